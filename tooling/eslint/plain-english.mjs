@@ -13,6 +13,7 @@ export const CHECKED_PACKAGES = [
   'packages/driver-example',
   'packages/driver-gce',
   'packages/driver-kit',
+  'packages/launcher',
   'packages/driver-kubernetes',
   'packages/driver-openstack',
   'packages/driver-static',

@@ -3,14 +3,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 
-// Signals are caught before the rest of the program is loaded, since loading takes a while.
+// Installs the signal handlers before the rest of the program is loaded, because loading takes a while.
 const signals = new ProcessSignals();
 ignoreBrokenPipes();
 
-// Collects garbage sooner: without it a burst of work would double the memory of a daemon that is idle most of the
-// time.
+// Collects garbage sooner: otherwise a burst of work would double the memory of a daemon that is usually idle.
 setFlagsFromString('--optimize-for-size');
-// Without a limit of its own, that flag lets the heap grow by 30 % between collections, which take a third of the time.
+// By default, that flag lets the heap grow by only 30 % between collections, which then take a third of the processor
+// time.
 setFlagsFromString('--heap-growing-percent=60');
 
 async function start(): Promise<void> {

@@ -14,13 +14,15 @@ export interface LauncherContext {
   readonly tasks: TaskSupervisor;
   /** Waits for the logins of nodes and gathers their host keys. */
   readonly scanner: LoginScanner;
-  /** Full host name; the components of the launcher are registered with it. */
+  /** Full host name, with which the components of the launcher are registered. */
   readonly hostname: string;
   /** Fully qualified host name; the ids of the launcher's pools begin with it. */
   readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
-  /** Time after a request's creation in which other requests of its priority that fit may pass it, in milliseconds. */
+  /**
+   * Time after a request's creation during which fitting requests of the same priority may overtake it, milliseconds.
+   */
   readonly backfillWindowMs: number;
   /** Parts of the search for capacity that are enabled. */
   readonly capacity: CapacityOptions;
@@ -34,14 +36,17 @@ export interface LauncherContext {
 export interface CapacityOptions {
   /** Requests avoid providers and offers that fail or are slow. */
   readonly breakers: boolean;
-  /** A label's alternative zones and machine types, and other pools, are tried if a launch finds no capacity. */
+  /**
+   * A launch that finds no capacity is attempted in other zones, with other machine types of the label, and in other
+   * pools.
+   */
   readonly offers: boolean;
 }
 
 /** Default of `backfillWindowMs`. */
 export const BACKFILL_WINDOW_MS = 60_000;
 
-/** Options of a launcher. It does not report to those of `metrics`, `decisions` and `timelines` that are missing. */
+/** Options of a launcher. `metrics`, `decisions` and `timelines` are optional sinks. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
 type OptionalParts = 'metrics' | 'decisions' | 'timelines' | 'backfillWindowMs' | 'fqdn' | 'capacity';

@@ -1,7 +1,7 @@
 /**
  * The controllers of the launcher. Each has a work queue and reconciles one kind of object with the configuration and
- * the records. `ProviderRuntime` starts two further controllers per provider (`Deletions` and the search for leaked
- * resources); requests are admitted, scheduled and fulfilled by pools.
+ * the records. `ProviderRuntime` starts two further controllers per provider: `Deletions` and the search for leaked
+ * resources.
  */
 
 import type { LauncherContext } from './context.js';

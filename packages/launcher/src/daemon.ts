@@ -23,7 +23,7 @@ import { dumpStacks } from './diagnostics/stack-dump.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
 export interface LauncherDaemonOptions extends DaemonSetup {
-  /** The option that enables the web endpoint. */
+  /** True if the web endpoint is enabled. */
   readonly webapp: boolean;
   readonly backfillWindowMs: number;
   /** Directory in which the history survives a restart; undefined keeps it in memory. */

@@ -1,6 +1,6 @@
 /**
- * Isolates the launcher from faulty drivers: a driver that throws where it should reject, or that never answers, delays
- * only the work that called it.
+ * Isolates the launcher from faulty drivers: a driver that throws instead of rejecting, or that never answers, affects
+ * only the caller.
  */
 
 import {
@@ -35,7 +35,7 @@ export async function driverCall<T>(
     signal: call.signal,
     deadline: call.deadline + GRACE_MS,
     onDeadline: () => new TimeoutError(`${what} did not end in time, and the driver did not say why`),
-    onAbort: (cause: Error) => new AbortedError(`${what} was given up`, { cause }),
+    onAbort: (cause: Error) => new AbortedError(`${what} was abandoned`, { cause }),
   };
   try {
     return await withDeadline(limits, (signal) => work({ ...call, signal }));

@@ -24,7 +24,7 @@ import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnGate } from './quota/turn-gate.js';
 
 /**
- * Labels, of all pools together, whose needs are read from clouds in one turn of the event loop: a few milliseconds of
+ * Limit of the labels, over all pools, whose needs are requested in one turn of the event loop: a few milliseconds of
  * work.
  */
 const LABELS_PER_TURN = 50;
@@ -33,7 +33,7 @@ export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private controllers: readonly Controller[] = [];
-  /** The application of the latest configuration: configurations are applied one after another. */
+  /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   /** The configuration in force. */
   private config: NodepoolConfig | undefined;
@@ -73,12 +73,12 @@ export class Launcher implements ProvidersShare {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
   }
 
-  /** Returns the place of a waiting request among those that need the same; undefined if it does not wait. */
+  /** Returns the place of a waiting request among the requests with the same needs; undefined if it does not wait. */
   standing(requestId: string): Standing | undefined {
     return this.scheduler.standing(requestId);
   }
 
-  /** True while ZooKeeper is connected, once every configured provider serves its pools or is known not to be served. */
+  /** True while ZooKeeper is connected and every configured provider serves requests or is known to fail. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
@@ -86,8 +86,8 @@ export class Launcher implements ProvidersShare {
   }
 
   /**
-   * Joins the registry and starts to serve. The store must have been started. `webapp` is where the web endpoint of the
-   * process listens.
+   * Registers the launcher and starts to serve. The store must have been started. `webapp` is the address of the web
+   * endpoint.
    */
   async start(config: NodepoolConfig, webapp?: WebEndpoint): Promise<void> {
     const { store, hostname, version } = this.context;
@@ -110,7 +110,7 @@ export class Launcher implements ProvidersShare {
     return this.applying;
   }
 
-  /** Releases everything in progress, so that it can be resumed, and leaves the registry. */
+  /** Releases all work in progress so that it can be resumed, and leaves the registry. */
   async stop(): Promise<void> {
     this.stopped = true;
     await this.applying;
@@ -161,6 +161,6 @@ export class Launcher implements ProvidersShare {
     const drivers = driverVersions(config);
     if (component === undefined || isDeepStrictEqual(drivers, component.component.drivers ?? {})) return;
     // The update waits for ZooKeeper; the start of providers does not wait for the update.
-    this.context.tasks.run('tell the versions of the drivers', () => component.update({ drivers }));
+    this.context.tasks.run('publish the versions of the drivers', () => component.update({ drivers }));
   }
 }

@@ -23,7 +23,7 @@ export function parseCommandLine(
   return parseDaemonCommandLine(
     {
       name: PROGRAM_NAME,
-      description: 'Answers node requests: takes ready nodes or launches new ones, hands them out, deletes them.',
+      description: 'Serves node requests: allocates ready nodes or launches new ones, hands them out and deletes them.',
       version: packageVersion(__dirname),
       help: HELP,
       addOptions: (command) =>
@@ -31,13 +31,13 @@ export function parseCommandLine(
           .option('--no-webapp', 'no web endpoint')
           .option(
             '--backfill-window <seconds>',
-            'how long others of its priority may pass a request that does not fit',
+            'time for which smaller requests of the same priority may overtake a request that does not fit',
             seconds,
             BACKFILL_WINDOW_MS / 1000,
           )
           .option(
             '--state-dir <directory>',
-            'where the history of the last day survives a restart (default: $STATE_DIRECTORY, which systemd sets)',
+            'directory for the history of the last day (default: $STATE_DIRECTORY, which systemd sets)',
           ),
       readOptions: (command) => command.opts<LauncherFlags>(),
     },
@@ -55,10 +55,10 @@ function seconds(text: string): number {
 const HELP = `
 Signals:
   SIGINT, SIGTERM, SIGUSR1
-                   stop; launches in progress can be taken up again. A second one stops at once.
+                   stop; launches in progress are resumed later. A second signal stops at once.
   SIGHUP           read the configuration again now.
-  SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;
-                   the next one ends the profile and writes it beside the log.
+  SIGUSR2          log all work in progress and start a CPU profile;
+                   the next signal ends the profile and writes it beside the log.
 
 Example:
   $ nodepool-launcher -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml

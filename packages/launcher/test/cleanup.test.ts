@@ -97,7 +97,7 @@ describe('a held node', () => {
 });
 
 describe('a pending request that nobody holds', () => {
-  it('is put back when nobody takes it over', async () => {
+  it('is requeued if no pool takes it over', async () => {
     await world.launcher([demo()]);
     // Another program serves the provider and accepts only `requested` requests.
     await registerPool('elsewhere', ['small']);
@@ -139,7 +139,7 @@ describe('a pending request that nobody holds', () => {
     for (const node of nodes) await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
-  it('is put back with a launch that could be gone on with only when nobody does for long', async () => {
+  it('with a resumable launch is requeued only after a longer wait', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     await registerPool('elsewhere', ['small']);
@@ -195,7 +195,7 @@ describe('nodes of a provider that nobody serves any more', () => {
     await world.during(world.requestor.giveBack(taken));
     await world.clock.advance(30 * MINUTE_MS);
     expect([...world.nodes().values()].map(({ state }) => state)).toEqual(['used', 'used']);
-    expect(warnings.filter(({ message }) => message.startsWith('Nobody serves the provider'))).toMatchObject([
+    expect(warnings.filter(({ message }) => message.startsWith('No launcher serves the provider'))).toMatchObject([
       { fields: { provider: 'demo', nodes: 2 } },
     ]);
     await world.during(launcher.apply(world.config([demo()])));
@@ -213,7 +213,7 @@ describe('nodes of a provider that nobody serves any more', () => {
     await world.during(world.requestor.giveBack(taken));
     await world.until('it is deleted', () => world.nodes().size === 0);
     await world.clock.advance(10 * MINUTE_MS);
-    expect(warnings.filter(({ message }) => message.startsWith('Nobody serves the provider'))).toEqual([]);
+    expect(warnings.filter(({ message }) => message.startsWith('No launcher serves the provider'))).toEqual([]);
   });
 });
 

@@ -38,7 +38,7 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   const reason = `/nodepool/nodes/${node!} is no longer ours: it was changed, removed or its lock was lost`;
   // The log fields must not contain the error itself, which would add its stack.
   expect(warnings).toEqual([
-    ['Gave up the deletion: the node is not ours any more', { code: 'lost-ownership', reason }],
+    ['Abandoned the deletion: another program owns the node now', { code: 'lost-ownership', reason }],
   ]);
   expect(await world.end()).toEqual([]);
 });

@@ -258,7 +258,7 @@ describe('a launch that fails', () => {
     world.scanner = {
       scan: () => {
         logins += 1;
-        return Promise.reject(new KeyScanError('nobody answers'));
+        return Promise.reject(new KeyScanError('no answer'));
       },
     };
     await world.launcher([demo({ 'launch-retries': 3 }, { 'host-key-checking': true })]);
@@ -274,7 +274,7 @@ describe('a launch that fails', () => {
     world.scanner = {
       scan: () => {
         logins += 1;
-        return logins === 1 ? Promise.resolve(['ssh-rsa A']) : Promise.reject(new KeyScanError('nobody answers'));
+        return logins === 1 ? Promise.resolve(['ssh-rsa A']) : Promise.reject(new KeyScanError('no answer'));
       },
     };
     await world.launcher([demo({ 'launch-retries': 1 }, { 'host-key-checking': true })]);

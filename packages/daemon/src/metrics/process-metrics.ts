@@ -49,7 +49,7 @@ export const ZOOKEEPER_LATENCY: Duration<never> = {
 export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
   kind: 'gauge',
   name: 'nodepool_event_loop_delay_seconds',
-  help: 'By how much timers were late since this was last collected.',
+  help: 'Delay of timers since the last collection.',
   labels: ['quantile'],
   statsd: () => [],
 };

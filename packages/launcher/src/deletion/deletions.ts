@@ -30,7 +30,7 @@ import { nodeFields } from '../diagnostics/record-fields.js';
 /** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
 /**
- * Limits the number of nodes that are being locked at a time, and thereby the memory for a thousand nodes returned at
+ * Limit of the nodes that are being locked at the same time, which bounds the memory when many nodes are returned at
  * once.
  */
 const LOCKING = 32;
@@ -50,7 +50,7 @@ export class Deletions implements Controller {
   /** Messages of the reported causes that block the deletion of records, by node id. */
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
-  /** Aborts when the session is in doubt: from then until it is confirmed again, other programs may hold the locks. */
+  /** Aborts when the session is in doubt. Until it is confirmed again, other programs may hold the locks. */
   private doubt = doubtOfSession();
 
   constructor(
@@ -166,7 +166,7 @@ export class Deletions implements Controller {
     } catch (error) {
       if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
         const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
-        log.warn('Gave up the deletion: the node is not ours any more', failure);
+        log.warn('Abandoned the deletion: another program owns the node now', failure);
         return;
       }
       if (this.signal.aborted) return;

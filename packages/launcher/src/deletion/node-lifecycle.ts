@@ -31,7 +31,7 @@ const EXPIRED: LifecycleStep = { to: 'deleting', by: 'NodeExpiration', when: 'th
 const ENDED: readonly LifecycleStep[] = [
   { to: 'failed', by: 'RequestHandler', when: 'the attempts of the launch are used up' },
   { to: 'aborted', by: 'RequestHandler', when: 'the request waits for capacity, or is left to other pools' },
-  { to: 'deleting', by: 'RequestHandler', when: 'the request has ended, or is put back' },
+  { to: 'deleting', by: 'RequestHandler', when: 'the request has ended, or is requeued' },
 ];
 
 export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
@@ -63,7 +63,7 @@ export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
     unlocked: 'delete',
     next: [
       { to: 'used', by: 'the requestor', when: 'its work is done' },
-      { to: 'hold', by: 'the requestor', when: 'its users want to look at the node' },
+      { to: 'hold', by: 'the requestor', when: 'its requestor puts it on hold for inspection' },
       DELETED,
     ],
   },

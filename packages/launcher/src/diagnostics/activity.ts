@@ -6,11 +6,11 @@ import type { OfferHealth, ProviderCondition } from './health.js';
 export interface ProviderActivity {
   readonly provider: string;
   readonly state: ProviderCondition;
-  /** Why it does not serve all that it could; undefined in the states `starting` and `serving`. */
+  /** The reason for its state; undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
   /** Milliseconds since the epoch at which the state began. */
   readonly since: number;
-  /** The offers of its pools that were used or failed since the start of the launcher. */
+  /** The offers of its pools that were used or have failed since the launcher started. */
   readonly offers: readonly OfferHealth[];
   /** Limits that the cloud reports; a resource without a reported limit is omitted. */
   readonly limit: Resources;
@@ -33,7 +33,7 @@ export interface PoolActivity {
   readonly next: string | undefined;
   /** Number of requests whose records are being written. */
   readonly accepting: number;
-  /** Number of requests that are not tried for a while after a failure. */
+  /** Number of requests whose retry is delayed after a failure. */
   readonly deferred: number;
   /** True while launches pause because the cloud reported that it is out of capacity. */
   readonly outOfRoom: boolean;
@@ -49,11 +49,11 @@ export interface LabelActivity {
   readonly obstacle: string | undefined;
 }
 
-/** The place of a waiting request among those that need the same and can be served by the same pools. */
+/** The place of a waiting request in its class: requests with the same needs that the same pools can serve. */
 export interface Standing {
-  /** Id of the first of them, about which pools decide. */
+  /** Id of the first request of the class, about which pools decide. */
   readonly first: string;
-  /** Number of those that are served before it. */
+  /** Number of requests of the class that are served before it. */
   readonly ahead: number;
 }
 

@@ -16,7 +16,7 @@ export interface Decision {
   /** Times of the first and the last decision, in milliseconds since the epoch. */
   readonly first: number;
   readonly last: number;
-  /** How often in a row the decision was repeated. */
+  /** Number of consecutive repetitions, the first decision included. */
   readonly times: number;
 }
 
@@ -71,7 +71,7 @@ export class DecisionLog implements DecisionRecorder {
         repeated.times += 1;
         return;
       }
-      // Reinsertion keeps subjects in the order of their latest decision, in which they are dropped.
+      // Reinsertion orders subjects by their latest decision; the oldest are dropped first.
       subjects.delete(id);
     }
     const kept = decisions ?? [];

@@ -2,11 +2,14 @@
 
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-/** Why a breaker is open. */
+/** The cause for which a breaker is open. */
 export type BreakerCause =
   'unreachable' | 'throttled' | 'auth' | 'quota' | 'capacity' | 'configuration' | 'node' | 'slow';
 
-/** Why nothing, or only a probe, is sent there. Times are in milliseconds since the epoch. */
+/**
+ * Describes an open or half-open breaker, which admits nothing or only a probe. Times are in milliseconds since the
+ * epoch.
+ */
 export interface BreakerObstacle {
   readonly state: 'open' | 'half-open';
   readonly cause: BreakerCause;
@@ -16,7 +19,7 @@ export interface BreakerObstacle {
   readonly nextProbe: number | undefined;
 }
 
-/** A zone and a machine type for a label; undefined leaves the choice to the cloud or to the driver. */
+/** A zone and a machine type for a label. If one is undefined, the cloud or the driver chooses it. */
 export interface Offer {
   readonly label: string;
   readonly zone: string | undefined;
@@ -29,7 +32,7 @@ export interface OfferHealth extends Offer {
   /** The offer in words. */
   readonly name: string;
   readonly state: BreakerState;
-  /** Failures since the last success. */
+  /** Consecutive failures. */
   readonly failures: number;
   /** Undefined while the state is `closed`. */
   readonly obstacle: BreakerObstacle | undefined;

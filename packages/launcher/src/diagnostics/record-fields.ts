@@ -3,7 +3,7 @@
 import type { LogFields } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 
-/** Returns the fields; `event_id` is that of the request and missing once the request is deleted. */
+/** Returns the fields. `event_id` is that of the request; it is missing once the request is deleted. */
 export function nodeFields(
   { requests }: Pick<Store, 'requests'>,
   { id, node }: Pick<NodeEntry, 'id' | 'node'>,

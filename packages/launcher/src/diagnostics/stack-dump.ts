@@ -11,7 +11,7 @@ export interface StackDumpSources extends ProcessDumpSources {
   readonly activity: () => readonly ProviderActivity[];
 }
 
-/** Logs one line for the process and one for each piece of work in progress. */
+/** Logs one line for the process and one for each operation in progress. */
 export function dumpStacks(sources: StackDumpSources, log: Logger): void {
   dumpProcess(sources, log, (to) => dumpProviders(sources, to));
 }

@@ -100,8 +100,8 @@ export class AbandonedProviders implements Controller {
     if (count === 0) return 'done';
     this.abandoned.add(provider);
     log.warn(
-      'Nobody serves the provider of these nodes, so they are left alone: configure it again to have them deleted, ' +
-        'or remove what is known of it with "nodepool erase"',
+      'No launcher serves the provider of these nodes, so they are not deleted: configure it again to delete them, ' +
+        'or remove its records with "nodepool erase"',
       { provider, nodes: count },
     );
     this.changes.emit(provider);

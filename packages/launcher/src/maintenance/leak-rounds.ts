@@ -25,7 +25,7 @@ export async function runLeakRounds(
   const { clock, random, store } = context;
   const log = context.log.with({ provider: provider.config.name });
   const round = new LeakedResources(context, provider.config.name, signal);
-  // A random first wait spreads the calls of launchers that were started together.
+  // A random first wait spreads the calls of launchers that start at the same time.
   let waitMs = INTERVAL_MS * random.next();
   for (;;) {
     try {
@@ -53,7 +53,7 @@ export async function runLeakRounds(
       if (signal.aborted) return;
       const failure = toDriverError(error);
       if (!isListed) listener.listingFailed(failure);
-      log.warn('Looking for leaked resources failed; retrying', { error: failure });
+      log.warn('The search for leaked resources failed; retrying', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
     }
     if (isListed) listener.listed();

@@ -61,7 +61,7 @@ export class LeakedResources implements LeakRound {
       return due.map(({ resource }) => resource);
     }
     log.error(
-      'So many resources look leaked that none of them is deleted: make sure that ZooKeeper has not lost its nodes, ' +
+      'Too many resources look leaked, so none of them is deleted: make sure that ZooKeeper has not lost its nodes, ' +
         'and that no other installation uses the provider by the same name; then delete them by hand',
       undefined,
       { provider, leaked: due.length, resources: total, allowed, names: due.map(({ resource }) => resource.name) },

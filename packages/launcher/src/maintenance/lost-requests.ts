@@ -24,7 +24,7 @@ const LAST_PATIENCE_MS = 300_000;
 export class LostRequests implements Controller {
   /** Lost requests, by id. */
   private readonly queue: WorkQueue<string>;
-  /** Times at which requests were lost, in `Clock.monotonic` milliseconds. */
+  /** Times at which requests lost their launcher, in `Clock.monotonic` milliseconds. */
   private readonly lostSince = new Map<string, number>();
   private readonly unsubscribe: (() => void)[];
 
@@ -35,7 +35,7 @@ export class LostRequests implements Controller {
     const { store } = context;
     this.queue = new WorkQueue({
       ...context,
-      name: (id) => `put lost request ${id} back`,
+      name: (id) => `requeue lost request ${id}`,
       about: (id) => ({ node_request_id: id }),
       reconcile: (id) => this.reconcile(id),
     });
@@ -110,7 +110,7 @@ export class LostRequests implements Controller {
         'put back',
         'its launcher has ended and no pool has taken it over',
       );
-      log.info('Put a lost request back: no pool has taken it over', {
+      log.info('Requeued a lost request: no pool has taken it over', {
         node_request_id: entry.id,
         event_id: entry.request.event_id,
       });

@@ -26,7 +26,7 @@ export class NodeExpiration implements Controller {
     const { store } = context;
     this.queue = new WorkQueue({
       ...context,
-      name: (id) => `delete node ${id} for its age`,
+      name: (id) => `delete expired node ${id}`,
       about: (id) => ({ node_id: id }),
       reconcile: (id) => this.reconcile(id),
     });
@@ -106,7 +106,7 @@ export class NodeExpiration implements Controller {
     const { state, state_time: stateTime, provider } = entry.node;
     const limit = state === 'hold' ? 'hold_expiration or max-hold-age' : 'max-ready-age';
     decisions.record('node', entry.id, 'clean-up', 'to be deleted', `it is older than ${limit}`);
-    log.info('A node has been ready or held for too long; it is deleted', {
+    log.info('A node has been ready or held for too long; deleting it', {
       node_id: entry.id,
       provider,
       was: state,

@@ -27,7 +27,7 @@ export interface LabelSituation {
 
 export class MinReadyLabel {
   private readonly election: Election;
-  /** The term of office: aborts when this launcher loses the election; undefined while it is not elected. */
+  /** Aborts when this launcher loses the election; undefined while it is not elected. */
   private term: AbortSignal | undefined;
   private failures = 0;
   /**
@@ -48,7 +48,8 @@ export class MinReadyLabel {
       locks,
       clock,
       identifier: hostname,
-      onError: (error) => log.warn('The election of who keeps nodes ready failed; retrying', { label, error }),
+      onError: (error) =>
+        log.warn('The election of the launcher that keeps nodes ready failed; retrying', { label, error }),
     });
     this.election.run((term) => this.elected(term));
   }
@@ -120,21 +121,21 @@ export class MinReadyLabel {
 
   /** Returns the reason not to request a node now; undefined if there is none. */
   private obstacle(): string | undefined {
-    if (this.isBackingOff) return 'the label could not be served a while ago';
+    if (this.isBackingOff) return 'the label could not be served recently';
     for (const pool of this.context.store.components.pools()) {
       if (!pool.paused && pool.supported_labels.includes(this.label)) return undefined;
     }
-    return 'no registered pool that has room has the label';
+    return 'no registered pool with the label has capacity';
   }
 
   private explain(missing: number, obstacle: string | undefined): void {
-    const what = obstacle === undefined ? 'nodes to keep ready are asked for' : 'nodes to keep ready are missing';
+    const what = obstacle === undefined ? 'requests min-ready nodes' : 'lacks min-ready nodes';
     const reason = obstacle ?? `${missing} of ${this.minReady} are missing`;
     this.context.decisions.record('label', this.label, 'min-ready', what, reason);
   }
 
   private async order(count: number, term: AbortSignal): Promise<void> {
-    this.context.log.info('Asking for nodes to keep ready', { label: this.label, count });
+    this.context.log.info('Requesting min-ready nodes', { label: this.label, count });
     await Promise.all(Array.from({ length: count }, () => this.submit(term)));
   }
 
@@ -162,8 +163,8 @@ export class MinReadyLabel {
       // The election is lost, because the session ended or the launcher stops. The request is then lost as well, or the
       // next elected launcher counts it.
       if (term.aborted) return;
-      this.context.log.warn('Asking for a node to keep ready failed; retrying', { label: this.label, error });
-      // The request may exist all the same; the caches have it by the end of the back-off.
+      this.context.log.warn('Requesting a min-ready node failed; retrying', { label: this.label, error });
+      // The request may exist nevertheless; the caches have it by the end of the back-off.
       this.declined();
     }
   }

@@ -77,9 +77,7 @@ export class MinReady implements Controller {
     ];
   }
 
-  /**
-   * Applies a changed configuration. Labels that none of its pools has are left to launchers with pools that have them.
-   */
+  /** Applies a changed configuration. Labels that are in none of its pools are left to launchers that have them. */
   apply(config: NodepoolConfig): void {
     const wanted = wantedLabels(config);
     for (const [label, keeper] of this.labels) {

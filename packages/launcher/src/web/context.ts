@@ -11,7 +11,7 @@ export interface WebContext {
   readonly store: Store;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Returns true once every provider serves its pools or is in trouble. */
+  /** Returns true once every provider serves requests or is known to fail. */
   readonly isReady: () => boolean;
   /** The metrics that `/metrics` serves; without them the page does not exist. */
   readonly metrics?: Pick<MetricsRegistry, 'exposition'>;

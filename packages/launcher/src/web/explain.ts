@@ -33,7 +33,7 @@ export const explainRoutes: WebRoutes = (app, { store, clock, explain }) => {
         request,
         reply,
         404,
-        `there is no ${kind} ${JSON.stringify(id)}, nor is one remembered here${hint}`,
+        `there is no ${kind} ${JSON.stringify(id)}, and this launcher remembers none${hint}`,
       );
     });
   }

@@ -4,7 +4,7 @@ import type { WebRoutes } from './context.js';
 
 export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
   /**
-   * Answers 200 `OK` while ZooKeeper is connected, once every provider serves its pools or is in trouble; otherwise
+   * Answers 200 `OK` while ZooKeeper is connected and every provider serves requests or is known to fail; otherwise
    * 503.
    */
   app.get('/ready', (_request, reply) => {

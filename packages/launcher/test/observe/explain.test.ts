@@ -66,7 +66,7 @@ describe('a request', () => {
       {
         pool: 'demo/main',
         launcher: 'launcher1',
-        says: expect.stringContaining('1 requests wait for room, this is the next'),
+        says: expect.stringContaining('1 request waits for capacity, this is the next'),
       },
     ]);
   });
@@ -92,7 +92,7 @@ describe('a request', () => {
     await world.during(world.requestor.giveBack(taken));
     await world.until('the request is gone', () => sources.store.requests.size === 0);
     const gone = explainRequest(sources, id)!;
-    expect(gone.summary).toBe('The request is gone. It was fulfilled with 0000000000.');
+    expect(gone.summary).toBe('The request is deleted. It was fulfilled with 0000000000.');
     expect(gone.timeline.map(({ phase }) => phase)).toEqual(['order', 'accepted', 'creating', 'handover']);
     expect(explanationText(gone, world.clock.now())).toMatch(/^phases, [\d.]+ s in all:\n {2}order took [\d.]+ s\n/m);
     expect(explainRequest(sources, '200-0000009999')).toBeUndefined();
@@ -102,13 +102,13 @@ describe('a request', () => {
 describe('a node', () => {
   it('that cannot be logged into tells of each attempt', async () => {
     const sources = await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
-    world.scanner = { scan: () => Promise.reject(new KeyScanError('nobody answers at port 22')) };
+    world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer at port 22')) };
     const id = await submit(['small']);
     await inState(id, 'failed');
     const explanation = explainNode(sources, '0000000000')!;
     expect(explanation.decisions.map(({ decision, reason }) => [decision, reason]).slice(0, 2)).toEqual([
-      ['launch attempt 1 failed', 'nobody answers at port 22'],
-      ['launch attempt 2 failed', 'nobody answers at port 22'],
+      ['launch attempt 1 failed', 'no answer at port 22'],
+      ['launch attempt 2 failed', 'no answer at port 22'],
     ]);
   });
 

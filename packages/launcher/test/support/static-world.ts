@@ -23,7 +23,7 @@ afterEach(async () => {
   expect([...failures, ...(await world.end())]).toEqual([]);
 });
 
-/** Starts over with messages to ZooKeeper that take up to `latencyMs`. */
+/** Creates a new world in which messages to ZooKeeper have a latency of at most `latencyMs`. */
 export function newWorld(seed: number, latencyMs: number): void {
   world = new World(seed, (random) => Math.floor(random.next() * (latencyMs + 1)));
   hostKeys = new Map();

@@ -159,7 +159,7 @@ describe('a launcher whose limit is reached', () => {
     await world.during(world.requestor.withdraw(waiting[1]!));
     const gone = await get<RequestDocument>(`request/${waiting[1]!}`);
     expect(gone.request?.state).toBe('cancelled');
-    expect(gone.summary).toBe('The request is gone. Its requestor deleted it before it was served.');
+    expect(gone.summary).toBe('The request is deleted. Its requestor deleted it before it was served.');
   });
 
   it('lists nodes with facets, and the life of each', async () => {

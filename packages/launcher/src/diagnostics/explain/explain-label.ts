@@ -38,7 +38,7 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
   const here = new Map(
-    activity().flatMap(({ pools, reason }) => pools.map((pool) => [pool.id, { ...pool, trouble: reason }] as const)),
+    activity().flatMap(({ pools, reason }) => pools.map((pool) => [pool.id, { ...pool, failure: reason }] as const)),
   );
   return [...store.components.pools()]
     .filter((pool) => pool.supported_labels.includes(label))
@@ -46,12 +46,12 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const room = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
-      const trouble = own?.trouble === undefined ? '' : `; its provider is in trouble: ${own.trouble}`;
-      const paused = pool.paused ? '; is short of room' : '';
+      const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
+      const paused = pool.paused ? '; is out of capacity' : '';
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: `${obstacle ?? `can serve it${trouble}${paused}${room}`}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${describeOutages(pool, [label])}`,
       };
     });
 }

@@ -18,7 +18,7 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   const life = sources.timelines.node(id);
   if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
   const work = entry === undefined ? undefined : workOn(sources, id);
-  const sentences = [entry === undefined ? 'The node is gone.' : `${summaryOf(entry)}.`];
+  const sentences = [entry === undefined ? 'The node is deleted.' : `${summaryOf(entry)}.`];
   if (work !== undefined) sentences.push(`${work}.`);
   const latest = latestDecision(decided);
   if (latest !== undefined) sentences.push(`Last decision here: ${latest}.`);
@@ -70,21 +70,21 @@ function summaryOf({ node, locked }: NodeEntry): string {
       const attempt = `attempt ${node.progress?.number ?? 1}`;
       return locked
         ? `Being launched${forRequest}, ${attempt}`
-        : `Its launch${forRequest} (${attempt}) was interrupted: it is taken up again, or deleted when nobody wants it`;
+        : `Its launch${forRequest} (${attempt}) was interrupted: a launcher resumes it, or deletes the node if no request needs it`;
     }
     case 'ready':
       return node.allocated_to === null ? 'Ready, and free for any request' : `Ready, and handed out${forRequest}`;
     case 'in-use':
-      return locked ? 'In use by its requestor' : 'In use, but its requestor has let go of it: to be deleted';
+      return locked ? 'In use by its requestor' : 'In use, but its requestor has unlocked it: to be deleted';
     case 'hold':
-      return 'Held for somebody to look at';
+      return 'On hold for inspection';
     case 'used':
     case 'failed':
     case 'aborted':
     case 'deleting':
-      return locked ? `State ${node.state}: being deleted, or about to be` : `State ${node.state}: to be deleted`;
+      return locked ? `State ${node.state}: being deleted, or to be deleted` : `State ${node.state}: to be deleted`;
     case 'deleted':
-      return 'Its instance is gone; the record is about to be';
+      return 'Its instance is deleted; the record will be deleted';
   }
 }
 

@@ -25,7 +25,7 @@ export function explainRequest(sources: ExplanationSources, id: string): Explana
   const decided = decisions.of('request', id);
   const life = sources.timelines.request(id);
   if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
-  const summary = entry === undefined ? `The request is gone.${endOf(life)}` : summaryOf(sources, entry);
+  const summary = entry === undefined ? `The request is deleted.${endOf(life)}` : summaryOf(sources, entry);
   const isKnown = entry?.request.state === 'requested' || (entry === undefined && life?.ended !== undefined);
   const latest = isKnown ? undefined : latestDecision(decided);
   return {
@@ -62,7 +62,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
     case 'fulfilled':
       return `Fulfilled with ${request.nodes.join(', ')}; it waits for its requestor to take them.`;
     case 'failed':
-      return `Failed: ${request.declined_by.length} pools declined it, and no other is there.${refusalOf(sources, id)}`;
+      return `Failed: ${request.declined_by.length} pools declined it, and there is no other pool.${refusalOf(sources, id)}`;
     case 'pending':
       return pendingSummary(sources, id, locked);
     case 'requested':
@@ -70,7 +70,10 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
   }
 }
 
-/** Returns why a request is not served yet, as sentences about the pools that may serve it, best hope first. */
+/**
+ * Returns the reasons why a request is not served yet, as sentences about the pools that may serve it, most likely
+ * first.
+ */
 export function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }
@@ -100,7 +103,7 @@ function pendingSummary({ store }: ExplanationSources, id: string, locked: boole
   const having = nodes.length === 0 ? 'no node yet' : nodes.join(', ');
   return locked
     ? `Pending; the pool that accepted it works on it: ${having}.`
-    : `Pending, and nobody holds it: it is taken over by a pool that can go on (${having}).`;
+    : `Pending, and no launcher holds it: a pool that has its nodes resumes it (${having}).`;
 }
 
 function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplanation[] {
@@ -114,15 +117,15 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
 
 /** A pool of this launcher, with the failure of its provider. */
 interface OwnPool extends PoolActivity {
-  readonly trouble: string | undefined;
+  readonly failure: string | undefined;
 }
 
 function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
-  const own = activity().flatMap(({ pools, reason }) => pools.map((pool) => ({ ...pool, trouble: reason })));
+  const own = activity().flatMap(({ pools, reason }) => pools.map((pool) => ({ ...pool, failure: reason })));
   return new Map(own.map((pool) => [pool.id, pool]));
 }
 
-/** Returns the pool's name as in decisions. */
+/** Returns the pool's name in the form that decisions use. */
 function nameOf({ provider_name: provider, name }: PoolComponentData): string {
   return `${provider}/${name}`;
 }
@@ -132,16 +135,17 @@ function poolSays(request: NodeRequest, pool: PoolComponentData, activity: OwnPo
   if (request.declined_by.includes(pool.id)) return 'declined it';
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
   if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
-  const trouble = activity?.trouble === undefined ? '' : `, but its provider is in trouble: ${activity.trouble}`;
-  const has = `has all its labels${trouble}`;
-  if (activity === undefined) return pool.paused ? `${has}; is short of room` : has;
+  const failure = activity?.failure === undefined ? '' : `, but its provider fails: ${activity.failure}`;
+  const has = `has all its labels${failure}`;
+  if (activity === undefined) return pool.paused ? `${has}; is out of capacity` : has;
   const obstacle = activity.labels.find(
     ({ label, obstacle: why }) => why !== undefined && request.node_types.includes(label),
   );
   if (obstacle !== undefined) return `${has}, but: ${obstacle.obstacle ?? ''}`;
   if (activity.requests.some(({ request: id }) => id === request.id)) return `${has}; works on it`;
-  if (activity.outOfRoom) return `${has}; launches nothing for a moment, the cloud said that it has no room`;
+  if (activity.outOfRoom) return `${has}; its launches pause because the cloud is out of capacity`;
   if (activity.waiting === 0) return has;
   const next = activity.next === request.id ? 'this is the next' : `the next is ${activity.next ?? ''}`;
-  return `${has}; ${activity.waiting} requests wait for room, ${next}`;
+  const waiting = activity.waiting === 1 ? '1 request waits' : `${activity.waiting} requests wait`;
+  return `${has}; ${waiting} for capacity, ${next}`;
 }

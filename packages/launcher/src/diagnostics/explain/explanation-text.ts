@@ -20,7 +20,7 @@ export function explanationText(explanation: Explanation, now: number): string {
   lines.push(
     '',
     decisions.length === 0
-      ? 'decisions of this launcher: none that it remembers'
+      ? 'decisions of this launcher: none recorded'
       : 'decisions of this launcher, with their age:',
   );
   for (const decision of decisions) lines.push(`  ${decisionText(decision, now)}`);

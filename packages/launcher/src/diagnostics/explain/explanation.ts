@@ -15,9 +15,9 @@ export interface Explanation {
   readonly summary: string;
   /** Fields of the record; times are in unix seconds. */
   readonly facts: Readonly<Record<string, JsonValue>>;
-  /** The state of each registered pool with regard to the subject. */
+  /** The states of all registered pools with regard to the subject. */
   readonly pools: readonly PoolExplanation[];
-  /** The phases of its life without a gap, as far as this launcher knows them; empty for a label. */
+  /** The phases of its life without gaps, as recorded by this launcher; empty for a label. */
   readonly timeline: readonly PhaseExplanation[];
   /** Decisions of this launcher, oldest first; other launchers record their own. */
   readonly decisions: readonly DecisionExplanation[];
@@ -62,7 +62,7 @@ export interface ExplanationSources {
   readonly decisions: DecisionLog;
   readonly activity: () => readonly ProviderActivity[];
   readonly timelines: Pick<Timelines, 'request' | 'node'>;
-  /** Returns the place of a waiting request among those that need the same. */
+  /** Returns the place of a waiting request among the requests with the same needs. */
   readonly standing: (requestId: string) => Standing | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Explains what a request waits for now, over the pools of all launchers, best hope first. */
+/** Explains what a request waits for now in the pools of all launchers. The most likely pool comes first. */
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
@@ -21,13 +21,13 @@ export interface WaitReason {
   readonly since: number;
   /** The missing amount, e.g. `1 instance`. */
   readonly missing: string | null;
-  /** Requests or nodes that have what is missing: those with the best prospect to give it back. */
+  /** Requests or nodes that use what is missing, those that will probably release it first. */
   readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];
 }
 
 type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'standing'>;
 
-/** Hopes in their order; a pool of another launcher may be about to serve the request. */
+/** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
 const HOPE = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
 
 const MAX_LABELS = 8;
@@ -37,7 +37,7 @@ interface Ranked {
   readonly reason: WaitReason;
 }
 
-/** The reasons of waiting requests at one moment; what many of them depend on is computed once. */
+/** The reasons of waiting requests at one moment. Facts that many requests depend on are computed once. */
 export class WaitReasons {
   private readonly pools: readonly PoolComponentData[];
   /** Ids of the pools of this launcher. */
@@ -50,7 +50,7 @@ export class WaitReasons {
     this.holders = new LimitHolders(sources.store);
   }
 
-  /** Returns the reasons of a request, one per pool that can serve it, best hope first; never empty. */
+  /** Returns the reasons of a request, one per pool that can serve it, most likely first; never empty. */
   of(request: NodeRequest): WaitReason[] {
     const { timelines } = this.sources;
     const standing = this.sources.standing(request.id);
@@ -106,7 +106,7 @@ function sinceOf({ timelines }: Sources, { id, created_time: created, state_time
 
 type Where = Pick<WaitReason, 'pool' | 'launcher'>;
 
-/** Returns which requests come before, up to the subject of the sentence about the first of them. */
+/** Returns the start of a sentence about the first request of the class, which names the requests that come before. */
 function describeTurn({ first, ahead }: Standing): string {
   if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
@@ -125,7 +125,7 @@ function undecided(refusal: string | undefined, where: Where, since: number): Ra
   if (refusal !== undefined) {
     return {
       rank: HOPE.leaves,
-      reason: { ...where, ...nothing, phase: 'order', text: `it leaves it to other pools: ${refusal}.` },
+      reason: { ...where, ...nothing, phase: 'order', text: `it leaves the request to other pools: ${refusal}.` },
     };
   }
   return { rank: HOPE.order, reason: { ...where, ...nothing, phase: 'order', text: 'it has not decided yet.' } };

@@ -1,9 +1,9 @@
-/** Counts calls of clouds for the history, as drivers report them to the metrics. */
+/** Counts cloud API calls for the history, from the metrics that drivers report. */
 
 import { API_ANSWERS, API_CALLS, type Metrics } from '@nodepool/core';
 import type { History } from './history.js';
 
-/** Returns metrics that forward to `metrics` and count the calls of clouds in the history. */
+/** Returns metrics that forward to `metrics` and count cloud API calls in the history. */
 export function watchApiCalls(metrics: Metrics, history: () => Pick<History, 'called' | 'answered'>): Metrics {
   return {
     count: (counter, labels, amount) => {

@@ -1,11 +1,11 @@
-/** A distribution of durations in buckets of 5 %, which can be merged and stored. */
+/** A distribution of durations in buckets whose bounds grow by 5 %. Distributions can be merged and stored. */
 
 const GROWTH = Math.log(1.05);
 /** Smaller values (ms) are all in one bucket. */
 const SMALLEST = 0.5;
 
 export class Distribution {
-  /** Numbers of values by bucket. */
+  /** Number of values by bucket. */
   private readonly counts = new Map<number, number>();
   private total = 0;
   private sumMs = 0;
@@ -49,7 +49,7 @@ export class Distribution {
     return { sum: Math.round(this.sumMs), counts: [...this.counts] };
   }
 
-  /** Returns the distribution of stored JSON; parts of another form are left out. */
+  /** Returns the distribution of stored JSON; invalid parts are ignored. */
   static from({ sum, counts }: Partial<DistributionJson> = {}): Distribution {
     const distribution = new Distribution();
     for (const pair of Array.isArray(counts) ? counts : []) {

@@ -2,11 +2,11 @@
 
 import { Distribution, type DistributionJson } from './distribution.js';
 
-/** Limits of the labels and providers with values of their own in one step. */
+/** Limits of the labels and providers that are counted separately in one step. */
 const MAX_LABELS = 500;
 const MAX_PROVIDERS = 200;
 
-/** Numbers of requests that ended. */
+/** Number of requests that ended, by result. */
 export interface RequestCounts {
   fulfilled: number;
   failed: number;
@@ -24,7 +24,7 @@ export interface ProviderValues {
   /** Instances at the end of the step, and their limit; null if there is none. */
   used: number;
   limit: number | null;
-  /** Launch attempts that ended, and those that failed. */
+  /** Number of launch attempts that ended, and of those that failed. */
   launches: number;
   failures: number;
   calls: number;
@@ -50,7 +50,7 @@ export class HistoryBucket implements RequestCounts {
   /** `start`: milliseconds since the epoch. */
   constructor(readonly start: number) {}
 
-  /** Returns the values of a label; those beyond the limit are not kept. */
+  /** Returns the values of a label; values of labels beyond the limit are discarded. */
   label(name: string): LabelValues {
     let values = this.labels.get(name);
     if (values === undefined) {
@@ -60,7 +60,7 @@ export class HistoryBucket implements RequestCounts {
     return values;
   }
 
-  /** Returns the values of a provider; those beyond the limit are not kept. */
+  /** Returns the values of a provider; values of providers beyond the limit are discarded. */
   provider(name: string): ProviderValues {
     let values = this.providers.get(name);
     if (values === undefined) {
@@ -76,7 +76,7 @@ export class HistoryBucket implements RequestCounts {
     return { ...values, labels: Object.fromEntries(labels), providers: Object.fromEntries(providers) };
   }
 
-  /** Returns the bucket of stored JSON; undefined if it is not one. */
+  /** Returns the bucket of stored JSON; undefined if the JSON is invalid. */
   static from(json: unknown): HistoryBucket | undefined {
     if (!isObject(json) || typeof json['start'] !== 'number') return undefined;
     const bucket = new HistoryBucket(json['start']);

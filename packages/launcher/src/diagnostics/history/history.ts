@@ -1,4 +1,4 @@
-/** The last day in steps of five minutes: requests, launches, nodes, and calls of clouds, by label and by provider. */
+/** The last day in steps of five minutes: requests, launches, nodes and cloud API calls, by label and by provider. */
 
 import { MIN_READY_REQUESTOR, type Clock, type Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -13,7 +13,7 @@ import type { Timelines } from '../timeline/timelines.js';
 export const HISTORY_STEP_MS = 300_000;
 /** A day and an hour. */
 const MAX_BUCKETS = 300;
-/** Time of which "now" is judged, e.g. the rate of failures: the present step and the two before. */
+/** Number of steps for current values such as the failure rate: the current step and the two before. */
 const RECENT_BUCKETS = 3;
 /** Number of steps of the last hour. */
 const HOUR_BUCKETS = 13;
@@ -38,10 +38,10 @@ export class History {
     this.current = new HistoryBucket(stepOf(options.clock.now()));
   }
 
-  /** Adds a step that an earlier process recorded, in the order in which it was recorded. */
+  /** Adds a step that an earlier process recorded. Call it in the order in which the steps were recorded. */
   restore(bucket: HistoryBucket): void {
     if (bucket.start < this.oldest()) return;
-    // A process that stops records its last step before the end of it; the next one continues the step.
+    // A process that stops records its unfinished last step; the next process continues it.
     if (bucket.start === this.current.start) this.current = bucket;
     if (bucket.start >= this.current.start) return;
     if (this.past.at(-1)?.start === bucket.start) this.past.pop();
@@ -59,7 +59,7 @@ export class History {
       }),
       events.requestEnded.on((life) => this.requestEnded(life)),
       events.attempted.on(({ provider, error }) => {
-        // The end of a request says nothing of the provider.
+        // An aborted launch says nothing about the provider.
         if (error?.code !== 'aborted') this.launched(provider, error !== undefined);
       }),
     ];
@@ -73,13 +73,13 @@ export class History {
     this.options.onStep?.(this.current);
   }
 
-  /** Returns the steps of the last day, oldest first, the present one included. */
+  /** Returns the steps of the last day, oldest first, including the current one. */
   buckets(): readonly HistoryBucket[] {
     const oldest = this.oldest();
     return [...this.past.filter(({ start }) => start >= oldest), this.current];
   }
 
-  /** Returns the times to node of the last hour, or of the day if there are few. */
+  /** Returns the times to node of the last hour; if these are few, of the last day. */
   toNode(of: (bucket: HistoryBucket) => Distribution | undefined): Distribution {
     const buckets = this.buckets();
     const hour = merged(buckets.slice(-HOUR_BUCKETS), of);
@@ -104,7 +104,7 @@ export class History {
     return { ...sums, windowMs: clock.now() - (buckets[0]?.start ?? clock.now()) };
   }
 
-  /** Counts a call of a cloud. */
+  /** Counts a cloud API call. */
   called(provider: string, ms: number): void {
     const values = this.current.provider(provider);
     values.calls += 1;
@@ -152,7 +152,7 @@ export class History {
   private step(): void {
     const { clock, onStep } = this.options;
     const start = stepOf(clock.now());
-    // A clock that was set back continues the present step.
+    // After the clock was set back, the current step continues.
     if (start <= this.current.start) return;
     this.take();
     onStep?.(this.current);
@@ -161,7 +161,7 @@ export class History {
     this.current = new HistoryBucket(start);
   }
 
-  /** Sets the values that the step has at its end. */
+  /** Sets the values that a step has at its end. */
   private take(): void {
     const { store, activity } = this.options;
     const { current } = this;

@@ -1,6 +1,7 @@
 /**
- * A file of JSON lines that survives a restart of the process. New lines are appended; a file that is large or a day
- * old replaces the one before, so both together cover the last day, or as much of it as the limit of size allows.
+ * Two files of JSON lines that survive a restart of the process. When the current file is large or a day old, it
+ * replaces the previous file and a new one is started. Together they cover the last day, or less if the size limit is
+ * reached.
  */
 
 import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -12,7 +13,7 @@ export const JOURNAL_VERSION = 1;
 const FLUSH_MS = 10_000;
 const MAX_BYTES = 8_000_000;
 const MAX_AGE_MS = 24 * 3_600_000;
-/** Limit of the lines that wait to be written; further ones are dropped. */
+/** Limit of the lines that wait to be written; further lines are dropped. */
 const MAX_PENDING = 50_000;
 
 export interface JournalOptions {
@@ -27,7 +28,7 @@ export class Journal {
   private readonly earlier: string;
   private pending: string[] = [];
   private bytes = 0;
-  /** Time at which the file was begun, milliseconds since the epoch. */
+  /** Time at which the current file was started, milliseconds since the epoch. */
   private begun = 0;
   private timer: Timer | undefined;
   private writing: Promise<void> = Promise.resolve();
@@ -53,14 +54,14 @@ export class Journal {
     return [...(earlier?.entries ?? []), ...(present?.entries ?? [])];
   }
 
-  /** Appends an object, soon. */
+  /** Appends an object in the background. */
   add(entry: object): void {
     if (this.closed || this.pending.length >= MAX_PENDING) return;
     this.pending.push(JSON.stringify(entry));
     this.timer ??= this.options.clock.schedule(FLUSH_MS, () => this.flush(), { background: true });
   }
 
-  /** Resolves once everything is written, as far as that is possible. */
+  /** Resolves once everything is written, or could not be written. */
   async close(): Promise<void> {
     this.flush();
     this.closed = true;
@@ -84,7 +85,7 @@ export class Journal {
       }
       await appendFile(this.file, text);
       this.bytes += Buffer.byteLength(text);
-      if (this.failing) log.info('The history is written again', { file: this.file });
+      if (this.failing) log.info('The history can be written again', { file: this.file });
       this.failing = false;
     } catch (error) {
       if (!this.failing) log.warn('The history cannot be written; it is lost at the next restart', { error });
@@ -99,7 +100,7 @@ export class Journal {
     this.bytes = header.length;
   }
 
-  /** Returns undefined if the file does not exist, or was put aside because it is not a journal of this version. */
+  /** Returns undefined if the file does not exist, or was renamed because it is not a journal of this version. */
   private async read(file: string): Promise<FileContents | undefined> {
     const { log } = this.options;
     let text: string;
@@ -138,7 +139,7 @@ interface FileContents {
   readonly entries: readonly unknown[];
   readonly begun: number;
   readonly bytes: number;
-  /** The last line is not complete: the process ended while it wrote. */
+  /** True if the last line is incomplete because the process ended while it wrote. */
   readonly torn: boolean;
 }
 

@@ -22,7 +22,7 @@ function common({ created, end, segments, attempts }: RequestLife | NodeLife): o
     created,
     end,
     attempts,
-    // Offsets make the lines much shorter than times would.
+    // Offsets make the lines much shorter than absolute times.
     segments: segments.map(({ phase, from, by, detail, failed }) => [
       phase,
       from - created,
@@ -33,7 +33,7 @@ function common({ created, end, segments, attempts }: RequestLife | NodeLife): o
   };
 }
 
-/** Returns the life of stored JSON; undefined if it is not one. */
+/** Returns the life of stored JSON; undefined if the JSON is invalid. */
 export function decodeRequest(json: unknown): RequestLife | undefined {
   if (!isObject(json) || typeof json['id'] !== 'string' || typeof json['created'] !== 'number') return undefined;
   const { id, labels, requestor, tenant, priority, created, pool, result, reason, nodes } = json;
@@ -54,7 +54,7 @@ export function decodeRequest(json: unknown): RequestLife | undefined {
   return life;
 }
 
-/** Returns the life of stored JSON; undefined if it is not one. */
+/** Returns the life of stored JSON; undefined if the JSON is invalid. */
 export function decodeNode(json: unknown): NodeLife | undefined {
   if (!isObject(json) || typeof json['id'] !== 'string' || typeof json['created'] !== 'number') return undefined;
   const { id, labels, provider, pool, request, created } = json;

@@ -59,7 +59,7 @@ export class ProviderEvents {
     for (const { provider, state, reason } of this.activity()) {
       const before = this.states.get(provider);
       this.states.set(provider, state);
-      // Every start of a launcher passes through `starting`.
+      // Every start of a launcher passes through `starting`, which is not an event.
       if (before === state || state === 'starting' || (before === undefined && state === 'serving')) continue;
       if (before === 'starting' && state === 'serving') continue;
       const event = { time: this.clock.now(), provider, state, reason: reason ?? null };

@@ -22,7 +22,7 @@ export class ProviderFailures {
     events: Timelines['events'],
   ) {
     events.attempted.on(({ provider, error, ended }) => {
-      // The end of a request says nothing of the provider.
+      // An aborted launch says nothing about the provider.
       if (error === undefined || error.code === 'aborted') return;
       const failures = this.byProvider.get(provider) ?? new Map<string, ProviderFailure>();
       this.byProvider.set(provider, failures);

@@ -21,7 +21,7 @@ export interface RecentFailure {
 
 /** Fields that distinguish failures with the same message. */
 const SUBJECT = ['provider', 'pool', 'label', 'task'] as const;
-/** Fields that can state the reason if there is no error. */
+/** Fields that contain the reason if there is no error. */
 const REASONS = ['reason', 'warning'] as const;
 const MAX_KEPT = 30;
 

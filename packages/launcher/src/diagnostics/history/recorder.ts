@@ -14,7 +14,7 @@ import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
 import { Timelines } from '../timeline/timelines.js';
 
-/** Lives that ended longer ago (ms) are not restored. */
+/** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
 
 export interface RecorderOptions {
@@ -61,7 +61,7 @@ export class Recorder {
     return this.journal !== undefined;
   }
 
-  /** Loads the journal and follows the records from then on. To be called before the store starts. */
+  /** Loads the journal and starts to watch the records. Call it before the store starts. */
   async start(): Promise<void> {
     const { log, clock, stateDir, metrics } = this.options;
     if (stateDir === undefined) log.info('The history is kept in memory only; --state-dir preserves it');

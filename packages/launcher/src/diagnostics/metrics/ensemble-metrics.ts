@@ -52,7 +52,7 @@ export class EnsembleMetrics {
     };
   }
 
-  /** Starts to follow the records and joins the election. */
+  /** Starts to watch the records and joins the election. */
   start(): void {
     const { store, metrics } = this.options;
     for (const entry of store.nodes.all()) this.countNode(entry.node, 1);

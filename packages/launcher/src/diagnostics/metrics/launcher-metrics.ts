@@ -76,7 +76,7 @@ export const PROVIDER_NODES: Gauge<'provider' | 'state'> = {
 export const MACHINES: Gauge<'provider' | 'pool' | 'state'> = {
   kind: 'gauge',
   name: 'nodepool_machines',
-  help: 'Machines that exist without being created, by state, as each launcher finds them.',
+  help: 'Supplied machines by state, as checked by each launcher.',
   labels: ['provider', 'pool', 'state'],
   statsd: ({ provider, pool, state }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.machines.${state}`],
 };
@@ -84,7 +84,7 @@ export const MACHINES: Gauge<'provider' | 'pool' | 'state'> = {
 export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
   kind: 'gauge',
   name: 'nodepool_pool_addressable_requests',
-  help: 'Requests of which the pool has all labels. Reported by one launcher.',
+  help: 'Requests whose labels the pool has. Reported by one launcher.',
   labels: ['provider', 'pool'],
   statsd: ({ provider, pool }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.addressable_requests`],
 };
@@ -111,7 +111,7 @@ export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
 export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   kind: 'counter',
   name: 'nodepool_leaked_resources_total',
-  help: 'Resources in clouds that belonged to nothing and were deleted.',
+  help: 'Leaked resources that were deleted from clouds.',
   labels: ['provider', 'kind'],
   statsd: ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 };

@@ -4,14 +4,14 @@ import type { Duration, Metrics } from '@nodepool/core';
 import type { RequestLife } from '../timeline/request-life.js';
 import type { Timelines } from '../timeline/timelines.js';
 
-/** Few buckets, since every label of every provider has a series per phase and bucket. */
+/** Few buckets, because every label of every provider has a series per phase and bucket. */
 const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];
 
 /** `label` is the first label of the request; `provider` is empty if no pool of this launcher served it. */
 export const REQUEST_PHASE: Duration<'phase' | 'provider' | 'label'> = {
   kind: 'duration',
   name: 'nodepool_request_phase_duration_seconds',
-  help: 'Time that fulfilled requests spent in each phase. The phases of a request sum to its whole wait.',
+  help: 'Time that fulfilled requests spent in each phase. The phases of a request add up to its whole wait.',
   labels: ['phase', 'provider', 'label'],
   buckets: PHASE_SECONDS,
   statsd: () => [],
@@ -35,7 +35,7 @@ export const NODE_PHASE: Duration<'phase' | 'provider' | 'label'> = {
   statsd: () => [],
 };
 
-/** Starts to report. Returns a function that ends the reports. */
+/** Starts reporting until the returned function is called. */
 export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Metrics): () => void {
   const unsubscribe = [
     events.requestEnded.on((life) => reportRequest(life, metrics)),
@@ -59,7 +59,7 @@ function reportRequest(life: RequestLife, metrics: Metrics): void {
   for (const [phase, ms] of life.durations(end)) metrics.observe(REQUEST_PHASE, { phase, ...where }, ms);
 }
 
-/** Returns the provider whose pool had the request last; empty if another launcher served it. */
+/** Returns the provider whose pool last accepted the request; empty if another launcher served it. */
 export function providerOf({ pool, ended }: Pick<RequestLife, 'pool' | 'ended'>): string {
   if (pool === undefined || ended?.result !== 'fulfilled') return '';
   return pool.slice(0, pool.indexOf('/'));

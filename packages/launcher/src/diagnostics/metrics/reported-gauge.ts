@@ -1,4 +1,4 @@
-/** A gauge that is reported as a complete set of series at a time. */
+/** A gauge whose series are always reported as a complete set. */
 
 import type { Gauge, MetricLabels, Metrics } from '@nodepool/core';
 
@@ -16,15 +16,15 @@ export class ReportedGauge<L extends string> {
     private readonly gauge: Gauge<L>,
   ) {}
 
-  /** Sets one series of the report that `end` completes. */
+  /** Sets one series of the current report, which `end` completes. */
   set(labels: MetricLabels<L>, value: number): void {
     this.next.set(this.gauge.labels.map((name) => labels[name]).join('\0'), { labels, value });
     this.metrics.set(this.gauge, labels, value);
   }
 
   /**
-   * Completes the report. A series missing in it is set to 0, since statsd remembers the last value, and removed by the
-   * report after that.
+   * Completes the report. A series that is missing in it is set to 0, because statsd remembers the last value; the next
+   * report removes it.
    */
   end(): void {
     for (const [key, { labels, value }] of this.last) {
@@ -39,7 +39,7 @@ export class ReportedGauge<L extends string> {
     this.next = new Map();
   }
 
-  /** Removes all series, when another launcher takes over the reports. */
+  /** Removes all series because another launcher takes over the reports. */
   withdraw(): void {
     for (const { labels } of this.last.values()) this.metrics.set(this.gauge, labels, undefined);
     this.last.clear();

@@ -1,4 +1,4 @@
-/** The lives that ended last, by id. */
+/** The most recently ended lives, by id. */
 
 export class EndedLives<L> {
   /** In the order of their end. */
@@ -23,7 +23,7 @@ export class EndedLives<L> {
     return this.lives.get(id);
   }
 
-  /** Returns the lives, the one that ended last first. */
+  /** Returns the lives, most recently ended first. */
   newestFirst(): L[] {
     return [...this.lives.values()].reverse();
   }

@@ -1,6 +1,6 @@
 /**
- * The life of a request or a node as phases that follow each other without a gap, so that their durations sum exactly
- * to the whole. Times are milliseconds since the epoch.
+ * The life of a request or a node as consecutive phases without gaps, whose durations add up to the whole life. Times
+ * are milliseconds since the epoch.
  */
 
 /** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
@@ -44,7 +44,7 @@ const MAX_SEGMENTS = 60;
 
 export class Life {
   readonly segments: Segment[] = [];
-  /** Undefined while it lasts. */
+  /** Undefined while the life lasts. */
   end: number | undefined;
   /** Number of the segments that `takeClosed` has returned. */
   private reported = 0;
@@ -56,8 +56,8 @@ export class Life {
   }
 
   /**
-   * Enters a phase at `now`. The first phase begins with the life. Another detail of the same phase replaces the one
-   * before; a phase that ended with a failure is not continued.
+   * Enters a phase at `now`. The first phase starts at the creation. A new detail of the current phase replaces its
+   * former detail; after a failure a new phase starts in any case.
    */
   enter(now: number, phase: Phase, by: string | undefined, detail?: string): void {
     if (this.end !== undefined) return;
@@ -66,13 +66,13 @@ export class Life {
       if (detail !== undefined) last.detail = detail;
       return;
     }
-    // A clock that was set back must not create phases of negative length.
+    // Prevents phases of negative length after the clock was set back.
     const from = last === undefined ? this.created : Math.max(last.from, now);
     this.segments.push({ phase, from, by, detail, failed: false });
     if (this.segments.length > MAX_SEGMENTS) this.mergeOldest();
   }
 
-  /** Marks the present phase as the end of a launch attempt that failed. */
+  /** Marks the current phase as the end of a failed launch attempt. */
   fail(detail: string): void {
     const last = this.segments.at(-1);
     if (last === undefined || this.end !== undefined) return;
@@ -102,7 +102,7 @@ export class Life {
     return ended;
   }
 
-  /** Returns the milliseconds in each phase that it was in, until its end or `now`. */
+  /** Returns the milliseconds spent in each phase until the end of the life, or until `now` if it lasts. */
   durations(now: number): Map<Phase, number> {
     const sums = new Map<Phase, number>();
     for (const { phase, from, to } of this.closed()) {
@@ -135,7 +135,7 @@ export interface Attempt {
   readonly error: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** A life with the facts of the record that outlive it. */
+/** Facts of a request that are kept after its record is deleted. */
 export interface RequestFacts {
   readonly id: string;
   readonly labels: readonly string[];
@@ -146,7 +146,7 @@ export interface RequestFacts {
 
 export type RequestResult = 'fulfilled' | 'failed' | 'cancelled';
 
-/** How a request ended. */
+/** The end of a request. */
 export interface RequestEnd {
   readonly result: RequestResult;
   /** The reason why it failed. */

@@ -1,4 +1,4 @@
-/** Finds the nodes that use a limit, once per limit. */
+/** Finds the nodes that use a limit; the result is cached per limit. */
 
 import type { NodeEntry, Store } from '@nodepool/store';
 import type { LimitFacts } from './timeline-recorder.js';
@@ -18,7 +18,7 @@ export class LimitHolders {
 
   constructor(private readonly store: Pick<Store, 'nodes'>) {}
 
-  /** Returns the nodes that count for the limit. `pool`: `provider/pool`. */
+  /** Returns the nodes that count against the limit. `pool` has the form `provider/pool`. */
   of({ scope, name }: LimitFacts, pool: string, tenant: string | null): Holders {
     const key = JSON.stringify([scope, name]);
     let holders = this.known.get(key);

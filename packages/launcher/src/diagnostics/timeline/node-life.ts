@@ -16,7 +16,7 @@ const PHASES: Readonly<Partial<Record<NodeState, Phase>>> = {
   deleted: 'deleting',
 };
 
-/** A node that is first seen this long (ms) after its creation was launched by another process. */
+/** Age (ms) at first sight from which on a node counts as launched by another process. */
 const SEEN_LATE_MS = 10_000;
 const MAX_ATTEMPTS = 10;
 
@@ -43,7 +43,7 @@ export class NodeLife extends Life {
     return life;
   }
 
-  /** Enters a stage of its launch by this launcher. */
+  /** Enters a stage of the launch by this launcher. */
   stage(now: number, pool: string, stage: LaunchStage, reason: string | undefined): void {
     this.launching = true;
     this.enter(now, stage === 'launched' ? 'handover' : stage, pool, reason);
@@ -56,8 +56,8 @@ export class NodeLife extends Life {
   }
 
   /**
-   * Follows the record. `awaited`: its request is not fulfilled yet; `pool`: the pool of this launcher that has the
-   * request.
+   * Applies a change of the record. `awaited` is true if its request is not fulfilled yet; `pool` is the pool of this
+   * launcher that has accepted the request.
    */
   recorded(now: number, node: Node, awaited: boolean, pool: string | undefined): void {
     this.facts = { ...factsOf(node), request: node.allocated_to ?? this.facts.request };
@@ -66,13 +66,13 @@ export class NodeLife extends Life {
       if (!this.launching) this.enter(now, pool === undefined ? 'elsewhere' : 'accepted', pool);
       return;
     }
-    // It was launched before the other nodes of its request.
+    // The node is ready before the other nodes of its request.
     if (phase === 'ready' && awaited && this.launching) return;
     this.launching = false;
     this.enter(now, phase, undefined);
   }
 
-  /** Its request was fulfilled. */
+  /** Enters the phase of use because its request was fulfilled. */
   handedOver(now: number, requestId: string): void {
     if (this.phase !== 'handover') return;
     this.launching = false;

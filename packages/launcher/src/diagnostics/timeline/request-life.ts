@@ -7,27 +7,29 @@ import type { LaunchStage, Wait, WaitKind } from './timeline-recorder.js';
 /** A wait in one pool; `since` is in milliseconds since the epoch. */
 export type PoolWait = Wait & { readonly pool: string; readonly since: number };
 
-/** Waits in the order of hope: a limit becomes free sooner than a cloud gets capacity or an image is built. */
+/**
+ * Waits by their likely duration: a limit usually becomes free sooner than a cloud gets capacity or an image is built.
+ */
 const HOPE: Readonly<Record<WaitKind, number>> = { limit: 0, order: 1, capacity: 2, image: 3 };
 
-/** Stages of launches in their order; the phase of a request is that of its last node. */
+/** Stages of launches in order; the phase of a request is that of its slowest node. */
 const STAGES: Readonly<Record<LaunchStage, number>> = { limit: 0, creating: 1, booting: 2, login: 3, launched: 4 };
 
-/** A request that is first seen this long (ms) after its creation was in the hands of an earlier process. */
+/** Age (ms) at first sight from which on a request counts as handled by an earlier process. */
 const SEEN_LATE_MS = 10_000;
 const MAX_POOLS = 50;
 const MAX_ATTEMPTS = 30;
 
-/** The maps of a life that has ended. */
+/** Replaces the maps of an ended life. */
 const NOTHING = new Map<string, never>();
 
 export class RequestLife extends Life {
   /** Launch attempts for the request, oldest first. */
   readonly attempts: Attempt[] = [];
   ended: RequestEnd | undefined;
-  /** The pool of this launcher that has taken the request, or had it last. */
+  /** The pool of this launcher that has accepted the request or accepted it last. */
   pool: string | undefined;
-  /** A pool of this launcher has the request. */
+  /** True while a pool of this launcher has accepted the request. */
   private held = false;
   private byPool = new Map<string, PoolWait>();
   private refusals = new Map<string, string>();
@@ -49,18 +51,20 @@ export class RequestLife extends Life {
     return life;
   }
 
-  /** Returns the waits in pools of this launcher, best hope first. */
+  /** Returns the waits in pools of this launcher, most likely to end first. */
   poolWaits(): PoolWait[] {
     return [...this.byPool.values()].sort((a, b) => HOPE[a.kind] - HOPE[b.kind] || a.since - b.since);
   }
 
-  /** Returns why pools of this launcher do not serve it, for people; undefined if none said so. */
+  /**
+   * Returns the reasons why pools of this launcher do not serve the request, in words; undefined if none is recorded.
+   */
   refusal(): string | undefined {
     if (this.refusals.size === 0) return undefined;
     return [...this.refusals].map(([pool, reason]) => `${pool}: ${reason}`).join('; ');
   }
 
-  /** Returns why a pool does not serve it; undefined if it did not say so. */
+  /** Returns the reason why a pool does not serve the request; undefined if none is recorded. */
   refusalOf(pool: string): string | undefined {
     return this.refusals.get(pool);
   }
@@ -108,13 +112,13 @@ export class RequestLife extends Life {
     if (attempt.error !== undefined) this.fail(attempt.error.message);
   }
 
-  /** Follows the record. */
+  /** Applies a change of the record. */
   recorded(now: number, { state }: NodeRequest): void {
     if (state === 'pending' && !this.held) this.enter(now, 'elsewhere', undefined);
     else if (state === 'pending' || state === 'requested') this.update(now);
   }
 
-  /** Ends with the times of the record, as the request had ended before this launcher saw it. */
+  /** Ends the life with the times of the record, because the request had ended before this launcher saw it. */
   endedEarlier({ state_time: changed }: NodeRequest, now: number): void {
     this.enter(this.created, 'elsewhere', undefined);
     this.close(Math.min(now, changed * 1000));
@@ -123,7 +127,7 @@ export class RequestLife extends Life {
   finish(now: number, ended: RequestEnd): void {
     this.close(now);
     this.ended = ended;
-    // Thousands of ended lives are kept.
+    // Saves memory: thousands of ended lives are kept.
     this.byPool = NOTHING;
     this.refusals = NOTHING;
     this.launches = NOTHING;
@@ -135,7 +139,7 @@ export class RequestLife extends Life {
     return best;
   }
 
-  /** Enters the phase of the best hope, or of the node whose launch has come least far. */
+  /** Enters the phase of the wait that will probably end first, or of the node whose launch is slowest. */
   private update(now: number): void {
     if (!this.held) {
       const best = this.bestWait();

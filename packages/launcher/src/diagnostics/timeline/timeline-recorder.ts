@@ -1,14 +1,14 @@
-/** Events in the life of requests and nodes that no record shows, as the parts of the launcher report them. */
+/** Events in the life of requests and nodes that are not visible in records. The parts of the launcher report them. */
 
 import type { DriverErrorCode } from '@nodepool/core';
 
 /** The kind of obstacle for a request in a pool that can serve it. */
 export type WaitKind = 'limit' | 'order' | 'capacity' | 'image';
 
-/** The limit that a request waits for, with its numbers when the pool decided. */
+/** The limit that a request waits for, with its amounts at the time of the decision. */
 export interface LimitFacts {
   readonly scope: 'pool' | 'provider' | 'tenant';
-  /** For people, e.g. `pool main of provider demo`. */
+  /** Name for messages, e.g. `pool main of provider demo`. */
   readonly name: string;
   readonly resource: string;
   readonly limit: number;
@@ -18,7 +18,7 @@ export interface LimitFacts {
 
 export interface Wait {
   readonly kind: WaitKind;
-  /** One clause, for people. */
+  /** The reason in words, as one clause. */
   readonly reason: string;
   readonly limit?: LimitFacts;
   /** Id of the request that is served before this one. */
@@ -32,7 +32,7 @@ export interface LaunchPlace {
   readonly label: string;
 }
 
-/** The stages of a launch that this launcher runs. `limit`: it waits for the deletion of a failed instance. */
+/** The stages of a launch by this launcher. `limit`: the launch waits for the deletion of a failed instance. */
 export type LaunchStage = 'creating' | 'booting' | 'login' | 'launched' | 'limit';
 
 /** A launch attempt that has ended. */
@@ -49,11 +49,11 @@ export interface AttemptResult {
 export interface TimelineRecorder {
   /** A pool (`provider/pool`) has decided that the request waits. */
   waits(requestId: string, pool: string, wait: Wait): void;
-  /** A pool serves the request neither now nor when something becomes free: it declined, or leaves it to others. */
+  /** A pool has declined the request or leaves it to other pools. */
   leaves(requestId: string, pool: string, reason: string): void;
-  /** A pool takes the request, to serve it or to change its state. */
+  /** A pool has accepted the request, to serve it or to change its state. */
   taken(requestId: string, pool: string): void;
-  /** The pool holds nothing of the request any more. */
+  /** The pool has released the request. */
   released(requestId: string, pool: string): void;
   /** The launch of a node enters a stage. */
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void;

@@ -1,7 +1,7 @@
 /**
- * Records the lives of requests and nodes: what each request waited for and each launch did, from the events that the
- * launcher reports, and from the records for what other launchers did. Every event costs O(1), or the number of nodes
- * of one request; the number of ended lives is limited.
+ * Records the lives of requests and nodes from the events that this launcher reports, and from changes of records for
+ * the work of other launchers. An event costs O(1), or time per node of one request. The number of ended lives is
+ * limited.
  */
 
 import { Emitter, type Clock } from '@nodepool/core';
@@ -12,7 +12,7 @@ import { NodeLife } from './node-life.js';
 import { RequestLife } from './request-life.js';
 import type { AttemptResult, LaunchPlace, LaunchStage, TimelineRecorder, Wait } from './timeline-recorder.js';
 
-/** Numbers of ended requests and nodes that are kept, besides failed requests. */
+/** Limit of the kept ended requests and nodes, besides failed requests. */
 const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
@@ -39,7 +39,7 @@ export class Timelines implements TimelineRecorder {
   readonly endedNodes = new EndedLives<NodeLife>(MAX_ENDED);
   private readonly requests = new Map<string, RequestLife>();
   private readonly nodes = new Map<string, NodeLife>();
-  /** Lives that lasted when an earlier process stopped, until their records are seen. */
+  /** Lives that had not ended when an earlier process stopped, until their records are seen. */
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
   private unsubscribe: (() => void)[] = [];
 
@@ -53,7 +53,7 @@ export class Timelines implements TimelineRecorder {
     };
   }
 
-  /** Follows the records from now on. */
+  /** Starts to watch the records. */
   start(): void {
     const { requests, nodes } = this.options.store;
     for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
@@ -77,12 +77,12 @@ export class Timelines implements TimelineRecorder {
     return this.nodes.get(id) ?? this.endedNodes.get(id);
   }
 
-  /** Returns the lives that last, for the history of the next process. */
+  /** Returns the lives that have not ended, for the history of the next process. */
   open(): { readonly requests: Iterable<RequestLife>; readonly nodes: Iterable<NodeLife> } {
     return { requests: this.requests.values(), nodes: this.nodes.values() };
   }
 
-  /** Takes over a life that an earlier process recorded. To be called before `start`. */
+  /** Adds a life that an earlier process recorded. Call it before `start`. */
   restore(life: RequestLife | NodeLife): void {
     if (life instanceof RequestLife) {
       this.interrupted.requests.delete(life.facts.id);
@@ -139,7 +139,7 @@ export class Timelines implements TimelineRecorder {
     const { request } = after;
     let life = this.requests.get(id);
     if (life === undefined) {
-      // The record of a request that has ended stays until its requestor deletes it.
+      // The record of an ended request remains until its requestor deletes it.
       const isOpen = request.state === 'requested' || request.state === 'pending';
       if (!isOpen && this.request(id) !== undefined) return;
       life = continued(this.interrupted.requests, id, RequestLife.of(request, now));
@@ -217,10 +217,10 @@ function poolOf({ provider, pool }: LaunchPlace): string {
   return `${provider}/${pool}`;
 }
 
-/** Returns the life that an earlier process recorded of the same record, or the new one. */
+/** Returns the life that an earlier process recorded for the same record, or else `life`. */
 function continued<L extends RequestLife | NodeLife>(interrupted: Map<string, L>, id: string, life: L): L {
   const earlier = interrupted.get(id);
   interrupted.delete(id);
-  // A wiped ZooKeeper counts ids from the start again.
+  // A wiped ZooKeeper assigns the same ids again, so the creation time must match.
   return earlier !== undefined && Math.abs(earlier.created - life.created) < 1000 ? earlier : life;
 }

@@ -14,7 +14,7 @@ export type SectionTexts = ReadonlyMap<string, string>;
 export type DocumentMaker = (view: string) => object | undefined;
 
 const INTERVAL_MS = 1000;
-/** Longest time between two messages, in milliseconds; by them the page detects that the launcher is alive. */
+/** Longest time between two messages, in milliseconds; messages show the page that the launcher is alive. */
 const HEARTBEAT_MS = 5000;
 const RETRY_MS = 2000;
 /** A viewer whose connection has been stalled for this long, in milliseconds, is disconnected. */
@@ -30,7 +30,7 @@ interface Viewer {
   /** The last members sent to the viewer. */
   sections: SectionTexts;
   at: number;
-  /** Time since when the connection has been stalled; at most one message waits. */
+  /** Time at which the connection stalled; at most one message waits. */
   stalledSince: number | undefined;
 }
 
@@ -134,7 +134,7 @@ export class StatusFeed {
     );
   }
 
-  /** Documents are large: those that no viewer needed for a second are dropped. */
+  /** Drops documents that no viewer has requested for a second, because they are large. */
   private forgetOld(): void {
     const now = this.clock.monotonic();
     for (const [view, { at }] of this.kept) if (now - at >= INTERVAL_MS) this.kept.delete(view);

@@ -1,6 +1,6 @@
 /**
- * `/`: the status page, with its files `/status/<file>` and the documents of its views as a stream (`/status/events`) or
- * as JSON (`/status/now` for the page, `/status/v1/…` for programs).
+ * `/`: the status page, and its files below `/status/`. The documents of its views are served as a stream
+ * (`/status/events`) or as JSON (`/status/now` for the page, `/status/v1/…` for programs).
  */
 
 import { BadQueryError, sendError } from '@nodepool/daemon/web';

@@ -5,8 +5,8 @@ import { documentOf, readParameters, VIEWS } from './documents/index.js';
 import { launcherStatus } from './documents/overview.js';
 
 /**
- * Returns the document of a view, with the member `missing` that is true if its subject is unknown. Returns undefined if
- * there is no such view, and throws `BadQueryError` if the parameters are invalid.
+ * Returns the document of a view; its member `missing` is true if the subject is unknown. Returns undefined if there is
+ * no such view. Throws `BadQueryError` if the parameters are invalid.
  */
 export function viewDocument(observe: () => Observed, view: string): object | undefined {
   const [path = '', query = ''] = cut(view, '?');
@@ -35,7 +35,7 @@ function cut(text: string, separator: string): string[] {
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** An address may have been typed, so that its escapes can be invalid. */
+/** Decodes an address, which can have invalid escapes if a user typed it. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

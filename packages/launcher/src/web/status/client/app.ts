@@ -21,7 +21,7 @@ import { parseRoute, viewOf, type Route } from './route.js';
 import { Shell } from './shell.js';
 import { growAges, type Present } from './widgets.js';
 
-/** The views of a page; the documents of a view come from the same launcher, so that they have its type. */
+/** The views of a page. Documents come from the launcher that serves the page, so their types match. */
 interface Page {
   readonly list: View<never>;
   readonly single?: View<never>;
@@ -46,7 +46,7 @@ class App {
   /** The launcher's clock minus the browser's, in seconds. */
   private ahead = 0;
   private version: string | undefined;
-  /** True until the first drawing after a change of the page, which moves the focus. */
+  /** True until the page is drawn for the first time after a change, which moves the focus. */
   private arriving = false;
   private readonly main = document.getElementById('main') ?? document.body;
   private readonly present: Present = { now: () => Date.now() / 1000 + this.ahead };
@@ -126,7 +126,7 @@ class App {
     const view = route.id === undefined ? page?.list : (page?.single ?? page?.list);
     if (view === undefined) return;
     this.shell.draw(launcher);
-    // The members are those of the view's document, since both come from the launcher of this version.
+    // The members match the view's document, because both come from the same version of the launcher.
     const drawing: Drawing<never> = { document: this.members as never, launcher, route, present };
     document.title = `${view.title(route)} – ${launcher.hostname} – Nodepool`;
     this.show(this.members.missing === true ? missingPage(route) : view.draw(drawing));

@@ -6,7 +6,7 @@ import { clockText, numberText } from './text.js';
 
 const WIDTH = 1000;
 const HEIGHT = 200;
-/** A pause of so many steps between samples is drawn as a gap. */
+/** Number of steps between samples from which on the chart has a gap. */
 const GAP_STEPS = 3;
 const MAX_TABLE_ROWS = 25;
 

@@ -59,7 +59,7 @@ function selection(route: Route, { parameter, title, all, options }: SelectFilte
       'select',
       { name: parameter },
       h('option', { value: '', 'data-key': '' }, all),
-      // A linked selection may be one that no row has at the moment.
+      // A link may select a value that no row has at the moment.
       ...(current === '' || known ? [] : [h('option', { value: current, 'data-key': current }, current)]),
       ...choices,
     ),

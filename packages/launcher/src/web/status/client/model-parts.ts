@@ -26,7 +26,7 @@ export interface Problem {
   readonly title: string;
   readonly subject: Ref | null;
   readonly since: number | null;
-  /** The party that has to act. */
+  /** The part of the system in which the cause lies. */
   readonly cause: 'cloud' | 'configuration' | 'limit' | 'image' | 'ZooKeeper' | 'driver' | 'Nodepool';
   readonly details: readonly string[];
   readonly effect: string | null;
@@ -142,7 +142,7 @@ export interface PoolStatus {
   readonly outOfCapacity: boolean;
   readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
   readonly offers: readonly OfferStatus[];
-  /** Machines that exist without being created, and cannot be used at the moment. */
+  /** Supplied machines that cannot be used at the moment. */
   readonly outOfService: readonly MachineStatus[];
 }
 
@@ -150,13 +150,13 @@ export interface MachineStatus {
   /** Name, port and user. */
   readonly machine: string;
   readonly labels: readonly string[];
-  /** Number of nodes that it serves as. */
+  /** Number of nodes that the machine provides. */
   readonly slots: number;
   readonly reason: string;
   readonly since: number;
 }
 
-/** The health of something that a pool can order, e.g. a flavor in a zone. */
+/** The health of an offer, e.g. a flavor in a zone. */
 export interface OfferStatus {
   readonly name: string;
   readonly state: 'closed' | 'half-open' | 'open';

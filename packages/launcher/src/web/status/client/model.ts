@@ -88,9 +88,9 @@ export interface RequestDocument {
   readonly request: RequestRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
-  /** The best hope of a waiting request. */
+  /** The reason in the pool that will probably serve a waiting request first. */
   readonly reason: WaitReason | null;
-  /** The reasons in all pools that can serve it, best hope first. */
+  /** The reasons in all pools that can serve it, most likely pool first. */
   readonly reasons: readonly WaitReason[];
   readonly timeline: readonly TimelineSegment[];
   readonly attempts: readonly AttemptStatus[];

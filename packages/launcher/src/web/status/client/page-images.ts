@@ -48,7 +48,7 @@ function currentUploads(uploads: readonly UploadStatus[]): UploadStatus[] {
   });
 }
 
-/** An image that no provider has. */
+/** Returns true if no provider has the image. */
 function isMissing({ uploads }: ImageStatus): boolean {
   return !uploads.some(({ state }) => state === 'ready');
 }

@@ -85,7 +85,7 @@ function columns(present: Present): Column<ProviderStatus>[] {
   ];
 }
 
-/** Share of failures from which on they are emphasised. */
+/** Share of failures from which on it is emphasised. */
 const BAD_SHARE = 0.05;
 
 function isBad(failed: number, all: number): boolean {

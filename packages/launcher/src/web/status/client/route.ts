@@ -47,7 +47,7 @@ function split(text: string, separator: string): string[] {
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** An address may have been typed, so that its escapes can be invalid. */
+/** Decodes an address, which can have invalid escapes if a user typed it. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -19,7 +19,7 @@ export function countTicks(highest: number, most: number): number[] {
   return Array.from({ length: steps + 1 }, (_, index) => index * whole);
 }
 
-/** Returns a step between ticks of which at most `most` fit into the span, in seconds. */
+/** Returns a step between ticks in seconds, so that at most `most` ticks fit into the span. */
 export function timeStep(span: number, most: number): number {
   return TIME_STEPS.find((step) => span / step <= most) ?? Math.ceil(span / most / DAY) * DAY;
 }

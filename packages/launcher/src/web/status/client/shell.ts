@@ -76,7 +76,9 @@ export class Shell {
     this.tellState();
   }
 
-  /** The search opens the page of an id, or else the nodes that match the text. `/` moves the focus to it. */
+  /**
+   * Handles the search: an id opens its page, other text the list of matching nodes. `/` moves the focus to the field.
+   */
   watchSearch(): void {
     const form = document.getElementById('search');
     const field = document.querySelector<HTMLInputElement>('#search input');

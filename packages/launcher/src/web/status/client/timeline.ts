@@ -41,7 +41,7 @@ const MAX_TICKS = 6;
 
 /** Returns the rows on one time axis, and the segments of all rows as a table. */
 export function timeline(all: readonly TimelineRow[], present: Present): Child[] {
-  // A phase without duration is no information.
+  // Phases without duration are not shown.
   const rows = all.map((row) => ({ ...row, segments: row.segments.filter(({ from, to }) => to !== from) }));
   const segments = rows.flatMap((row) => row.segments);
   if (segments.length === 0) {
@@ -174,7 +174,7 @@ function asTable({ key: rowKey, segments }: TimelineRow, now: number): HTMLEleme
   });
 }
 
-/** An element can be in one place only. */
+/** Returns a copy, because an element can have only one parent. */
 function copyOf(child: Child): Child {
   return child instanceof Node ? child.cloneNode(true) : child;
 }

@@ -15,7 +15,7 @@ export { readParameters, type Parameters } from './parameters.js';
 interface View {
   /** Returns undefined if the subject does not exist. */
   readonly make: (observed: Observed, parameters: Parameters) => object | undefined;
-  /** The view has a subject: its id follows the name of the view. */
+  /** True if the view has a subject, whose id follows the name of the view. */
   readonly hasSubject: boolean;
   readonly list: ListParameters;
 }

@@ -66,7 +66,7 @@ export const labelsStatus = oncePerMoment((observed): LabelStatus[] => {
   });
 });
 
-/** Returns the waiting requests by label; the reason is that of the one that has waited for the longest time. */
+/** Returns the waiting requests by label, with the reason of the request that has waited longest. */
 function waitingByLabel(observed: Observed): Map<string, Waiting> {
   const reasons = reasonsOf(observed);
   const byLabel = new Map<string, Waiting>();

@@ -9,7 +9,7 @@ const MAX_FACET_VALUES = 100;
 
 /** How a list is filtered and sorted. */
 export interface ListDefinition<R> {
-  /** The values of a record by filter; `q` is not among them. */
+  /** Returns the values of a record by filter, except for `q`. */
   readonly values: Readonly<Partial<Record<Filter, (record: R) => readonly string[]>>>;
   /** Texts that `q` searches. */
   readonly texts: (record: R) => readonly (string | null)[];
@@ -20,7 +20,7 @@ export interface ListDefinition<R> {
 export interface Selection<R> {
   readonly records: readonly R[];
   readonly paging: Paging;
-  /** By filter: its values in the records that all other filters admit. */
+  /** The values of each filter in the records that all other filters admit. */
   readonly facets: ReadonlyMap<Filter, Facet>;
 }
 
@@ -46,7 +46,7 @@ export function select<R>(
       return wanted !== undefined && !has.some((value) => wanted.includes(value));
     });
     for (const { filter, has } of found) {
-      // A facet shows what a choice of another value would give.
+      // A facet counts the records that the choice of each value would show.
       if (failing.some((other) => other.filter !== filter)) continue;
       const sums = counts.get(filter);
       for (const value of has) sums?.set(value, (sums.get(value) ?? 0) + 1);
@@ -54,7 +54,7 @@ export function select<R>(
     if (failing.length === 0) matching.push(record);
   }
   const ordered = sort === undefined ? matching : sorted(matching, sorts, sort);
-  // The last page if the rows have become fewer.
+  // Shows the last page if there are now fewer rows.
   const first = Math.min(offset, Math.max(0, Math.floor((ordered.length - 1) / Math.max(limit, 1)) * limit));
   return {
     records: ordered.slice(first, first + limit),

@@ -14,7 +14,7 @@ import { countedLabels, decisions, SHORT, textOrNull, timeline, waitReason } fro
 const MAX_GROUPS = 50;
 const DAY_MS = 24 * 3_600_000;
 
-/** A request with its record, or its life, or both. */
+/** A request with its record, its life, or both. */
 interface Known {
   readonly id: string;
   readonly state: RequestState | 'cancelled';
@@ -78,7 +78,7 @@ export function requestsDocument(observed: Observed, parameters: Parameters): Re
   };
 }
 
-/** Returns the newest requests for a label, or that a provider has or had, those that wait first. */
+/** Returns the newest requests that `of` selects; waiting requests come first. */
 export function requestRows(observed: Observed, of: (known: Known) => boolean, limit: number): RequestRow[] {
   const reasons = reasonsOf(observed);
   const rows: RequestRow[] = [];
@@ -198,7 +198,7 @@ function requestRow(known: Known, reasons: Reasons): RequestRow {
 
 export const reasonsOf = oncePerMoment((observed) => new Reasons(observed));
 
-/** The reasons of waiting requests at one moment. Requests that need the same wait for the same. */
+/** The reasons of waiting requests at one moment. Requests with the same needs wait for the same reason. */
 class Reasons {
   private readonly byFirst = new Map<string, WaitReason | undefined>();
   private readonly waits: WaitReasons;
@@ -208,7 +208,7 @@ class Reasons {
     this.waits = new WaitReasons(observed);
   }
 
-  /** Returns what the first of the requests that need the same waits for. */
+  /** Returns the reason of the first request with the same needs. */
   of(request: NodeRequest): WaitReason | undefined {
     const { store, standing } = this.observed;
     const first = standing(request.id)?.first ?? request.id;
@@ -230,7 +230,7 @@ class Reasons {
     return life.ended?.reason ?? '';
   }
 
-  /** Returns the waiting requests by what they wait for, the largest group first. */
+  /** Returns the waiting requests grouped by reason, largest group first. */
   groups(): readonly ReasonGroup[] {
     return (this.grouped ??= this.group());
   }

@@ -35,5 +35,5 @@ export function documentRoutes(app: FastifyInstance, clock: Clock, observe: () =
 }
 
 function sendMissing(request: FastifyRequest, reply: FastifyReply, view: string, id: string): FastifyReply {
-  return sendError(request, reply, 404, `there is no ${view} ${JSON.stringify(id)}, nor is one remembered here`);
+  return sendError(request, reply, 404, `there is no ${view} ${JSON.stringify(id)}, and this launcher remembers none`);
 }
