@@ -15,7 +15,10 @@ export interface OfferPlan {
   readonly zone: string | undefined;
   /** One offer per label, in the order of the labels. */
   readonly offers: readonly Offer[];
-  /** The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. */
+  /**
+   * The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. With cause `slow`,
+   * the offers can be used if no other pool serves the labels.
+   */
   readonly blocked: BlockedOffer | undefined;
 }
 
@@ -59,21 +62,14 @@ export class PoolOffers {
   /** Chooses offers for nodes of these labels, all in the same zone (`zone` if given). */
   plan(labels: readonly string[], zone?: string): OfferPlan {
     const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
-    let best: { readonly zone: string | undefined; readonly offers: readonly Offer[]; readonly cost: number }[] = [];
-    for (const each of zones) {
-      const chosen = labels.map((label) => this.firstAdmitted(label, each));
-      const offers = chosen.flatMap((choice) => (choice === undefined ? [] : [choice.offer]));
-      if (offers.length < labels.length) continue;
-      const cost = chosen.reduce((sum, choice) => sum + (choice?.rank ?? 0), 0);
-      const lowest = best[0]?.cost ?? Infinity;
-      if (cost < lowest) best = [];
-      if (cost <= lowest) best.push({ zone: each, offers, cost });
-    }
-    const choice = best[Math.floor(this.context.random.next() * best.length)];
-    if (choice !== undefined) return { ...choice, blocked: undefined };
+    const admitted = this.choose(labels, zones, (offer) => this.admits(offer));
+    if (admitted !== undefined) return { ...admitted, blocked: undefined };
+    const slow = this.choose(labels, zones, (offer) => this.admits(offer) || this.isSlow(offer));
+    if (slow !== undefined) return { ...slow, blocked: this.blocked(slow.offers) };
     const fallback = zones[Math.floor(this.context.random.next() * zones.length)];
     const offers = labels.map((label) => this.offersOf(label, fallback)[0] ?? offerOf(label, fallback, undefined));
-    return { zone: fallback, offers, blocked: this.blocked(labels, zones) };
+    const all = zones.flatMap((each) => labels.flatMap((label) => this.offersOf(label, each)));
+    return { zone: fallback, offers, blocked: this.blocked(all) };
   }
 
   /**
@@ -162,25 +158,49 @@ export class PoolOffers {
     }));
   }
 
-  private firstAdmitted(label: string, zone: string | undefined): { offer: Offer; rank: number } | undefined {
+  /** Chooses one of the zones in which the labels' first usable offers come first, at random. */
+  private choose(
+    labels: readonly string[],
+    zones: readonly (string | undefined)[],
+    isUsable: (offer: Offer) => boolean,
+  ): Pick<OfferPlan, 'zone' | 'offers'> | undefined {
+    let best: Pick<OfferPlan, 'zone' | 'offers'>[] = [];
+    let lowest = Infinity;
+    for (const zone of zones) {
+      const chosen = labels.map((label) => this.firstUsable(label, zone, isUsable));
+      const offers = chosen.flatMap((choice) => (choice === undefined ? [] : [choice.offer]));
+      if (offers.length < labels.length) continue;
+      const cost = chosen.reduce((sum, choice) => sum + (choice?.rank ?? 0), 0);
+      if (cost < lowest) best = [];
+      if (cost <= lowest) best.push({ zone, offers });
+      lowest = Math.min(cost, lowest);
+    }
+    return best[Math.floor(this.context.random.next() * best.length)];
+  }
+
+  private firstUsable(
+    label: string,
+    zone: string | undefined,
+    isUsable: (offer: Offer) => boolean,
+  ): { offer: Offer; rank: number } | undefined {
     const offers = this.offersOf(label, zone);
-    const rank = offers.findIndex((offer) => this.admits(offer));
+    const rank = offers.findIndex(isUsable);
     const offer = offers[rank];
     return offer === undefined ? undefined : { offer, rank };
   }
 
+  private isSlow(offer: Offer): boolean {
+    return this.isKnown(offer.label, offer.machineType) && this.obstacleOf(offer)?.cause === 'slow';
+  }
+
   /** Describes the offer whose probe is due first. */
-  private blocked(labels: readonly string[], zones: readonly (string | undefined)[]): BlockedOffer {
+  private blocked(offers: readonly Offer[]): BlockedOffer {
     let first: { readonly offer: Offer; readonly obstacle: BreakerObstacle } | undefined;
-    for (const zone of zones) {
-      for (const label of new Set(labels)) {
-        for (const offer of this.offersOf(label, zone)) {
-          const obstacle = this.obstacleOf(offer);
-          if (obstacle === undefined) continue;
-          const isSooner = (obstacle.nextProbe ?? 0) < (first?.obstacle.nextProbe ?? Infinity);
-          if (first === undefined || isSooner) first = { offer, obstacle };
-        }
-      }
+    for (const offer of offers) {
+      const obstacle = this.obstacleOf(offer);
+      if (obstacle === undefined) continue;
+      const isSooner = (obstacle.nextProbe ?? 0) < (first?.obstacle.nextProbe ?? Infinity);
+      if (first === undefined || isSooner) first = { offer, obstacle };
     }
     if (first === undefined) return { cause: 'unreachable', reason: 'its machine types are not known yet' };
     return { cause: first.obstacle.cause, reason: describeObstacle(nameOf(first.offer), first.obstacle) };

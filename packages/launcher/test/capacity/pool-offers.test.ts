@@ -1,0 +1,91 @@
+/** Tests of the choice among the offers of a pool. */
+
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { silentLogger, silentMetrics, type PoolConfig } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { PoolOffers } from '../../src/capacity/pool-offers.js';
+import { silentDecisions } from '../../src/diagnostics/decisions.js';
+import type { BreakerCause, Offer } from '../../src/diagnostics/health.js';
+
+let clock: VirtualClock;
+let offers: PoolOffers;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  const context = {
+    clock,
+    random: seededRandom(1),
+    log: silentLogger,
+    metrics: silentMetrics,
+    decisions: silentDecisions,
+  };
+  const labels = new Map([
+    ['small', { name: 'small', machineTypes: ['m1', 'm2'] }],
+    ['other', { name: 'other', machineTypes: [] }],
+  ]);
+  const pool = { name: 'main', labels } as unknown as PoolConfig;
+  const { signal } = new AbortController();
+  offers = new PoolOffers(
+    context,
+    'demo',
+    pool,
+    () => true,
+    signal,
+    () => undefined,
+  );
+});
+
+const offer = (machineType: string | undefined, zone?: string, label = 'small'): Offer => ({
+  label,
+  zone,
+  machineType,
+});
+
+function fail(cause: BreakerCause, failed: Offer): void {
+  for (let times = 0; times < 3; times += 1) offers.failed(failed, { cause, reason: 'it failed', startedAt: 0 });
+}
+
+const chosen = (labels = ['small']) => {
+  const { offers: planned, blocked } = offers.plan(labels);
+  return { types: planned.map(({ machineType }) => machineType), cause: blocked?.cause };
+};
+
+describe('an offer that is slow', () => {
+  it('comes after every other one that is admitted', () => {
+    fail('slow', offer('m1'));
+    expect(chosen()).toEqual({ types: ['m2'], cause: undefined });
+  });
+
+  it.each<BreakerCause>(['capacity', 'quota', 'configuration', 'node'])(
+    'is preferred to one that is out of service because of %s and is probed sooner',
+    async (cause) => {
+      fail('slow', offer('m2'));
+      await clock.advance(30_000);
+      fail(cause, offer('m1'));
+      expect(chosen()).toEqual({ types: ['m2'], cause: 'slow' });
+    },
+  );
+
+  it('is used together with an offer of another label that is admitted', () => {
+    fail('slow', offer('m1'));
+    fail('slow', offer('m2'));
+    expect(chosen(['other', 'small'])).toEqual({ types: [undefined, 'm1'], cause: 'slow' });
+  });
+
+  it('cannot be used if another label has no offer', () => {
+    fail('slow', offer('m1'));
+    fail('slow', offer('m2'));
+    fail('capacity', offer(undefined, undefined, 'other'));
+    expect(chosen(['other', 'small']).cause).not.toBeUndefined();
+    expect(chosen(['other']).cause).toBe('capacity');
+  });
+
+  it('is looked for in all zones', () => {
+    offers.setZones(['zone-1', 'zone-2']);
+    for (const type of ['m1', 'm2']) fail('capacity', offer(type, 'zone-1'));
+    fail('slow', offer('m2', 'zone-2'));
+    fail('capacity', offer('m1', 'zone-2'));
+    const { zone, blocked } = offers.plan(['small']);
+    expect([zone, blocked?.cause]).toEqual(['zone-2', 'slow']);
+  });
+});
