@@ -10,7 +10,7 @@ import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
-import { LaunchTimes } from './capacity/launch-times.js';
+import { SlowLaunches } from './capacity/slow-launches.js';
 import { WaitLimits } from './capacity/wait-limits.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import type { Controller } from './controller.js';
@@ -44,7 +44,7 @@ export class Launcher implements ProvidersShare {
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
   readonly labelGate: TurnGate;
-  readonly launchTimes: LaunchTimes;
+  readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   private stopped = false;
 
@@ -63,7 +63,7 @@ export class Launcher implements ProvidersShare {
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
-    this.launchTimes = new LaunchTimes(this.context.clock);
+    this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
     this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits);
   }

@@ -17,6 +17,8 @@ with 1.3 times that of an undisturbed run with three regions. Each run takes abo
   --scenario NAME  only this one, repeatable: ${DISTURBANCES.map(({ name }) => name).join(', ')}
   --seed N         seed of all random values (default 1)
   --calm MINUTES   time before the disturbance (default 120)
+  --disturbed MINUTES
+                   duration of the disturbance (default 30)
   --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
   --now            omit the runs without circuit breakers and offers
   --write          write the table to docs/capacity.md
@@ -63,7 +65,8 @@ async function main(): Promise<number> {
   }
   const bound = boundOf(baseline);
   const text = [
-    `Measured with ${REGION_INSTANCES * wanted.scale} instances per region, ${wanted.periods.calmMs / MINUTE_MS} minutes before the disturbance, and seed ${wanted.seed}. ` +
+    `Measured with ${REGION_INSTANCES * wanted.scale} instances per region, ${wanted.periods.calmMs / MINUTE_MS} minutes before the disturbance, ` +
+      `${wanted.periods.disturbedMs / MINUTE_MS} minutes of it, and seed ${wanted.seed}. ` +
       'The columns "without" are from runs with circuit breakers and offers disabled.',
     `With three undisturbed regions, the 95th percentile of the wait is ${seconds(baseline.p95Ms)}; the target is at most ${seconds(bound)}.`,
     markdownTable(rows),
@@ -97,6 +100,7 @@ function readArguments(): Wanted | undefined {
       scenario: { type: 'string', multiple: true },
       seed: { type: 'string', default: '1' },
       calm: { type: 'string', default: '120' },
+      disturbed: { type: 'string', default: '30' },
       scale: { type: 'string', default: '1' },
       now: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -112,10 +116,11 @@ function readArguments(): Wanted | undefined {
     return scenario;
   });
   const calmMs = wholeNumber('--calm', values.calm) * MINUTE_MS;
+  const disturbedMs = wholeNumber('--disturbed', values.disturbed) * MINUTE_MS;
   return {
     scenarios,
     seed: wholeNumber('--seed', values.seed),
-    periods: { calmMs, disturbedMs: 30 * MINUTE_MS, afterMs: 30 * MINUTE_MS },
+    periods: { calmMs, disturbedMs, afterMs: 30 * MINUTE_MS },
     scale: partOf('--scale', values.scale),
     compare: !values.now,
     write: values.write,

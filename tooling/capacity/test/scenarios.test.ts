@@ -7,7 +7,7 @@ import { run, type RunOptions } from '../src/run.js';
 
 const MINUTE_MS = 60_000;
 /** The calm period is longer than a job and a launch, so that all instances of the load exist at its end. */
-const PERIODS = { calmMs: 12 * MINUTE_MS, disturbedMs: 30 * MINUTE_MS, afterMs: 2 * MINUTE_MS };
+const PERIODS = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUTE_MS, afterMs: 2 * MINUTE_MS };
 
 async function measure(options: Partial<RunOptions>): Promise<Summary> {
   const result = await run({ seed: 1, regions: 4, scale: 0.25, ...PERIODS, ...options });

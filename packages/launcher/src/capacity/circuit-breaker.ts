@@ -44,7 +44,7 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
   // A launch reports this cause only after its second failure, so one report is enough.
   configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS }, healedBy: 'created' },
   node: { failures: 3, backOff: { firstMs: 10_000, longestMs: 5 * MINUTE_MS }, healedBy: 'ready' },
-  slow: { failures: 2, backOff: { firstMs: 30_000, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
+  slow: { failures: 2, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
 };
 
 const EVIDENCE: Readonly<Record<LaunchEvidence, number>> = { accepted: 1, created: 2, ready: 3 };

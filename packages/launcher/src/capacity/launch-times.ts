@@ -1,15 +1,18 @@
-/**
- * Measures launch durations by offer and derives the age at which a launch counts as slow. A slow launch takes much
- * longer than launches of its label usually take in healthy offers, and longer than usual for its own offer.
- */
+/** Measures launch durations by offer, and derives the ages at which launches count as slow or overdue. */
 
 import type { Clock } from '@nodepool/core';
 import type { Offer } from '../diagnostics/health.js';
 
-/** Minimum age of a slow launch, milliseconds. */
-const SLOW_FLOOR_MS = 120_000;
+/** Minimum age of a lone slow launch, milliseconds. */
+export const SLOW_FLOOR_MS = 120_000;
 /** A launch counts as slow at this multiple of the usual duration. */
 const SLOW_FACTOR = 2;
+/** Minimum age of an overdue launch, milliseconds. */
+export const OVERDUE_FLOOR_MS = 60_000;
+/** A launch is overdue at this multiple of the longest of the newest durations. */
+const OVERDUE_FACTOR = 1.25;
+/** Number of overdue launches that prove that an offer is stuck; one is enough if its breaker is not closed. */
+const OVERDUE_LAUNCHES = 2;
 /** Number of the newest durations kept per offer, and the number required for an estimate. */
 const SAMPLES = 20;
 const ENOUGH_SAMPLES = 5;
@@ -22,89 +25,76 @@ export interface TimedOffer extends Offer {
   readonly pool: string;
 }
 
-interface Times {
-  readonly place: TimedOffer;
-  /** Durations of the newest successful launches in milliseconds, oldest first. */
-  readonly durations: number[];
-  /** Running launches, oldest first. */
-  readonly running: Set<{ readonly startedAt: number }>;
-  isHealthy: () => boolean;
-}
-
-/** A launch that is running. */
-export interface TimedLaunch {
+/** `startedAt`: `Clock.monotonic` milliseconds. */
+export interface RunningLaunch {
   readonly startedAt: number;
-  /**
-   * Returns the age at which the launch counts as slow, in milliseconds; undefined if there is nothing to compare it
-   * with.
-   */
-  limitMs(): number | undefined;
-  /** Ends the measurement. `isReady` is true if the launch has succeeded. */
-  end(isReady: boolean): void;
 }
 
-export class LaunchTimes {
-  /** By label and then by pool, zone and machine type. */
-  private readonly labels = new Map<string, Map<string, Times>>();
+/** The launches of one offer. */
+export class OfferTimes<Launch extends RunningLaunch = RunningLaunch> {
+  /** Durations of the newest successful launches in milliseconds, oldest first. */
+  private readonly durations: number[] = [];
+  /** Running launches, oldest first. */
+  readonly running = new Set<Launch>();
+  /** Start of the youngest launch that has succeeded. */
+  private youngestReady = -Infinity;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    readonly place: TimedOffer,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+    /** The offers of the label, this one included. */
+    private readonly offers: () => Iterable<OfferTimes<Launch>>,
+    /** Returns true while the breakers of the offer are closed. */
+    public isHealthy: () => boolean,
+  ) {}
 
-  /** Starts measuring a launch. `isHealthy` returns true while the breakers of the offer are closed. */
-  begin(place: TimedOffer, isHealthy: () => boolean): TimedLaunch {
-    const times = this.timesOf(place);
-    times.isHealthy = isHealthy;
-    const launch = { startedAt: this.clock.monotonic() };
-    times.running.add(launch);
-    return {
-      ...launch,
-      limitMs: () => this.limitMs(times),
-      end: (isReady) => {
-        if (!times.running.delete(launch) || !isReady) return;
-        times.durations.push(this.clock.monotonic() - launch.startedAt);
-        if (times.durations.length > SAMPLES) times.durations.shift();
-      },
-    };
+  ready(launch: Launch): void {
+    this.durations.push(this.clock.monotonic() - launch.startedAt);
+    if (this.durations.length > SAMPLES) this.durations.shift();
+    this.youngestReady = Math.max(this.youngestReady, launch.startedAt);
   }
 
-  /** Removes the offers of a stopped pool. */
-  forget(pool: string): void {
-    for (const [label, offers] of this.labels) {
-      for (const [key, { place }] of offers) if (place.pool === pool) offers.delete(key);
-      if (offers.size === 0) this.labels.delete(label);
-    }
-  }
-
-  private limitMs(own: Times): number | undefined {
-    const others = [...(this.labels.get(own.place.label)?.values() ?? [])];
-    const usual = others.flatMap((times) => (times === own || !times.isHealthy() ? [] : (this.usualMs(times) ?? [])));
-    const ownUsual = estimate(own.durations, 0.9);
-    const best = usual.length > 0 ? Math.min(...usual) : ownUsual;
+  /**
+   * Returns the age at which a lone launch counts as slow, in milliseconds: much longer than launches of the label
+   * usually take in healthy offers, and than usual for this offer. Returns undefined without durations to compare with.
+   */
+  limitMs(): number | undefined {
+    const usual = this.others().flatMap((other) => (other.isHealthy() ? (other.usualMs() ?? []) : []));
+    const best = usual.length > 0 ? Math.min(...usual) : estimate(this.durations, 0.9);
     if (best === undefined) return undefined;
-    return Math.max(SLOW_FLOOR_MS, SLOW_FACTOR * best, SLOW_FACTOR * (estimate(own.durations, 0.5) ?? 0));
+    return Math.max(SLOW_FLOOR_MS, SLOW_FACTOR * best, SLOW_FACTOR * (estimate(this.durations, 0.5) ?? 0));
   }
 
-  /** Returns the usual duration in milliseconds. Running launches count if they have already taken longer. */
-  private usualMs({ durations, running }: Times): number | undefined {
-    const usual = estimate(durations, 0.9);
-    if (usual === undefined || running.size < ENOUGH_RUNNING) return usual;
+  /**
+   * Returns true if the offer is stuck: several launches are overdue, no launch that began after them has succeeded
+   * here, and one has succeeded in another healthy offer.
+   */
+  isStuck(): boolean {
+    const longest = estimate(this.durations, 1);
+    if (longest === undefined) return false;
+    const limitMs = Math.max(OVERDUE_FLOOR_MS, OVERDUE_FACTOR * longest);
+    const startedBy = this.clock.monotonic() - limitMs;
+    const [first, ...more] = this.unanswered(startedBy);
+    if (first === undefined || 1 + more.length < (this.isHealthy() ? OVERDUE_LAUNCHES : 1)) return false;
+    return this.others().some((other) => other.youngestReady > first.startedAt && other.isHealthy());
+  }
+
+  /** Returns running launches that began by that time and after those that have succeeded, oldest first. */
+  unanswered(startedBy: number): readonly Launch[] {
+    return [...this.running].filter(({ startedAt }) => startedAt > this.youngestReady && startedAt <= startedBy);
+  }
+
+  /** Returns the usual duration; launches that are running count if they already take longer. */
+  private usualMs(): number | undefined {
+    const usual = estimate(this.durations, 0.9);
+    if (usual === undefined || this.running.size < ENOUGH_RUNNING) return usual;
     const now = this.clock.monotonic();
-    const ages = [...running].map(({ startedAt }) => now - startedAt);
+    const ages = [...this.running].map(({ startedAt }) => now - startedAt);
     return Math.max(usual, quantile(ages, 0.5));
   }
 
-  private timesOf(place: TimedOffer): Times {
-    let offers = this.labels.get(place.label);
-    if (offers === undefined) {
-      offers = new Map();
-      this.labels.set(place.label, offers);
-    }
-    const key = JSON.stringify([place.pool, place.zone ?? '', place.machineType ?? '']);
-    let times = offers.get(key);
-    if (times === undefined) {
-      times = { place, durations: [], running: new Set(), isHealthy: () => true };
-      offers.set(key, times);
-    }
-    return times;
+  private others(): OfferTimes<Launch>[] {
+    return [...this.offers()].filter((other) => other !== this);
   }
 }
 

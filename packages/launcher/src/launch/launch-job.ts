@@ -10,7 +10,7 @@ import type {
   Provider,
   Resources,
 } from '@nodepool/core';
-import type { TimedLaunch } from '../capacity/launch-times.js';
+import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
@@ -64,8 +64,8 @@ export interface LaunchJob {
   admits(offer?: Offer): boolean;
   /** Returns what a node with this offer needs. */
   needOf(offer: Offer): Resources;
-  /** Starts measuring an attempt with this offer. */
-  time(offer: Offer): TimedLaunch;
+  /** Starts measuring an attempt with this offer, and abandons it if it is slow. */
+  watch(offer: Offer, attempt: WatchedLaunch): TimedLaunch;
   /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;
 }

@@ -26,7 +26,6 @@ import { replacementFor } from './missing-image.js';
 import { imageIdOf } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/metrics/launcher-metrics.js';
 import { retryCapacity } from './retry-capacity.js';
-import { watchSlowLaunch } from './slow-launch.js';
 
 /** Returns the identity of the first attempt. The caller records it before it calls `launchNode`. */
 export function firstAttempt(context: LauncherContext, machineType: string | undefined): NodeProgress {
@@ -181,10 +180,12 @@ async function attempt(
   interrupted: boolean,
   retries: LaunchRetries,
 ): Promise<Tried> {
-  const timed = job.time(offer);
-  const { startedAt } = timed;
-  const facts = { offer, startedAt };
-  const slow = watchSlowLaunch(context, timed, () => retries.canMove(offer));
+  const slow = new AbortController();
+  const timed = job.watch(offer, {
+    canMove: () => retries.canMove(offer),
+    abandon: (reason) => slow.abort(reason),
+  });
+  const facts = { offer, startedAt: timed.startedAt };
   const signal = AbortSignal.any([job.signal, slow.signal]);
   let launch: LaunchAttempt | undefined;
   try {
@@ -205,7 +206,6 @@ async function attempt(
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
     return { ...facts, failure, fault, leaveRemnant: async () => launch?.leaveRemnant() };
   } finally {
-    slow.stop();
     timed.end(false);
   }
 }

@@ -3,7 +3,7 @@
 import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import { describeObstacle } from '../capacity/describe-obstacle.js';
-import type { LaunchTimes, TimedLaunch } from '../capacity/launch-times.js';
+import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -27,7 +27,7 @@ export interface PoolSources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly supply: NodeSupplier;
-  readonly launchTimes: LaunchTimes;
+  readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
 }
 
@@ -93,12 +93,11 @@ export class PoolState implements PoolView, OfferView {
     return () => ends.forEach((end) => end());
   }
 
-  time(offer: Offer): TimedLaunch {
-    const { health, launchTimes } = this.sources;
-    return launchTimes.begin(
-      { ...offer, pool: this.name },
-      () => health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined,
-    );
+  watch(offer: Offer, launch: WatchedLaunch): TimedLaunch {
+    const { health, slowLaunches } = this.sources;
+    const isHealthy = (): boolean =>
+      health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined;
+    return slowLaunches.begin({ ...offer, pool: this.name }, isHealthy, launch);
   }
 
   hasNodesOf(request: NodeRequest): boolean {

@@ -6,7 +6,7 @@
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
 import type { Change, NodeEntry } from '@nodepool/store';
-import type { LaunchTimes } from '../capacity/launch-times.js';
+import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
@@ -20,7 +20,7 @@ import { RequestPath, type RequestResources } from './request-path.js';
 export interface PoolResources extends RequestResources {
   readonly candidates: CandidatePools;
   readonly labelGate: TurnGate;
-  readonly launchTimes: LaunchTimes;
+  readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
 }
 
@@ -73,7 +73,7 @@ export class PoolWorker {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     await Promise.all([this.path.stop(), this.registration.close()]);
     this.leave();
-    this.resources.launchTimes.forget(this.state.name);
+    this.resources.slowLaunches.forget(this.state.name);
   }
 
   /** Handles a change of the provider's state. */

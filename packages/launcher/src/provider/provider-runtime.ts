@@ -5,7 +5,7 @@ import { startProvider, toDriverError, type Logger, type LoginScan, type Provide
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
-import type { LaunchTimes } from '../capacity/launch-times.js';
+import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
@@ -29,7 +29,7 @@ export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
-  readonly launchTimes: LaunchTimes;
+  readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   /** Limits the rate of questions about labels of all providers together. */
   readonly labelGate: TurnGate;

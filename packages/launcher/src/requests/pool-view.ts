@@ -16,7 +16,7 @@ import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
-import type { TimedLaunch } from '../capacity/launch-times.js';
+import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -68,8 +68,8 @@ export interface OfferView {
   admits(offer?: Offer): boolean;
   /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
   begin(offers: readonly Offer[]): () => void;
-  /** Starts measuring a launch with this offer. */
-  time(offer: Offer): TimedLaunch;
+  /** Starts measuring a launch with this offer, and abandons it if it is slow. */
+  watch(offer: Offer, launch: WatchedLaunch): TimedLaunch;
 }
 
 /** The nodes of machines that the provider declares. Nodes that it creates are always usable. */

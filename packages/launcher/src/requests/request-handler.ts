@@ -193,7 +193,7 @@ export class RequestHandler {
       },
       admits: (offer) => pool.offers.admits(offer),
       needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
-      time: (offer) => pool.offers.time(offer),
+      watch: (offer, attempt) => pool.offers.watch(offer, attempt),
       report: (outcome) => this.attempted(outcome),
     };
   }

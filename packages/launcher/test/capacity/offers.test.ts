@@ -276,6 +276,25 @@ describe('a pool that accepts creations and never finishes them', () => {
     expect(launches.every((place) => place.startsWith('other/'))).toBe(true);
   });
 
+  it('gets requests all the same while the other pools are full', async () => {
+    const sections = [region('demo'), region('other', { 'max-servers': 30 })];
+    const { launcher } = await world.launcher(sections, 'launcher1', drivers());
+    for (let index = 0; index < 20; index += 1) await served(await submit('small'));
+    spoils = (place, each) => (place.startsWith('demo/') ? never(place, each) : undefined);
+    const ids = [];
+    for (let index = 0; index < 10; index += 1) ids.push(await submit('small'));
+    for (const id of ids) await served(id);
+    expect(launcher.activity()[0]?.offers).toContainEqual(
+      expect.objectContaining({ state: 'open', obstacle: expect.objectContaining({ cause: 'slow' }) as unknown }),
+    );
+    spoils = () => undefined;
+    launches = [];
+    ids.length = 0;
+    for (let index = 0; index < 20; index += 1) ids.push(await submit('small'));
+    for (const id of ids) expect(await served(id)).toBeLessThan(30_000);
+    expect(launches.map((place) => place.split('/')[0])).toContain('demo');
+  });
+
   it('keeps them if no other pool could serve them', async () => {
     const running = await world.launcher([region('demo')], 'launcher1', drivers());
     for (let index = 0; index < 10; index += 1) await served(await submit('small'));
