@@ -1,4 +1,5 @@
 export * from './process/hostname.js';
+export { HeapPolicy, type HeapPolicyOptions } from './process/heap-policy.js';
 export * from './logging/create-logger.js';
 export { LogFileError } from './logging/log-file.js';
 export * from './logging/logging-config.js';

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import {
   BlockWatch,
   EventLoopMonitor,
+  HeapPolicy,
   followConfig,
   reportProcess,
   type Daemon,
@@ -41,6 +42,7 @@ export class LauncherDaemon implements Daemon {
   private readonly web: WebServer;
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
+  private readonly heapPolicy: HeapPolicy;
   private readonly ensembleMetrics: EnsembleMetrics;
   private readonly recorder: Recorder;
   private endReports: readonly (() => void)[] = [];
@@ -90,6 +92,7 @@ export class LauncherDaemon implements Daemon {
       metrics,
       apply: (config) => this.launcher.apply(config),
     });
+    this.heapPolicy = new HeapPolicy({ clock });
     this.blockWatch = new BlockWatch({ log, driverPackages: () => this.watcher.config.driverPackages });
     this.web = createWebServer({
       store,
@@ -118,6 +121,7 @@ export class LauncherDaemon implements Daemon {
     const { store, eventLoop } = this;
     const { loaded, metrics, fqdn, zooKeeper } = this.options;
     const { config } = loaded;
+    this.heapPolicy.start();
     eventLoop.start();
     this.blockWatch.start();
     this.endReports = [
@@ -160,6 +164,7 @@ export class LauncherDaemon implements Daemon {
     await this.recorder.stop();
     for (const end of this.endReports) end();
     this.eventLoop.stop();
+    this.heapPolicy.stop();
     await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();

@@ -1,0 +1,66 @@
+/**
+ * Chooses between speed and memory for V8's heap. While the process works, garbage is collected rarely; while it is
+ * idle, V8 returns the memory of the last burst to the system, which it would otherwise keep.
+ */
+
+import { performance, type EventLoopUtilization } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import type { Clock, Timer } from '@nodepool/core';
+
+/** Interval between looks at the load, milliseconds. */
+const INTERVAL_MS = 1000;
+/** Share of the time that the event loop works, below which the process counts as idle. */
+const IDLE_BELOW = 0.1;
+
+/**
+ * Limits of the heap at any load: it grows by 60 % between collections, so that a burst does not multiply the memory.
+ * The space for new objects grows to its limit in two steps, as V8 halves it in each collection of an idle process.
+ */
+const LIMITS = ['--heap-growing-percent=60', '--semi-space-growth-factor=8'] as const;
+
+export interface HeapPolicyOptions {
+  readonly clock: Clock;
+  /** Sets a flag of V8. Default: that of this process. */
+  readonly setFlag?: (flag: string) => void;
+  /** Returns the share of time in which the event loop worked since the last call. Default: that of this process. */
+  readonly utilization?: () => number;
+}
+
+export class HeapPolicy {
+  private timer: Timer | undefined;
+  private isIdle = false;
+  private readonly setFlag: (flag: string) => void;
+  private readonly utilization: () => number;
+
+  constructor(private readonly options: HeapPolicyOptions) {
+    this.setFlag = options.setFlag ?? setFlagsFromString;
+    this.utilization = options.utilization ?? eventLoopUtilization();
+  }
+
+  start(): void {
+    for (const flag of LIMITS) this.setFlag(flag);
+    this.look();
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+  }
+
+  private look(): void {
+    const isIdle = this.utilization() < IDLE_BELOW;
+    // With the flag, V8 looks for idle moments to return memory, and every collection returns as much as it can.
+    if (isIdle !== this.isIdle) this.setFlag(isIdle ? '--optimize-for-size' : '--no-optimize-for-size');
+    this.isIdle = isIdle;
+    this.timer = this.options.clock.schedule(INTERVAL_MS, () => this.look(), { background: true });
+  }
+}
+
+function eventLoopUtilization(): () => number {
+  let last: EventLoopUtilization = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return utilization;
+  };
+}

@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { expect, test } from '@jest/globals';
+import { HeapPolicy } from '@nodepool/daemon';
+import { VirtualClock } from '@nodepool/core/testing';
+
+test('sets the limits of the heap, and returns memory while the process is idle', async () => {
+  const clock = new VirtualClock();
+  const flags: string[] = [];
+  let utilization = 1;
+  const policy = new HeapPolicy({ clock, setFlag: (flag) => flags.push(flag), utilization: () => utilization });
+  policy.start();
+  expect(flags.splice(0)).toEqual(['--heap-growing-percent=60', '--semi-space-growth-factor=8']);
+  utilization = 0.01;
+  await clock.advance(5000);
+  expect(flags.splice(0)).toEqual(['--optimize-for-size']);
+  utilization = 0.5;
+  await clock.advance(5000);
+  expect(flags.splice(0)).toEqual(['--no-optimize-for-size']);
+  policy.stop();
+  utilization = 0.01;
+  await clock.advance(5000);
+  expect(flags).toEqual([]);
+});
+
+test('this Node.js knows the flags', () => {
+  const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
+  for (const name of ['heap-growing-percent', 'semi-space-growth-factor', 'optimize-for-size']) {
+    expect(known).toContain(`--${name} `);
+  }
+});
