@@ -4,6 +4,9 @@ import { RULE_GROUPS } from './rule-groups.js';
 import { CONTRACT_VERSION } from './contract.js';
 import type { Rule } from './rule.js';
 
+/** Maximum length of a line of prose (characters). */
+const COLUMNS = 120;
+
 /** Returns the contract as Markdown. */
 export function contractPage(): string {
   const parts = [
@@ -15,7 +18,7 @@ export function contractPage(): string {
     'This page is generated from the texts of the tests.',
     ...RULE_GROUPS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
   ];
-  return `${parts.join('\n\n')}\n`;
+  return `${parts.map((part) => (part.startsWith('#') ? part : wrapped(part))).join('\n\n')}\n`;
 }
 
 function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Rule): string[] {
@@ -24,4 +27,16 @@ function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Ru
   if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');
   else if (appliesTo === 'all') facts.push('For all drivers, including those that create no instances.');
   return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
+}
+
+/** Breaks a paragraph into lines. */
+function wrapped(paragraph: string): string {
+  const lines = [''];
+  for (const word of paragraph.split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line === '') lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= COLUMNS) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join('\n');
 }

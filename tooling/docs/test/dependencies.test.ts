@@ -59,7 +59,7 @@ describe('the page about dependencies', () => {
       for (const name of needs) users[name] = [...(users[name] ?? []), folder].sort();
     }
     const documented = Object.fromEntries(
-      tableBelow('In what we publish').flatMap(([names, folders = '']) =>
+      tableBelow('Published packages').flatMap(([names, folders = '']) =>
         inCode(names).map((name) => [name, folders.split(', ').toSorted()]),
       ),
     );
@@ -73,12 +73,12 @@ describe('the page about dependencies', () => {
       ...[...tooling.values()].flatMap(({ dependencies, devDependencies }) => foreign(dependencies, devDependencies)),
     ].filter((name) => !published.has(name));
     const bundles = new Set([...packages.values()].flatMap(bundled));
-    const documented = tableBelow('To develop').flatMap(([names]) => inCode(names));
+    const documented = tableBelow('Development tools').flatMap(([names]) => inCode(names));
     const own = documented.filter((name) => !published.has(name));
     expect(own.toSorted()).toEqual([...new Set(needed)].filter((name) => !bundles.has(name)).toSorted());
   });
 
-  it.each(tableBelow('Written here').map(([part = '', , reason = '']) => [part, reason]))(
+  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))(
     '%s exists',
     (part, reason) => {
       const paths = inCode(part);
@@ -90,8 +90,8 @@ describe('the page about dependencies', () => {
 
   it('has a licence in each row of a dependency', () => {
     const licences = [
-      ...tableBelow('In what we publish').map((cells) => cells[3]),
-      ...tableBelow('To develop').map((cells) => cells[2]),
+      ...tableBelow('Published packages').map((cells) => cells[3]),
+      ...tableBelow('Development tools').map((cells) => cells[2]),
     ];
     expect(licences.filter((licence) => !/^[A-Z][\w.-]+([,;] [A-Z][\w.-]+)*$/.test(licence ?? ''))).toEqual([]);
   });
