@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from '@jest/globals';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../src/web/status/client/model.js';
-import { findProblems, type ProblemSources } from '../../src/web/status/documents/problems.js';
+import { findProblems } from '../../src/web/status/documents/problems/index.js';
+import type { ProblemSources } from '../../src/web/status/documents/problems/sources.js';
 
 const NOW = 1_800_000_000;
 

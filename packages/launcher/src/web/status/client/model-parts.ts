@@ -1,4 +1,4 @@
-/** The parts of the documents in `model.ts`: rows, states and histories. */
+/** The parts of the documents: rows, states and texts. */
 
 /** The name of something that has a page. A pool is named `provider/pool`. */
 export interface Ref {
@@ -98,74 +98,6 @@ export interface Usage {
   readonly limit: number | null;
 }
 
-export type ProviderState =
-  'starting' | 'serving' | 'degraded' | 'unreachable' | 'misconfigured' | 'elsewhere' | 'gone';
-
-export interface ProviderStatus {
-  readonly name: string;
-  readonly driver: string | null;
-  readonly driverVersion: string | null;
-  readonly state: ProviderState;
-  readonly reason: string | null;
-  readonly since: number | null;
-  /** Launches of the last window. */
-  readonly launches: { readonly windowSeconds: number; readonly started: number; readonly failed: number } | null;
-  readonly lastError: { readonly text: string; readonly time: number; readonly code: string | null } | null;
-  readonly failures: readonly {
-    readonly code: string;
-    readonly count: number;
-    readonly text: string;
-    readonly last: number;
-  }[];
-  readonly groups: GroupCounts;
-  readonly usage: readonly Usage[];
-  readonly api: {
-    readonly windowSeconds: number;
-    readonly calls: number;
-    readonly failed: number;
-    readonly throttled: number;
-    readonly p50: number | null;
-    readonly p95: number | null;
-  } | null;
-  readonly toNode: Quantiles;
-  readonly pools: readonly PoolStatus[];
-}
-
-export interface PoolStatus {
-  readonly name: string;
-  readonly launchers: readonly string[];
-  readonly labels: readonly string[];
-  readonly usage: readonly Usage[];
-  readonly waiting: number;
-  readonly deferred: number;
-  readonly paused: boolean;
-  readonly outOfCapacity: boolean;
-  readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
-  readonly offers: readonly OfferStatus[];
-  /** Supplied machines that cannot be used at the moment. */
-  readonly outOfService: readonly MachineStatus[];
-}
-
-export interface MachineStatus {
-  /** Name, port and user. */
-  readonly machine: string;
-  readonly labels: readonly string[];
-  /** Number of nodes that the machine provides. */
-  readonly slots: number;
-  readonly reason: string;
-  readonly since: number;
-}
-
-/** The health of an offer, e.g. a flavor in a zone. */
-export interface OfferStatus {
-  readonly name: string;
-  readonly state: 'closed' | 'half-open' | 'open';
-  readonly reason: string | null;
-  readonly since: number | null;
-  readonly nextProbe: number | null;
-  readonly failures: number;
-}
-
 export interface LabelStatus {
   readonly name: string;
   readonly ready: number;
@@ -251,101 +183,6 @@ export interface NodeRow {
   readonly tenant: string | null;
   readonly locked: boolean;
   readonly comment: string | null;
-}
-
-/** Values over a day, oldest first. */
-export interface HistoryStatus {
-  /** Seconds between two samples. */
-  readonly step: number;
-  readonly samples: readonly HistorySample[];
-  readonly events: readonly {
-    readonly time: number;
-    readonly text: string;
-    readonly subject: Ref | null;
-  }[];
-  /** False if the history is kept in memory only. */
-  readonly persisted: boolean;
-  readonly since: number;
-}
-
-export interface HistorySample {
-  readonly time: number;
-  /** Numbers of nodes in the order of `NODE_GROUPS`. */
-  readonly nodes: readonly number[];
-  readonly waiting: number;
-  /** Launches that ended and launches that failed since the sample before. */
-  readonly launches: number;
-  readonly failures: number;
-  /** Requests that ended since the sample before. */
-  readonly fulfilled: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  /** Time to node in seconds; null without fulfilled requests. */
-  readonly p50: number | null;
-  readonly p95: number | null;
-}
-
-/** Values of one label over a day, oldest first; a step without any value is omitted. */
-export type LabelHistory = readonly {
-  readonly time: number;
-  readonly waiting: number;
-  readonly fulfilled: number;
-  readonly failed: number;
-  readonly p50: number | null;
-  readonly p95: number | null;
-}[];
-
-/** Values of one provider over a day, oldest first; a step without any value is omitted. */
-export type ProviderHistory = readonly {
-  readonly time: number;
-  /** Instances in use, and their limit. */
-  readonly used: number;
-  readonly limit: number | null;
-  readonly launches: number;
-  readonly failures: number;
-  readonly calls: number;
-  readonly failedCalls: number;
-  readonly throttled: number;
-  /** Mean duration of a call in seconds. */
-  readonly latency: number | null;
-}[];
-
-export interface BuildStatus {
-  readonly id: string;
-  readonly state: string;
-  readonly since: number;
-  readonly builder: string;
-  readonly formats: readonly string[];
-  readonly failure: string | null;
-  readonly duration: number | null;
-}
-
-export interface UploadStatus {
-  readonly provider: string;
-  readonly build: string;
-  readonly id: string;
-  readonly state: string;
-  readonly since: number;
-  readonly progress: number | null;
-  readonly externalName: string | null;
-  readonly failure: string | null;
-}
-
-export interface ImageStatus {
-  readonly name: string;
-  readonly paused: boolean;
-  readonly requested: number | null;
-  readonly builds: readonly BuildStatus[];
-  readonly uploads: readonly UploadStatus[];
-  /** The last failed build, even if a newer one succeeded. */
-  readonly lastFailure: {
-    readonly text: string;
-    readonly time: number;
-    /** Path of the log on the host of the builder. */
-    readonly log: string | null;
-    readonly builder: string | null;
-  } | null;
-  readonly labels: readonly string[];
 }
 
 export interface ComponentStatus {

@@ -4,21 +4,18 @@
  * page must show them as plain text only.
  */
 
+import type { HistoryStatus, LabelHistory, ProviderHistory } from './model-history.js';
+import type { ImageStatus } from './model-images.js';
 import type {
   ComponentStatus,
   DecisionStatus,
   Facet,
   FailureStatus,
-  HistoryStatus,
-  ImageStatus,
-  LabelHistory,
   LabelStatus,
   NodeRow,
   NodesStatus,
   Paging,
   Problem,
-  ProviderHistory,
-  ProviderStatus,
   Quantiles,
   ReasonGroup,
   RequestCounts,
@@ -26,8 +23,12 @@ import type {
   TimelineSegment,
   WaitReason,
 } from './model-parts.js';
+import type { ProviderStatus } from './model-providers.js';
 
+export type * from './model-history.js';
+export type * from './model-images.js';
 export type * from './model-parts.js';
+export type * from './model-providers.js';
 
 /** A message of the stream, with the changed members of the view's document, or the complete document. */
 export interface StatusMessage {

@@ -6,7 +6,7 @@ import type { FailureStatus, HistoryStatus, LauncherStatus, OverviewDocument } f
 import { groupsOfStates, NODE_GROUPS } from '../node-counts.js';
 import { shortened, type Observed } from '../sources.js';
 import { labelsStatus } from './labels.js';
-import { problemsOf } from './problems.js';
+import { problemsOf } from './problems/index.js';
 import { providersStatus } from './providers.js';
 import { reasonsOf, requestCounts } from './requests.js';
 import { quantiles, secondsOrNull, SHORT, textOrNull } from './texts.js';

@@ -1,0 +1,71 @@
+/** The state of providers and pools in the documents. */
+
+import type { GroupCounts, Quantiles, Usage } from './model-parts.js';
+
+export type ProviderState =
+  'starting' | 'serving' | 'degraded' | 'unreachable' | 'misconfigured' | 'elsewhere' | 'gone';
+
+export interface ProviderStatus {
+  readonly name: string;
+  readonly driver: string | null;
+  readonly driverVersion: string | null;
+  readonly state: ProviderState;
+  readonly reason: string | null;
+  readonly since: number | null;
+  /** Launches of the last window. */
+  readonly launches: { readonly windowSeconds: number; readonly started: number; readonly failed: number } | null;
+  readonly lastError: { readonly text: string; readonly time: number; readonly code: string | null } | null;
+  readonly failures: readonly {
+    readonly code: string;
+    readonly count: number;
+    readonly text: string;
+    readonly last: number;
+  }[];
+  readonly groups: GroupCounts;
+  readonly usage: readonly Usage[];
+  readonly api: {
+    readonly windowSeconds: number;
+    readonly calls: number;
+    readonly failed: number;
+    readonly throttled: number;
+    readonly p50: number | null;
+    readonly p95: number | null;
+  } | null;
+  readonly toNode: Quantiles;
+  readonly pools: readonly PoolStatus[];
+}
+
+export interface PoolStatus {
+  readonly name: string;
+  readonly launchers: readonly string[];
+  readonly labels: readonly string[];
+  readonly usage: readonly Usage[];
+  readonly waiting: number;
+  readonly deferred: number;
+  readonly paused: boolean;
+  readonly outOfCapacity: boolean;
+  readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
+  readonly offers: readonly OfferStatus[];
+  /** Machines that exist without being created, and cannot be used at the moment. */
+  readonly outOfService: readonly MachineStatus[];
+}
+
+export interface MachineStatus {
+  /** Name, port and user. */
+  readonly machine: string;
+  readonly labels: readonly string[];
+  /** Number of nodes that it serves as. */
+  readonly slots: number;
+  readonly reason: string;
+  readonly since: number;
+}
+
+/** The health of something that a pool can order, e.g. a flavor in a zone. */
+export interface OfferStatus {
+  readonly name: string;
+  readonly state: 'closed' | 'half-open' | 'open';
+  readonly reason: string | null;
+  readonly since: number | null;
+  readonly nextProbe: number | null;
+  readonly failures: number;
+}

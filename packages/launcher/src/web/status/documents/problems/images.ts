@@ -1,0 +1,97 @@
+/** Problems of disk images and their builders. */
+
+import type { ImageStatus, Problem, ReasonGroup } from '../../client/model.js';
+import { counted, effectOf, type ProblemSources } from './sources.js';
+
+export function imageProblems({ images, reasons, builders, now }: ProblemSources): Problem[] {
+  const problems = images.flatMap((image) => imageProblem(image, reasons, now) ?? []);
+  if (images.length > 0 && builders === 0) {
+    problems.push({
+      severity: 'warning',
+      key: 'builders',
+      title: 'No builder is registered',
+      subject: null,
+      since: null,
+      cause: 'image',
+      details: [],
+      effect: 'images are neither built nor uploaded',
+      remedy: 'Start nodepool-builder.',
+    });
+  }
+  return problems;
+}
+
+function imageProblem(image: ImageStatus, reasons: readonly ReasonGroup[], now: number): Problem | undefined {
+  const { name, labels, uploads, builds, lastFailure } = image;
+  const common = {
+    key: `image ${name}`,
+    subject: { kind: 'image', id: name },
+    cause: 'image',
+    details: lastFailure === null ? [] : [lastFailure.text],
+  } as const;
+  const isBuilding = builds[0]?.state === 'building';
+  const log =
+    lastFailure === null || lastFailure.log === null
+      ? 'Read the log of the builder.'
+      : `Read ${lastFailure.log} on ${lastFailure.builder ?? 'the builder'}.`;
+  const remedy = isBuilding
+    ? `${log} A new build is running.`
+    : `${log} \`nodepool image-build ${name}\` starts a build.`;
+  if (labels.length > 0 && !uploads.some(({ state, failure }) => state === 'ready' && failure === null)) {
+    const waiting = waitingForLabels(reasons, labels);
+    return {
+      ...common,
+      severity: waiting > 0 ? 'critical' : 'warning',
+      title: `Image ${name} is missing`,
+      since: lastFailure?.time ?? null,
+      effect: effectOf(waiting) ?? `${counted(labels.length, 'label')} cannot be served`,
+      remedy: uploads.some(({ state }) => state === 'uploading') ? 'An upload is in progress.' : remedy,
+    };
+  }
+  const newest = builds.find(({ state }) => state === 'ready')?.since;
+  // A newer successful build supersedes the failure.
+  if (lastFailure !== null && !(newest !== undefined && newest > lastFailure.time)) {
+    return {
+      ...common,
+      severity: 'warning',
+      title: `The last build of image ${name} failed`,
+      since: lastFailure.time,
+      effect: newest === undefined ? null : `nodes use a build that is ${ageOf(now - newest)} old`,
+      remedy,
+    };
+  }
+  return failedUpload(image);
+}
+
+function ageOf(seconds: number): string {
+  return seconds < 2 * 86_400
+    ? counted(Math.round(seconds / 3600), 'hour')
+    : counted(Math.round(seconds / 86_400), 'day');
+}
+
+/** An upload that failed after the newest usable one of its provider. */
+function failedUpload({ name, uploads }: ImageStatus): Problem | undefined {
+  const failed = uploads.find(
+    ({ provider, state, since }) =>
+      state === 'failed' &&
+      !uploads.some((other) => other.provider === provider && other.state === 'ready' && other.since > since),
+  );
+  if (failed === undefined) return undefined;
+  return {
+    severity: 'warning',
+    key: `upload ${name} ${failed.provider}`,
+    title: `The upload of image ${name} to ${failed.provider} failed`,
+    subject: { kind: 'image', id: name },
+    since: failed.since,
+    cause: 'image',
+    details: failed.failure === null ? [] : [failed.failure],
+    effect: 'nodes of this provider use an older build',
+    remedy: 'The builder tries again. See its log for the answer of the cloud.',
+  };
+}
+
+function waitingForLabels(reasons: readonly ReasonGroup[], labels: readonly string[]): number {
+  return reasons
+    .filter(({ phase, labels: wanted }) => phase === 'image' && wanted.some((label) => labels.includes(label)))
+    .reduce((sum, { count }) => sum + count, 0);
+}

@@ -1,0 +1,56 @@
+/** Finds the conditions that need an operator: what is wrong, since when, the cause, the effect and a remedy. */
+
+import { formatProblem } from '@nodepool/config';
+import { oncePerMoment, shortened } from '../../sources.js';
+import type { Problem } from '../../client/model.js';
+import { imagesStatus } from '../images.js';
+import { labelsStatus } from '../labels.js';
+import { providersStatus } from '../providers.js';
+import { reasonsOf } from '../requests.js';
+import { imageProblems } from './images.js';
+import { labelProblems } from './labels.js';
+import { configurationProblems, recordProblems, zookeeperProblems } from './programs.js';
+import { fullPools, providerProblems } from './providers.js';
+import type { ProblemSources } from './sources.js';
+
+const SEVERITIES = ['critical', 'warning', 'info'] as const;
+const MAX_DETAILS = 10;
+
+export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
+  const { store, status, clock } = observed;
+  const problems = status.problems();
+  const unreadable = [...store.nodes.corrupt(), ...store.requests.corrupt(), ...store.images.corrupt()];
+  return findProblems({
+    zookeeper: store.zooKeeper.state,
+    complete: store.complete,
+    configuration: {
+      problems: problems.slice(0, MAX_DETAILS).map((problem) => shortened(formatProblem(problem))),
+      count: problems.length,
+    },
+    unreadable: {
+      records: unreadable.slice(0, MAX_DETAILS).map(({ path, reason }) => shortened(`${path}: ${reason}`)),
+      count: unreadable.length,
+    },
+    providers: providersStatus(observed),
+    labels: labelsStatus(observed),
+    reasons: reasonsOf(observed).groups(),
+    images: imagesStatus(observed),
+    builders: [...store.components.all('builder')].length,
+    now: clock.now() / 1000,
+  });
+});
+
+/** Returns the problems, the most severe and then the oldest first. */
+export function findProblems(sources: ProblemSources): Problem[] {
+  const problems = [
+    ...zookeeperProblems(sources),
+    ...configurationProblems(sources),
+    ...sources.providers.flatMap((provider) => providerProblems(provider, sources)),
+    ...labelProblems(sources),
+    ...imageProblems(sources),
+    ...fullPools(sources),
+    ...recordProblems(sources),
+  ];
+  const rank = ({ severity }: Problem): number => SEVERITIES.indexOf(severity);
+  return problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
+}

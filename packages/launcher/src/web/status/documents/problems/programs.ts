@@ -1,0 +1,65 @@
+/** Problems of the launcher itself: ZooKeeper, its configuration, and records that cannot be read. */
+
+import type { Problem } from '../../client/model.js';
+import { counted, withRest, type ProblemSources } from './sources.js';
+
+export function zookeeperProblems({ zookeeper, complete }: ProblemSources): Problem[] {
+  if (zookeeper === 'connected' && complete) return [];
+  const common = { key: 'zookeeper', subject: null, since: null, cause: 'ZooKeeper' } as const;
+  if (zookeeper === 'connected') {
+    return [
+      {
+        ...common,
+        severity: 'info',
+        title: 'The launcher is still reading the records',
+        details: ['The numbers are incomplete until all records are read from ZooKeeper.'],
+        effect: null,
+        remedy: null,
+      },
+    ];
+  }
+  return [
+    {
+      ...common,
+      severity: 'critical',
+      title: `ZooKeeper is not connected (${zookeeper})`,
+      details: ['The page shows the state before the connection was lost.'],
+      effect: 'no request is served and no node is deleted',
+      remedy: 'Check the ZooKeeper servers and the network. The log of the launcher names the servers that it tries.',
+    },
+  ];
+}
+
+export function configurationProblems({ configuration: { problems, count } }: ProblemSources): Problem[] {
+  if (count === 0) return [];
+  return [
+    {
+      severity: 'critical',
+      key: 'configuration',
+      title: `The changed configuration was refused for ${counted(count, 'problem')}`,
+      subject: null,
+      since: null,
+      cause: 'configuration',
+      details: withRest(problems, count),
+      effect: 'the previous configuration stays in force',
+      remedy: 'Correct the files. `nodepool config-validate` prints all problems.',
+    },
+  ];
+}
+
+export function recordProblems({ unreadable: { records, count } }: ProblemSources): Problem[] {
+  if (count === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      key: 'unreadable',
+      title: `${counted(count, 'record')} in ZooKeeper cannot be read`,
+      subject: null,
+      since: null,
+      cause: 'ZooKeeper',
+      details: withRest(records, count),
+      effect: null,
+      remedy: 'Find the program that wrote them. The launcher ignores them.',
+    },
+  ];
+}

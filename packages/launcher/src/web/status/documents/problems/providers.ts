@@ -1,0 +1,157 @@
+/** Problems of providers, their offers and machines, and the limits of pools. */
+
+import type { Problem, ProviderStatus } from '../../client/model.js';
+import { groupBy, shortened } from '../../sources.js';
+import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
+
+/** Time in seconds for which a full pool is normal. */
+const FULL_SECONDS = 600;
+/** Time in seconds after which a provider that is starting is a problem. */
+const STARTING_SECONDS = 300;
+
+export function providerProblems(provider: ProviderStatus, sources: ProblemSources): Problem[] {
+  const { state, reason, since, lastError } = provider;
+  const name = shortened(provider.name, MAX_NAME);
+  const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${name}/`));
+  const common = {
+    key: `provider ${name}`,
+    subject: { kind: 'provider', id: provider.name },
+    since,
+    details: [reason, lastError === null || lastError.text === reason ? null : `Last error: ${lastError.text}`].filter(
+      (text) => text !== null,
+    ),
+    effect: effectOf(waiting),
+  } as const;
+  const severity = waiting > 0 ? 'critical' : 'warning';
+  switch (state) {
+    case 'serving':
+      return [...suspendedOffers(provider), ...unusableMachines(provider)];
+    case 'elsewhere':
+      return [];
+    case 'starting':
+      if (since === null || sources.now - since < STARTING_SECONDS) return [];
+      return [
+        {
+          ...common,
+          severity: 'warning',
+          title: `Provider ${name} is still starting`,
+          cause: 'cloud',
+          remedy: 'See the log of the launcher for the calls that it waits for.',
+        },
+      ];
+    case 'degraded':
+      return [
+        {
+          ...common,
+          severity: 'warning',
+          title: `Provider ${name} is degraded`,
+          cause: 'cloud',
+          remedy: 'See the failed launches on the page of the provider.',
+        },
+      ];
+    case 'unreachable':
+      return [
+        {
+          ...common,
+          severity: 'critical',
+          title: `Provider ${name} is unreachable`,
+          cause: 'cloud',
+          remedy: 'Check the status page of the cloud and the network. Launches resume when the cloud answers.',
+        },
+      ];
+    case 'misconfigured':
+      return [
+        {
+          ...common,
+          severity,
+          title: `Provider ${name} is out of service`,
+          cause: provider.driverVersion === null ? 'driver' : 'configuration',
+          remedy: 'Correct the configuration of the provider, or install its driver.',
+        },
+      ];
+    case 'gone':
+      return [
+        {
+          ...common,
+          severity: 'warning',
+          title: `Provider ${name} has nodes, but no launcher serves it`,
+          cause: 'configuration',
+          remedy: `Configure it again, or remove its records with \`nodepool erase ${name}\`.`,
+        },
+      ];
+  }
+}
+
+function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
+  return pools.flatMap(({ name, offers }) => {
+    const open = offers.filter(({ state }) => state === 'open');
+    if (open.length === 0) return [];
+    const times = open.flatMap(({ since }) => (since === null ? [] : [since]));
+    return [
+      {
+        severity: 'warning',
+        key: `offers ${provider}/${name}`,
+        title: `Pool ${provider}/${name} has ${counted(open.length, 'suspended offer')}`,
+        subject: { kind: 'pool', id: `${provider}/${name}` },
+        since: times.length === 0 ? null : Math.min(...times),
+        cause: 'cloud',
+        details: open.slice(0, 3).map((offer) => `${offer.name}: ${offer.reason ?? 'launches failed'}`),
+        effect: `${open.length} of ${counted(offers.length, 'offer')} cannot be ordered`,
+        remedy: 'Launches use the other offers. A trial launch tests each suspended offer again.',
+      } as const,
+    ];
+  });
+}
+
+function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] {
+  return pools
+    .filter(({ outOfService }) => outOfService.length > 0)
+    .map(({ name, outOfService }) => ({
+      severity: 'warning',
+      key: `machines ${provider}/${name}`,
+      title: `Pool ${provider}/${name} has ${counted(outOfService.length, 'machine')} out of service`,
+      subject: { kind: 'pool', id: `${provider}/${name}` },
+      since: Math.min(...outOfService.map(({ since }) => since)),
+      cause: 'cloud',
+      details: outOfService.slice(0, 3).map(({ machine, reason }) => `${machine}: ${reason}`),
+      effect: `${counted(
+        outOfService.reduce((sum, { slots }) => sum + slots, 0),
+        'node',
+      )} fewer`,
+      remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
+    }));
+}
+
+/** Returns the pools that requests have been waiting for longer than is normal. */
+export function fullPools({ reasons, providers, now }: ProblemSources): Problem[] {
+  const byPool = groupBy(
+    reasons.filter(({ phase, pool }) => {
+      const state = providers.find(({ name }) => pool?.startsWith(`${name}/`) === true)?.state;
+      return phase === 'limit' || (phase === 'capacity' && (state === 'serving' || state === 'degraded'));
+    }),
+    ({ phase, pool }) => `${phase} ${pool ?? ''}`,
+  );
+  return [...byPool].flatMap(([key, [largest, ...others]]): Problem[] => {
+    if (largest === undefined) return [];
+    const { phase, pool, text } = largest;
+    const since = Math.min(largest.oldest, ...others.map(({ oldest }) => oldest));
+    if (now - since <= FULL_SECONDS) return [];
+    const isLimit = phase === 'limit';
+    const name = pool ?? '';
+    return [
+      {
+        severity: 'warning',
+        key,
+        title: isLimit ? `Pool ${name} is at its limit` : `The cloud of pool ${name} is out of capacity`,
+        subject: pool === null ? null : { kind: 'pool', id: pool },
+        since,
+        cause: isLimit ? 'limit' : 'cloud',
+        details: [text],
+        effect: effectOf(others.reduce((sum, { count }) => sum + count, largest.count)),
+        remedy: isLimit
+          ? 'Raise the limit if the cloud allows more, or wait until nodes are returned.'
+          : 'Wait until the cloud has capacity, or configure another zone or size.',
+      },
+    ];
+  });
+}
