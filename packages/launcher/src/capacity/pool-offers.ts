@@ -16,8 +16,8 @@ export interface OfferPlan {
   /** One offer per label, in the order of the labels. */
   readonly offers: readonly Offer[];
   /**
-   * The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. With cause `slow`,
-   * the offers can be used if no other pool serves the labels.
+   * The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. With cause
+   * `slow`, the offers can be used if no other pool serves the labels.
    */
   readonly blocked: BlockedOffer | undefined;
 }

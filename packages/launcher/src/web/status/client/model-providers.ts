@@ -46,7 +46,7 @@ export interface PoolStatus {
   readonly outOfCapacity: boolean;
   readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
   readonly offers: readonly OfferStatus[];
-  /** Machines that exist without being created, and cannot be used at the moment. */
+  /** Supplied machines that cannot be used at the moment. */
   readonly outOfService: readonly MachineStatus[];
 }
 
@@ -54,13 +54,13 @@ export interface MachineStatus {
   /** Name, port and user. */
   readonly machine: string;
   readonly labels: readonly string[];
-  /** Number of nodes that it serves as. */
+  /** Number of nodes that the machine provides. */
   readonly slots: number;
   readonly reason: string;
   readonly since: number;
 }
 
-/** The health of something that a pool can order, e.g. a flavor in a zone. */
+/** The health of an offer, e.g. a flavor in a zone. */
 export interface OfferStatus {
   readonly name: string;
   readonly state: 'closed' | 'half-open' | 'open';
