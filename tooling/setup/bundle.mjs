@@ -1,19 +1,21 @@
 // Bundles a dependency of the package in the current folder into dist/vendor, with the licences of all that is in it:
-// for libraries that start a compiler when they are installed, which their JavaScript does without.
+// for libraries that start a compiler when they are installed, which their JavaScript does without, and for those with
+// many files, which load several times faster from one.
 //
-// Argument: the name of the dependency.
+// Argument: the name of the dependency, or of a module in it.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
-const [name] = process.argv.slice(2);
+const [entry] = process.argv.slice(2);
+const name = /^(?:@[^/]+\/)?[^/]+/.exec(entry)[0];
 const require = createRequire(resolve('package.json'));
 const outfile = resolve('dist', 'vendor', `${name}.cjs`);
 
 const { metafile } = await build({
-  entryPoints: [require.resolve(name)],
+  entryPoints: [require.resolve(entry)],
   outfile,
   bundle: true,
   platform: 'node',

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from './discovery/discovery.js';
 import {
@@ -14,6 +15,7 @@ import {
   reasonOf,
   nextTurn,
 } from '@nodepool/core';
+import type * as CompiledSchemas from './compiled-schemas.js';
 import { loadDiskImages, mergeSecureEnvVars } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
@@ -21,10 +23,9 @@ import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
 import { checkUniqueNames } from './references.js';
 import { ProblemReport } from './report.js';
-import { configSchema, secureSchema } from './schema.js';
 import { SourceText, type Environment } from './source.js';
 import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
-import { compileSchema } from './validate.js';
+import { validatorOf, type Validator } from './validate.js';
 import { parseYaml } from './yaml.js';
 import { loadZooKeeper } from './zookeeper.js';
 
@@ -64,6 +65,9 @@ export type LoadResult =
       readonly fingerprint: string;
     };
 
+const { checkConfig, checkSecure } = createRequire(__filename)('#compiled-schemas') as typeof CompiledSchemas;
+const validateConfig = validatorOf(checkConfig);
+const validateSecure = validatorOf(checkSecure);
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
 /**
@@ -154,8 +158,8 @@ async function interpret(
 ): Promise<{ config: NodepoolConfig; warnings: ProblemReport; unserved: ReadonlySet<string> }> {
   const warnings = new ProblemReport();
   const unserved = new Set<string>();
-  checkSchema(main, configSchema, report);
-  if (secure !== undefined) checkSchema(secure, secureSchema, report);
+  checkSchema(main, validateConfig, report);
+  if (secure !== undefined) checkSchema(secure, validateSecure, report);
   await nextTurn();
   checkUniqueNames(main, report);
   const root = isJsonObject(main.value) ? main.value : {};
@@ -189,8 +193,8 @@ async function interpret(
   return { config, warnings, unserved };
 }
 
-function checkSchema(document: ConfigDocument, schema: JsonObject, report: ProblemReport): void {
-  for (const { path, ...text } of compileSchema(schema)(document.value)) report.at(document, path, text);
+function checkSchema(document: ConfigDocument, validate: Validator, report: ProblemReport): void {
+  for (const { path, ...text } of validate(document.value)) report.at(document, path, text);
 }
 
 type DaemonSettings = Pick<

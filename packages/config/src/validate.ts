@@ -1,7 +1,10 @@
 /** Validates values against JSON Schemas and describes violations in terms of the file's author. */
 
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { createRequire } from 'node:module';
+import type * as AjvModule from 'ajv/dist/2020.js';
+import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { type JsonSchema, isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { createAjv } from './create-ajv.js';
 import type { KeyPath } from './problems.js';
 import { describeSchema, expectation, joinOr, quoteHint } from './schema-words.js';
 import { didYouMean } from './suggest.js';
@@ -19,21 +22,25 @@ export interface Violation {
 /** Returns all violations of a value. */
 export type Validator = (value: JsonValue) => Violation[];
 
+const load = createRequire(__filename);
 const validators = new WeakMap<JsonSchema, Validator>();
+let ajv: Ajv2020 | undefined;
 
 /** Compiles a schema, once per schema object. Throws if the schema itself is wrong. */
 export function compileSchema(schema: JsonSchema): Validator {
   let validator = validators.get(schema);
   if (validator === undefined) {
-    // Not `strictRequired`: a rule such as "exactly one of these keys" names keys that are defined one level above it.
-    const strictness = { strict: true, strictRequired: false, allowUnionTypes: true };
-    const ajv = new Ajv2020({ allErrors: true, verbose: true, logger: false, ...strictness });
-    ajv.addKeyword({ keyword: 'compatible', schemaType: 'boolean' });
-    const check: ValidateFunction = ajv.compile(schema);
-    validator = (value) => (check(value) ? [] : violations(value, check.errors ?? []));
+    // Loaded only for schemas that the build does not compile, because it takes tens of milliseconds.
+    ajv ??= createAjv(load('#ajv') as typeof AjvModule);
+    validator = validatorOf(ajv.compile(schema));
     validators.set(schema, validator);
   }
   return validator;
+}
+
+/** Returns the validator of a compiled schema. */
+export function validatorOf(check: ValidateFunction): Validator {
+  return (value) => (check(value) ? [] : violations(value, check.errors ?? []));
 }
 
 function violations(root: JsonValue, errors: readonly ErrorObject[]): Violation[] {

@@ -1,7 +1,8 @@
 /** Checks a parsed text beyond its grammar, and prepares its mappings for the library's conversion to values. */
 
-import { isAlias, isMap, isScalar, isSeq, type Alias, type Node, type YAMLMap } from 'yaml';
+import type { Alias, Node, YAMLMap } from 'yaml';
 import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span, type YamlPath } from './document.js';
+import { isAlias, isMap, isScalar, isSeq } from './library.js';
 import type { YamlProblem } from './problem.js';
 import { fitsTag } from './scalar-tags.js';
 

@@ -1,4 +1,4 @@
-import { LineCounter } from 'yaml';
+import { LineCounter } from './library.js';
 
 /** Line and column, both counted from 1. */
 export interface LinePosition {

@@ -1,4 +1,4 @@
-import { CST } from 'yaml';
+import { CST } from './library.js';
 
 /** Limit of levels. Generous, because each column of indentation counts as one. */
 const MAX_DEPTH = 200;

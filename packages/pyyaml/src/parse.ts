@@ -1,6 +1,7 @@
-import { Composer, Lexer, Parser, YAMLParseError, type CST, type Document, type YAMLError } from 'yaml';
+import type { CST, Document, YAMLError } from 'yaml';
 import { DocumentCheck } from './check.js';
 import { YamlDocument, type YamlValue } from './document.js';
+import { Composer, Lexer, Parser, YAMLParseError } from './library.js';
 import { NestingDepth } from './nesting.js';
 import type { YamlProblem } from './problem.js';
 import { scalarTags } from './scalar-tags.js';

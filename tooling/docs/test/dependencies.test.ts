@@ -9,7 +9,7 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
-  readonly imports?: Readonly<Record<string, unknown>>;
+  readonly imports?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 const page = readFileSync(join(REPOSITORY, 'docs', 'dependencies.md'), 'utf8');
@@ -43,9 +43,12 @@ function foreign(...needs: (Readonly<Record<string, string>> | undefined)[]): st
   return needs.flatMap((each) => Object.keys(each ?? {})).filter((name) => !name.startsWith('@nodepool/'));
 }
 
-/** Libraries that the build copies into the package, which imports them as `#name`. */
-function bundled({ imports }: Manifest): string[] {
-  return Object.keys(imports ?? {}).map((name) => name.replace(/^#/, ''));
+/** Libraries that the build copies into the package, which imports them as `#name`; not sources of its own. */
+function bundled({ imports = {} }: Manifest): string[] {
+  const libraries = Object.entries(imports).filter(
+    ([, conditions]) => !/^\./.test(conditions['@nodepool/source'] ?? ''),
+  );
+  return libraries.map(([name]) => name.replace(/^#/, ''));
 }
 
 describe('the page about dependencies', () => {
@@ -56,7 +59,7 @@ describe('the page about dependencies', () => {
     const users: Record<string, string[]> = {};
     for (const [folder, manifest] of packages) {
       const needs = [...foreign(manifest.dependencies, manifest.peerDependencies), ...bundled(manifest)];
-      for (const name of needs) users[name] = [...(users[name] ?? []), folder].sort();
+      for (const name of new Set(needs)) users[name] = [...(users[name] ?? []), folder].sort();
     }
     const documented = Object.fromEntries(
       tableBelow('Published packages').flatMap(([names, folders = '']) =>

@@ -1,6 +1,5 @@
 /** Checks whether a driver package works with this copy of core, and describes the remedy if it does not. */
 
-import { major, valid } from 'semver';
 import { isJsonObject, type JsonObject, DRIVER_API } from '@nodepool/core';
 import { declaredDrivers } from './declared.js';
 import { DriverLoadError } from './errors.js';
@@ -88,6 +87,10 @@ export async function copiesOfCore(
 }
 
 function sameMajor(one: string, other: string): boolean {
-  if (valid(one) === null || valid(other) === null) return one === other;
-  return major(one) === major(other);
+  return majorOf(one) === majorOf(other);
+}
+
+/** Returns the major part of a semantic version (semver.org); other texts as they are. */
+function majorOf(version: string): string {
+  return /^v?(\d+)\.\d+\.\d+(?:[-+].*)?$/.exec(version)?.[1] ?? version;
 }
