@@ -80,8 +80,7 @@ export function findings(text) {
 }
 
 /**
- * As `findings`, for the prose of a Markdown text: not for code, headings, comments, the addresses of links, and parts
- * that are generated from the code.
+ * As `findings`, for the prose of a Markdown text without code, headings, comments and the addresses of links.
  */
 export function markdownFindings(markdown) {
   const blank = (part) => part.replaceAll(/[^\n]/g, ' ');
@@ -89,7 +88,6 @@ export function markdownFindings(markdown) {
   const mask = (part) => part.replaceAll(/[^\n]/g, 'x');
   const prose = markdown
     .replaceAll(/^( *)(```+|~~~+)[^]*?^ *\2/gm, mask)
-    .replaceAll(/<!-- generated: [^]*?<!-- \/generated -->/g, mask)
     .replaceAll(/<!--[^]*?-->/g, mask)
     .replaceAll(/^#+ .*$/gm, blank)
     .replaceAll(/^\|.*\|\n(?=\|[ :|-]+\|$)/gm, blank)

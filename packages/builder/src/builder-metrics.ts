@@ -8,7 +8,7 @@ const UPLOAD_SECONDS = [10, 30, 60, 300, 600, 1200, 3600, 7200, 21_600];
 export const BUILD_DURATION: Duration<'image'> = {
   kind: 'duration',
   name: 'nodepool_image_build_duration_seconds',
-  help: 'Builds of disk images that ended, well or not.',
+  help: 'Durations of ended builds of disk images, including failed ones.',
   labels: ['image'],
   buckets: BUILD_SECONDS,
   statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.duration`],
@@ -17,7 +17,7 @@ export const BUILD_DURATION: Duration<'image'> = {
 export const BUILD_EXIT_CODE: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_build_exit_code',
-  help: 'Exit status of the last build of the image; 1 if it failed without one, for example by a time-out.',
+  help: 'Exit status of the last build of the image; 1 if it failed without one, e.g. by a timeout.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.rc`],
 };
@@ -25,7 +25,7 @@ export const BUILD_EXIT_CODE: Gauge<'image'> = {
 export const LAST_BUILD: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_last_build_timestamp_seconds',
-  help: 'When the last build of the image ended, whether it failed or not.',
+  help: 'Time at which the last build of the image ended, including failed builds.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.last_build`],
 };
@@ -41,7 +41,7 @@ export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
 export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
   kind: 'duration',
   name: 'nodepool_image_upload_duration_seconds',
-  help: 'Uploads of images that ended well.',
+  help: 'Durations of successful uploads of images.',
   labels: ['image', 'provider'],
   buckets: UPLOAD_SECONDS,
   statsd: ({ image, provider }) => [`nodepool.image_update.${name(image)}.${name(provider)}`],
@@ -50,7 +50,7 @@ export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
 export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_image_uploads_failed_total',
-  help: 'Uploads of images that failed; each is retried.',
+  help: 'Failed uploads of images; each is retried.',
   labels: ['image', 'provider', 'reason'],
   statsd: () => [],
 };
@@ -58,7 +58,7 @@ export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
 export const FAILED_BUILDS: Counter<'image' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_image_builds_failed_total',
-  help: 'Builds of images that failed; each is retried.',
+  help: 'Failed builds of images; each is retried.',
   labels: ['image', 'reason'],
   statsd: () => [],
 };
@@ -66,7 +66,7 @@ export const FAILED_BUILDS: Counter<'image' | 'reason'> = {
 export const BUILD_REQUESTS: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_image_build_requests',
-  help: 'Images of which a build is asked for.',
+  help: 'Number of images with a requested build.',
   labels: [],
   statsd: () => ['nodepool.image_build_requests'],
 };
@@ -74,7 +74,7 @@ export const BUILD_REQUESTS: Gauge<never> = {
 export const IMAGE_BUILD_REQUESTS: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_build_requested',
-  help: '1 while a build of the image is asked for, else 0.',
+  help: '1 while a build of the image is requested, else 0.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.image.${name(image)}.image_build_requests`],
 };
@@ -83,7 +83,7 @@ export const IMAGE_BUILD_REQUESTS: Gauge<'image'> = {
 export const BUILDER_WORK: Gauge<'host' | 'what'> = {
   kind: 'gauge',
   name: 'nodepool_builder_work',
-  help: 'Builds and uploads that run, and how many may.',
+  help: 'Running builds and uploads, and their maximum numbers.',
   labels: ['host', 'what'],
   statsd: ({ host, what }) => [`nodepool.builder.${part(host)}.${what}`],
 };
@@ -92,7 +92,7 @@ export const BUILDER_WORK: Gauge<'host' | 'what'> = {
 export const BUILD_STATE: Gauge<'host' | 'image'> = {
   kind: 'gauge',
   name: 'nodepool_builder_image_build_state',
-  help: 'What the builder does with the image. 0: nothing; 1: it builds it; 3: the image is paused.',
+  help: 'State of the image in the builder. 0: idle; 1: building; 3: paused.',
   labels: ['host', 'image'],
   statsd: ({ host, image }) => [`nodepool.builder.${part(host)}.image.${name(image)}.build.state`],
 };
@@ -101,7 +101,7 @@ export const BUILD_STATE: Gauge<'host' | 'image'> = {
 export const UPLOAD_STATE: Gauge<'host' | 'image' | 'provider'> = {
   kind: 'gauge',
   name: 'nodepool_builder_image_upload_state',
-  help: 'What the builder does with the image and the provider. 0: nothing; 2: it uploads it; 3: paused.',
+  help: "State of the image's upload to the provider. 0: idle; 2: uploading; 3: paused.",
   labels: ['host', 'image', 'provider'],
   statsd: ({ host, image, provider }) => [
     `nodepool.builder.${part(host)}.image.${name(image)}.provider.${name(provider)}.upload.state`,
@@ -111,7 +111,7 @@ export const UPLOAD_STATE: Gauge<'host' | 'image' | 'provider'> = {
 export const UPLOADED_BYTES: Gauge<'host' | 'image' | 'provider'> = {
   kind: 'gauge',
   name: 'nodepool_builder_upload_sent_bytes',
-  help: 'Bytes that the upload that runs has sent.',
+  help: 'Bytes that the running upload has sent.',
   labels: ['host', 'image', 'provider'],
   statsd: () => [],
 };

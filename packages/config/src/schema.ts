@@ -32,7 +32,7 @@ const zookeeperServers = listOf(
       port: { ...port, default: 2281, description: 'Port of the server.' },
       chroot: {
         ...optionalString,
-        description: 'Path below which everything is kept. When several servers have one, it must be the same.',
+        description: 'Root path of all data in ZooKeeper. Servers with a `chroot` must have the same one.',
       },
     },
     [],
@@ -50,52 +50,54 @@ const zookeeperTls: JsonObject = {
   },
   required: ['cert', 'key', 'ca'],
   additionalProperties: false,
-  description:
-    'Encrypts the connection to ZooKeeper, both sides with a certificate. May be in the secure file instead.',
+  description: 'TLS connection to ZooKeeper with a client certificate. May be in the secure file instead.',
 };
 
 const envVars: JsonObject = {
   type: ['object', 'null'],
   additionalProperties: { type: 'string' },
-  description: 'Environment of the build. Merged with that of the parent, key by key.',
+  description: 'Environment variables of the build, merged with those of the parent key by key.',
 };
 
 const diskImage = mapping(
   {
     name: { ...pathName, description: 'Name of the image.' },
-    abstract: { type: 'boolean', default: false, description: 'Is not built: for others to inherit from.' },
+    abstract: {
+      type: 'boolean',
+      default: false,
+      description: 'If true, the image is only a parent of other images and is not built.',
+    },
     parent: { ...optionalString, description: 'Name of the image to inherit from.' },
-    formats: { ...strings, description: 'Formats to build besides those that the providers need.' },
+    formats: { ...strings, description: 'Formats to build in addition to those that the providers need.' },
     'keep-formats': {
       ...strings,
-      description: 'Formats whose files are kept after the uploads with `delete-after-upload`.',
+      description: 'Formats whose files `delete-after-upload` does not delete.',
     },
     'delete-after-upload': {
       type: ['boolean', 'null'],
       default: false,
-      description: 'Removes the files once every provider has the image.',
+      description: 'If true, the builder deletes the files once every provider has the image.',
     },
     'rebuild-age': {
       ...optionalSeconds,
       default: 86_400,
-      description: 'Age after which the image is built again, seconds.',
+      description: 'Age at which the image is built again, in seconds.',
     },
     release: {
       type: ['string', 'number', 'null'],
-      description:
-        'Release of the distribution, handed to the build as `DIB_RELEASE`. A number is passed as it is written.',
+      description: 'Release of the distribution, which the build gets as `DIB_RELEASE`. A number is passed as written.',
     },
-    'build-timeout': { ...optionalSeconds, default: 28_800, description: 'Longest duration of a build, seconds.' },
-    elements: { ...strings, description: 'Elements of diskimage-builder. Added to those of the parent.' },
+    'build-timeout': { ...optionalSeconds, default: 28_800, description: 'Maximum duration of a build, in seconds.' },
+    elements: { ...strings, description: 'Elements of diskimage-builder, in addition to those of the parent.' },
     'env-vars': envVars,
-    pause: { type: ['boolean', 'null'], default: false, description: 'The image is not built.' },
-    username: { ...optionalString, default: 'zuul', description: 'User to log in as.' },
+    pause: { type: ['boolean', 'null'], default: false, description: 'If true, the image is not built.' },
+    username: { ...optionalString, default: 'zuul', description: 'User name for logins.' },
     'python-path': {
       ...optionalString,
       default: 'auto',
       description: 'Python interpreter on the node; `auto` lets Ansible find it.',
     },
-    'shell-type': { ...optionalString, description: 'Shell on the node, as Ansible calls it.' },
+    'shell-type': { ...optionalString, description: 'Shell on the node, by its name in Ansible.' },
     'dib-cmd': {
       ...optionalString,
       default: 'disk-image-create',
@@ -113,7 +115,7 @@ const diskImage = mapping(
 
 const label = mapping(
   {
-    name: { ...name, description: 'Name that requests ask for.' },
+    name: { ...name, description: 'Name of the label in requests.' },
     'min-ready': {
       type: 'integer',
       minimum: -1,
@@ -123,14 +125,14 @@ const label = mapping(
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
-      description: 'Age after which a ready node is replaced, seconds. 0: never.',
+      description: 'Age at which a ready node is replaced, in seconds. 0: never.',
     },
     'max-wait': {
       ...optionalSeconds,
       default: DEFAULT_MAX_WAIT_MS / 1000,
       compatible: false,
       description:
-        'Longest time that a request for the label waits for capacity, seconds; the request then fails with the reason. 0: unlimited.',
+        'Maximum time that a request for the label waits for capacity, in seconds. The request then fails with the reason. 0: unlimited.',
     },
   },
   ['name'],
@@ -150,16 +152,16 @@ const provider: JsonObject = {
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,
-      description: 'Requests handled at once. 0: none; negative: unlimited.',
+      description: 'Maximum number of requests that are processed at once. 0: none; negative: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
       default: DEFAULT_PRIORITY,
-      description: 'Providers with a lower number are used first.',
+      description: 'The launcher uses providers with a lower number first.',
     },
   },
   required: ['name'],
-  description: 'A cloud to get nodes from. Its driver defines further keys.',
+  description: 'A cloud that provides nodes. Its driver defines further keys.',
 };
 
 const limit: JsonObject = { type: ['integer', 'null'] };
@@ -175,8 +177,7 @@ const tenantLimits: JsonObject = {
   },
   required: ['tenant-name'],
   additionalProperties: limit,
-  description:
-    'What a tenant may use at most, over all providers. Further keys are names of resources as drivers count them.',
+  description: 'Maximum resources of a tenant in all providers together. Further keys are resource names of drivers.',
 };
 
 const driverAlias = mapping(
@@ -202,16 +203,16 @@ export const configSchema: JsonSchema = {
         description: 'Web endpoint of the launcher.',
       },
       'elements-dir': { ...optionalString, description: 'Folder with elements of diskimage-builder.' },
-      'images-dir': { ...optionalString, description: 'Folder for built images. The builder needs it.' },
+      'images-dir': { ...optionalString, description: 'Folder for built images. Required by the builder.' },
       'build-log-dir': {
         ...optionalString,
         default: '/var/log/nodepool/builds',
-        description: 'Folder for the logs of builds.',
+        description: 'Folder for build logs.',
       },
       'build-log-retention': {
         type: ['integer', 'null'],
         default: 7,
-        description: 'Logs kept per image. -1: all.',
+        description: 'Number of logs to keep per image. -1: all.',
       },
       'zookeeper-servers': zookeeperServers,
       'zookeeper-tls': zookeeperTls,
@@ -220,16 +221,16 @@ export const configSchema: JsonSchema = {
         exclusiveMinimum: 0,
         pattern: '^[0-9]+(\\.[0-9]+)?$',
         default: 10,
-        description: 'Time-out of the ZooKeeper session, seconds.',
+        description: 'Timeout of the ZooKeeper session, in seconds.',
       },
-      labels: listOf(label, 'Kinds of nodes that are offered.'),
+      labels: listOf(label, 'The offered kinds of nodes.'),
       'max-hold-age': {
         type: ['number', 'null'],
         default: 0,
-        description: 'Age after which a held node is deleted, seconds. 0: never.',
+        description: 'Age at which a held node is deleted, in seconds. 0: never.',
       },
-      diskimages: listOf(diskImage, 'Images that the builder builds.'),
-      providers: listOf(provider, 'Clouds to get nodes from.'),
+      diskimages: listOf(diskImage, 'Disk images that the builder builds.'),
+      providers: listOf(provider, 'Clouds that provide nodes.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
       drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
     },

@@ -29,14 +29,17 @@ const addresses: Record<string, JsonSchema> = {
     type: 'boolean',
     description: 'Has no effect: every interface in Azure has a private IPv4 address.',
   },
-  ipv6: { type: 'boolean', description: 'Whether VMs have a private IPv6 address, besides IPv4. Default: false.' },
+  ipv6: {
+    type: 'boolean',
+    description: 'If true, VMs have a private IPv6 address in addition to IPv4. Default: false.',
+  },
   'public-ipv4': {
     type: 'boolean',
-    description: 'Whether VMs have a public IPv4 address. Default: true.',
+    description: 'If true, VMs have a public IPv4 address. Default: true.',
   },
   'public-ipv6': {
     type: 'boolean',
-    description: 'Whether VMs have a public IPv6 address; implies `ipv6`. Default: false.',
+    description: 'If true, VMs have a public IPv6 address; implies `ipv6`. Default: false.',
   },
 };
 
@@ -54,7 +57,7 @@ const login: Record<string, JsonSchema> = {
   'generate-password': {
     type: 'boolean',
     default: false,
-    description: 'Give each VM a random password, as Windows needs one. It is not stored.',
+    description: 'If true, each VM gets a random password, which Windows needs. The password is not stored.',
   },
 };
 
@@ -82,17 +85,18 @@ export const schema: JsonSchema = providerSchema({
     properties: {
       'auth-path': {
         ...text,
-        description: 'JSON file with the credentials. Default: what the environment variable AZURE_AUTH_LOCATION says.',
+        description:
+          'JSON file with the credentials. Default: the value of the environment variable AZURE_AUTH_LOCATION.',
       },
       location: { ...text, description: 'Region of the VMs, e.g. `centralus`.' },
       'resource-group': {
         ...text,
-        description: 'Resource group that everything is made in; it is made when it is missing.',
+        description: 'Resource group of all resources. The driver creates it if it is missing.',
       },
       'resource-group-location': { ...text, description: 'Region of the resource group.' },
       'subnet-id': { ...text, description: 'Full resource id of the subnet of the VMs.' },
       network: {
-        description: 'Network of the VMs: its name, if it is in the resource group, or where it is.',
+        description: 'Network of the VMs: its name if it is in the resource group, else its place.',
         anyOf: [
           text,
           object('Where the network is.', ['network'], {
@@ -106,14 +110,14 @@ export const schema: JsonSchema = providerSchema({
       'use-internal-ip': {
         type: 'boolean',
         default: false,
-        description: 'Whether nodes are reached at their private addresses.',
+        description: 'If true, nodes are reached at their private addresses.',
       },
       'host-key-checking': {
         type: 'boolean',
         default: true,
-        description: 'Whether a node is ready only when one can log in, and its host keys are known.',
+        description: 'If true, a node is ready only when it accepts logins and its host keys are known.',
       },
-      'zuul-public-key': { ...text, description: 'Public ssh key of the user of every image that has no `key`.' },
+      'zuul-public-key': { ...text, description: 'Public ssh key for the user of every image without a `key`.' },
       ...imageUploadProperties,
     },
   },
@@ -151,7 +155,7 @@ export const schema: JsonSchema = providerSchema({
         description:
           'Alternatives to `hardware-profile`, in the order of preference: a node gets the next size if the cloud has no capacity for one.',
       },
-      tags: texts('Tags of the VM and what is made with it.'),
+      tags: texts('Tags of the VM and of the resources that are created with it.'),
       'dynamic-tags': texts(
         'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`, each also with a format of Python: `{request.created_time:.0f}`. `{{` and `}}` are braces.',
       ),
@@ -169,25 +173,25 @@ export const schema: JsonSchema = providerSchema({
       'ephemeral-os-disk': {
         type: 'boolean',
         default: false,
-        description: 'Whether the disk is on the host of the VM: faster and free, for VM sizes with room for it.',
+        description: 'If true, the disk is on the host of the VM: faster and free, for VM sizes with enough space.',
       },
       spot: {
         type: 'boolean',
         default: false,
-        description: 'Whether the VMs are spot VMs: cheaper, and deleted when Azure needs their capacity.',
+        description: 'If true, the VMs are spot VMs: cheaper, but deleted when Azure needs their capacity.',
       },
       'spot-max-price': {
         type: 'number',
         exclusiveMinimum: 0,
-        description: 'Highest price of a spot VM, US dollars per hour. Default: the price of a regular VM.',
+        description: 'Maximum price of a spot VM in US dollars per hour. Default: the price of a regular VM.',
       },
       'security-profile': object(
         'Trusted launch; needs an image of Generation 2 that supports it.',
         ['security-type'],
         {
           'security-type': { type: 'string', enum: ['TrustedLaunch'], description: 'Security type of the VM.' },
-          'secure-boot': { type: 'boolean', default: true, description: 'Whether only signed systems boot.' },
-          vtpm: { type: 'boolean', default: true, description: 'Whether the VM has a virtual TPM.' },
+          'secure-boot': { type: 'boolean', default: true, description: 'If true, only signed systems boot.' },
+          vtpm: { type: 'boolean', default: true, description: 'If true, the VM has a virtual TPM.' },
         },
       ),
       identities: {
@@ -200,25 +204,26 @@ export const schema: JsonSchema = providerSchema({
   diskImage: {
     incompatible: ['hyper-v-generation', 'zone-resilient'],
     properties: {
-      username: { type: 'string', description: 'User to log in as. Default: `username` of the disk image.' },
+      username: { type: 'string', description: 'User name for logins. Default: `username` of the disk image.' },
       'python-path': {
         type: 'string',
         description: 'Python interpreter on the node. Default: that of the disk image.',
       },
-      'shell-type': { type: 'string', description: 'Shell on the node, as Ansible calls it.' },
+      'shell-type': { type: 'string', description: 'Shell on the node, by its name in Ansible.' },
       ...login,
       'hyper-v-generation': {
         type: 'string',
         enum: ['V1', 'V2'],
         default: 'V2',
-        description: 'Generation of VMs that the image boots on: `V2` with UEFI, `V1` with a BIOS.',
+        description: 'VM generation of the image: `V2` boots with UEFI, `V1` with a BIOS.',
       },
       'zone-resilient': {
         type: 'boolean',
         default: true,
-        description: 'Whether the image is stored in all zones of the location; false where it has no zones.',
+        description:
+          'If true, the image is stored in all zones of the location. Use false for a location without zones.',
       },
-      tags: texts('Tags that the image gets in the cloud.'),
+      tags: texts('Tags of the image in the cloud.'),
     },
   },
   cloudImage: {
@@ -233,7 +238,7 @@ export const schema: JsonSchema = providerSchema({
         offer: { ...text, description: 'Offer.' },
       }),
       'image-id': { ...text, description: 'Full resource id of an image.' },
-      'image-filter': object('Of the images of the resource group that fit, the last by name.', [], {
+      'image-filter': object('Selects the matching image of the resource group that is last by name.', [], {
         name: { ...text, description: 'Name of the image.' },
         location: { ...text, description: 'Region of the image.' },
         tags: texts('Tags that the image must have.'),

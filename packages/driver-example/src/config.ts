@@ -57,7 +57,7 @@ const limit = (what: string): JsonSchema => ({
 });
 
 export const schema: JsonSchema = providerSchema({
-  description: 'A provider of the driver "example": a cloud without computers, for trying things out.',
+  description: 'A provider of the driver "example": a simulated cloud for experiments.',
   defaults: DEFAULTS,
   provider: {
     properties: {
@@ -65,13 +65,13 @@ export const schema: JsonSchema = providerSchema({
         type: 'string',
         pattern: '^https?://',
         description:
-          'Where `nodepool-example-cloud` listens, e.g. `http://127.0.0.1:8480`. Default: the cloud is inside the launcher, and ends with it.',
+          'URL of `nodepool-example-cloud`, e.g. `http://127.0.0.1:8480`. Default: the cloud is inside the launcher and ends with it.',
       },
       cloud: CLOUD_SETTINGS_SCHEMA,
       'image-format': {
         type: 'string',
         default: DEFAULT_IMAGE_FORMAT,
-        description: 'Format in which built images are uploaded.',
+        description: 'Format of uploaded images.',
       },
       ...imageUploadProperties,
     },
@@ -88,7 +88,7 @@ export const schema: JsonSchema = providerSchema({
       'host-key-checking': {
         type: 'boolean',
         description:
-          'Whether a node is ready only when one can log in, and its host keys are known. Default: true, unless the cloud is inside the launcher and its `ssh` is false.',
+          'If true, a node is ready only when it accepts logins and its host keys are known. Default: true, unless the cloud is inside the launcher and its `ssh` is false.',
       },
     },
   },
@@ -109,7 +109,7 @@ export const schema: JsonSchema = providerSchema({
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "Whether the node's console is logged when its login never answers.",
+        description: "If true, the launcher logs the node's console output when the login never answers.",
       },
     },
   },
@@ -118,7 +118,7 @@ export const schema: JsonSchema = providerSchema({
       meta: {
         type: 'object',
         additionalProperties: { type: ['string', 'number', 'boolean'] },
-        description: 'Properties that the image gets in the cloud.',
+        description: 'Properties of the image in the cloud.',
       },
     },
   },

@@ -38,7 +38,7 @@ const provisioningModel: JsonSchema = {
   type: 'string',
   enum: ['standard', 'spot'],
   description:
-    'Provisioning model of the instances: `spot` ones are cheaper, and Google Cloud can take them away at any time. Replaces `preemptible`.',
+    'Provisioning model of the instances. `spot` is cheaper, but Google Cloud can stop the instances at any time. Replaces `preemptible`.',
 };
 
 const identity: Readonly<Record<string, JsonSchema>> = {
@@ -51,7 +51,7 @@ const identity: Readonly<Record<string, JsonSchema>> = {
   preemptible: {
     type: 'boolean',
     default: false,
-    description: 'Whether instances are preemptible: cheaper, and taken away after a day at the latest.',
+    description: 'If true, instances are preemptible: cheaper, but stopped after a day at the latest.',
   },
 };
 
@@ -74,8 +74,8 @@ export const schema: JsonSchema = providerSchema({
     required: ['project', 'region', 'zone'],
     properties: {
       project: { ...text, description: 'Id of the project.' },
-      region: { ...text, description: 'Region whose limits count, e.g. `us-central1`.' },
-      zone: { ...text, description: 'Zone of the region; pools can have others, see `zones`.' },
+      region: { ...text, description: 'Region of the instances and of the quota, e.g. `us-central1`.' },
+      zone: { ...text, description: 'Zone in the region; pools can override it with `zones`.' },
       'rate-limit': {
         type: ['number', 'string'],
         minimum: 0,
@@ -85,22 +85,22 @@ export const schema: JsonSchema = providerSchema({
       'credentials-file': {
         ...text,
         description:
-          'File with credentials, as Google Cloud hands them out. Default: the application default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, the login of `gcloud`, the service account of the machine).',
+          'Credentials file of Google Cloud. Default: the application default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, the login of `gcloud`, the service account of the machine).',
       },
       'api-endpoint': {
         ...url,
         default: 'https://compute.googleapis.com',
-        description: 'Where Compute Engine is reached, for private endpoints.',
+        description: 'URL of Compute Engine, for private endpoints.',
       },
       'storage-endpoint': {
         ...url,
         default: 'https://storage.googleapis.com',
-        description: 'Where Cloud Storage is reached, for private endpoints.',
+        description: 'URL of Cloud Storage, for private endpoints.',
       },
       'storage-bucket': {
         ...text,
         description:
-          'Bucket through which disk images are uploaded; needed with `diskimages`. Each file is removed from it once its image is made.',
+          'Bucket for uploads of disk images; required with `diskimages`. The driver deletes each file from it once the image is created.',
       },
       ...imageUploadProperties,
     },
@@ -120,7 +120,7 @@ export const schema: JsonSchema = providerSchema({
       zones: {
         ...names,
         description:
-          "Zones of the region; all nodes of a request are in one. A request for one node goes on to the next zone when one has no room. Default: the provider's `zone`.",
+          "Zones of the region; all nodes of a request are in one. The node of a request for one node uses the next zone if one has no capacity. Default: the provider's `zone`.",
       },
       ...network,
       ...identity,
@@ -159,7 +159,7 @@ export const schema: JsonSchema = providerSchema({
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "Whether the instance's serial console is logged when its login never answers.",
+        description: "If true, the launcher logs the instance's serial console output when the login never answers.",
       },
       'service-account': { ...text, description: "Default: the pool's." },
       'provisioning-model': { ...provisioningModel, description: "Default: the pool's." },
@@ -172,32 +172,32 @@ export const schema: JsonSchema = providerSchema({
           additionalProperties: false,
           properties: {
             type: { ...text, description: 'Accelerator type, e.g. `nvidia-tesla-t4`.' },
-            count: { type: 'integer', minimum: 1, default: 1, description: 'Accelerators of an instance.' },
+            count: { type: 'integer', minimum: 1, default: 1, description: 'Number of accelerators per instance.' },
           },
         },
         description:
-          'Accelerators (GPUs) that are attached to instances. Such instances are stopped, not migrated, when their host is maintained.',
+          'Accelerators (GPUs) of the instances. Maintenance of the host stops such instances instead of migrating them.',
       },
-      labels: labels('Labels that instances get in the cloud, besides those of Nodepool.'),
+      labels: labels("Labels of the instances in the cloud, in addition to Nodepool's own."),
     },
   },
   diskImage: {
     properties: {
-      meta: labels('Labels that the image gets in the cloud, besides those of Nodepool.'),
+      meta: labels("Labels of the image in the cloud, in addition to Nodepool's own."),
       architecture: {
         type: 'string',
         enum: ['x86_64', 'arm64'],
-        description: 'Processors that the image is built for. Default: not stated, which stands for x86_64.',
+        description: 'Processor architecture of the image. Default: none, which means x86_64.',
       },
       'guest-os-features': {
         type: 'array',
         items: { type: 'string', pattern: '^[A-Z][A-Z0-9_]*$' },
         default: [...DEFAULT_GUEST_OS_FEATURES],
         description:
-          'Features of the operating system in the image, as Compute Engine names them, e.g. `UEFI_COMPATIBLE` and `GVNIC`. Replaces the default.',
+          'Features of the operating system in the image, by their names in Compute Engine, e.g. `UEFI_COMPATIBLE` and `GVNIC`. Overrides the default.',
       },
-      username: { ...text, description: 'User to log in as. Default: that of the disk image.' },
-      key: { ...text, description: "The user's ssh public key, which instances get as metadata." },
+      username: { ...text, description: 'User name for logins. Default: that of the disk image.' },
+      key: { ...text, description: "The user's ssh public key, which instances receive as metadata." },
     },
   },
   cloudImage: {
@@ -211,9 +211,9 @@ export const schema: JsonSchema = providerSchema({
     ],
     properties: {
       'image-id': { ...text, description: 'Name (in `project`), path or URL of the image.' },
-      'image-project': { ...text, description: 'Project that has the image family, e.g. `debian-cloud`.' },
-      'image-family': { ...text, description: 'Family of which the newest image is used, e.g. `debian-12`.' },
-      key: { ...text, description: "The user's ssh public key, which instances get as metadata." },
+      'image-project': { ...text, description: 'Project of the image family, e.g. `debian-cloud`.' },
+      'image-family': { ...text, description: 'Image family, e.g. `debian-12`; the newest image is used.' },
+      key: { ...text, description: "The user's ssh public key, which instances receive as metadata." },
     },
   },
 });

@@ -75,7 +75,7 @@ export const POD_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
     default: 'auto',
     description: 'Python interpreter in the container; `auto` lets Ansible find it.',
   },
-  'shell-type': { ...text, description: 'Shell in the container, as Ansible calls it. Default: `sh`.' },
+  'shell-type': { ...text, description: 'Shell in the container, by its name in Ansible. Default: `sh`.' },
   cpu: integer('CPUs that the container requests. Default: `default-label-cpu` of the pool.'),
   memory: integer('Memory that the container requests, MiB. Default: `default-label-memory` of the pool.'),
   storage: integer('Ephemeral storage that the container requests, MB. Default: `default-label-storage` of the pool.'),
@@ -87,8 +87,8 @@ export const POD_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
     'Limit of the ephemeral storage, MB. Default: `default-label-storage-limit` of the pool, else `storage`.',
   ),
   'extra-resources': amounts('Further amounts that count against `max-resources`. The pod does not request them.'),
-  gpu: { type: 'number', minimum: 0, description: 'Amount of `gpu-resource` that the container gets.' },
-  'gpu-resource': { ...text, description: 'Resource of the cluster that stands for its GPUs, e.g. `nvidia.com/gpu`.' },
+  gpu: { type: 'number', minimum: 0, description: 'Amount of `gpu-resource` for the container.' },
+  'gpu-resource': { ...text, description: "Resource name of the cluster's GPUs, e.g. `nvidia.com/gpu`." },
   env: environment,
   'node-selector': mapping('Labels of the cluster nodes on which the pod may run.'),
   'scheduler-name': { ...text, description: 'Scheduler of the pod. Default: that of the cluster.' },
@@ -111,7 +111,7 @@ const commonLabelProperties: Readonly<Record<string, JsonSchema>> = {
     propertyNames: { pattern: LABEL_NAME },
     additionalProperties: { type: 'string' },
     description:
-      'Like `labels`, but templates over the request, e.g. `{request.tenant_name}`. Characters that labels cannot have become `-`.',
+      'Like `labels`, with data of the request, e.g. `{request.tenant_name}`. Characters that are invalid in labels become `-`.',
   },
   annotations: {
     type: ['object', 'null'],
@@ -120,7 +120,7 @@ const commonLabelProperties: Readonly<Record<string, JsonSchema>> = {
   },
   spec: {
     type: 'object',
-    description: 'The `spec` of the pod, passed on unchanged. It excludes all keys that describe the pod.',
+    description: 'The `spec` of the pod, which is used unchanged. Excludes all other keys that describe the pod.',
   },
 };
 

@@ -17,7 +17,7 @@ const limit = (what: string): JsonSchema => ({
 
 const configDrive: JsonSchema = {
   type: 'boolean',
-  description: 'Whether servers made from the image get a config drive. Default: the cloud decides.',
+  description: 'If true, servers with this image get a config drive. Default: the cloud decides.',
 };
 
 const properties = (description: string): JsonSchema => ({
@@ -44,16 +44,15 @@ export const schema: JsonSchema = providerSchema({
         type: 'boolean',
         default: false,
         description:
-          'Delete every floating IP of the project that is attached to nothing, also those that Nodepool did not create. Those of deleted nodes are deleted in any case.',
+          'If true, the driver deletes every unattached floating IP of the project, including those that Nodepool did not create. Floating IPs of deleted nodes are always deleted.',
       },
       'port-cleanup-interval': {
         type: 'integer',
         minimum: 0,
         default: DEFAULT_PORT_CLEANUP_SECONDS,
-        description:
-          'Ports of servers that are gone are deleted when they have been DOWN for this time, seconds. 0: they are left alone.',
+        description: 'Time after which a DOWN port of a nonexistent server is deleted, in seconds. 0: never.',
       },
-      'nodepool-id': { type: ['string', 'null'], description: 'Accepted for old files; has no effect.' },
+      'nodepool-id': { type: ['string', 'null'], description: 'Has no effect; accepted for old files.' },
     },
   },
   pool: {
@@ -65,8 +64,7 @@ export const schema: JsonSchema = providerSchema({
       },
       networks: {
         ...names,
-        description:
-          'Names or ids of the networks that servers are attached to, in this order. Default: the only one that the project has.',
+        description: "Names or ids of the servers' networks, in this order. Default: the only network of the project.",
       },
       'security-groups': {
         ...names,
@@ -75,13 +73,12 @@ export const schema: JsonSchema = providerSchema({
       'auto-floating-ip': {
         type: 'boolean',
         default: true,
-        description: 'Whether servers without a public address get a floating IP, where the cloud has such.',
+        description: 'If true, servers without a public address get a floating IP, if the cloud supports it.',
       },
       'ignore-provider-quota': {
         type: 'boolean',
         default: false,
-        description:
-          'Whether what the cloud says of its quota is left out of account; the limits of the pool still hold.',
+        description: "If true, the launcher ignores the cloud's quota; the limits of the pool still apply.",
       },
       'max-cores': limit('Cores'),
       'max-ram': limit('Memory, in MiB,'),
@@ -99,7 +96,7 @@ export const schema: JsonSchema = providerSchema({
       'min-ram': {
         type: 'integer',
         minimum: 0,
-        description: 'Least memory, MiB: the smallest flavor that has it is used.',
+        description: 'Minimum memory in MiB; the smallest flavor with that memory is used.',
       },
       'flavor-name': {
         ...text,
@@ -116,30 +113,30 @@ export const schema: JsonSchema = providerSchema({
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "Whether the server's console is logged when its login never answers.",
+        description: "If true, the launcher logs the server's console output when the login never answers.",
       },
       'boot-from-volume': {
         type: 'boolean',
         default: false,
-        description: 'Whether the server has a volume as its disk, which is deleted with it.',
+        description: 'If true, the server boots from a volume, which is deleted with it.',
       },
       'volume-size': {
         type: 'integer',
         minimum: 1,
         default: DEFAULT_VOLUME_SIZE_GB,
-        description: 'Size of that volume, GB.',
+        description: 'Size of that volume in GB.',
       },
       'instance-properties': properties("Added to the server's metadata; values of at most 255 characters."),
       'dynamic-instance-properties': properties(
         "Added to the server's metadata, with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`, each also with a format of Python: `{request.created_time:.0f}`. `{{` and `}}` are braces.",
       ),
-      userdata: { type: ['string', 'null'], description: 'Given to the server as its user data.' },
+      userdata: { type: ['string', 'null'], description: 'User data of the server.' },
       networks: { ...names, description: "Default: the pool's." },
     },
   },
   diskImage: {
     properties: {
-      meta: properties('Properties that the image gets in the cloud.'),
+      meta: properties('Properties of the image in the cloud.'),
       'config-drive': configDrive,
     },
   },

@@ -21,19 +21,19 @@ const node: JsonSchema = {
       minItems: 1,
       minLength: 1,
     },
-    username: { ...text, default: DEFAULTS.username, description: 'User to log in as.' },
+    username: { ...text, default: DEFAULTS.username, description: 'User name for logins.' },
     timeout: {
       type: 'integer',
       minimum: 1,
       default: DEFAULTS.timeoutSeconds,
-      description: 'Longest time until the port answers with its host keys, seconds.',
+      description: 'Maximum time until the port answers with its host keys, in seconds.',
     },
     'connection-type': {
       ...text,
       default: DEFAULTS.connectionType,
-      description: 'How to log in: `ssh`, `winrm`, `network_cli`, …',
+      description: 'Type of the connection to the node: `ssh`, `winrm`, `network_cli`, …',
     },
-    'connection-port': { ...port, description: 'Port to log in at. Default: 22, and 5986 for `winrm`.' },
+    'connection-port': { ...port, description: 'Port for logins. Default: 22; for `winrm` 5986.' },
     'ssh-port': { ...port, description: 'Former name of `connection-port`, which is preferred.' },
     'host-key': {
       description:
@@ -45,25 +45,25 @@ const node: JsonSchema = {
       type: 'boolean',
       default: true,
       description:
-        'Whether the port and the host keys are checked. If false, the machine counts as usable at all times.',
+        'If true, the launcher checks the port and the host keys. If false, the machine always counts as usable.',
     },
     'python-path': {
       type: 'string',
       default: DEFAULTS.pythonPath,
       description: 'Python interpreter on the machine; `auto` lets Ansible find it.',
     },
-    'shell-type': { type: 'string', description: 'Shell on the machine, as Ansible calls it.' },
+    'shell-type': { type: 'string', description: 'Shell on the machine, by its name in Ansible.' },
     'max-parallel-jobs': {
       type: 'integer',
       minimum: 0,
       default: DEFAULTS.slots,
-      description: 'Number of nodes that the machine serves as at the same time.',
+      description: 'Number of nodes on the machine at the same time.',
     },
   },
 };
 
 export const schema: JsonSchema = providerSchema({
-  description: 'A provider of the driver "static": machines that exist without being created.',
+  description: 'A provider of the driver "static": existing machines.',
   compatible: true,
   defaults: { bootTimeoutSeconds: DEFAULTS.timeoutSeconds, rateUnit: 'calls-per-second' },
   provider: { without: ['launch-retries', 'launch-timeout', 'boot-timeout', 'rate'] },

@@ -37,20 +37,20 @@ export const imageUploadProperties = {
     type: 'string',
     minLength: 1,
     description:
-      'Program that is run after each upload, with the name of the provider, the external id of the image and its file as arguments. Nodes use the image once it has ended with 0.',
+      "Program that runs after each upload, with the provider's name, the image's external id and its file as arguments. Nodes use the image only if the program exits with 0.",
   },
   'image-upload-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     default: DEFAULT_TIMEOUT_SECONDS,
-    description: 'Longest duration of an upload, seconds.',
+    description: 'Maximum duration of an upload, in seconds.',
   },
   'image-upload-idle-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     default: DEFAULT_IDLE_TIMEOUT_SECONDS,
     description:
-      'Longest time without progress of an upload, seconds: while its data is sent, and until the cloud answers.',
+      'Maximum time without progress of an upload, in seconds. Applies until the cloud has processed the image.',
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 

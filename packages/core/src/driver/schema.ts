@@ -110,30 +110,30 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,
-      description: 'Requests handled at once. 0: none; negative: unlimited.',
+      description: 'Maximum number of requests that are processed at once. 0: none; negative: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
       default: DEFAULT_PRIORITY,
-      description: 'Providers with a lower number are used first.',
+      description: 'The launcher uses providers with a lower number first.',
     },
     'launch-retries': {
       type: 'integer',
       minimum: 0,
       default: defaults.launchRetries ?? DEFAULT_LAUNCH_RETRIES,
-      description: 'Attempts to launch a node before the request is given up.',
+      description: 'Maximum number of launch attempts per node, after which the request fails.',
     },
     'launch-timeout': {
       type: 'number',
       minimum: 0,
       default: defaults.launchTimeoutSeconds ?? DEFAULT_LAUNCH_TIMEOUT_SECONDS,
-      description: 'Longest time until the cloud says that a node runs, seconds.',
+      description: 'Maximum time until the cloud reports that a node runs, in seconds.',
     },
     'boot-timeout': {
       type: 'number',
       minimum: 0,
       default: defaults.bootTimeoutSeconds,
-      description: 'Longest time from then until one can log in, seconds.',
+      description: 'Maximum time from then until the node accepts logins, in seconds.',
     },
     rate,
   };
@@ -142,7 +142,7 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
 function rateDescription(unit: ProviderDefaults['rateUnit']): string {
   return unit === 'calls-per-second'
     ? 'API calls per second. 0: unlimited.'
-    : 'Seconds between two API calls; may be a fraction. 0: unlimited.';
+    : 'Seconds between two API calls, also as a fraction. 0: unlimited.';
 }
 
 function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
@@ -150,22 +150,22 @@ function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
     name: { ...name, description: 'Name of the pool.' },
     'max-servers': {
       type: 'integer',
-      description: 'Nodes of this pool at once. Absent: unlimited; 0 or less: the pool is disabled.',
+      description: 'Maximum number of nodes in this pool. Default: unlimited. 0 or less disables the pool.',
     },
     priority: {
       type: ['integer', 'null'],
-      description: "Pools with a lower number are used first. Default: the provider's.",
+      description: "The launcher uses pools with a lower number first. Default: the provider's.",
     },
-    'node-attributes': { type: ['object', 'null'], description: 'Attributes that every node of the pool gets.' },
+    'node-attributes': { type: ['object', 'null'], description: 'Attributes of every node in the pool.' },
     'host-key-checking': {
       type: 'boolean',
       default: true,
-      description: 'Whether a node is ready only when one can log in, and its host keys are known.',
+      description: 'If true, a node is ready only when it accepts logins and its host keys are known.',
     },
     'use-internal-ip': {
       type: 'boolean',
       default: false,
-      description: 'Whether nodes are reached at their private addresses.',
+      description: 'If true, nodes are reached at their private addresses.',
     },
     labels: { type: 'array', items: label, description: 'Labels that the pool serves.' },
   };
@@ -200,38 +200,42 @@ const connectionProperties: Record<string, JsonSchema> = {
     type: 'string',
     minLength: 1,
     default: 'ssh',
-    description: 'How to log in: `ssh`, `winrm`, `network_cli`, …',
+    description: 'Type of the connection to the node: `ssh`, `winrm`, `network_cli`, …',
   },
   'connection-port': {
     type: 'integer',
     minimum: 1,
     maximum: 65_535,
-    description: 'Port to log in at. Default: 22, and 5986 for `winrm`.',
+    description: 'Port for logins. Default: 22; for `winrm` 5986.',
   },
 };
 
 function listOfDiskImages(part: SchemaPart): JsonSchema {
   const properties = {
     name: { ...name, description: 'Name of a disk image in the top-level `diskimages`.' },
-    pause: { type: 'boolean', default: false, description: 'The image is not uploaded to this provider.' },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description: 'If true, the builder does not upload the image to this provider.',
+    },
     ...connectionProperties,
   };
-  const items = section(properties, ['name'], part, [], 'A built image that this provider gets.');
-  return { type: 'array', items, description: 'Built images that this provider gets.' };
+  const items = section(properties, ['name'], part, [], 'A disk image that is uploaded to this provider.');
+  return { type: 'array', items, description: 'Disk images that are uploaded to this provider.' };
 }
 
 function listOfCloudImages(part: SchemaPart): JsonSchema {
   const properties = {
     name: { ...name, description: 'Name of the image in this file.' },
     ...connectionProperties,
-    username: { type: 'string', description: 'User to log in as.' },
+    username: { type: 'string', description: 'User name for logins.' },
     'python-path': {
       type: 'string',
       default: 'auto',
       description: 'Python interpreter on the node; `auto` lets Ansible find it.',
     },
-    'shell-type': { type: 'string', description: 'Shell on the node, as Ansible calls it.' },
+    'shell-type': { type: 'string', description: 'Shell on the node, by its name in Ansible.' },
   };
-  const items = section(properties, ['name'], part, [], 'An image that is in the cloud already.');
-  return { type: 'array', items, description: 'Images that are in the cloud already.' };
+  const items = section(properties, ['name'], part, [], 'An existing image of the cloud.');
+  return { type: 'array', items, description: 'Existing images of the cloud.' };
 }

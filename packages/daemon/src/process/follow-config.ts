@@ -7,7 +7,7 @@ import type { Logger, Gauge, Metrics, Clock, TaskSupervisor } from '@nodepool/co
 export const CONFIGURATION_PROBLEMS: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_configuration_problems',
-  help: 'Problems for which the changed configuration was refused; 0: the configuration of the file is in force.',
+  help: 'Number of problems in the refused configuration; 0 if the configuration of the file is in force.',
   labels: [],
   statsd: () => [],
 };

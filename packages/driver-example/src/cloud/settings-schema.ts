@@ -5,7 +5,7 @@ import { DEFAULT_SETTINGS, FAULTS } from './settings.js';
 
 function secondsSchema(description: string): JsonObject {
   return {
-    description: `${description} Seconds: a number, or [least, greatest] to draw from each time.`,
+    description: `${description} In seconds: a number, or [minimum, maximum] for a random value each time.`,
     default: 0,
     anyOf: [
       { type: 'number', minimum: 0 },
@@ -21,20 +21,21 @@ function limitSchema(what: string): JsonObject {
 const nameSchema: JsonObject = { type: 'string', minLength: 1 };
 
 const properties: JsonObject = {
-  'boot-time': secondsSchema('From the creation of an instance until it runs.'),
-  'delete-time': secondsSchema('From the deletion of an instance until it is gone and its quota is free.'),
-  'api-latency': secondsSchema('How long a call takes; it takes effect half-way.'),
-  'list-lag': secondsSchema('How long listings do not know yet that an instance exists, or that it is gone.'),
+  'boot-time': secondsSchema('Time from the creation of an instance until it runs.'),
+  'delete-time': secondsSchema(
+    'Time from the deletion of an instance until it no longer exists and its quota is released.',
+  ),
+  'api-latency': secondsSchema('Duration of a call, which takes effect after half of this time.'),
+  'list-lag': secondsSchema('Time until listings show that an instance was created or deleted.'),
   'rate-limit': {
     type: 'number',
     exclusiveMinimum: 0,
-    description:
-      'Calls per second that the cloud serves; more are answered with 429 and Retry-After. Default: unlimited.',
+    description: 'Maximum calls per second; further calls are answered with 429 and Retry-After. Default: unlimited.',
   },
   quota: {
     type: 'object',
     additionalProperties: false,
-    description: 'What may exist at the same time.',
+    description: 'Maximum resources that exist at the same time.',
     properties: {
       instances: limitSchema('Instances'),
       cores: limitSchema('Cores of all instances'),
@@ -75,13 +76,12 @@ const properties: JsonObject = {
     type: 'integer',
     minimum: 1,
     default: DEFAULT_SETTINGS.pageSize,
-    description: 'Entries of one page of a listing.',
+    description: 'Maximum number of entries in a page of a listing.',
   },
   ssh: {
     type: 'boolean',
     default: false,
-    description:
-      'Whether every instance listens as an ssh server, on 127.0.0.1 and a port and with host keys of its own.',
+    description: 'If true, every instance is an ssh server on 127.0.0.1 with its own port and host keys.',
   },
   'authorized-keys': {
     type: 'string',
@@ -109,6 +109,6 @@ export const CLOUD_SETTING_NAMES: readonly string[] = Object.keys(properties);
 export const CLOUD_SETTINGS_SCHEMA: JsonObject = {
   type: 'object',
   additionalProperties: false,
-  description: 'Settings of the example cloud that runs inside the launcher. Not together with `endpoint`.',
+  description: 'Settings of the example cloud inside the launcher. Excludes `endpoint`.',
   properties,
 };

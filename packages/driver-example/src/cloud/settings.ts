@@ -18,15 +18,15 @@ export interface CloudQuota {
 }
 
 export const FAULTS = {
-  'create-errors': 'An instance is asked for and 500 is answered; nothing is made.',
-  'lost-answers': 'A call that changes something takes effect, and its answer never arrives.',
-  'failed-instances': 'An instance goes to the state `failed` where it should have finished to boot.',
-  'stuck-instances': 'An instance never finishes to boot.',
-  'delete-errors': 'A deletion is asked for and 500 is answered; nothing is deleted.',
+  'create-errors': 'A creation is answered with 500 and has no effect.',
+  'lost-answers': 'A creation or deletion takes effect, but its answer is lost.',
+  'failed-instances': 'An instance enters the state `failed` at the end of its boot time.',
+  'stuck-instances': 'An instance never finishes booting.',
+  'delete-errors': 'A deletion is answered with 500 and has no effect.',
   'list-errors': 'A listing is answered with 500.',
-  'upload-errors': 'The upload of an image breaks off.',
-  'capacity-errors': 'The zone has no room for an instance at the moment.',
-  'auth-errors': 'The credentials of a call are refused.',
+  'upload-errors': 'The connection of an image upload breaks.',
+  'capacity-errors': 'The zone has no capacity for a new instance.',
+  'auth-errors': 'A call is answered with 401.',
 } as const;
 
 export type Fault = keyof typeof FAULTS;
