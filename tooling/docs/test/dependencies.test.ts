@@ -81,15 +81,12 @@ describe('the page about dependencies', () => {
     expect(own.toSorted()).toEqual([...new Set(needed)].filter((name) => !bundles.has(name)).toSorted());
   });
 
-  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))(
-    '%s exists',
-    (part, reason) => {
-      const paths = inCode(part);
-      expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
-      expect(paths).not.toEqual([]);
-      expect(reason).not.toBe('');
-    },
-  );
+  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))('%s exists', (part, reason) => {
+    const paths = inCode(part);
+    expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
+    expect(paths).not.toEqual([]);
+    expect(reason).not.toBe('');
+  });
 
   it('has a licence in each row of a dependency', () => {
     const licences = [
