@@ -8,27 +8,30 @@ import { openRequestor, type Requestor } from '@nodepool/requestor';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { MEBIBYTE } from '../rows.js';
 import { LABEL, SIZE, SoakSite } from './site.js';
-import { slope } from './slope.js';
+import { regression } from './regression.js';
 
 const HELP = `Usage: pnpm soak [options]
 
 Three ZooKeeper servers and three launchers serve requests, while each of them is restarted in turn. Then the requests
-go on without restarts, and the memory of the launchers is measured. Fails if a request is not served, or if something
-is left at the end.
+go on without restarts. Finally the requests pause every 15 seconds until no node is left, and the memory of the
+launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second; default 25, which fills the launchers' memory of ended requests in four minutes
+  --rate N      requests per second; default 25, which fills the launchers' memory of decisions in seven minutes
   --help        this text
 `;
 
 /** Part of the run in which programs are restarted. */
-const RESTARTS_SHARE = 0.25;
-/** Part of the run after the restarts before memory is measured. */
-const WARM_UP_SHARE = 0.4;
-const SAMPLE_EVERY_MS = 10_000;
+const RESTARTS_SHARE = 0.15;
+/** Part of the run after the restarts before memory is measured: until the launchers' bounded memories are full. */
+const WARM_UP_SHARE = 0.5;
+/** Time of traffic before each sample. */
+const SAMPLE_EVERY_MS = 15_000;
 const USE_MS = 500;
 /** Time limit of one request, milliseconds. */
 const REQUEST_LIMIT_MS = 120_000;
+/** Time limit of the deletion of all nodes, milliseconds. */
+const DELETION_LIMIT_MS = 600_000;
 const SLOPE_LIMIT = 2 * MEBIBYTE;
 /** Watches that a launcher may have when it is idle; they do not grow with the number of requests. */
 const WATCHES_PER_LAUNCHER = 20;
@@ -52,6 +55,22 @@ async function applyLoad(requestor: Requestor, perSecond: number, load: Load, si
   await Promise.all(running);
 }
 
+interface Traffic {
+  /** Ends the requests, and resolves when the last one has ended. */
+  end(): Promise<void>;
+}
+
+function startTraffic(requestor: Requestor, perSecond: number, load: Load, signal: AbortSignal): Traffic {
+  const over = new AbortController();
+  const traffic = applyLoad(requestor, perSecond, load, AbortSignal.any([signal, over.signal]));
+  return {
+    end: async () => {
+      over.abort();
+      await traffic;
+    },
+  };
+}
+
 async function oneRequest(requestor: Requestor, load: Load): Promise<void> {
   const began = systemClock.monotonic();
   try {
@@ -66,10 +85,10 @@ async function oneRequest(requestor: Requestor, load: Load): Promise<void> {
   }
 }
 
-/** Restarts all servers and launchers in turn until the time is over. Returns the number of restarts. */
+/** Restarts all servers and launchers in turn, at least once each, until the time is over. Returns their number. */
 async function restartAll(site: SoakSite, until: number, narrator: Narrator, signal: AbortSignal): Promise<number> {
   let restarts = 0;
-  for (; systemClock.monotonic() < until; restarts += 1) {
+  for (; restarts < 2 * SIZE || systemClock.monotonic() < until; restarts += 1) {
     const index = Math.floor(restarts / 2) % SIZE;
     await sleep(systemClock, 5000, signal);
     site.check();
@@ -101,26 +120,26 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
   const problems: string[] = [];
   try {
     const load: Load = { served: 0, failures: [], longestMs: 0 };
-    const over = new AbortController();
-    const traffic = applyLoad(requestor, rate, load, AbortSignal.any([signal, over.signal]));
+    const traffic = startTraffic(requestor, rate, load, signal);
     const began = systemClock.monotonic();
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
     narrator.say(`${restarts} restarts; now without them`);
     await sleep(systemClock, Math.max(0, at(RESTARTS_SHARE + WARM_UP_SHARE) - systemClock.monotonic()), signal);
-    const measuredFrom = systemClock.now();
+    await traffic.end();
     while (systemClock.monotonic() < at(1)) {
-      site.check();
-      site.sample();
+      const more = startTraffic(requestor, rate, load, signal);
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
+      await more.end();
+      // Requests in progress would hide a slow growth.
+      await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(DELETION_LIMIT_MS)]));
+      site.check();
+      await site.sample(signal);
     }
-    over.abort();
-    await traffic;
-    await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_LIMIT_MS)]));
     await requestor.close();
     // Orphaned locks are deleted by a controller that looks for them once a minute.
     await sleep(systemClock, 70_000, signal);
-    for (let index = 0; index < SIZE; index += 1) problems.push(...memoryOf(site, index, measuredFrom, narrator));
+    for (let index = 0; index < SIZE; index += 1) problems.push(...memoryOf(site, index, narrator));
     const watches = await site.watches();
     const left = await leftovers(site);
     narrator.say(`${load.served} requests served, the longest wait was ${(load.longestMs / 1000).toFixed(1)} s`);
@@ -140,15 +159,15 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
 }
 
 /** Reports what a launcher holds, and returns what grows. */
-function memoryOf(site: SoakSite, index: number, from: number, narrator: Narrator): string[] {
-  const samples = site.samples(index).filter(({ time }) => time >= from);
+function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
+  const samples = site.samples(index);
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
-  const perHour = slope(samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })));
+  const { slope: perHour, error } = regression(samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })));
   const mebibytes = (bytes: number): string => (bytes / MEBIBYTE).toFixed(1);
   narrator.say(
     `launcher ${index}: heap ${mebibytes(first.heapBytes)} to ${mebibytes(last.heapBytes)} MiB, ` +
-      `slope ${mebibytes(perHour)} MiB per hour (${samples.length} samples), resident ${mebibytes(last.residentBytes)} MiB, ` +
+      `slope ${mebibytes(perHour)} ± ${mebibytes(error)} MiB per hour (${samples.length} samples), resident ${mebibytes(last.residentBytes)} MiB, ` +
       `file descriptors ${first.fileDescriptors} to ${last.fileDescriptors}, resources ${first.resources} to ${last.resources}`,
   );
   const problems: string[] = [];

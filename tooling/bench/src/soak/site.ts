@@ -5,11 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { exampleConfig, labelsOffered, programPath, startLauncher, Program } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/core';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 import type { Sample } from './probe.js';
 
 export const SIZE = 3;
 export const LABEL = 'soak';
+const SAMPLE_POLL_MS = 100;
+/** Time limit of a server's start; it must not depend on the speed of the machine. */
+const SERVER_START_MS = 600_000;
 
 export class SoakSite {
   private readonly launchers: Program[] = [];
@@ -24,7 +28,7 @@ export class SoakSite {
 
   static async start(signal: AbortSignal): Promise<SoakSite> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-soak-'));
-    const servers = await startZooKeeper({ ensembleSize: SIZE, javaHeap: '512m' });
+    const servers = await startZooKeeper({ ensembleSize: SIZE, javaHeap: '512m', startTimeoutMs: SERVER_START_MS });
     const zooKeeper = connect({ servers: servers.servers });
     const ports = await freePorts(SIZE + 1);
     const cloud = await Program.start({
@@ -75,9 +79,14 @@ export class SoakSite {
     }
   }
 
-  /** Asks every launcher for a sample. */
-  sample(): void {
+  /** Asks every launcher for a sample, and resolves when all have written it. */
+  async sample(signal: AbortSignal): Promise<void> {
+    const wanted = this.launchers.map((_, index) => this.samples(index).length + 1);
     for (const launcher of this.launchers) launcher.signal('SIGWINCH');
+    while (wanted.some((count, index) => this.samples(index).length < count)) {
+      this.check();
+      await sleep(systemClock, SAMPLE_POLL_MS, signal);
+    }
   }
 
   samples(index: number): Sample[] {
