@@ -18,6 +18,8 @@ export interface Mutation {
   readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals';
   /** Launchers in that run. Default 3. */
   readonly launchers?: number;
+  /** The first seed to try: one that detects the defect, to save time. Default 1. */
+  readonly firstSeed?: number;
   /** Rewrites the operations of one transaction. */
   writes?(ops: readonly TransactionOp[]): readonly TransactionOp[];
   /** Wraps the connection to ZooKeeper. */

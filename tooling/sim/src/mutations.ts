@@ -25,6 +25,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'hands the nodes of a request out to the next one too',
     rule: 'S1',
+    firstSeed: 5,
     writes: reallocating(),
   },
   {
@@ -83,6 +84,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes instances of others for its own',
     rule: 'S5',
+    firstSeed: 2,
     cloud: (cloud: ExampleCloud): ExampleCloud => {
       let ours = {};
       return overlay(cloud, {
@@ -225,6 +227,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'registers machines without a look at the registrations of other launchers',
     rule: 'M1',
+    firstSeed: 3,
     // More launchers make it likelier that two of them register at the same time.
     launchers: 8,
     writes: (ops) =>
@@ -249,6 +252,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'takes every machine for usable',
     rule: 'M4',
     fault: 'all',
+    firstSeed: 5,
     driver: spoilingMachines((machines) =>
       machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
     ),
@@ -275,6 +279,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'does not use the provider that has room',
     rule: 'C2',
     fault: 'refusals',
+    firstSeed: 3,
     config: (site) => ({
       ...site,
       providers: site.providers.map((provider) => ({
@@ -301,6 +306,7 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'O1',
     shows: 'waits for the tenant',
     launchers: 1,
+    firstSeed: 4,
     store: (store) => declining(store, ({ id, tenant }) => id.startsWith('100-') && tenant === TENANTS[1]),
   },
 ];

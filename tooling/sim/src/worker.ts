@@ -1,10 +1,13 @@
-/** Worker process of `run-seeds.ts`, which runs the requested seeds one at a time. */
+/** Worker process of `simulation-pool.ts`, which runs the requested simulations one at a time. */
 
-import type { SeedOrder } from './run-seeds.js';
+import { MUTATIONS } from './mutations.js';
 import { simulate } from './simulate.js';
+import type { RunOrder } from './simulation-pool.js';
 
-process.on('message', (order: SeedOrder) => {
-  simulate({ seed: order.seed, without: new Set(order.without) }).then(
+process.on('message', ({ mutation, without = [], ...options }: RunOrder) => {
+  const spoilt = MUTATIONS.find(({ name }) => name === mutation);
+  if (mutation !== undefined && spoilt === undefined) throw new Error(`no mutation "${mutation}"`);
+  simulate({ ...options, mutation: spoilt, without: new Set(without) }).then(
     (result) => process.send?.(result),
     (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

