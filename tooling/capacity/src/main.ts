@@ -4,10 +4,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { DISTURBANCES, type Disturbance } from './disturbances.js';
-import { terminalLog } from './log.js';
-import { boundOf, markdownTable, misses, seconds, summarize, type Row, type Summary } from './report.js';
+import { measureAll, type MeasurementOrder } from './measurements.js';
+import { boundOf, markdownTable, misses, seconds, type Row, type Summary } from './report.js';
 import { REGION_INSTANCES } from './region.js';
-import { run, type Periods, type RunOptions } from './run.js';
+import type { Periods } from './run.js';
 
 const HELP = `Usage: pnpm capacity [options]
 
@@ -20,6 +20,7 @@ with 1.3 times that of an undisturbed run with three regions. Each run takes abo
   --disturbed MINUTES
                    duration of the disturbance (default 30)
   --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
+  --jobs N         number of runs at a time (default 1)
   --now            omit the runs without circuit breakers and offers
   --write          write the table to docs/capacity.md
   --log            print warnings and errors of the launcher
@@ -36,14 +37,15 @@ const PAGE = join(__dirname, '..', '..', '..', 'docs', 'capacity.md');
 const BEGIN = '<!-- generated: measured -->';
 const END = '<!-- /generated -->';
 
+/** Periods of the runs with a brief disturbance: the load is complete after `calmMs`. */
+const BRIEF: Periods = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUTE_MS, afterMs: 15 * MINUTE_MS };
+
 interface Wanted {
   readonly scenarios: readonly Disturbance[];
-  readonly seed: number;
-  readonly periods: Periods;
-  readonly scale: number;
+  readonly order: Pick<MeasurementOrder, 'seed' | 'scale' | 'periods' | 'log'>;
   readonly compare: boolean;
   readonly write: boolean;
-  readonly log: RunOptions['log'];
+  readonly jobs: number;
 }
 
 async function main(): Promise<number> {
@@ -52,23 +54,33 @@ async function main(): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const baseline = await measure(wanted, 'three regions, undisturbed', { regions: 3 });
-  const rows: Row[] = [{ title: 'undisturbed', now: await measure(wanted, 'undisturbed', {}), without: undefined }];
-  for (const disturbance of wanted.scenarios) {
-    const { title } = disturbance;
-    const now = await measure(wanted, title, { disturbance });
-    const capacity = { breakers: false, offers: false };
-    const without = wanted.compare
-      ? await measure(wanted, `${title}, without breakers and offers`, { disturbance, capacity })
-      : undefined;
-    rows.push({ title, now, without });
+  const { scenarios, order, compare } = wanted;
+  const orders: MeasurementOrder[] = [];
+  const add = (what: string, more: Partial<MeasurementOrder>): number =>
+    orders.push({ what, ...order, regions: 4, scenario: undefined, capacity: undefined, ...more }) - 1;
+  const baseline = add('three regions, undisturbed', { regions: 3 });
+  const undisturbed = add('undisturbed', {});
+  const disturbed = scenarios.map(({ name: scenario, title }) => ({
+    title,
+    now: add(title, { scenario }),
+    brief: add(`${title}, for 15 minutes`, { scenario, periods: BRIEF }),
+    without: compare
+      ? add(`${title}, without breakers and offers`, { scenario, capacity: { breakers: false, offers: false } })
+      : -1,
+  }));
+  const summaries = await measureAll(orders, wanted.jobs, ({ what }, summary) => {
+    process.stderr.write(`${what}: ${describe(summary)}\n`);
+  });
+  const [three, calm] = [summaries[baseline], summaries[undisturbed]];
+  if (three === undefined || calm === undefined) throw new Error('a run has no result');
+  const rows: Row[] = [{ title: 'undisturbed', now: calm, brief: undefined, without: undefined }];
+  for (const { title, now, brief, without } of disturbed) {
+    rows.push({ title, now: summaries[now] ?? calm, brief: summaries[brief], without: summaries[without] });
   }
-  const bound = boundOf(baseline);
+  const bound = boundOf(three);
   const text = [
-    `Measured with ${REGION_INSTANCES * wanted.scale} instances per region, ${wanted.periods.calmMs / MINUTE_MS} minutes before the disturbance, ` +
-      `${wanted.periods.disturbedMs / MINUTE_MS} minutes of it, and seed ${wanted.seed}. ` +
-      'The columns "without" are from runs with circuit breakers and offers disabled.',
-    `With three undisturbed regions, the 95th percentile of the wait is ${seconds(baseline.p95Ms)}; the target is at most ${seconds(bound)}.`,
+    measuredWith(order),
+    `With three undisturbed regions, the 95th percentile of the wait is ${seconds(three.p95Ms)}; the target is at most ${seconds(bound)}.`,
     markdownTable(rows),
   ].join('\n\n');
   process.stdout.write(`${text}\n`);
@@ -78,20 +90,21 @@ async function main(): Promise<number> {
   return missed.length === 0 ? 0 : 1;
 }
 
-async function measure(
-  { seed, periods, scale, log }: Wanted,
-  what: string,
-  options: Partial<Pick<RunOptions, 'regions' | 'disturbance' | 'capacity'>>,
-): Promise<Summary> {
-  process.stderr.write(`${what} …\n`);
-  const result = await run({ seed, regions: 4, scale, ...periods, log, ...options });
-  const summary = summarize(result, periods.calmMs, periods.calmMs + periods.disturbedMs);
-  process.stderr.write(
-    `  p95 ${seconds(summary.disturbedP95Ms)} while disturbed, ${seconds(summary.p95Ms)} in the whole run, ` +
-      `longest ${seconds(summary.longestMs)}; ${summary.failed} of ${summary.requests} failed; ` +
-      `at most ${result.mostInstances} instances, ${result.creations.join(' + ')} creations\n`,
+function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Wanted['order']): string {
+  return (
+    `Measured with ${REGION_INSTANCES * scale} instances per region, ${calmMs / MINUTE_MS} minutes before the ` +
+    `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The column "p95, 15 min" is from runs ` +
+    `with ${BRIEF.calmMs / MINUTE_MS} minutes before the disturbance and ${BRIEF.disturbedMs / MINUTE_MS} minutes of ` +
+    'it, the columns "without" from runs with circuit breakers and offers disabled.'
   );
-  return summary;
+}
+
+function describe(summary: Summary): string {
+  const { disturbedP95Ms, p95Ms, longestMs, failed, requests, mostInstances, creations } = summary;
+  return (
+    `p95 ${seconds(disturbedP95Ms)} while disturbed, ${seconds(p95Ms)} in the whole run, longest ${seconds(longestMs)}; ` +
+    `${failed} of ${requests} failed; at most ${mostInstances} instances, ${creations.join(' + ')} creations`
+  );
 }
 
 function readArguments(): Wanted | undefined {
@@ -102,6 +115,7 @@ function readArguments(): Wanted | undefined {
       calm: { type: 'string', default: '120' },
       disturbed: { type: 'string', default: '30' },
       scale: { type: 'string', default: '1' },
+      jobs: { type: 'string', default: '1' },
       now: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
       log: { type: 'boolean', default: false },
@@ -119,12 +133,15 @@ function readArguments(): Wanted | undefined {
   const disturbedMs = wholeNumber('--disturbed', values.disturbed) * MINUTE_MS;
   return {
     scenarios,
-    seed: wholeNumber('--seed', values.seed),
-    periods: { calmMs, disturbedMs, afterMs: 30 * MINUTE_MS },
-    scale: partOf('--scale', values.scale),
+    order: {
+      seed: wholeNumber('--seed', values.seed),
+      scale: partOf('--scale', values.scale),
+      periods: { calmMs, disturbedMs, afterMs: 30 * MINUTE_MS },
+      log: values.log,
+    },
     compare: !values.now,
     write: values.write,
-    log: values.log ? terminalLog : undefined,
+    jobs: Math.max(wholeNumber('--jobs', values.jobs), 1),
   };
 }
 
