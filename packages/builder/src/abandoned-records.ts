@@ -1,6 +1,6 @@
 /**
- * Marks abandoned records as `failed`, so that cleanup deletes them. The holder of the lock for building an image, or
- * for uploading a build, is the only worker on it: records in progress are then left over from a dead builder.
+ * Marks abandoned records as `failed`, so that cleanup deletes them. Only the holder of a lock works on its image or
+ * upload, so its other records in progress are those of a crashed builder.
  */
 
 import { sleep } from '@nodepool/core';

@@ -152,7 +152,7 @@ export class BuildController implements Controller {
   private failed(image: string, error: unknown, retry: Retry | undefined): void {
     const { log, clock } = this.context;
     if (retry === undefined) {
-      log.warn('A build was ended, because the builder stops', { image });
+      log.warn('A build was aborted because the builder is stopping', { image });
       return;
     }
     this.failedAt.set(image, clock.now());

@@ -30,7 +30,7 @@ export class BuildLog {
     stream.on('drain', () => this.wake());
     stream.on('error', (error) => {
       if (!this.broken)
-        log.warn('The log of the build cannot be written; the build goes on without it', { file, error });
+        log.warn('The log of the build cannot be written; the build continues without it', { file, error });
       this.broken = true;
       this.wake();
     });
@@ -42,7 +42,7 @@ export class BuildLog {
     try {
       await mkdir(folder, { recursive: true });
     } catch (error) {
-      log.warn('The folder for logs of builds cannot be made', { folder, error });
+      log.warn('The folder for logs of builds cannot be created', { folder, error });
     }
     return new BuildLog(file, createWriteStream(file, { flags: 'a' }), log);
   }

@@ -1,4 +1,4 @@
-/** Decides which images to build, and why. */
+/** Decides which images to build, with the reasons. */
 
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
@@ -21,7 +21,7 @@ export interface BuildQuestion {
   readonly now: number;
 }
 
-/** Decides about an image; the holder of the lock for building it acts on the decision. */
+/** Decides about an image. The holder of the lock for building it applies the decision. */
 export function decideBuild({ image, formats, store, now }: BuildQuestion): BuildDecision {
   if (image === undefined || image.abstract) return { kind: 'never', why: 'not a configured image' };
   if (image.pause) return { kind: 'never', why: 'paused by the configuration' };

@@ -88,7 +88,7 @@ export class Builder {
     const tell = (): void => {
       const { builds, uploads } = this.activity();
       if (builds.length + uploads.length === 0) return;
-      log.info('Stopping; waiting for builds and uploads to end, a second signal ends them', {
+      log.info('Stopping; waiting for running builds and uploads, a second signal aborts them', {
         builds: builds.map(({ image, ageMs }) => ({ image, seconds: Math.round(ageMs / 1000) })),
         uploads: uploads.map(({ image, provider, sentBytes, totalBytes }) => ({
           image,
@@ -109,7 +109,7 @@ export class Builder {
 
   /** Aborts running work, so that a waiting `stop` continues. The next builder cleans up incomplete work. */
   abort(): void {
-    const reason = new Error('the builder stops at once');
+    const reason = new Error('the builder is stopping at once');
     this.close();
     this.controllers.builds.abort(reason);
     this.controllers.uploads.abort(reason);
@@ -118,7 +118,7 @@ export class Builder {
   private close(): void {
     for (const end of this.ends) end();
     this.ends = [];
-    for (const controller of this.controllers.all) controller.stop(new Error('the builder stops'));
+    for (const controller of this.controllers.all) controller.stop(new Error('the builder is stopping'));
   }
 
   private changed(image: string): void {

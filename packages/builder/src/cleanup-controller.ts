@@ -68,7 +68,7 @@ export class CleanupController {
       onFailure: (what, error, retry) => {
         if (retry === undefined) return;
         const fields = { what, error, seconds: retry.waitMs / 1000 };
-        context.log.warn('Something could not be removed; retrying', fields);
+        context.log.warn('A deletion failed; retrying', fields);
       },
     });
   }

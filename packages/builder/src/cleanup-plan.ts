@@ -1,10 +1,10 @@
 /**
- * Decides which builds and uploads of an image to delete. Kept are the two newest ready builds of a configured image,
- * and the two newest ready uploads to every provider that lists it, with the records of their builds: nodes are
- * launched from them.
+ * Decides which builds and uploads of an image to delete. The plan keeps the two newest ready builds of a configured
+ * image and, because nodes are launched from them, the two newest ready uploads to every provider that lists it, with
+ * the records of their builds.
  *
  * Deleting a build also deletes its uploads. Only an operator can mark a build `deleting` while its uploads are in
- * service; automatic cleanup never does. Objects that a worker has locked are left alone.
+ * service; automatic cleanup never does. Locked objects are not deleted.
  */
 
 import { isUsableUpload, type ImageBuild, type ImageUpload, type DiskImageConfig } from '@nodepool/core';
@@ -15,9 +15,7 @@ import { formatsToUpload } from './upload-plan.js';
 
 /** Number of ready builds, and of ready uploads per provider, that are kept. */
 const KEPT = 2;
-/**
- * Time (seconds) after which any builder may delete the record of a build; until then only the builder that made it.
- */
+/** Time (seconds) for which only the builder of a build may delete its record; afterwards any builder may. */
 export const OWNER_GRACE_SECONDS = 3600;
 
 export interface CleanupQuestion {
@@ -109,7 +107,8 @@ function reasonToDelete(
   switch (upload.state) {
     case 'ready':
       // Without an image the upload is useless, but its record causes a new upload of the image.
-      if (!isUsableUpload(upload)) return kept.count > 0 ? 'its image is gone, and there is a newer one' : undefined;
+      if (!isUsableUpload(upload))
+        return kept.count > 0 ? 'its image does not exist in the cloud, and there is a newer one' : undefined;
       kept.count += 1;
       return kept.count > KEPT ? 'there are newer ones' : undefined;
     case 'uploading':
@@ -117,7 +116,7 @@ function reasonToDelete(
     case 'failed':
       return 'it failed';
     case 'deleting':
-      return 'it was begun before';
+      return 'its deletion was started before';
   }
 }
 
@@ -153,10 +152,10 @@ function reasonToRemove(
     case 'failed':
       return 'it failed';
     case 'deleting':
-      return 'it was begun before';
+      return 'its deletion was started before';
     case 'ready':
       if (isInService(store, build)) return undefined;
-      if (diskImage === undefined) return 'the image is not configured any more';
+      if (diskImage === undefined) return 'the image is no longer configured';
       return isKept(store, build) ? undefined : 'there are newer ones';
   }
 }

@@ -142,7 +142,7 @@ export async function removeBuild(
     }
     if (cleanup.files) await builder.files.remove({ image, id });
     const removed = cleanup.record && (await handle.remove());
-    // This builder does not build the image any more. The call has no effect if other builders still have builds of it.
+    // This builder no longer builds the image. The call has no effect if other builders still have builds of it.
     if (removed && !plan.configured) await builder.store.images.removeImage(image, { signal });
     return { removal: removed || !cleanup.record ? 'done' : LATER, filesRemoved: cleanup.files };
   } finally {

@@ -152,7 +152,7 @@ class BuilderDaemon implements Daemon {
 
   private apply(config: NodepoolConfig): void {
     if (config.imagesDir !== this.imagesDir) {
-      this.options.log.warn('images-dir has changed: that takes effect when the builder is started anew', {
+      this.options.log.warn('images-dir has changed: the change takes effect at the next start of the builder', {
         in_use: this.imagesDir,
         configured: config.imagesDir,
       });

@@ -83,7 +83,7 @@ export class DibProcesses implements DiskImageCreator {
     const startedAt = this.clock.monotonic();
     const tell = (): void => {
       const seconds = Math.round((this.clock.monotonic() - startedAt) / 1000);
-      log.info('The build goes on', { seconds, output_bytes: output.size, last_line: output.lastLine });
+      log.info('The build is still running', { seconds, output_bytes: output.size, last_line: output.lastLine });
       timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });
     };
     let timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });

@@ -93,7 +93,7 @@ export class ImagePresence {
         else if (await this.mark(upload, false, signal)) {
           const { image, build, id, external_id: externalId } = upload;
           const about = { image, build_id: build, upload_id: id, external_id: externalId };
-          log.warn('An image in service is gone from the cloud; its build is uploaded again', about);
+          log.warn('An image in service no longer exists in the cloud; its build will be uploaded again', about);
         }
       }
     }

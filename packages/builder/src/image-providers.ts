@@ -72,7 +72,7 @@ export class ImageProviders {
     const { name } = member.config;
     this.retired.add(member);
     this.context.tasks.run(`stop provider ${name}`, async (task) => {
-      task.waitingFor('work that began before the configuration changed');
+      task.waitingFor('work that started before the configuration changed');
       await member.retire();
       this.retired.delete(member);
     });

@@ -48,10 +48,10 @@ export class ImagesDir implements DiskImageFiles {
       const file = await this.find(build, format);
       const path = `${this.basePath(build)}.${format}`;
       if (file === undefined) {
-        throw new BuildFailedError('incomplete', `the build ended well but has not made ${path}; see its log`);
+        throw new BuildFailedError('incomplete', `the build succeeded but did not create ${path}; see its log`);
       }
       if (file.bytes === 0) {
-        throw new BuildFailedError('incomplete', `the build ended well but ${path} is empty; see its log`);
+        throw new BuildFailedError('incomplete', `the build succeeded but ${path} is empty; see its log`);
       }
       files.push(file);
     }

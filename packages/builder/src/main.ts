@@ -18,7 +18,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     signals,
     connect: connectToZooKeeper,
     prometheus: options.own.statusPort !== undefined,
-    stopMessage: 'Stopping; builds and uploads that run are waited for',
+    stopMessage: 'Stopping; waiting for running builds and uploads',
     complain,
     make: (setup) => makeBuilderDaemon({ ...setup, ...options.own }),
   });

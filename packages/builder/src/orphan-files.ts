@@ -36,7 +36,7 @@ export class OrphanFiles {
       onFailure: (_disk, error, retry) => {
         if (retry === undefined) return;
         const fields = { error, seconds: retry.waitMs / 1000 };
-        context.log.warn('The files of builds could not be looked through; retrying', fields);
+        context.log.warn('The search for files without a record failed; retrying', fields);
       },
     });
   }

@@ -43,7 +43,7 @@ export const runPostUploadHook: PostUploadHook = async ({ command, provider, ext
   signal.removeEventListener('abort', onAbort);
   const output = said.trim();
   if (failure !== undefined) {
-    const last = output === '' ? '' : `; it said: ${output}`;
+    const last = output === '' ? '' : `; its output: ${output}`;
     throw new Error(`the post-upload-hook ${command} ${failure.why}${last}`, { cause: failure.cause });
   }
   log.info('The post-upload-hook has ended', { hook: command, output });

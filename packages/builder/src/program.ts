@@ -22,19 +22,24 @@ export function parseCommandLine(
   return parseDaemonCommandLine(
     {
       name: PROGRAM_NAME,
-      description: 'Builds disk images, uploads them to clouds, and removes old ones.',
+      description: 'Builds disk images, uploads them to clouds, and deletes old images.',
       version: packageVersion(__dirname),
       help: HELP,
       addOptions: (command) =>
         void command
-          .option('--build-workers <number>', 'builds at once; 0: this builder builds nothing', count, 1)
-          .option('--upload-workers <number>', 'uploads at once; 0: this builder uploads nothing', count, 4)
+          .option('--build-workers <number>', 'limit of simultaneous builds; 0: this builder builds nothing', count, 1)
+          .option(
+            '--upload-workers <number>',
+            'limit of simultaneous uploads; 0: this builder uploads nothing',
+            count,
+            4,
+          )
           .option(
             '--status-port <port>',
             'serve status, metrics and health over HTTP at this port (default: off)',
             port,
           )
-          .option('--status-address <address>', 'address at which that is served', '0.0.0.0'),
+          .option('--status-address <address>', 'address of the status port', '0.0.0.0'),
       readOptions: (command) => command.opts<BuilderFlags>(),
     },
     argv,
@@ -58,11 +63,11 @@ function port(text: string): number {
 const HELP = `
 Signals:
   SIGINT, SIGTERM, SIGUSR1
-                   stop once the builds and uploads that run have ended, which may take hours: the log says what is
-                   waited for. A second one ends them, a third one ends the program at once.
+                   stop after the running builds and uploads, which may take hours; the log lists them.
+                   A second signal aborts them, a third one ends the program at once.
   SIGHUP           read the configuration again now.
-  SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;
-                   the next one ends the profile and writes it beside the log.
+  SIGUSR2          log all work in progress and start a CPU profile;
+                   the next signal ends the profile and writes it beside the log.
 
 Example:
   $ nodepool-builder -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml --upload-workers 8

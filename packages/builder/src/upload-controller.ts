@@ -186,7 +186,7 @@ export class UploadController implements Controller {
     if (file === undefined) {
       this.withoutFile.add(fileKeyOf(build, format));
       await this.requestBuildIfGone(lock, signal);
-      log.warn('The file of a build is not there any more: the image reaches the provider with its next build', {
+      log.warn('The file of a build no longer exists; the provider gets the image with its next build', {
         ...{ image: build.image, build_id: build.id, provider: provider.config.name },
         file: `${files.basePath(build)}.${format}`,
       });
@@ -225,7 +225,7 @@ export class UploadController implements Controller {
   private failed({ image, provider }: Target, error: unknown, retry: Retry | undefined): void {
     const { log } = this.context;
     if (retry === undefined) {
-      log.warn('An upload was ended, because the builder stops', { image, provider });
+      log.warn('An upload was aborted because the builder is stopping', { image, provider });
       return;
     }
     const seconds = retry.waitMs / 1000;

@@ -29,7 +29,7 @@ export class UploadProgress {
     if (now - this.toldAt >= TELL_MS) {
       this.toldAt = now;
       const seconds = Math.round((now - this.startedAt) / 1000);
-      this.log.info('The upload goes on', { sent_bytes: sentBytes, bytes: totalBytes, seconds });
+      this.log.info('The upload is still running', { sent_bytes: sentBytes, bytes: totalBytes, seconds });
     }
     const percent = totalBytes > 0 ? Math.floor((100 * sentBytes) / totalBytes) : 0;
     if (this.writing !== undefined || percent < this.recorded + STEP_PERCENT) return;

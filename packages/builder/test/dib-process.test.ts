@@ -88,7 +88,7 @@ describe('a build that works', () => {
     const log: Logger = { ...silentLogger, with: () => log, warn: (message) => void warnings.push(message) };
     const nowhere = new DibProcesses(systemClock, () => ({ folder: '/dev/null/logs', retention: 7 }));
     await nowhere.create(job('works', { log }));
-    expect(warnings).toContain('The log of the build cannot be written; the build goes on without it');
+    expect(warnings).toContain('The log of the build cannot be written; the build continues without it');
     expect(await files.find(BUILD, 'raw')).toBeDefined();
   });
 });
@@ -125,11 +125,11 @@ describe('a build that does not', () => {
     const stop = new AbortController();
     const failing = processes.create(job('stubborn', { signal: stop.signal })).catch((error: unknown) => error);
     await eventually(async () => (await processesOfBuild()).length >= 3);
-    stop.abort(new Error('told to stop'));
+    stop.abort(new Error('stopped'));
     await nextEvents();
     expect(await processesOfBuild()).not.toEqual([]);
     await clock.advance(10_000);
-    expect(await failing).toEqual(new Error('told to stop'));
+    expect(await failing).toEqual(new Error('stopped'));
     await noProcessesLeft();
   });
 
@@ -153,7 +153,7 @@ describe('progress', () => {
       ...silentLogger,
       with: () => log,
       info: (message, fields = {}) => {
-        if (message === 'The build goes on') told.push(fields);
+        if (message === 'The build is still running') told.push(fields);
       },
     };
     const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));

@@ -54,7 +54,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The command line makes no sense, as only the data shows. */
+/** A wrong command line that only the data reveals. */
 export class UsageError extends RefusedError {
   constructor(message: string) {
     super(message, { exitCode: ExitCode.usage });

@@ -44,13 +44,13 @@ function addLists(program: Command, onStore: OnStore): void {
     );
   example(builds, 'nodepool dib-image-list --format json');
   const status = addListOptions(program.command('image-status'), { filters: ['image'] })
-    .description('list which images are paused, which are to be built, and which fail to build')
+    .description('list images that are paused, have a build request, or fail to build')
     .action((options: ListOptions) =>
       onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
     );
   example(status, 'nodepool image-status');
   const aliens = addListOptions(program.command('alien-image-list'), { detail: false, watch: false })
-    .description('ask the clouds for images of ours that no record knows')
+    .description('list images in clouds that have the tags of Nodepool but no record')
     .argument('[provider]', 'only this one')
     .action((provider: string | undefined, options: ListOptions) =>
       onStore(
@@ -65,7 +65,7 @@ function addLists(program: Command, onStore: OnStore): void {
 function addWishes(program: Command, onStore: OnStore): void {
   const build = program
     .command('image-build')
-    .description('ask for a build of an image; a paused one is built once it is unpaused')
+    .description('request a build of an image; a paused image is built once it is unpaused')
     .argument('<image>', 'name of the disk image')
     .action((image: string) =>
       onStore((context) => (load('./commands/image-build.js') as typeof ImageBuild).imageBuild(context, image)),
@@ -73,7 +73,7 @@ function addWishes(program: Command, onStore: OnStore): void {
   example(build, 'nodepool image-build debian-12');
   const pause = program
     .command('image-pause')
-    .description('keep an image from being built')
+    .description('pause the builds of an image')
     .argument('<image>', 'name of the disk image')
     .action((image: string) =>
       onStore((context) => (load('./commands/image-pause.js') as typeof ImagePause).imagePause(context, image)),
@@ -81,7 +81,7 @@ function addWishes(program: Command, onStore: OnStore): void {
   example(pause, 'nodepool image-pause debian-12');
   const unpause = program
     .command('image-unpause')
-    .description('end the pause of an image')
+    .description('resume the builds of an image')
     .argument('<image>', 'name of the disk image')
     .action((image: string) =>
       onStore((context) => (load('./commands/image-pause.js') as typeof ImagePause).imageUnpause(context, image)),
@@ -92,8 +92,8 @@ function addWishes(program: Command, onStore: OnStore): void {
 function addDeletions(program: Command, onStore: OnStore): void {
   const upload = program
     .command('image-delete')
-    .description('have an image deleted from a provider; refused while it is uploaded')
-    .requiredOption('--provider <name>', 'where it was uploaded to')
+    .description('mark an upload for deletion by a builder; refused while it is in progress')
+    .requiredOption('--provider <name>', 'provider of the upload')
     .requiredOption('--image <name>', 'name of the disk image')
     .requiredOption('--upload-id <id>', 'id of the upload')
     .requiredOption('--build-id <id>', 'id of the build')
@@ -106,7 +106,7 @@ function addDeletions(program: Command, onStore: OnStore): void {
   );
   const build = program
     .command('dib-image-delete')
-    .description('have a build deleted, with its files and all its uploads; refused while it is built')
+    .description('mark a build for deletion by a builder, with its files and uploads; refused while it is in progress')
     .argument('<id>', 'id of the build, as `dib-image-list` shows it')
     .action((id: string) =>
       onStore((context) =>
@@ -120,7 +120,7 @@ function addImageData(program: Command, onStore: OnStore): void {
   const save = program
     .command('export-image-data')
     .description('back up the records of images')
-    .argument('<file>', 'to write them to, as JSON')
+    .argument('<file>', 'file to write, as JSON')
     .action((file: string) =>
       onStore((context) =>
         (load('./commands/export-image-data.js') as typeof ExportImageData).exportImageData(context, file),
@@ -129,8 +129,8 @@ function addImageData(program: Command, onStore: OnStore): void {
   example(save, 'nodepool export-image-data images.json');
   const restore = program
     .command('import-image-data')
-    .description('restore the records of images; do so before a builder runs')
-    .argument('<file>', 'that export-image-data has written')
+    .description('restore the records of images; run it before a builder starts')
+    .argument('<file>', 'output of export-image-data')
     .action((file: string) =>
       onStore((context) =>
         (load('./commands/import-image-data.js') as typeof ImportImageData).importImageData(context, file),
@@ -142,7 +142,7 @@ function addImageData(program: Command, onStore: OnStore): void {
 function addProviderCommands(program: Command, onStore: OnStore): void {
   const info = program
     .command('info')
-    .description('show what ZooKeeper knows of a provider')
+    .description('show the records of a provider in ZooKeeper')
     .argument('<provider>', 'its name')
     .addOption(formatOption())
     .action((provider: string, options: FormatOption) =>
@@ -151,17 +151,17 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   example(info, 'nodepool info my-cloud');
   const erase = program
     .command('erase')
-    .description('remove what ZooKeeper knows of a provider that is gone; its cloud is not touched')
+    .description('delete the records of a removed provider from ZooKeeper; resources in its cloud remain')
     .argument('<provider>', 'its name')
-    .option('--force', 'do not ask', false)
+    .option('--force', 'do not ask for confirmation', false)
     .action((provider: string, options: { force: boolean }) =>
       onStore((context) => (load('./commands/erase.js') as typeof Erase).erase(context, provider, options)),
     );
   example(erase, 'nodepool erase my-old-cloud');
   const installation = program
     .command('installation-id')
-    .description('show or set the id that tells the resources of this installation from those of others')
-    .option('--set <id>', 'use this id from now on, e.g. after the data of ZooKeeper was lost')
+    .description('show or set the id that distinguishes the resources of this installation')
+    .option('--set <id>', 'set this id, e.g. after the data in ZooKeeper was lost')
     .action((options: { set?: string }) =>
       onStore((context) =>
         (load('./commands/installation-id.js') as typeof InstallationId).installationId(context, { set: options.set }),

@@ -16,7 +16,7 @@ export function configuredImage({ config }: StoreContext, name: string): DiskIma
     throw unknown(`the configuration has no disk image ${quoted(name)}`, name, known);
   }
   if (image.abstract) {
-    throw new RefusedError(`disk image ${quoted(name)} is abstract: others inherit from it, it is never built`);
+    throw new RefusedError(`disk image ${quoted(name)} is abstract: it is never built, only inherited`);
   }
   return image;
 }
@@ -35,7 +35,7 @@ export function findBuild({ store }: StoreContext, dibId: string): ImageBuild {
   if (build !== undefined) return build;
   const known = [...store.images.images()].flatMap((image) => store.images.builds(image)).map(dibImageId);
   throw unknown(
-    `there is no build ${quoted(dibId)}; \`nodepool dib-image-list\` shows those that there are`,
+    `there is no build ${quoted(dibId)}; \`nodepool dib-image-list\` lists the existing ones`,
     dibId,
     known,
   );
@@ -46,7 +46,8 @@ export function checkProvider({ store, config }: StoreContext, name: string): vo
   const known = new Set([...config.providers.keys(), ...config.brokenProviders.keys()]);
   for (const { provider } of store.images.uploads({})) known.add(provider);
   for (const { node } of store.nodes.all()) if (node.provider !== null) known.add(node.provider);
-  if (!known.has(name)) throw unknown(`nothing knows a provider ${quoted(name)}`, name, known);
+  if (!known.has(name))
+    throw unknown(`neither the configuration nor ZooKeeper has a provider ${quoted(name)}`, name, known);
 }
 
 function unknown(what: string, name: string, known: Iterable<string>): RefusedError {

@@ -96,7 +96,7 @@ const FORESEEN = [RequestFailedError, RequestRemovedError, NodeNotReadyError];
 export function refusalOf(error: unknown, reasons: readonly string[] = []): unknown {
   if (error instanceof RequestTimeoutError) {
     const why = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`;
-    const message = printable(`${error.message}; the request is withdrawn${why}`);
+    const message = printable(`${error.message}; the request is cancelled${why}`);
     return new RefusedError(message, { cause: error, exitCode: ExitCode.timeout });
   }
   if (error instanceof LeaseLostError)

@@ -9,7 +9,7 @@ const LOCK_TIMEOUT_MS = 5000;
 /** Locks the node, waiting up to five seconds. Rejects with `RefusedError` if the node is busy or does not exist. */
 export async function lockNode({ store, clock, interrupted }: StoreContext, id: string): Promise<NodeHandle> {
   if ((await store.nodes.read(id, { signal: interrupted })) === undefined) {
-    throw new RefusedError(`there is no node ${id}; \`nodepool list\` shows those that there are`);
+    throw new RefusedError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
   }
   const busy = new RefusedError(
     `node ${id} is busy: another program has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
@@ -25,7 +25,7 @@ export async function lockNode({ store, clock, interrupted }: StoreContext, id: 
     return await store.nodes.lock(id, { signal: limited.signal });
   } catch (error) {
     limited.signal.throwIfAborted();
-    if (isGone(error)) throw new RefusedError(`node ${id} was removed in this moment`, { cause: error });
+    if (isGone(error)) throw new RefusedError(`node ${id} was just deleted`, { cause: error });
     throw error;
   } finally {
     limited.unlink();

@@ -126,18 +126,18 @@ function addLists(program: Command, onStore: OnStore): void {
 function addNodeCommands(program: Command, onStore: OnStore): void {
   const remove = program
     .command('delete')
-    .description('have a launcher delete a node; refused while somebody has its lock')
+    .description('mark a node for deletion by a launcher; refused while it is locked')
     .argument('<id>', 'id of the node')
-    .option('--now', 'wait until the node is gone', false)
+    .option('--now', 'wait until the node is deleted', false)
     .action((id: string, options: { now: boolean }) =>
       onStore((context) => (load('./commands/delete.js') as typeof Delete).deleteNode(context, id, options)),
     );
   example(remove, 'nodepool delete 0000000042 --now');
   const hold = program
     .command('hold')
-    .description('keep a node for somebody to look at; refused while somebody has its lock')
+    .description('hold a node for inspection; refused while it is locked')
     .argument('<id>', 'id of the node')
-    .option('--comment <text>', 'why it is held, for others to read')
+    .option('--comment <text>', 'reason, shown to other operators')
     .action((id: string, options: { comment?: string }) =>
       onStore((context) => (load('./commands/hold.js') as typeof Hold).hold(context, id, { comment: options.comment })),
     );
@@ -152,11 +152,11 @@ interface WaitCliOptions {
 function addWait(program: Command, onStore: OnStore): void {
   const wait = program
     .command('wait')
-    .description('wait until a request is fulfilled, a node is in a state, or a label has a node that is ready')
+    .description('wait until a request is fulfilled, a node is in a state, or a label has a ready node')
     .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
     .argument('<id>', 'id of the request or the node, name of the label')
     .option('--state <state>', 'state of the node (ready unless given), or gone')
-    .option('--timeout <seconds>', 'fail when it is not so by then', seconds)
+    .option('--timeout <seconds>', 'fail after this time', seconds)
     .action((kind: 'request' | 'node' | 'label', id: string, { state, timeout }: WaitCliOptions) =>
       onStore((context) => (load('./commands/wait.js') as typeof Wait).wait(context, kind, id, { state, timeout })),
     );
@@ -177,7 +177,7 @@ function launcherOption(): Option {
 function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const explain = program
     .command('explain')
-    .description('say why a request, a node or a label is where it is, and what it waits for')
+    .description('explain the state of a request, a node or a label, and what it waits for')
     .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
     .argument('<id>', 'id of the request or the node, name of the label')
     .addOption(launcherOption())
@@ -206,7 +206,7 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
 function addConfigCommands(program: Command, io: ProcessIo): void {
   const validate = program
     .command('config-validate')
-    .description('check the configuration; says every problem, with place and reason')
+    .description('check the configuration; reports every problem with place and reason')
     .option('--compatible', 'also name the keys and drivers that the existing Nodepool (release 11) does not know')
     .action(async ({ compatible = false }: { readonly compatible?: boolean }) => {
       const { readConfig } = load('./open.js') as typeof Open;

@@ -57,7 +57,7 @@ function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
       .argument('<label...>', 'labels of the nodes, all in one request')
       .option('--count <n>', 'nodes of each label', wholeNumber(1, 1000), 1),
   )
-    .option('--timeout <seconds>', 'withdraw the request if it is not fulfilled within this time', seconds)
+    .option('--timeout <seconds>', 'cancel the request if it is not fulfilled within this time', seconds)
     .option('--hold <seconds>', 'return the nodes after this time', seconds)
     .option('--until-eof', 'return the nodes when standard input ends, as it does when the parent process ends', false)
     .option('--no-wait', 'exit after the return of the nodes, without waiting for their deletion')
@@ -115,7 +115,7 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
       .option('--copy <local[:remote]>', 'copy a file or a folder to the nodes first; can be repeated', copies, []),
   )
     .option('--timeout <duration>', 'end the command after this time, e.g. 90s, 15m, 1h', duration)
-    .option('--wait-timeout <duration>', 'withdraw the request if there are no nodes within this time', duration)
+    .option('--wait-timeout <duration>', 'cancel the request if there are no nodes within this time', duration)
     .option('--hold-on-failure <duration>', 'if the command fails, hold the nodes for this time', duration)
     .addHelpText(
       'after',

@@ -21,7 +21,7 @@ function pathsIn(config: NodepoolConfig | undefined): readonly (readonly [string
 export async function runDrivers(options: CommonOptions, io: ProcessIo, list: ListOptions): Promise<void> {
   const result = await readConfig(options, io);
   if (!result.ok) {
-    io.out.note('the configuration cannot be used, so nobody knows which providers use the drivers:');
+    io.out.note('the configuration cannot be used, so the providers of the drivers are unknown:');
     for (const problem of result.problems) io.out.note(`  ${formatProblem(problem)}`);
   }
   const config = result.ok ? result.config : undefined;

@@ -1,4 +1,4 @@
-/** Prints why a command failed. */
+/** Prints the reason why a command failed. */
 
 import { inspect } from 'node:util';
 import { RefusedError, type Output } from './command-context.js';

@@ -197,7 +197,7 @@ describe('nodepool dib-image-delete', () => {
 
   it.each([
     ['debian-12-b1', 'is in progress'],
-    ['debian-12-b2', 'there is no build "debian-12-b2"; `nodepool dib-image-list` shows those that there are: did you'],
+    ['debian-12-b2', 'there is no build "debian-12-b2"; `nodepool dib-image-list` lists the existing ones: did you'],
     ['b1', 'there is no build "b1"'],
     ['', 'there is no build ""'],
   ])('refuses %j while debian-12-b1 is built', async (id, reason) => {

@@ -85,7 +85,7 @@ describe('nodepool request', () => {
     await world.until(() => running.code !== undefined);
     expect(running.code).toBe(3);
     expect(running.out.noted).toContain(
-      'no nodes for small within 30 s; the request is withdrawn: no registered pool offers small',
+      'no nodes for small within 30 s; the request is cancelled: no registered pool offers small',
     );
     await world.until(() => world.store.requests.size === 0);
   });

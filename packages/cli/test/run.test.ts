@@ -164,7 +164,7 @@ describe('nodepool run', () => {
     world.server.expireSession(world.cliClients[0]!);
     while (running.code === undefined) await world.clock.advance(1000);
     expect(running.code).toBe(125);
-    expect(running.out.noted).toContain('so do not use them any more; the command was stopped');
+    expect(running.out.noted).toContain('so do not use them; the command was stopped');
   });
 
   it('withdraws the request after --wait-timeout, with the reason', async () => {
@@ -174,7 +174,7 @@ describe('nodepool run', () => {
     const { code, out } = await finished(running);
     expect([code, out.noted]).toEqual([
       125,
-      expect.stringContaining('within 60 s; the request is withdrawn: no registered'),
+      expect.stringContaining('within 60 s; the request is cancelled: no registered'),
     ]);
     await world.until(() => world.store.requests.size === 0);
   });

@@ -190,7 +190,7 @@ async function firstLink(path: string): Promise<{ path: string; target: string; 
   return undefined;
 }
 
-/** Returns true if the file does not exist (any more). */
+/** Returns true if the error says that the file does not exist. */
 function isNotFound(error: unknown): boolean {
   const code = errorCodeOf(error);
   return code === 'ENOENT' || code === 'ENOTDIR';

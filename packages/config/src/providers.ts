@@ -92,7 +92,7 @@ function warnOfDrivers(
     if (user === undefined) continue;
     for (const text of texts) {
       warnings.at(document, ['providers', user.index, 'driver'], {
-        expected: 'a driver that is installed as it should be',
+        expected: 'a correctly installed driver',
         found: `${JSON.stringify(name)}: ${text}`,
       });
     }

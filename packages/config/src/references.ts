@@ -41,7 +41,7 @@ function checkUnique(section: JsonObject, list: string, key: string, complain: C
     const before = first.get(name);
     if (before === undefined) first.set(name, entry.index);
     else {
-      const found = `${JSON.stringify(name)}, which ${list}[${before}] has already`;
+      const found = `${JSON.stringify(name)}, which ${list}[${before}] already has`;
       complain([list, entry.index, key], { expected: `a ${key} that no other entry of \`${list}\` has`, found });
     }
   }

@@ -1,4 +1,4 @@
-/** Validates values against JSON Schemas and describes violations in terms of the file's author. */
+/** Validates values against JSON Schemas and describes violations in the terms of the configuration file. */
 
 import { createRequire } from 'node:module';
 import type * as AjvModule from 'ajv/dist/2020.js';
@@ -81,7 +81,7 @@ function branchErrors(error: ErrorObject, errors: readonly ErrorObject[]): Error
   );
 }
 
-/** Returns the only branch for a value of this type, whose errors are then the ones to report. */
+/** Returns the only branch for a value of this type; only its errors are reported. */
 function chosenBranch(error: ErrorObject): number | undefined {
   const branches = schemasOf(error);
   if (branches.some((branch) => branch['type'] === undefined)) return undefined;

@@ -1,4 +1,4 @@
-/** Follows the configuration files and keeps the running configuration while the files are invalid. */
+/** Watches the configuration files. While the files are invalid, the running configuration stays in force. */
 
 import type { Clock, Timer, TaskSupervisor } from '@nodepool/core';
 import { diffConfig, type ConfigDiff } from './diff.js';
@@ -10,7 +10,7 @@ import type { NodepoolConfig } from './types.js';
 export interface ConfigListener {
   /** Called when the new configuration differs from the previous one. `warnings` are all warnings of the new one. */
   changed(config: NodepoolConfig, diff: ConfigDiff, warnings: readonly ConfigProblem[]): void;
-  /** Called once per contents when the files are invalid; the configuration stays. */
+  /** Called when the files are invalid, once for the same contents. The configuration does not change. */
   refused(problems: readonly ConfigProblem[]): void;
   /** Called when the files are valid again after a refusal. Precedes `changed`, which follows if they differ. */
   accepted(): void;
@@ -57,7 +57,10 @@ export class ConfigWatcher {
     return this.refusedProblems;
   }
 
-  /** Starts to follow the files. Resolves once changes are noticed, including those made since the initial load. */
+  /**
+   * Starts to watch the files. Resolves once later changes will be noticed, including those made since the initial
+   * load.
+   */
   async start(): Promise<void> {
     const { file, secureFile } = this.options;
     const files = secureFile === undefined ? [file] : [file, secureFile];
@@ -80,7 +83,7 @@ export class ConfigWatcher {
     });
   }
 
-  /** Stops following. Resolves once no load runs; the listener is not called any more from the call on. */
+  /** Stops watching. Resolves once no load is running; the listener is not called after this call. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();

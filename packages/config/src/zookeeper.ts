@@ -52,7 +52,7 @@ function address(server: JsonObject): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** Returns the chroot, which is one for all servers of a connection; servers without one use that of the others. */
+/** Returns the common chroot of all servers. Servers without a chroot use that of the other servers. */
 function chrootOf(document: ConfigDocument, report: ProblemReport): string {
   let chroot = '';
   for (const { index, section } of entriesAt(rootOf(document), 'zookeeper-servers')) {
@@ -61,7 +61,7 @@ function chrootOf(document: ConfigDocument, report: ProblemReport): string {
     if (chroot === '') chroot = own;
     else {
       report.at(document, ['zookeeper-servers', index, 'chroot'], {
-        expected: `the same chroot as the other servers have, ${JSON.stringify(chroot)}`,
+        expected: `the same chroot as the other servers, ${JSON.stringify(chroot)}`,
       });
     }
   }

@@ -66,7 +66,7 @@ async function makeFolder(target: string): Promise<void> {
   try {
     await mkdir(target);
   } catch (error) {
-    throw new CreateDriverError(`${target} can't be made: ${reason(error)}`, error);
+    throw new CreateDriverError(`${target} cannot be created: ${reason(error)}`, error);
   }
 }
 
@@ -76,13 +76,13 @@ function reason(error: unknown): string {
     case 'EEXIST':
       return 'it exists already; choose another name, or another folder with --folder';
     case 'ENOENT':
-      return 'the folder that it would be in does not exist; make that first, or choose another with --folder';
+      return 'its parent folder does not exist; create it first, or choose another folder with --folder';
     case 'ENOTDIR':
-      return 'what it would be in is no folder; choose another with --folder';
+      return 'its parent is not a folder; choose another folder with --folder';
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return 'you may not write there; choose another folder with --folder';
+      return 'you have no permission to write there; choose another folder with --folder';
     case 'ENOSPC':
       return 'the disk is full';
     default:

@@ -6,8 +6,8 @@ export type Framework = 'simple' | 'state-machine';
 /** Use cases of each framework, in the order of recommendation. */
 export const FRAMEWORKS: Readonly<Record<Framework, string>> = {
   'state-machine':
-    'an instance takes several calls, or thousands are made at once: you write what happens step by step',
-  simple: 'an instance is made by one call and deleted by one: you write create, delete and list',
+    'for clouds that need several calls per instance, or thousands of instances at once: you write each step',
+  simple: 'for clouds that create and delete an instance with one call each: you write create, delete and list',
 };
 
 export function isFramework(text: string): text is Framework {

@@ -32,12 +32,12 @@ const MAX_PACKAGE_NAME = 214;
 export function namesOf(driver: string, packageName = `nodepool-driver-${driver}`): DriverNames {
   if (!DRIVER_NAME.test(driver) || driver.length > MAX_DRIVER_NAME) {
     throw new RangeError(
-      `${JSON.stringify(driver)} is no name for a driver: small letters and digits, in words joined by "-", ` +
-        'beginning with a letter, e.g. my-cloud',
+      `${JSON.stringify(driver)} is not a valid driver name: use lower-case letters and digits, in words joined by "-", ` +
+        'starting with a letter, e.g. my-cloud',
     );
   }
   if (!PACKAGE_NAME.test(packageName) || packageName.length > MAX_PACKAGE_NAME) {
-    throw new RangeError(`${JSON.stringify(packageName)} is no name for an npm package, e.g. @acme/nodepool-driver-x`);
+    throw new RangeError(`${JSON.stringify(packageName)} is not a valid package name such as @acme/nodepool-driver-x`);
   }
   const pascal = driver
     .split('-')

@@ -21,16 +21,16 @@ export type ExitCode = 0 | 1 | 2;
 const HELP = `Usage: npm create @nodepool/driver NAME -- [options]
        pnpm create @nodepool/driver NAME [options]
 
-Makes a folder with a driver for Nodepool in it: a package that works, with tests, a tiny cloud to start from, and a
-configuration to run a launcher with. NAME is what configurations will call the driver, e.g. my-cloud.
+Creates a folder with a driver for Nodepool: a working package with tests, a sample cloud to start from, and a
+configuration for a launcher. NAME is the name of the driver in configurations, e.g. my-cloud.
 
-  --framework FRAMEWORK  what it stands on; asked for on a terminal when it is not given
+  --framework FRAMEWORK  framework of the driver; a terminal asks for it if it is missing
 ${Object.entries(FRAMEWORKS)
   .map(([name, when]) => `                           ${name}: ${when}\n`)
   .join('')}  --package PACKAGE      name of the npm package, default nodepool-driver-NAME; e.g. @acme/nodepool-driver-x
-  --folder FOLDER        folder to make, default nodepool-driver-NAME
-  --version              version of this program
-  -h, --help             this text
+  --folder FOLDER        folder to create, default nodepool-driver-NAME
+  --version              print the version
+  -h, --help             print this help
 
 Example:
   $ npm create @nodepool/driver my-cloud -- --framework state-machine
@@ -60,7 +60,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
       return 1;
     }
     if (!(error instanceof UsageError)) throw error;
-    terminal.complain(`${error.message}\n--help tells how it is used.\n`);
+    terminal.complain(`${error.message}\nSee --help.\n`);
     return 2;
   }
 }
@@ -70,8 +70,8 @@ function read(args: readonly string[]): Wanted | 'help' | 'version' {
   if (values.help === true) return 'help';
   if (values.version === true) return 'version';
   const [name, ...more] = positionals;
-  if (name === undefined) throw new UsageError('Which NAME shall the driver have? e.g. my-cloud');
-  if (more.length > 0) throw new UsageError(`One NAME is enough, and these are too many: ${more.join(' ')}`);
+  if (name === undefined) throw new UsageError('Give the NAME of the driver, e.g. my-cloud');
+  if (more.length > 0) throw new UsageError(`Give one NAME only; unexpected: ${more.join(' ')}`);
   const { framework } = values;
   if (framework !== undefined && !isFramework(framework)) {
     throw new UsageError(`There is no framework "${framework}"; there are: ${Object.keys(FRAMEWORKS).join(', ')}`);
@@ -139,11 +139,11 @@ Next:
 
   cd ${folder}
   npm install
-  npm test             the contract of drivers, on the tiny cloud that you start from
+  npm test             run the driver contract against the sample cloud of the template
   npm run lint
   npm run launcher     a launcher with this driver; needs a ZooKeeper at 127.0.0.1:2181, see nodepool.yaml
 
-Then read README.md: it says what to change, in which order.
+Then read README.md, which describes what to change, in order.
 `;
 }
 

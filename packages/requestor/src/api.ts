@@ -12,23 +12,23 @@ export interface RequestSpec {
   readonly relativePriority?: number;
   /** Tenant whose resource limits apply. Default: none. */
   readonly tenant?: string | null;
-  /** Names the request in the logs of launchers. Default: 32 random hexadecimal digits. */
+  /** Identifies the request in the logs of launchers. Default: 32 random hexadecimal digits. */
   readonly eventId?: string;
-  /** Data of the program; launchers keep it as it is. Default null. */
+  /** Data of the program, which launchers do not change. Default null. */
   readonly data?: JsonValue;
   /** Only nodes of this provider, as long as it can serve the request. Default: any. */
   readonly provider?: string | null;
   /** If false, new nodes are launched instead of using ready ones. Default true. */
   readonly reuse?: boolean;
   /**
-   * If false, the request is deleted with the ZooKeeper session of this program, so that a crash leaves nothing behind.
-   * If true, it stays until `cancel` or `lock`, as Zuul's requests do; a restarted program continues with
+   * If false, the request is deleted when the ZooKeeper session of this program ends, so that a crash leaves nothing
+   * behind. If true, it remains until `cancel` or `lock`, as Zuul's requests do, and a restarted program continues with
    * `Requestor.resume`. Default false.
    */
   readonly durable?: boolean;
 }
 
-/** Ends a wait. */
+/** Limits of a wait. */
 export interface WaitOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds until the wait rejects with `RequestTimeoutError`. Default: no limit. */
@@ -43,7 +43,7 @@ export interface RequestProgress {
   readonly nodes: readonly string[];
   /** Ids of the pools that declined. */
   readonly declinedBy: readonly string[];
-  /** Sentences for people: the reasons why the request waits, or why it failed. */
+  /** The reasons why the request waits or why it failed, as sentences. */
   readonly reasons: readonly string[];
 }
 
@@ -81,7 +81,7 @@ export interface LeasedNode {
   readonly resources: Readonly<Record<string, number>> | null;
 }
 
-/** How long and why nodes are kept after `Lease.hold`. */
+/** The reason and the duration of `Lease.hold`. */
 export interface HoldOptions {
   readonly comment?: string;
   readonly job?: string;

@@ -23,10 +23,10 @@ export interface RequestorContext {
   readonly closing: AbortSignal;
 }
 
-/** Wait before a call to ZooKeeper is repeated, milliseconds. Calls wait for a connection by themselves. */
+/** Delay before a call to ZooKeeper is repeated, milliseconds. A call itself waits for a connection. */
 export const RETRY_MS = 100;
 
-/** Errors that a repeated call may not meet again. */
+/** Errors after which a call can succeed if it is repeated. */
 const TRANSIENT: readonly ZooKeeperErrorCode[] = [
   'connection-lost',
   'outcome-unknown',
@@ -41,7 +41,9 @@ export function isTransient(error: unknown): boolean {
   return TRANSIENT.some((code) => isZooKeeperError(error, code));
 }
 
-/** Waits before a repetition. Throws the error if repeating cannot help; rejects with the reason of the signal. */
+/**
+ * Waits before a call is repeated. Rejects with the error if repeating cannot help, and with the reason of the signal.
+ */
 export async function pauseAfter(context: RequestorContext, error: unknown, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!isTransient(error)) throw error;
@@ -49,8 +51,8 @@ export async function pauseAfter(context: RequestorContext, error: unknown, sign
 }
 
 /**
- * A signal that aborts at the deadline, with the caller's signal, and when the requestor is closed; until `end` is
- * called.
+ * Returns a signal that aborts at the deadline, with the caller's signal, and when the requestor is closed. Call `end`
+ * when the work is done.
  */
 export function startLimits(
   { clock, closing }: RequestorContext,
@@ -84,7 +86,7 @@ export async function withLimits<T>(
     signal.throwIfAborted();
     return await work(signal);
   } catch (error) {
-    // The calls that the signal ended reject with errors of their own.
+    // A call that the signal ended rejects with another error, so the reason of the signal is thrown instead.
     signal.throwIfAborted();
     throw error;
   } finally {

@@ -28,7 +28,7 @@ const REMOVALS: Readonly<Record<RemovalReason, string>> = {
   'session-lost': 'was lost with its ZooKeeper session; submit it again, or make it durable',
 };
 
-/** The request does not exist any more. */
+/** The request no longer exists. */
 export class RequestRemovedError extends Error {
   readonly code = 'request-removed';
   constructor(
@@ -40,7 +40,7 @@ export class RequestRemovedError extends Error {
   }
 }
 
-/** The deadline passed first. */
+/** The deadline has passed. */
 export class RequestTimeoutError extends Error {
   readonly code = 'request-timeout';
   constructor(what: string, timeoutMs: number) {
@@ -62,7 +62,7 @@ export class NodeNotReadyError extends Error {
   }
 }
 
-/** The locks of the nodes are lost. Launchers delete the nodes, or hand them to other requests: do not use them. */
+/** The locks of the nodes are lost. Do not use the nodes: launchers delete them or hand them to other requests. */
 export class LeaseLostError extends Error {
   readonly code = 'lease-lost';
   constructor(
@@ -71,7 +71,7 @@ export class LeaseLostError extends Error {
   ) {
     super(
       `the locks of the nodes are lost (${nodeIds.join(', ')}), with the ZooKeeper session or because another program removed them; ` +
-        'launchers delete the nodes, so do not use them any more',
+        'launchers delete the nodes, so do not use them',
       { cause },
     );
     this.name = 'LeaseLostError';

@@ -1,26 +1,26 @@
-/** Follows one record at the server, by one-shot watches. */
+/** Watches one record at the server with one-shot watches. */
 
 import { Latch, untilAborted, type NodeRequest } from '@nodepool/core';
 import { CorruptRecordError, requestCodec, requestPath, type Source } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { pauseAfter, type RequestorContext } from './context.js';
 
-/** Identifies a request. Only `id` is not enough: the restoration of a backup lets ZooKeeper use an id again. */
+/** Identifies a request. The id alone is not enough, because ZooKeeper reuses ids after a backup is restored. */
 export interface RequestIdentity {
   readonly id: string;
-  /** Session that the request is deleted with; 0 for none. */
+  /** Session whose end deletes the request; 0 for a durable request. */
   readonly owner: bigint;
 }
 
-/** A request as it was read. */
+/** A request and the version that was read. */
 export interface ReadRequest {
   readonly source: Source<NodeRequest>;
   readonly version: number;
 }
 
 /**
- * Reads a request, again and again while ZooKeeper cannot be reached. Resolves with undefined if there is none. Rejects
- * with `CorruptRecordError` if the record cannot be read.
+ * Reads a request, retrying while ZooKeeper cannot be reached. Resolves with undefined if it does not exist. Rejects
+ * with `CorruptRecordError` if the record is corrupt.
  */
 export async function readRequest(
   context: RequestorContext,
@@ -46,7 +46,7 @@ export async function readRequest(
   }
 }
 
-/** Resolves with false if the server could not be asked. */
+/** Resolves with false if the server could not be reached. */
 async function sync(context: RequestorContext, path: string, signal: AbortSignal): Promise<boolean> {
   try {
     await context.zooKeeper.sync(path, { signal });
@@ -58,8 +58,8 @@ async function sync(context: RequestorContext, path: string, signal: AbortSignal
 }
 
 /**
- * Yields the request as it is now, and after each change and call of a listener given to `subscribe`; changes in quick
- * succession are one. Ends with undefined when the request is removed.
+ * Yields the current request, and again after each change and each call of the listener given to `subscribe`; combines
+ * changes in quick succession. Yields undefined at the end, when the request is removed.
  */
 export async function* follow(
   context: RequestorContext,

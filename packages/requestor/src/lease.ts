@@ -10,8 +10,8 @@ import { untilAbsent } from './follow.js';
 import { leasedNode } from './record.js';
 
 /**
- * The nodes of one request. They are this program's until `return` or `hold`, or until `lost` aborts. A lost lease
- * cannot be regained: launchers delete nodes in use that are not locked.
+ * The nodes of one request. They belong to this program until `return` or `hold`, or until `lost` aborts. A lost lease
+ * cannot be regained, because launchers delete unlocked nodes in use.
  */
 export class Lease {
   /**
@@ -63,17 +63,15 @@ export class Lease {
   }
 
   /**
-   * Gives the nodes back: used nodes are deleted by launchers, others are handed to other requests. Never rejects, as
-   * launchers also delete nodes in use whose locks are lost or could only be released. Idempotent.
+   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Never rejects, because
+   * launchers also delete nodes in use whose locks are lost. Idempotent.
    */
   async return(): Promise<void> {
     this.ending ??= this.giveBack();
     await this.ending;
   }
 
-  /**
-   * Keeps the nodes for people to look at, and gives up the locks. Rejects with `LeaseLostError` if the locks are lost.
-   */
+  /** Holds the nodes for inspection and releases the locks. Rejects with `LeaseLostError` if the locks are lost. */
   async hold({ comment, job, expirationSeconds }: HoldOptions = {}): Promise<void> {
     this.throwIfLost();
     const change: Partial<NodeData> = {
@@ -124,7 +122,7 @@ export class Lease {
     );
   }
 
-  /** Repeats `work` while the outcome is open; its errors that mean the loss of a lock become `LeaseLostError`. */
+  /** Repeats `work` while its outcome is unknown. Rejects with `LeaseLostError` if a lock is lost. */
   private async whileHeld(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
     for (;;) {
       this.throwIfLost();
@@ -144,7 +142,7 @@ export class Lease {
 
   private throwIfLost(): void {
     this.lost.throwIfAborted();
-    if (this.ending !== undefined) throw new LeaseLostError(this.nodeIds, new Error('the nodes were given back'));
+    if (this.ending !== undefined) throw new LeaseLostError(this.nodeIds, new Error('the nodes were returned'));
   }
 
   private lose(cause: unknown): void {

@@ -1,4 +1,4 @@
-/** A request that was submitted. */
+/** Submitted requests. */
 
 import { sleep, type NodeRequest } from '@nodepool/core';
 import { requestCodec, requestLockPath, requestPath, type NodeHandle } from '@nodepool/store';
@@ -10,8 +10,8 @@ import { follow, readRequest } from './follow.js';
 import { Lease } from './lease.js';
 
 /**
- * Follows one request and takes its nodes. All methods continue after the loss of a ZooKeeper session: a durable
- * request survives it, any other is removed with it (`RequestRemovedError`, reason `session-lost`).
+ * Waits for one request and takes its nodes. All methods continue after the loss of a ZooKeeper session. A durable
+ * request survives the loss; any other is removed (`RequestRemovedError`, reason `session-lost`).
  */
 export class SubmittedRequest {
   private ended = false;
@@ -21,15 +21,15 @@ export class SubmittedRequest {
     private readonly context: RequestorContext,
     readonly id: string,
     /**
-     * Session that the request is deleted with; 0 for none.
+     * Session whose end deletes the request; 0 for a durable request.
      * @internal
      */
     readonly owner: bigint,
   ) {}
 
   /**
-   * Yields the request as it is now, and after each change of its state or of the reasons. The last one is `fulfilled`
-   * or `failed`. Throws `RequestRemovedError` if the request is removed, and at the end of the wait.
+   * Yields the current state, and again after each change of the state or of the reasons. The last state is `fulfilled`
+   * or `failed`. Throws `RequestRemovedError` if the request is removed, and `RequestTimeoutError` at the timeout.
    */
   async *progress(options: WaitOptions = {}): AsyncGenerator<RequestProgress, void, undefined> {
     const { pools } = this.context;
@@ -64,8 +64,8 @@ export class SubmittedRequest {
   }
 
   /**
-   * Waits until the request is fulfilled, locks its nodes, and removes it. The nodes are not in use yet. Rejects with
-   * `NodeNotReadyError` if a node went meanwhile; the locks of the others are released then, and the request stays.
+   * Waits until the request is fulfilled, locks its nodes, and removes it. The nodes are not `in-use` yet. Rejects with
+   * `NodeNotReadyError` if a node was deleted meanwhile; the other locks are then released and the request remains.
    */
   async lock(options: WaitOptions = {}): Promise<Lease> {
     return await withLimits(this.context, `request ${this.id} was not fulfilled`, options, async (signal) => {
@@ -119,10 +119,10 @@ export class SubmittedRequest {
     });
   }
 
-  /** Removes the request; launchers release what was allocated to it. A missing request is fine. */
+  /** Removes the request; launchers release the nodes allocated to it. Does nothing if the request does not exist. */
   async cancel(): Promise<void> {
     this.end();
-    // After the restoration of a backup, the id can be that of another request.
+    // After a backup is restored, another request can have the same id.
     if (await this.isOwn()) await this.context.store.requests.remove(this.id);
   }
 
@@ -146,7 +146,7 @@ export class SubmittedRequest {
   }
 
   /**
-   * Locks all nodes and removes the request. Resolves with undefined, holding nothing, if ZooKeeper failed meanwhile.
+   * Locks all nodes and removes the request. Resolves with undefined and without locks if ZooKeeper failed meanwhile.
    */
   private async lockNodes(request: NodeRequest, signal: AbortSignal): Promise<readonly NodeHandle[] | undefined> {
     const { store } = this.context;
@@ -197,7 +197,7 @@ export class SubmittedRequest {
       } catch (error) {
         if (isZooKeeperError(error, 'no-node')) {
           if (error.operationIndex !== fences.length) return false;
-          // An attempt whose answer was lost has removed it.
+          // An earlier attempt whose answer was lost has removed it.
           if (unknown) return true;
           throw this.removed();
         }
@@ -207,7 +207,7 @@ export class SubmittedRequest {
     }
   }
 
-  /** Resolves with false if a launcher has the lock, with undefined if the record has to be read again. */
+  /** Resolves with false if a launcher has locked the request, with undefined if the record must be read again. */
   private async writeLocked(text: string, version: number, signal: AbortSignal): Promise<boolean | undefined> {
     const { locks } = this.context;
     const op = { type: 'set', path: requestPath(this.id), data: new TextEncoder().encode(text), version } as const;

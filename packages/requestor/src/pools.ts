@@ -1,4 +1,4 @@
-/** The pools that launchers have registered, and what they say about a request. */
+/** The pools that launchers have registered, and the state of a request that they show. */
 
 import { Emitter, type Clock, type Logger, type NodeRequest } from '@nodepool/core';
 import { componentsPath, decodeComponent, type PoolComponentData } from '@nodepool/store';
@@ -47,7 +47,7 @@ export class PoolRegistry {
     return new Set([...this.pools.values()].flatMap((pool) => pool.supported_labels));
   }
 
-  /** Returns the reasons why a request is in its state, as far as the registered pools show them. */
+  /** Returns the reasons for the state of a request that the registered pools show. */
   reasons(request: NodeRequest): readonly string[] {
     const { state, declined_by: declinedBy } = request;
     if (state === 'fulfilled') return [];
@@ -73,7 +73,7 @@ export class PoolRegistry {
     if (candidates.length === 0) return ['no pool that offers the labels is left'];
     const names = candidates.map(({ id }) => this.nameOf(id)).join(', ');
     return candidates.every(({ paused }) => paused)
-      ? [`waits until ${names} has room: quota or max-servers is in use`]
+      ? [`waits for capacity of ${names}: quota or max-servers is in use`]
       : [`waits for ${names}`];
   }
 

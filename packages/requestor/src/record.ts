@@ -1,11 +1,11 @@
-/** Records of requests and nodes, as this program writes and reads them. */
+/** Records of requests and nodes in the form that this program writes and reads. */
 
 import type { Clock, JsonObject, Node, RandomSource } from '@nodepool/core';
 import type { LeasedNode, RequestSpec } from './api.js';
 
 /**
- * Returns the record of a new request: the fields that Zuul's client writes, in its order. `reuse` is a field of
- * Nodepool's that Zuul leaves out.
+ * Returns the record of a new request: the fields that Zuul's client writes, in the same order, and `reuse`, which Zuul
+ * omits.
  */
 export function requestRecord(spec: RequestSpec, requestor: string, clock: Clock, random: RandomSource): JsonObject {
   const now = clock.now() / 1000;
@@ -24,13 +24,13 @@ export function requestRecord(spec: RequestSpec, requestor: string, clock: Clock
   };
 }
 
-/** Returns true if a record is the given new one, launchers' changes apart. */
+/** Returns true if a record is the created one, ignoring changes by launchers. */
 export function isSameRequest(record: JsonObject, created: JsonObject): boolean {
   const { state: _state, state_time: _time, relative_priority: _priority, ...fixed } = created;
   return Object.entries(fixed).every(([name, value]) => JSON.stringify(record[name]) === JSON.stringify(value));
 }
 
-/** Returns the view of a node that a program gets; `label` is the one that it was requested with. */
+/** Returns the public view of a node. `label` is the label for which it was requested. */
 export function leasedNode(node: Node, label: string): LeasedNode {
   return {
     id: node.id,

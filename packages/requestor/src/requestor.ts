@@ -1,4 +1,4 @@
-/** A program that requests nodes. */
+/** The client of programs that request nodes. */
 
 import {
   isJsonObject,
@@ -30,9 +30,9 @@ import { PoolRegistry } from './pools.js';
 import { isSameRequest, requestRecord } from './record.js';
 
 export interface RequestorOptions {
-  /** Names the program in its requests, e.g. `my-ci`. */
+  /** Name of the program in its requests, e.g. `my-ci`. */
   readonly name: string;
-  /** Receives what goes wrong in the background. Default: nothing is logged. */
+  /** Receives problems of background work. Default: no log. */
   readonly log?: Logger;
   /** Defaults: the system's. */
   readonly clock?: Clock;
@@ -45,7 +45,7 @@ export interface AcquireOptions extends WaitOptions {
 }
 
 const DEFAULT_PRIORITY = 200;
-/** Records that are read at a time. */
+/** Number of records that are read at the same time. */
 const READ_BATCH = 100;
 
 /** Connects to ZooKeeper. Rejects if there is no session within `timeoutMs`; the default is 30 seconds. */
@@ -85,7 +85,7 @@ export class Requestor {
     // One listener for each wait.
     setMaxListeners(Infinity, this.closing.signal);
     const identifier = `${hostname()}-${process.pid}`;
-    const onWarning = (error: Error): void => log.warn('A lock could not be given up yet; retrying', { error });
+    const onWarning = (error: Error): void => log.warn('A lock could not be released yet; retrying', { error });
     this.context = {
       zooKeeper,
       store: openStore(zooKeeper, { clock, random, identifier, log }),
@@ -99,7 +99,7 @@ export class Requestor {
     };
   }
 
-  /** Submits a request. It is submitted once, also if the answer of ZooKeeper is lost. */
+  /** Submits a request, exactly once even if ZooKeeper's answer is lost. */
   async request(spec: RequestSpec, options: WaitOptions = {}): Promise<SubmittedRequest> {
     const { labels, priority = DEFAULT_PRIORITY, durable = false } = spec;
     if (labels.length === 0) throw new RangeError('a request needs at least one label');
@@ -121,8 +121,8 @@ export class Requestor {
 
   /**
    * Requests nodes, waits for them, locks them and marks them `in-use`. Rejects with `RequestFailedError`, with
-   * `RequestTimeoutError`, or with the reason of the signal; the request is cancelled then. A request that is lost with
-   * its session is submitted again.
+   * `RequestTimeoutError`, or with the reason of the signal, and cancels the request in these cases. A request that is
+   * lost with its session is submitted again.
    */
   async acquire(spec: RequestSpec, options: AcquireOptions = {}): Promise<Lease> {
     const what = `no nodes for ${spec.labels.join(', ')}`;
@@ -139,7 +139,8 @@ export class Requestor {
             await this.cancel(request);
             throw error;
           }
-          // A removed request is not deleted again: its id can be reused after the restoration of a backup.
+          // A removed request is not deleted again, because another request can have the same id after a backup is
+          // restored.
           if (error.reason !== 'session-lost') throw error;
         }
       }
@@ -156,7 +157,8 @@ export class Requestor {
   }
 
   /**
-   * Ends all waits. Locks and requests that are not durable go with the session: at once if `connectRequestor` made it.
+   * Ends all waits. Locks and requests that are not durable end with the session, which is closed if `connectRequestor`
+   * created it.
    */
   async close(): Promise<void> {
     this.closing.abort(new Error('the requestor is closed'));
@@ -165,7 +167,7 @@ export class Requestor {
     await this.disconnect();
   }
 
-  /** The original error is what the caller needs to see, so a failure here is only logged. */
+  /** Cancels the request. A failure is only logged, because the caller needs the original error. */
   private async cancel(request: SubmittedRequest): Promise<void> {
     try {
       await request.cancel();
@@ -207,7 +209,7 @@ export class Requestor {
     }
   }
 
-  /** Removes the request that a creation of unknown outcome may have made. Never rejects. */
+  /** Removes the request that a creation of unknown outcome may have created. Never rejects. */
   private async withdraw(record: JsonObject, prefix: string): Promise<void> {
     const { closing, store, log } = this.context;
     for (;;) {
@@ -219,14 +221,14 @@ export class Requestor {
         try {
           await pauseAfter(this.context, error, closing);
         } catch {
-          log.warn('A request of unknown outcome could not be withdrawn', { error });
+          log.warn('A request of unknown outcome could not be removed', { error });
           return;
         }
       }
     }
   }
 
-  /** Finds the request that a creation of unknown outcome made, and counts it as one of this process. */
+  /** Finds the request that a creation of unknown outcome created, and adds it to the requests of this process. */
   private async find(
     record: JsonObject,
     prefix: string,
@@ -262,7 +264,7 @@ export class Requestor {
   }
 }
 
-/** A record that cannot be read is none of ours. */
+/** Returns an empty object for a record that cannot be read, which another program wrote. */
 function parse(data: Uint8Array): JsonObject {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));

@@ -161,7 +161,7 @@ export class Caches {
       return;
     }
     this.disturbed = true;
-    this.log.warn('ZooKeeper cannot be read; what is known of it may be old until it is', {
+    this.log.warn('ZooKeeper cannot be read; cached records may be stale until it can', {
       root,
       reason: error.message,
     });

@@ -67,7 +67,7 @@ export class ComponentRegistry implements ComponentStore {
   private put(path: string, kind: ComponentKind, data: Uint8Array): void {
     const component = decodeComponent(data, kind);
     if (typeof component === 'string') {
-      this.context.log.warn('A component cannot be read; it is taken for absent', { path, reason: component });
+      this.context.log.warn('A component cannot be read and counts as absent', { path, reason: component });
       this.replace(path, undefined);
     } else {
       this.replace(path, { path, component });

@@ -50,7 +50,7 @@ export interface MachineOutage {
   /** Name, port and user, e.g. `rack1.example.com:22 (user zuul)`. */
   readonly machine: string;
   readonly labels: readonly string[];
-  /** Number of nodes that it serves as. */
+  /** Number of nodes that the machine provides. */
   readonly slots: number;
   readonly reason: string;
   /** Unix seconds. */

@@ -14,7 +14,7 @@ export class LostOwnershipError extends Error {
     readonly path: string,
     cause?: unknown,
   ) {
-    super(`${path} is no longer ours: it was changed, removed or its lock was lost`, { cause });
+    super(`${path} is no longer owned by this process: it was changed or deleted, or its lock was lost`, { cause });
     this.name = 'LostOwnershipError';
   }
 }
@@ -26,7 +26,7 @@ export class RequestGoneError extends Error {
     readonly requestId: string,
     cause?: unknown,
   ) {
-    super(`request ${requestId} was withdrawn`, { cause });
+    super(`request ${requestId} was deleted by its requestor`, { cause });
     this.name = 'RequestGoneError';
   }
 }
@@ -38,7 +38,7 @@ export class CorruptRecordError extends Error {
     readonly path: string,
     readonly reason: string,
   ) {
-    super(`${path}: ${reason}. Repair or remove it by hand; until then it is left alone`);
+    super(`${path}: ${reason}. Repair or remove it by hand; until then it is ignored`);
     this.name = 'CorruptRecordError';
   }
 }

@@ -63,7 +63,7 @@ export function parseImageData(text: string): ImageData {
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    throw new ImageDataError('it is not JSON; expected what export-image-data has written', error);
+    throw new ImageDataError('it is not JSON; expected the output of export-image-data', error);
   }
   if (!isJsonObject(parsed)) throw new ImageDataError('expected a JSON object: path of a record to its text');
   const data = new Map<string, string>();
@@ -91,7 +91,7 @@ export async function importImageData(
   const different = [...present].filter(([path, text]) => text !== '' && text !== data.get(path));
   if (different.length > 0) {
     const paths = different.map(([path]) => path).join('\n  ');
-    throw new ImageDataError(`nothing was imported: these are there already, and differ:\n  ${paths}`);
+    throw new ImageDataError(`nothing was imported: these records already exist with other contents:\n  ${paths}`);
   }
   const missing = new Map([...data].filter(([path, text]) => present.get(path) !== text));
   for (const build of buildsOf(missing)) await restore(zooKeeper, build, present, options);
@@ -121,7 +121,7 @@ function problemOf(path: string, value: unknown, all: object): string | undefine
   if (!path.startsWith(`${IMAGES_ROOT}/`) || names.some((name) => UNUSABLE.test(name))) {
     return `is not the path of a znode below ${IMAGES_ROOT}`;
   }
-  if (isLock(path)) return 'is a lock, which its owner makes again';
+  if (isLock(path)) return 'is a lock, which its owner creates again';
   if (typeof value !== 'string') return 'its value is not a text';
   const [, , image = '', builds, build, ...below] = names;
   if (builds !== 'builds' || build === undefined || below.length === 0) return undefined;

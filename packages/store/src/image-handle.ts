@@ -243,7 +243,8 @@ async function create<D extends Stated & { readonly state: string }, I extends o
   checkTransactionSize(ops);
   try {
     const [, made] = await context.zooKeeper.transaction(ops, where.options);
-    if (made?.type !== 'create') throw new TypeError(`${where.path}: the server did not say what it made`);
+    if (made?.type !== 'create')
+      throw new TypeError(`${where.path}: the server did not return the path of the new record`);
     const { path } = made;
     context.caches.learn([{ path, node: { data, stat: made.stat ?? statOfNew(context, data) } }]);
     return new OwnedRecord(path, lock, codec, sourceOf(codec, data, where.identityOf(path), value), 0);
@@ -261,6 +262,6 @@ function sourceOf<D extends Stated, I extends object>(
   value: D,
 ): Source<I & D> {
   const decoded = codec.decode(data, identity, value.state_time);
-  if (!decoded.ok) throw new TypeError(`the record that was made is none: ${decoded.reason}`);
+  if (!decoded.ok) throw new TypeError(`the created record is invalid: ${decoded.reason}`);
   return decoded.source;
 }

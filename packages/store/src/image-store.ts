@@ -333,7 +333,7 @@ export class ImageRecords implements ImageStore {
     const reason = `the record cannot be read: ${decoded.reason}`;
     records.delete(key);
     this.unreadable.set(path, { path, reason, version });
-    this.context.log.warn('A record cannot be read; it is left alone', { path, reason, version });
+    this.context.log.warn('A record cannot be read and is ignored', { path, reason, version });
   }
 
   private imageOf(name: string): KnownImage {

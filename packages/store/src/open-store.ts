@@ -49,7 +49,7 @@ class ZooKeeperStore implements Store {
   ) {
     this.readOnly = readOnly;
     const caches = new Caches(zooKeeper, clock, log);
-    const onWarning = (error: Error): void => log.warn('A lock could not be given up yet; retrying', { error });
+    const onWarning = (error: Error): void => log.warn('A lock could not be released yet; retrying', { error });
     const locks = lockRecipe(zooKeeper, { random, identifier, clock, onWarning });
     this.context = { zooKeeper, caches, locks, clock, random, log };
     this.components = new ComponentRegistry(this.context);
@@ -95,7 +95,7 @@ class ZooKeeperStore implements Store {
       await Promise.all([...ROOTS.map((path) => this.makeRoot(path)), this.installation.ensure({ signal })]);
     } catch (error) {
       if (signal.aborted || this.zooKeeper.state === 'closed') return;
-      this.context.log.warn('The root znodes could not be made; retrying', { error });
+      this.context.log.warn('The root znodes could not be created; retrying', { error });
       this.retry = this.context.clock.schedule(RETRY_MS, () => void this.makeRoots());
     }
   }

@@ -100,7 +100,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     const decoded = this.decode(id, znode, this.isContended(id));
     if (isCorrupt(decoded)) {
       this.unreadable.set(id, decoded);
-      this.options.log.warn('A record cannot be read; it is left alone', {
+      this.options.log.warn('A record cannot be read and is ignored', {
         path: decoded.path,
         reason: decoded.reason,
         version: decoded.version,

@@ -129,5 +129,5 @@ function isRequestGone(error: unknown): boolean {
 
 function ownRecord(handle: NodeHandle): OwnedRecord<NodeData> {
   if (handle instanceof OwnedNode) return handle.record;
-  throw new TypeError(`the handle of node ${handle.id} was not made by this store`);
+  throw new TypeError(`the handle of node ${handle.id} was not created by this store`);
 }

@@ -85,7 +85,7 @@ it('reads of hundreds of paths that fail at once are one line', async () => {
   const changed = Promise.all(paths.map((path) => other.set(path, Buffer.from('{"state":"used"}'))));
   await clock.advance(25_000);
   await changed;
-  expect(told()).toEqual(['warn: ZooKeeper cannot be read; what is known of it may be old until it is']);
+  expect(told()).toEqual(['warn: ZooKeeper cannot be read; cached records may be stale until it can']);
   server.setLag(zooKeeper, 0);
   await clock.advance(60_000);
   expect(told()).toEqual(['info: ZooKeeper is read again']);

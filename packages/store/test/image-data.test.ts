@@ -150,7 +150,7 @@ describe('an import', () => {
     await simulation.put(BUILD, { state: 'deleting' });
     const other = '/nodepool/images/suse/builds/b2';
     await expect(restore(JSON.stringify({ [BUILD]: READY, [other]: READY }))).rejects.toThrow(
-      new ImageDataError(`nothing was imported: these are there already, and differ:\n  ${BUILD}`),
+      new ImageDataError(`nothing was imported: these records already exist with other contents:\n  ${BUILD}`),
     );
     expect(simulation.paths('/nodepool/images/suse')).toEqual([]);
   });

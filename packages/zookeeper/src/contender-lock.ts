@@ -151,7 +151,7 @@ export class ContenderLock implements HeldLock {
   readonly fence: TransactionOp;
   readonly releaseOp: TransactionOp;
   private controller: AbortController | undefined;
-  /** Why the lock is no longer held, if it is not. */
+  /** The reason why the lock is no longer held; undefined while it is held. */
   private endedBy: Error | undefined;
   private releasing: Promise<void> | undefined;
 

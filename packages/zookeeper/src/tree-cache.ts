@@ -72,7 +72,7 @@ class ZooKeeperTreeCache implements TreeCache {
   private retries = new Map<string, Timer>();
   private waiters: (() => void)[] = [];
   private closed = false;
-  /** Why the cache cannot become complete. */
+  /** The reason why the cache cannot become complete; undefined if it can. */
   private failure: ZooKeeperError | undefined;
 
   constructor(

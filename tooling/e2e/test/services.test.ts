@@ -167,7 +167,7 @@ describe('started as the unit tells', () => {
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
     writeFileSync(below('/etc/nodepool/nodepool.yaml'), 'colour: red\n');
     await reload(service);
-    await service.says('The changed configuration is refused; the one before stays in force');
+    await service.says('The changed configuration is refused; the previous one stays in force');
     await stop(service);
   });
 

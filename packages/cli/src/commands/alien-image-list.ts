@@ -65,7 +65,7 @@ async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): 
   const provider = config.loadedDrivers.get(providerConfig.driver)?.getProvider(providerConfig);
   if (provider?.images === undefined) return [];
   const listed = await listImages(context, provider, provider.images);
-  // Read after the listing, so that uploads made meanwhile are known.
+  // Read after the listing, so that uploads created meanwhile are known.
   const uploads = [...store.images.uploads({ provider: name })];
   const ids = new Set(uploads.flatMap(({ external_id: id }) => (id === null ? [] : [externalIdKey(id)])));
   const records = new Set(uploads.map(({ build, id }) => `${build}/${id}`));

@@ -28,7 +28,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
     out.note(`no launcher that serves provider ${provider ?? '(none)'} is registered: the node stays until one is`);
   }
   await waitUntilGone(context, [id]);
-  out.note(`node ${id} is gone`);
+  out.note(`node ${id} is deleted`);
   await printNode(context, id);
 }
 
@@ -39,7 +39,7 @@ export async function waitUntilGone({ store, out, interrupted }: StoreContext, i
     const left = ids.flatMap((id) => store.nodes.get(id) ?? []);
     if (left.length === 0) return true;
     const waitingFor = left
-      .map((entry) => `${entry.id} (${entry.node.state}${entry.locked ? ', a launcher is at it' : ''})`)
+      .map((entry) => `${entry.id} (${entry.node.state}${entry.locked ? ', locked by a launcher' : ''})`)
       .join(', ');
     if (waitingFor !== said) out.note(`waiting until the cloud has deleted: ${waitingFor}`);
     said = waitingFor;

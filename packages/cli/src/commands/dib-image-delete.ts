@@ -12,9 +12,7 @@ export async function dibImageDelete(context: StoreContext, dibId: string): Prom
   if (build.state === 'building') throw new RefusedError(`build ${id} is in progress; wait until it has ended`);
   const handle = await store.images.tryLockBuild(build, { change: { state: 'deleting' }, signal: interrupted });
   if (handle === undefined) {
-    throw new RefusedError(
-      `build ${id} is being worked on by a builder in this moment; see \`nodepool dib-image-list\``,
-    );
+    throw new RefusedError(`build ${id} is locked by a builder at the moment; see \`nodepool dib-image-list\``);
   }
   await handle.release();
   const uploads = [...store.images.uploads({ image: build.image, build: build.id })];

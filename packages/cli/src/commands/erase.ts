@@ -17,7 +17,7 @@ export async function erase(
   const uploads = [...store.images.uploads({ provider })];
   const nodes = [...store.nodes.ofProvider(provider)];
   if (uploads.length === 0 && nodes.length === 0) {
-    out.note(`ZooKeeper knows nothing of provider ${provider}`);
+    out.note(`ZooKeeper has no records of provider ${provider}`);
     return;
   }
   const what = `${uploads.length} uploads and ${nodes.length} nodes of provider ${provider}`;
@@ -33,9 +33,11 @@ export async function erase(
     if (handle === undefined || !(await handle.remove())) locked.push(`node ${id}`);
   }
   const erased = uploads.length + nodes.length - locked.length;
-  out.note(`${erased} records are erased; what is in the cloud of ${provider} was not touched`);
+  out.note(`${erased} records are erased; resources in the cloud of ${provider} remain`);
   if (locked.length > 0) {
-    throw new RefusedError(`another program works on these, so they stay; try again later:\n  ${locked.join('\n  ')}`);
+    throw new RefusedError(
+      `these records are locked by other programs and remain; try again later:\n  ${locked.join('\n  ')}`,
+    );
   }
 }
 
@@ -56,7 +58,7 @@ function warnIfServed({ store, out }: StoreContext, provider: string): void {
   if (launchers.length === 0) return;
   const hosts = [...new Set(launchers.map(({ hostname }) => hostname))].join(', ');
   out.note(
-    `provider ${provider} is still served by ${hosts}: take it out of the configuration there, or it comes back`,
+    `provider ${provider} is still served by ${hosts}: remove it from the configuration there, or new records are created`,
   );
 }
 

@@ -18,9 +18,9 @@ export interface ExplainContext extends ConsoleContext {
   readonly interrupted: AbortSignal;
 }
 
-/** Patience with launchers that the user names. */
+/** Time limit for launchers that the user names, milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Patience with registered launchers, since ZooKeeper answers otherwise. */
+/** Time limit for registered launchers, milliseconds; shorter, because ZooKeeper answers otherwise. */
 const SHORT_TIMEOUT_MS = 5000;
 
 /**

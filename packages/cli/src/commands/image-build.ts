@@ -7,16 +7,16 @@ import { configuredImage } from '../image-names.js';
 export async function imageBuild(context: StoreContext, image: string): Promise<void> {
   const { store, out, interrupted } = context;
   const { pause } = configuredImage(context, image);
-  if (pause) throw new RefusedError(`image ${image} is paused by the configuration; take \`pause\` out there first`);
+  if (pause) throw new RefusedError(`image ${image} is paused by the configuration; remove \`pause\` from it first`);
   const isRequested = store.images.buildRequested(image);
   if (!isRequested) await store.images.requestBuild(image, { signal: interrupted });
-  const said = isRequested ? 'has been asked for already' : 'is asked for';
+  const said = isRequested ? 'was already requested' : 'is requested';
   out.note(`a build of image ${image} ${said}; see \`nodepool image-status\``);
   if (store.images.paused(image)) {
     out.note(`image ${image} is paused: it is built after \`nodepool image-unpause ${image}\``);
   }
   // The existing builder registers as "stopped" for its whole life, so its state is not checked.
   if ([...store.components.all('builder')].length === 0) {
-    out.note('no running builder is registered: nothing is built until one is');
+    out.note('no builder is registered: nothing is built until one starts');
   }
 }

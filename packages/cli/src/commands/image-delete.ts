@@ -18,12 +18,12 @@ export async function imageDelete(context: StoreContext, options: ImageDeleteOpt
   const what = `upload ${ref.id} of build ${build} of image ${image} to provider ${provider}`;
   const upload = store.images.upload(ref);
   if (upload === undefined) {
-    throw new RefusedError(`there is no ${what}; \`nodepool image-list\` shows those that there are`);
+    throw new RefusedError(`there is no ${what}; \`nodepool image-list\` lists the existing ones`);
   }
   if (upload.state === 'uploading') throw new RefusedError(`${what} is in progress; wait until it has ended`);
   const handle = await store.images.tryLockUpload(ref, { change: { state: 'deleting' }, signal: interrupted });
   if (handle === undefined) {
-    throw new RefusedError(`${what} is being worked on by a builder in this moment; see \`nodepool image-list\``);
+    throw new RefusedError(`${what} is locked by a builder at the moment; see \`nodepool image-list\``);
   }
   await handle.release();
   out.note(`${what} will be deleted by a builder`);

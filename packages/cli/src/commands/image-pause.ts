@@ -18,7 +18,7 @@ export async function imageUnpause(context: StoreContext, image: string): Promis
   checkImage(context, image);
   await context.store.images.unpause(image, { signal: context.interrupted });
   if (context.config.diskImages.get(image)?.pause === true) {
-    context.out.note(`image ${image} stays paused: the configuration says so; take \`pause\` out there`);
+    context.out.note(`image ${image} stays paused: the configuration pauses it; remove \`pause\` from it`);
     return;
   }
   context.out.note(`image ${image} is not paused`);

@@ -33,7 +33,7 @@ export interface RunOptions extends WantedNodes {
   readonly holdOnFailure: number | undefined;
 }
 
-/** No command was run, or the nodes were lost. `env` and `timeout` of coreutils use the same number. */
+/** Exit status if no command was run or the nodes were lost; `env` and `timeout` of coreutils use the same. */
 const NOT_RUN = 125;
 
 /** Everything that the options name, read and checked before nodes are requested. */
@@ -180,7 +180,7 @@ function checkIdentity(file: string | undefined): void {
   }
 }
 
-/** Gives every failure the exit code of its own, which no command is likely to use. */
+/** Sets the exit code of failures without a remote command. */
 function notRun(error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error);
   const ended = error instanceof RefusedError && error.cause instanceof LeaseLostError;

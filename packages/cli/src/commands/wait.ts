@@ -62,7 +62,7 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
       const request = requests.get(id)?.request;
       if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
       if (request.state === 'failed') {
-        throw new RefusedError(`request ${id} failed: declined by ${request.declined_by.join(', ') || 'nobody'}`);
+        throw new RefusedError(`request ${id} failed: declined by ${request.declined_by.join(', ') || 'no pool'}`);
       }
       return request.state === 'fulfilled' ? request.nodes.join('\n') : undefined;
     },
@@ -72,7 +72,7 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
 
 function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: string): Condition {
   if (wanted !== 'gone' && !NODE_STATES.some((state) => state === wanted)) {
-    throw new RefusedError(`no node is ever ${wanted}; states are ${NODE_STATES.join(', ')}, and gone`);
+    throw new RefusedError(`${wanted} is not a state of nodes; states are ${NODE_STATES.join(', ')}, and gone`);
   }
   return {
     inWords: `node ${id} is ${wanted}`,

@@ -1,4 +1,4 @@
-/** The completion script for bash. It has no needs besides bash itself. */
+/** The completion script for bash. It needs only bash itself. */
 
 import {
   NAME_COMMANDS,

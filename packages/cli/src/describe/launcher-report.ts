@@ -76,7 +76,7 @@ export function launcherSections(
 
 const MAX_ROWS = 20;
 
-/** Returns the timeline of the subject and its nodes as the launcher knows it that recorded most of it. */
+/** Returns the timeline of the subject and its nodes from the launcher that recorded most of it. */
 function fullestTimeline(documents: readonly LauncherDocument[]): readonly Row[] {
   const timelines = documents.map(({ launcher, document }) => {
     const own = objectsIn(document['timeline']).map((value) => ({ launcher, value }));

@@ -252,7 +252,7 @@ function countsText(counts: Readonly<Partial<Record<NodeState, number>>>): strin
 
 function poolState({ state, paused }: PoolComponentData): string {
   if (state !== 'running') return state;
-  return paused ? 'has no room, or its cloud fails' : 'serves requests';
+  return paused ? 'is out of capacity, or its cloud fails' : 'serves requests';
 }
 
 function fact(field: string, title: string, value: Fact['value'], text?: string): Fact {

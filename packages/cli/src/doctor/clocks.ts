@@ -1,6 +1,6 @@
 /**
- * Compares the clock of this machine with those of launchers and of ZooKeeper. Launchers tell the time with every
- * answer. ZooKeeper tells only the times of past changes, which show a clock that is ahead of this one.
+ * Compares the clock of this machine with those of launchers and of ZooKeeper. Every answer of a launcher contains its
+ * time. ZooKeeper shows only the times of past changes, which reveal a clock that is ahead of this one.
  */
 
 import type { Store } from '@nodepool/store';

@@ -96,5 +96,5 @@ function reportServed(store: Store, config: NodepoolConfig, findings: Findings):
     }
   }
   const paused = pools.filter((pool) => pool.paused).map((pool) => `${pool.provider_name}/${pool.name}`);
-  if (paused.length > 0) findings.info(`pools ${someOf(paused)}`, 'paused: no room, or the cloud fails');
+  if (paused.length > 0) findings.info(`pools ${someOf(paused)}`, 'paused: out of capacity, or the cloud fails');
 }

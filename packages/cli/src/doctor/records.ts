@@ -5,10 +5,10 @@ import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { counted, Findings, someOf, type Finding } from './finding.js';
 
-/** Launchers look at every record within minutes; older problems do not solve themselves. */
+/** Launchers check every record within minutes; older problems need an operator. */
 const GRACE_S = 600;
 const LONG_S = 3600;
-/** Launchers delete orphaned locks by themselves; more than these pile up. */
+/** Launchers delete orphaned locks; more than this number indicates that they do not. */
 const MANY_LOCKS = 100;
 
 const LAUNCHING: readonly NodeState[] = ['init', 'building', 'testing'];
@@ -31,7 +31,7 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
     findings.error(
       path,
       `cannot be read: ${reason}`,
-      'find the program that wrote it; delete the record if no one needs it',
+      'find the program that wrote it; delete the record if no program needs it',
     );
   }
   if (findings.list.length === 0) findings.ok('all records', 'are readable, and a program works on each of them');
@@ -64,7 +64,7 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
   report(
     [...orphans],
     'their provider is neither configured nor served, so no launcher deletes them',
-    'nodepool erase PROVIDER, if its cloud is gone; otherwise configure the provider again',
+    'nodepool erase PROVIDER, if its cloud no longer exists; otherwise configure the provider again',
   );
   report(
     others.filter(isIn(LAUNCHING)).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
@@ -149,6 +149,6 @@ function reportImages({ store, config }: RecordSources, findings: Findings): voi
   for (const provider of [...providers].filter((name) => !isKnown(name))) {
     const count = [...images.uploads({ provider })].length;
     const reason = `is not configured, but has ${counted(count, 'upload')}`;
-    findings.warning(`provider ${provider}`, reason, 'nodepool erase PROVIDER, if its cloud is gone');
+    findings.warning(`provider ${provider}`, reason, 'nodepool erase PROVIDER, if its cloud no longer exists');
   }
 }

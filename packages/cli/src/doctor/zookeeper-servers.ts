@@ -52,7 +52,7 @@ function reportServer({ server, answer, reason }: ServerState, count: number, fi
     if (/not currently serving requests/.test(answer)) {
       findings.error(server, 'has no quorum', 'start the other servers of the ensemble, and let them reach each other');
     } else {
-      findings.info(server, 'does not tell its state; 4lw.commands.whitelist of its zoo.cfg has no srvr');
+      findings.info(server, 'does not report its state; 4lw.commands.whitelist of its zoo.cfg has no srvr');
     }
     return undefined;
   }

@@ -1,4 +1,6 @@
-/** Where and how to log in to a node. Records in ZooKeeper are not trusted: their text must not become ssh options. */
+/**
+ * Address and login of a node for ssh. Records in ZooKeeper are not trusted: their text must not become ssh options.
+ */
 
 import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Checks whether a driver package works with this copy of core, and describes the remedy if it does not. */
+/** Checks that a driver package works with this copy of core, and describes the remedy otherwise. */
 
 import { isJsonObject, type JsonObject, DRIVER_API } from '@nodepool/core';
 import { declaredDrivers } from './declared.js';
@@ -76,8 +76,8 @@ export async function copiesOfCore(
   const both = `${theirs.version} in ${theirs.folder}, beside ${core.version} in ${core.folder}`;
   if (!sameMajor(theirs.version, core.version)) {
     return [
-      `${found.name} uses ${CORE_PACKAGE} of another major version, ${both}; what one of them makes, the other may not ` +
-        `understand. Install a version of the driver for ${CORE_PACKAGE} ${core.version}: ${manager.install(`${found.name}@latest`)}`,
+      `${found.name} uses ${CORE_PACKAGE} of another major version, ${both}; objects of one copy may not be usable ` +
+        `by the other. Install a version of the driver for ${CORE_PACKAGE} ${core.version}: ${manager.install(`${found.name}@latest`)}`,
     ];
   }
   return [

@@ -45,7 +45,7 @@ export async function readPackage(folder: string): Promise<PackageInfo | undefin
     text = await readFile(file, 'utf8');
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    throw new Error(`${file} can't be read`, { cause: error });
+    throw new Error(`${file} cannot be read`, { cause: error });
   }
   const manifest = parseManifest(text, file);
   const name = manifest['name'];

@@ -49,7 +49,7 @@ export interface ProviderContext {
   readonly tasks: TaskSupervisor;
   /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
-  /** Keeps ready nodes for machines that exist without being created. Absent in a builder. */
+  /** Maintains ready nodes for machines that exist without being created. Absent in a builder. */
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */
   readonly loginScan?: LoginScan | undefined;
@@ -121,7 +121,7 @@ export interface Provider extends ProviderNotifications {
    * undefined if it has none. Absent: one instance.
    */
   getQuotaForLabel?(pool: string, label: string, call: Call, machineType?: string): Promise<QuotaInformation>;
-  /** Resolves with the availability zones to choose from, in the pool's order. If empty, the cloud chooses. */
+  /** Resolves with the availability zones to choose from, in the pool's order. If there are none, the cloud chooses. */
   getAvailabilityZones?(pool: string, call: Call): Promise<readonly string[]>;
   /** Resolves with the last lines of the instance's console, which are logged if its login never responds. */
   getConsoleLog?(

@@ -50,8 +50,8 @@ export type LaunchErrorResult =
   | 'error.zksession';
 
 /**
- * The part that a failed launch proves faulty. `node`: this instance alone; the failure counts against `launch-retries`.
- * `offer`: the label in this zone with this machine type. `provider`: the whole provider. `none`: nothing.
+ * The part that a failed launch shows to be faulty. `node`: this instance; the failure counts against `launch-retries`.
+ * `offer`: the label in this zone with this machine type. `provider`: the whole provider. `none`: no part.
  */
 export type FaultScope = 'node' | 'offer' | 'provider' | 'none';
 
@@ -59,14 +59,13 @@ export type FaultScope = 'node' | 'offer' | 'provider' | 'none';
 export interface ErrorPolicy {
   /** Outcome, unless the error specifies another one. */
   readonly outcome: Outcome;
-  /** The faulty part. Only faults of nodes count against `launch-retries`; the others cost the request nothing. */
+  /** The faulty part. Only faults of nodes count against `launch-retries`. */
   readonly scope: FaultScope;
   /**
-   * Time of the next launch attempt with the same offer: at once, after back-off, once more after back-off to confirm
-   * the failure, or never.
+   * When to attempt the launch with the same offer again. `confirm`: once more after back-off, to confirm the failure.
    */
   readonly retry: 'at-once' | 'back-off' | 'confirm' | 'never';
-  /** True if the failure may be temporary, so that any caller can repeat a call that had no effect. */
+  /** True if the failure may be temporary, so that a call without effect can be repeated. */
   readonly mayPass: boolean;
   /** Result under which a failed launch attempt is counted; undefined if it is not counted. */
   readonly metric: LaunchErrorResult | undefined;

@@ -3,13 +3,14 @@
 import type { Call } from './call.js';
 import type { Connection } from './provider-config.js';
 
-/** Keeps ready nodes for the machines of a provider. The configuration of such a provider has `createsNodes: false`. */
+/**
+ * Maintains ready nodes for the machines of a provider. The configuration of such a provider has `createsNodes: false`.
+ */
 export interface NodeSupply {
   /**
-   * Declares all machines of the provider; replaces the machines of an earlier call. The launcher registers one ready
-   * node per slot, and a new one after each use and deletion; several launchers register each slot once. Changed
-   * settings apply to free nodes at once and to others after their use. Free nodes of machines that are not declared any
-   * more are withdrawn.
+   * Declares all machines of the provider, replacing those of an earlier call. Launchers register exactly one ready
+   * node per slot, and a new one after each use and deletion. Changed settings apply to free nodes at once and to other
+   * nodes after their use; free nodes of machines that are no longer declared are withdrawn.
    */
   apply(machines: readonly SuppliedMachine[]): void;
 }
@@ -33,7 +34,7 @@ export interface SuppliedMachine {
 }
 
 export interface MachineFacts {
-  /** Each as `<type> <base64>`. */
+  /** Host keys, each as `<type> <base64>`. */
   readonly hostKeys: readonly string[];
   readonly publicIpv4?: string | undefined;
   readonly publicIpv6?: string | undefined;

@@ -56,7 +56,7 @@ export interface CommonProviderOptions<L extends LabelConfig, P extends PoolConf
   /** Key of an entry of `diskimages` that holds the image's properties. Default `meta`. */
   readonly imageMetadataKey?: string;
   /**
-   * True if labels name no image of the provider: `LabelSource.imageSection` is the label's section then, and the name
+   * True if labels name no image of the provider. `LabelSource.imageSection` is then the label's section, and the name
    * of `LabelConfig.image` is empty.
    */
   readonly withoutImages?: boolean;

@@ -67,8 +67,8 @@ export interface LabelConfig {
   readonly name: string;
   readonly image: ImageReference;
   /**
-   * Alternative machine types (flavors, sizes, hardware profiles) in the order of preference. Absent or empty: nodes have
-   * the one machine type that the driver derives from the label.
+   * Alternative machine types (flavors, sizes, hardware profiles) in the order of preference. Absent or empty: nodes
+   * have the one machine type that the driver derives from the label.
    */
   readonly machineTypes?: readonly string[] | undefined;
   readonly connection: Connection;

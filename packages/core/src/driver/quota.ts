@@ -1,4 +1,4 @@
-/** Amounts of resources, as limits, as needs and as use. */
+/** Amounts of resources: limits, needs and use. */
 
 import type { Resources } from '../model/node.js';
 

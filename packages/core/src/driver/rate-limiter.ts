@@ -12,14 +12,14 @@ const TIMER_SLACK_MS = 5;
 /** Tolerance for rounding errors in sums of times, in milliseconds. */
 const ROUNDING_MS = 0.001;
 
-/** Shortest time between two decreases, in milliseconds: calls that ran at the same time are throttled together. */
+/** Shortest time between two decreases, in milliseconds, because concurrent calls are throttled together. */
 const DECREASE_INTERVAL_MS = 1000;
 
-/** Least rate, as a part of the configured one; without a configured one, in calls per second. */
+/** Minimum rate, as a fraction of the configured rate; if no rate is configured, in calls per second. */
 const LEAST_PART = 1 / 8;
 const LEAST_RATE = 1;
 
-/** Time in which continuous success increases the rate from nothing to the configured one, in seconds. */
+/** Time in which uninterrupted success increases the rate from zero to the configured rate, in seconds. */
 const RECOVERY_SECONDS = 30;
 
 /** Time without throttling after which a rate that was not configured is unlimited again, in milliseconds. */
@@ -30,10 +30,10 @@ interface Waiter {
 }
 
 export class RateLimiter {
-  /** Calls per second at present. */
+  /** Current rate in calls per second. */
   private rate: number;
   private decreasedAt = -Infinity;
-  /** Calls of the current second, and its start, to estimate a rate that is not configured. */
+  /** Start and number of calls of the current second, to estimate the rate if none is configured. */
   private recent = { since: -Infinity, calls: 0, before: 0 };
   private nextAt = -Infinity;
   private readonly waiters = new Set<Waiter>();
@@ -55,14 +55,14 @@ export class RateLimiter {
     return this.waiters.size;
   }
 
-  /** Calls per second that are allowed at present. */
+  /** Calls per second that are currently allowed. */
   get currentRate(): number {
     return this.rate;
   }
 
   /**
-   * Adapts the rate to the result of a call: `error` is what it rejected with, undefined if it succeeded. A throttled
-   * call pauses all calls for `retryAfterMs` at least.
+   * Adapts the rate to the result of a call. `error` is the reason of its rejection, undefined if it succeeded. A
+   * throttled call pauses all calls for at least `retryAfterMs`.
    */
   settled(error?: unknown): void {
     if (error === undefined) this.increase();
@@ -128,7 +128,7 @@ export class RateLimiter {
       this.rate = Infinity;
       return;
     }
-    // The sum over the calls of one second does not depend on the rate.
+    // The increase per second is constant: it is divided among the calls of one second.
     const perSecond = callsPerSecond === Infinity ? LEAST_RATE : callsPerSecond / RECOVERY_SECONDS;
     this.rate = Math.min(this.rate + perSecond / this.rate, callsPerSecond);
   }

@@ -37,7 +37,7 @@ export class ValueFormat {
   /** Returns the format, or the reason why it cannot be applied to values of this kind. */
   static parse(text: string, kind: ValueKind): ValueFormat | { readonly reason: string } {
     const groups = SPECIFICATION.exec(text)?.groups;
-    if (groups === undefined) return { reason: `"${text}" is not a format of Python that is supported here` };
+    if (groups === undefined) return { reason: `"${text}" is not a supported format of Python` };
     const { fill, align, sign, prefix, zero, width, grouping, precision, type = '' } = groups;
     const parts: FormatParts = {
       fill: fill ?? (zero === undefined ? ' ' : '0'),
@@ -116,19 +116,20 @@ function unfit(parts: FormatParts, kind: ValueKind, hasSign: boolean): string | 
   const isInteger = type !== '' && INTEGER_TYPES.includes(type);
   const isFloat = type !== '' && FLOAT_TYPES.includes(type);
   if (type !== '' && type !== 's' && !isInteger && !isFloat) {
-    return `"${type}" is not a type that is supported here; there are: s, d, f, F, e, E, g, G, %, x, X, o, b`;
+    return `"${type}" is not a supported type; use one of s, d, f, F, e, E, g, G, %, x, X, o, b`;
   }
   const isText = type === 's' || (kind === 'text' && type === '');
   if (isText && (hasSign || align === '=' || grouping !== '' || prefix))
-    return 'signs, "=", "#" and grouping are for numbers';
-  if (kind === 'text' && !isText) return `"${type}" is for numbers, and the value is a text`;
-  if (kind !== 'text' && kind !== 'any' && type === 's') return '"s" is for texts, and the value is a number';
-  if (kind === 'float' && isInteger) return `"${type}" is for whole numbers, and the value is not one; write .0f`;
+    return 'signs, "=", "#" and grouping apply only to numbers';
+  if (kind === 'text' && !isText) return `"${type}" applies only to numbers, and the value is a text`;
+  if (kind !== 'text' && kind !== 'any' && type === 's') return '"s" applies only to texts, and the value is a number';
+  if (kind === 'float' && isInteger)
+    return `"${type}" applies only to whole numbers, and the value may have a fraction; write .0f`;
   if (isInteger || (kind === 'integer' && type === '')) {
     if (precision !== undefined) return 'a whole number takes no precision; write e.g. .2f';
   }
-  if (prefix && (type === 'd' || !isInteger)) return '"#" is for x, X, o and b';
-  if (grouping === ',' && isInteger && type !== 'd') return `"," is not for "${type}"; write _`;
+  if (prefix && (type === 'd' || !isInteger)) return '"#" applies only to x, X, o and b';
+  if (grouping === ',' && isInteger && type !== 'd') return `"," does not apply to "${type}"; write _`;
   return undefined;
 }
 

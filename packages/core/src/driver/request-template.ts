@@ -1,7 +1,7 @@
 /**
  * Configuration texts that contain data of a request, e.g. `job {request.requestor_data[job]}`, in the syntax of
- * existing files. Templates are validated when the configuration is read, so that rendering never fails, whatever the
- * request contains.
+ * existing files. Templates are validated when the configuration is read, so that rendering never fails for any
+ * request.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.js';
@@ -69,7 +69,7 @@ export class RequestTemplate {
       else if (token === '{{') parts.push('{');
       else if (token === '}}') parts.push('}');
       else if (token === '{' || token === '}')
-        throw new TemplateError(`a "${token}" stands alone`, `write ${token}${token} for a brace`);
+        throw new TemplateError(`unmatched "${token}"`, `write ${token}${token} for a brace`);
       else parts.push(token);
     }
     return new RequestTemplate(parts);
@@ -90,7 +90,7 @@ function parsePlaceholder(placeholder: string): Part {
   const known = Object.keys(FIELDS);
   if (match === null) {
     throw new TemplateError(
-      `{${placeholder}} is no placeholder`,
+      `{${placeholder}} is not a valid placeholder`,
       `write {request.id} or {request.requestor_data[key]}; {{ and }} for braces`,
     );
   }
@@ -171,7 +171,7 @@ export function requestTemplatesAt(
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
       context.problem([...path, key, name], {
-        expected: `a text with placeholders over the request; ${error.message}`,
+        expected: `a text with valid placeholders: ${error.message}`,
         ...(error.hint === undefined ? {} : { hint: error.hint }),
       });
     }

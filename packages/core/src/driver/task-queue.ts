@@ -126,7 +126,7 @@ class TaskQueue implements TaskManager {
     };
     job.start(release, () => {
       abandon = this.timers.schedule(this.options.clock.monotonic() + ABANDON_AFTER_MS, () => {
-        this.options.log.warn('a remote call goes on although it was given up', { call: job.name });
+        this.options.log.warn('an abandoned remote call is still running', { call: job.name });
         release();
       });
     });
@@ -208,7 +208,7 @@ class Job {
     this.timer?.cancel();
     this.timer = this.env.timers.schedule(at, () => {
       const after = Math.round(this.env.clock.monotonic() - since);
-      const what = this.state === 'waiting' ? 'was not begun' : 'had no answer';
+      const what = this.state === 'waiting' ? 'was not started' : 'had no answer';
       this.giveUp(new TimeoutError(`${this.name} ${what} within ${after} ms`, { outcome: this.outcome() }));
     });
   }

@@ -1,4 +1,4 @@
-/** Time for all parts of this workspace. Code takes a `Clock`, so that a simulation can replace it. */
+/** The source of time for all code in this workspace, which a simulation can replace. */
 
 /** A scheduled callback. `cancel` is idempotent and has no effect after the callback ran. */
 export interface Timer {

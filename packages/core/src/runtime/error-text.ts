@@ -10,7 +10,7 @@ export function isError(value: unknown): value is Error {
 /** Returns the message of a thrown value, for messages that explain a failure. */
 export function reasonOf(thrown: unknown): string {
   if (isError(thrown)) return thrown.message;
-  return typeof thrown === 'string' ? thrown : `something that is no error was thrown (${typeof thrown})`;
+  return typeof thrown === 'string' ? thrown : `a non-Error value was thrown (${typeof thrown})`;
 }
 
 /** Returns the `code` of an error, e.g. `ENOENT`; undefined if there is none. */

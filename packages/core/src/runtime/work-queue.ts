@@ -27,7 +27,7 @@ export interface Reconciliation {
 
 /** The retry that follows a failure. */
 export interface Retry {
-  /** Failures in a row, this one included. */
+  /** Number of consecutive failures, including this one. */
   readonly failures: number;
   readonly waitMs: number;
 }

@@ -126,7 +126,7 @@ export class VirtualClock implements Clock {
   }
 
   private async exclusively<T>(run: () => Promise<T>): Promise<T> {
-    if (this.running) throw new Error('this virtual clock is being run already; await the call that does');
+    if (this.running) throw new Error('this virtual clock is already running; await the earlier call');
     this.running = true;
     try {
       await this.settle();
@@ -154,7 +154,7 @@ export class VirtualClock implements Clock {
     this.ranAtThisTime++;
     if (this.ranAtThisTime > MAX_AT_ONCE) {
       throw new Error(
-        `${MAX_AT_ONCE} timers ran while the virtual clock stood at ${time} ms: they schedule each other for ever`,
+        `${MAX_AT_ONCE} timers ran while the virtual clock stood at ${time} ms: they schedule each other endlessly`,
       );
     }
   }

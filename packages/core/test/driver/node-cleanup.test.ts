@@ -186,7 +186,7 @@ describe('the clean-up of leaked resources', () => {
     cloud.failNext(
       'delete',
       { kind: 'refuse', error: new ConflictError('the instance is busy') },
-      { kind: 'refuse', error: new NotFoundError('it is gone') },
+      { kind: 'refuse', error: new NotFoundError('it does not exist') },
     );
     const cleaning = watch(bench.provider.cleanupLeakedResources({ leaked: async (all) => all }, bench.call()));
     await expect(bench.finish(cleaning)).rejects.toMatchObject({

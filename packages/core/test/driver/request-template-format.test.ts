@@ -91,20 +91,20 @@ describe('a placeholder with a format', () => {
   });
 
   it.each([
-    ['{request.id:d}', '"d" is for numbers, and the value is a text'],
-    ['{request.created_time:d}', '"d" is for whole numbers, and the value is not one; write .0f'],
-    ['{request.created_time:s}', '"s" is for texts, and the value is a number'],
+    ['{request.id:d}', '"d" applies only to numbers, and the value is a text'],
+    ['{request.created_time:d}', '"d" applies only to whole numbers, and the value may have a fraction; write .0f'],
+    ['{request.created_time:s}', '"s" applies only to texts, and the value is a number'],
     ['{request.relative_priority:.2d}', 'a whole number takes no precision'],
     ['{request.relative_priority:.2}', 'a whole number takes no precision'],
     ['{request.labels:>10}', 'a list takes no format'],
-    ['{request.id:+}', 'signs, "=", "#" and grouping are for numbers'],
-    ['{request.id:=9}', 'signs, "=", "#" and grouping are for numbers'],
-    ['{request.created_time:#f}', '"#" is for x, X, o and b'],
-    ['{request.relative_priority:,x}', '"," is not for "x"'],
-    ['{request.relative_priority:n}', '"n" is not a type that is supported here'],
+    ['{request.id:+}', 'signs, "=", "#" and grouping apply only to numbers'],
+    ['{request.id:=9}', 'signs, "=", "#" and grouping apply only to numbers'],
+    ['{request.created_time:#f}', '"#" applies only to x, X, o and b'],
+    ['{request.relative_priority:,x}', '"," does not apply to "x"'],
+    ['{request.relative_priority:n}', '"n" is not a supported type'],
     ['{request.id:2000}', 'the width is more than 1000'],
     ['{request.created_time:.200f}', 'the precision is more than 100'],
-    ['{request.created_time:%Y-%m}', '"%Y-%m" is not a format of Python'],
+    ['{request.created_time:%Y-%m}', '"%Y-%m" is not a supported format of Python'],
   ])('%s is refused: %s', (template, reason) => {
     const parse = (): unknown => RequestTemplate.parse(template);
     expect(parse).toThrow(TemplateError);

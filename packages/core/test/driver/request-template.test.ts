@@ -39,11 +39,11 @@ describe('a template over a request', () => {
     ['{request.nme}', 'no request.nme', 'tenant_name'],
     ['{request.__class__}', 'no request.__class__', 'id'],
     ['{request.constructor}', 'no request.constructor', 'id'],
-    ['{node.id}', 'no placeholder', 'request.id'],
-    ['{request.requestor_data.job}', 'no placeholder', 'requestor_data[key]'],
-    ['{}', 'no placeholder', '{{'],
-    ['50 } 60', 'stands alone', '}}'],
-    ['{request.id', 'stands alone', '{{'],
+    ['{node.id}', 'not a valid placeholder', 'request.id'],
+    ['{request.requestor_data.job}', 'not a valid placeholder', 'requestor_data[key]'],
+    ['{}', 'not a valid placeholder', '{{'],
+    ['50 } 60', 'unmatched', '}}'],
+    ['{request.id', 'unmatched', '{{'],
   ])('%j is refused with the reason and a remedy', (template, reason, remedy) => {
     let failure: unknown;
     try {

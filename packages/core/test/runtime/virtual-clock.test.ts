@@ -97,7 +97,7 @@ describe('VirtualClock', () => {
   it('refuses to be run by two callers at once', async () => {
     const clock = new VirtualClock();
     const first = clock.advance(10);
-    await expect(clock.advance(10)).rejects.toThrow('being run already');
+    await expect(clock.advance(10)).rejects.toThrow('already running');
     await first;
   });
 });

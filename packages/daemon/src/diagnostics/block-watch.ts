@@ -36,7 +36,7 @@ export class BlockWatch {
     const workerData: BlockWatchData = { beats: this.beats, thresholdMs: THRESHOLD_MS };
     this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), { workerData });
     this.worker.on('message', (report: BlockReport) => this.report(report));
-    this.worker.on('error', (error) => log.warn('Blocks of the event loop are not watched for', { error }));
+    this.worker.on('error', (error) => log.warn('Blocks of the event loop cannot be detected', { error }));
     this.worker.unref();
     // eslint-disable-next-line no-restricted-globals -- it measures the real event loop, whatever clock the program has
     this.timer = setInterval(() => Atomics.add(this.beats, 0, 1), BEAT_MS);

@@ -1,4 +1,4 @@
-/** Measures the latency of ZooKeeper, and since when the connection has its state. */
+/** Measures the latency of ZooKeeper, and records when the state of the connection last changed. */
 
 import { isZooKeeperError, type ConnectionState, type ZooKeeper } from '@nodepool/zookeeper';
 import type { Clock, Metrics, Timer } from '@nodepool/core';
@@ -6,7 +6,7 @@ import { ZOOKEEPER_LATENCY } from '../metrics/process-metrics.js';
 
 const INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 10_000;
-/** Number of measurements: those of the last ten minutes. */
+/** Number of measurements that are kept; they cover the last ten minutes. */
 const MAX_SAMPLES = 40;
 
 export interface ZooKeeperHealth {

@@ -43,7 +43,7 @@ export function fromPython(form: PythonForm, complain: (path: KeyPath, expected:
 function jsonFormatters({ formatters = {} }: PythonForm, notices: string[]): ReadonlySet<unknown> {
   const isJson = (name: string): boolean => /json/i.test(formatters[name]?.class ?? formatters[name]?.['()'] ?? '');
   const others = Object.keys(formatters).filter((name) => !isJson(name));
-  if (others.length > 0) notices.push(`formatters ${others.join(', ')}: have no effect, lines look as with ${LINE}`);
+  if (others.length > 0) notices.push(`formatters ${others.join(', ')}: have no effect, lines have the format ${LINE}`);
   return new Set(Object.keys(formatters).filter(isJson));
 }
 
@@ -76,7 +76,7 @@ function destinationOf(
       return { ...common, kind: 'file', file, rotation: undefined };
     default:
       notices.push(
-        `handler ${name}: ${kind} is not there, nothing is written to it; console and file handlers are there`,
+        `handler ${name}: ${kind} is not supported, so nothing is written to it; supported are console and file handlers`,
       );
       return undefined;
   }

@@ -24,14 +24,14 @@ export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions)
     const now = clock.monotonic();
     if (now - complainedAt < COMPLAIN_EVERY_MS) return;
     complainedAt = now;
-    log.warn('Metrics cannot be sent to statsd; they are lost until this is mended', { ...address, error });
+    log.warn('Metrics cannot be sent to statsd and are lost until the problem is solved', { ...address, error });
   };
   if (address !== undefined) log.info('Sending metrics to statsd', { ...address });
   return new MetricsRegistry({
     clock,
     statsd: address === undefined ? undefined : openStatsd(address, clock, onStatsdError),
     prometheus: prometheus
-      ? openPrometheus((metric) => log.warn('A metric has too many series; new ones are left out', { metric }))
+      ? openPrometheus((metric) => log.warn('A metric has too many series; new series are dropped', { metric }))
       : undefined,
     onError: (error) => log.error('A metric could not be collected', error),
   });

@@ -39,7 +39,7 @@ export const ZOOKEEPER_CONNECTED: Gauge<never> = {
 export const ZOOKEEPER_LATENCY: Duration<never> = {
   kind: 'duration',
   name: 'nodepool_zookeeper_latency_seconds',
-  help: 'Durations of a read that is made every 15 seconds.',
+  help: 'Durations of a read every 15 seconds.',
   labels: [],
   buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
   statsd: () => [],
@@ -102,7 +102,7 @@ export function reportProcess({ metrics, zooKeeper, eventLoop }: ProcessMetricsO
   });
 }
 
-/** Turns totals that are counted elsewhere into counters. */
+/** Reports running totals as counters. */
 class Totals {
   private readonly seen = new Map<Counter, Map<string, number>>();
 

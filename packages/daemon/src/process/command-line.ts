@@ -43,8 +43,8 @@ export function parseDaemonCommandLine<Own>(
     .option('-s, --secure <file>', 'secure file, merged over the configuration')
     .option('-l, --logging <file>', 'logging configuration')
     .option('-d, --debug', 'log everything', false)
-    .option('-f, --foreground', 'accepted; it always runs in the foreground')
-    .option('-p, --pidfile <file>', 'write the process id there');
+    .option('-f, --foreground', 'accepted for compatibility; the program always runs in the foreground')
+    .option('-p, --pidfile <file>', 'file to write the process id to');
   program.addOptions(command);
   command
     .version(program.version, '--version', 'print the version')

@@ -1,4 +1,4 @@
-/** Keeps a daemon's configuration up to date. Logs and counts refused changes. */
+/** Applies changes of the configuration to a daemon. Logs and counts refused changes. */
 
 import { type LoadOptions, type LoadResult, formatProblem, type NodepoolConfig, ConfigWatcher } from '@nodepool/config';
 import type { Logger, Gauge, Metrics, Clock, TaskSupervisor } from '@nodepool/core';
@@ -36,7 +36,7 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
     listener: {
       accepted: () => {
         metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
-        log.info('The configuration is right again, and in force');
+        log.info('The configuration is valid again and in force');
       },
       changed: (config, _diff, warnings) => {
         log.info('Applying the changed configuration');
@@ -49,7 +49,7 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
       },
       refused: (problems) => {
         metrics.set(CONFIGURATION_PROBLEMS, {}, problems.length);
-        log.error('The changed configuration is refused; the one before stays in force', undefined, {
+        log.error('The changed configuration is refused; the previous one stays in force', undefined, {
           problems: problems.map(formatProblem),
         });
       },

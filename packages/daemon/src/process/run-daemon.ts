@@ -52,7 +52,7 @@ export interface DaemonRun {
   readonly make: (setup: DaemonSetup) => Daemon | Promise<Daemon>;
 }
 
-/** Codes of errors whose messages tell the operator the remedy; they are logged without a stack. */
+/** Codes of errors whose messages contain the remedy; they are logged without a stack. */
 const FORESEEN: ReadonlySet<string | undefined> = new Set([
   'zookeeper-chroot',
   'tls-files',
@@ -86,7 +86,7 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
     return await loadAndServe(run, log, control, running);
   } catch (error) {
     if (FORESEEN.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
-    else log.error(`${name} cannot go on`, error);
+    else log.error(`${name} cannot continue`, error);
     return 1;
   } finally {
     await diagnostics.stop();
@@ -159,7 +159,7 @@ async function serve(
     control.hasStarted();
     await control.stopped;
   } finally {
-    // Also after a failed start, because its connections would keep the process alive.
+    // Runs after a failed start, too, because open connections would keep the process alive.
     await daemon.stop();
   }
 }

@@ -10,7 +10,7 @@ const MAX_BODY_BYTES = 1024;
 
 export interface HttpServerOptions {
   readonly log: Logger;
-  /** Adds the pages. */
+  /** Adds the routes. */
   readonly routes: (app: FastifyInstance) => void;
   /** The remedy of an address that is not available, e.g. `choose another one with --status-port`. */
   readonly otherAddress: string;
@@ -37,7 +37,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 export function addMetricsPage(app: FastifyInstance, metrics: Pick<MetricsRegistry, 'exposition'>): void {
   app.get('/metrics', async (_request, reply) => {
     const exposition = await metrics.exposition();
-    if (exposition === undefined) return reply.code(404).send({ statusCode: 404, message: 'no metrics are kept' });
+    if (exposition === undefined) return reply.code(404).send({ statusCode: 404, message: 'metrics are disabled' });
     return reply.type(exposition.contentType).header('Cache-Control', 'no-store').send(exposition.text);
   });
 }
@@ -54,7 +54,7 @@ function makeApp({ log, routes }: HttpServerOptions): FastifyInstance {
   app.setErrorHandler(errorHandler(log));
   app.setNotFoundHandler((request, reply) =>
     request.method === 'GET' || request.method === 'HEAD'
-      ? sendError(request, reply, 404, 'there is no such page; see the manual for those that there are')
+      ? sendError(request, reply, 404, 'there is no such page; the manual lists the pages')
       : sendError(request, reply, 405, 'this endpoint is read only: use GET'),
   );
   routes(app);

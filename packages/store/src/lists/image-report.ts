@@ -15,9 +15,9 @@ export interface ImageReport {
     readonly since: number;
     readonly builder: string;
     readonly formats: readonly string[];
-    /** Why it failed; null if it did not, or if a later build failed, too. */
+    /** The reason of its failure; null if it did not fail, or if a later build failed as well. */
     readonly failure: string | null;
-    /** Whole seconds from the begin of the build to its end; null if it has not ended or was imported. */
+    /** Whole seconds from the start of the build to its end; null if it has not ended or was imported. */
     readonly duration: number | null;
   }[];
   /** The last uploads, newest first. */

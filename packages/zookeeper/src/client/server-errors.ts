@@ -42,7 +42,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [-114, { code: 'invalid-acl', text: 'the access control list is invalid' }],
   [-115, { code: 'auth-failed', text: 'the server rejects the credentials' }],
   [-118, { code: 'session-moved', text: 'the session has moved to another server' }],
-  [-119, { code: 'not-read-only', text: 'the server only serves reads at present' }],
+  [-119, { code: 'not-read-only', text: 'the server currently only serves reads' }],
   [-121, { code: 'no-watcher', text: 'there is no such watch' }],
   [-125, { code: 'quota-exceeded', text: 'a quota of ZooKeeper is exceeded' }],
   [-127, { code: 'throttled', text: 'the server is overloaded and dropped the request' }],

@@ -258,7 +258,7 @@ export class SessionManager {
   private established(link: Link, response: ConnectResponse, sentAt: number): void {
     const { session } = this;
     if (response.timeoutMs <= 0) {
-      if (session === undefined) throw new ZooKeeperError('protocol', `${link.name} refused to make a session`);
+      if (session === undefined) throw new ZooKeeperError('protocol', `${link.name} refused to create a session`);
       this.lose(session, new SessionLostError('session-lost', `session ${session.name} expired, says ${link.name}`));
       return;
     }
@@ -267,10 +267,10 @@ export class SessionManager {
     }
     const { sessionId: id, password, timeoutMs, readOnly } = response;
     if (readOnly && (session?.readOnly === false || !this.settings.readOnly)) {
-      throw new ZooKeeperError('not-read-only', `${link.name} only serves reads at present`);
+      throw new ZooKeeperError('not-read-only', `${link.name} currently only serves reads`);
     }
     if (session?.readOnly === true && !readOnly) {
-      const message = `session ${session.name} only served reads; ${link.name} takes writes`;
+      const message = `session ${session.name} only served reads; ${link.name} accepts writes`;
       this.lose(session, new SessionLostError('session-lost', message));
       return;
     }
@@ -318,7 +318,7 @@ export class SessionManager {
     if (session === undefined) return;
     // `serve` now waits for the end of the new connection.
     this.linkOver = () => undefined;
-    const message = `session ${session.name} only served reads; ${link.name} takes writes and has made another`;
+    const message = `session ${session.name} only served reads; ${link.name} accepts writes and has created another`;
     this.lose(session, new SessionLostError('session-lost', message));
     this.linkOver = linkOver;
     // A listener may have closed the client.

@@ -268,7 +268,7 @@ export class SimulatedZooKeeperServer {
     }
     const { readOnly } = this;
     if (readOnly && !request.readOnly) {
-      connection.closeByServer('it only serves reads at present');
+      connection.closeByServer('it currently only serves reads');
       return;
     }
     if (request.sessionId === 0n && !readOnly) this.service.countTransaction();

@@ -82,7 +82,7 @@ export class SimpleCreateMachine implements StateMachine {
   private notCreated(): DriverError {
     const { doubt } = this;
     if (doubt === undefined) {
-      return new TransientError('the creation that an earlier process began has left no instance', {
+      return new TransientError('the creation that an earlier process started left no instance', {
         outcome: 'not-applied',
       });
     }

@@ -30,7 +30,7 @@ export interface ListingFeedOptions {
   readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
 }
 
-/** A machine that is notified once of the first listing requested after it began to wait. */
+/** A machine that waits for a listing. It is notified once, by the first listing requested after it began to wait. */
 export interface ListingWaiter {
   listed(): void;
 }
@@ -91,7 +91,7 @@ export class ListingFeed {
   private giveUp(): void {
     this.turn?.cancel();
     this.turn = undefined;
-    this.flight?.abort(new AbortedError('no launch or deletion waits for the list of instances any more'));
+    this.flight?.abort(new AbortedError('no launch or deletion waits for the list of instances'));
   }
 
   private async ask(): Promise<void> {
@@ -123,7 +123,7 @@ export class ListingFeed {
   private list(signal: AbortSignal, deadline: number): Promise<readonly Instance[]> {
     const { timers, log, listInstances } = this.options;
     const onDeadline = (): TimeoutError =>
-      new TimeoutError(`the list of instances did not come within ${LISTING_TIMEOUT_MS} ms`);
+      new TimeoutError(`the list of instances did not arrive within ${LISTING_TIMEOUT_MS} ms`);
     return withDeadline({ timers, signal, deadline, onDeadline }, async (bounded) =>
       checkInstances(await listInstances({ signal: bounded, deadline, log })),
     );

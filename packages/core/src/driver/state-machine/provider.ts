@@ -36,7 +36,7 @@ const LEAK_DELETIONS = 10;
 /** Time limit for stopping an adapter, in milliseconds; a slower adapter is abandoned. */
 const STOP_TIMEOUT_MS = 10_000;
 
-/** Objects that exist once the provider is started. */
+/** Objects that exist only while the provider is started. */
 interface Works {
   readonly context: ProviderContext;
   readonly runner: MachineRunner;
@@ -146,7 +146,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   async cleanupLeakedResources(round: LeakRound, call: Call): Promise<void> {
     await this.cleanUpTagged(round, call);
     const untagged = this.adapter.cleanUpUntagged?.bind(this.adapter);
-    if (untagged !== undefined) await this.call('cleaning up what has no tags', call, untagged);
+    if (untagged !== undefined) await this.call('cleaning up untagged resources', call, untagged);
   }
 
   async listNodes(call: Call): Promise<readonly Instance[]> {
@@ -212,7 +212,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     const controller = new AbortController();
     const fields = { provider: this.config.name };
     const late = sleep(clock, STOP_TIMEOUT_MS, controller.signal).then(
-      () => log.warn('the driver did not stop in time and is left behind', fields),
+      () => log.warn('the driver did not stop in time; continuing without waiting', fields),
       () => undefined,
     );
     try {
