@@ -7,7 +7,7 @@ import type { EventLoopMonitor } from '../diagnostics/event-loop.js';
 export const ZOOKEEPER_REQUESTS: Counter<'operation'> = {
   kind: 'counter',
   name: 'nodepool_zookeeper_requests_total',
-  help: 'Requests sent to ZooKeeper by operation; a transaction counts once. Over launches: operations per node life.',
+  help: 'Requests sent to ZooKeeper by operation; a transaction counts once.',
   labels: ['operation'],
   statsd: () => [],
 };
@@ -23,7 +23,7 @@ export const ZOOKEEPER_BYTES: Counter<'direction'> = {
 export const ZOOKEEPER_EVENTS: Counter<never> = {
   kind: 'counter',
   name: 'nodepool_zookeeper_watch_events_total',
-  help: 'Events of watches that ZooKeeper sent.',
+  help: 'Watch events that ZooKeeper sent.',
   labels: [],
   statsd: () => [],
 };

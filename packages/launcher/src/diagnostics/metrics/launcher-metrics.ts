@@ -8,7 +8,7 @@ const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 120
 export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
   kind: 'duration',
   name: 'nodepool_launch_duration_seconds',
-  help: 'Nodes that became ready and launch attempts that failed, by result, timed from the first attempt.',
+  help: 'Time from the first launch attempt until a node was ready or an attempt failed, by result.',
   labels: ['provider', 'az', 'requestor', 'result'],
   buckets: LAUNCH_SECONDS,
   // Dots in a result separate levels of the key.
@@ -24,7 +24,7 @@ export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
 export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_launch_attempts_failed_total',
-  help: 'Launch attempts that failed, by the code of the error.',
+  help: 'Failed launch attempts by error code.',
   labels: ['provider', 'pool', 'label', 'reason'],
   statsd: () => [],
 };
@@ -93,7 +93,7 @@ export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
 export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
   kind: 'gauge',
   name: 'nodepool_provider_limit',
-  help: 'Configured limits of the provider, the sum of those of its pools.',
+  help: 'Configured limits of the provider: the sum over its pools.',
   labels: ['provider', 'limit'],
   statsd: ({ provider, limit }) => [`nodepool.provider.${name(provider)}.${part(limit)}`],
 };
@@ -102,7 +102,7 @@ export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
 export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
   kind: 'gauge',
   name: 'nodepool_tenant_limit',
-  help: 'Configured limits of the tenant over all providers.',
+  help: 'Configured limits of the tenant in all providers together.',
   labels: ['tenant', 'limit'],
   statsd: ({ tenant, limit }) => [`nodepool.tenant_limits.${part(tenant)}.${part(limit)}`],
 };
