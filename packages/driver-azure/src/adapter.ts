@@ -54,7 +54,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
    */
   async start(context: ProviderContext): Promise<void> {
     this.started?.session.client.arm.stop();
-    const session = this.makeWorks(context);
+    const session = this.createSession(context);
     this.started = { context, session };
     await session.client.ensureResourceGroup(this.config.resourceGroupLocation, session.makeCall());
     const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
@@ -118,7 +118,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return this.running.session;
   }
 
-  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
+  private createSession({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
     const { callsPerSecond, resourceGroup, location, authPath } = this.config;
     const makeCall = (): Call => ({
       signal: this.stopped.signal,

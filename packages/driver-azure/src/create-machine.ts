@@ -243,11 +243,11 @@ export class CreateMachine implements StateMachine {
     if (found.vm === 'unready') {
       this.externalId = this.name;
       this.missingSince = undefined;
-    } else this.judgeMissing(call);
+    } else this.evaluateMissing(call);
     return { next: 'delay', ms: LOOK_AGAIN_MS };
   }
 
-  private judgeMissing({ log }: MachineCall): void {
+  private evaluateMissing({ log }: MachineCall): void {
     const now = this.session.clock.monotonic();
     this.missingSince ??= now;
     if (now - this.missingSince < SETTLE_MS) return;

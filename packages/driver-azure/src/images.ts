@@ -60,7 +60,7 @@ export class AzureImages implements ImageManager {
     const session = this.session();
     const name = nameOf(externalId);
     await unlessGone(
-      session.patiently(
+      session.withRetries(
         () => session.finished(`deletion of image ${name}`, session.client.deleteImage(name, call), call),
         call,
       ),
@@ -132,7 +132,7 @@ export class AzureImages implements ImageManager {
     onAnswer?: () => void,
   ): ReturnType<ProviderSession['finished']> {
     const session = this.session();
-    return session.patiently(() => session.finished(what, begin(), call, onAnswer), call);
+    return session.withRetries(() => session.finished(what, begin(), call, onAnswer), call);
   }
 
   private traitsOf(image: string): ImageTraits {

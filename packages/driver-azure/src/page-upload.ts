@@ -74,7 +74,7 @@ export class PageUpload {
     const { call, session } = this;
     const put = (): Promise<void> =>
       session.client.arm.transfer(WRITE, call, (ca, signal) => this.put(block, offset, ca, signal));
-    await session.patiently(put, call, TRIES);
+    await session.withRetries(put, call, TRIES);
   }
 
   private async put(

@@ -41,7 +41,7 @@ export class ProviderSession {
     if (url === undefined) return undefined;
     for (let waitMs = retryAfterMs; ;) {
       await sleep(this.clock, waitMs, call.signal);
-      const progress = await this.patiently(() => this.client.progress(what, url, call), call);
+      const progress = await this.withRetries(() => this.client.progress(what, url, call), call);
       onAnswer?.();
       if (progress.status === 'failed') throw progress.error;
       if (progress.status === 'succeeded') return progress.result;
@@ -50,7 +50,7 @@ export class ProviderSession {
   }
 
   /** Retries idempotent work a few times after temporary failures. */
-  patiently<T>(work: () => Promise<T>, { signal }: Call, attempts?: number): Promise<T> {
+  withRetries<T>(work: () => Promise<T>, { signal }: Call, attempts?: number): Promise<T> {
     const { clock, random } = this;
     return retryPassing({ clock, random, signal, attempts }, work);
   }

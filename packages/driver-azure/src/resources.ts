@@ -53,7 +53,7 @@ export async function deleteResource(
   const name = nameOf(externalId);
   const begin = (): Promise<Accepted> => deletionOf(session, kind, name, call);
   try {
-    await session.patiently(() => session.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
+    await session.withRetries(() => session.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
   } catch (error) {
     if (isDriverError(error) && error.code === 'not-found') return;
     throw error;

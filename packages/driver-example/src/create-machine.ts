@@ -101,7 +101,7 @@ export class CreateMachine implements StateMachine {
       return this.look(call);
     }
     this.found(instance.id);
-    return this.judge(instanceOf(instance));
+    return this.evaluate(instanceOf(instance));
   }
 
   /** Searches for the instance by the attempt tag that it received at its creation. */
@@ -116,7 +116,7 @@ export class CreateMachine implements StateMachine {
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such instance`, options);
     }
     this.found(result.instance.externalId);
-    return this.judge(result.instance);
+    return this.evaluate(result.instance);
   }
 
   private found(externalId: ExternalId): void {
@@ -129,7 +129,7 @@ export class CreateMachine implements StateMachine {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
       this.patience.reset();
-      return this.judge(instance);
+      return this.evaluate(instance);
     }
     // A new instance may be missing from listings for a while; one that is missing for longer was deleted.
     if (listing !== undefined && this.patience.missedIn(listing)) {
@@ -138,7 +138,7 @@ export class CreateMachine implements StateMachine {
     return FRESH_LISTING;
   }
 
-  private judge(instance: Instance): Advance {
+  private evaluate(instance: Instance): Advance {
     if (instance.failed !== undefined) throw new InstanceFailedError(`the instance has failed: ${instance.failed}`);
     if (!instance.ready) return FRESH_LISTING;
     this.state = 'ready';

@@ -14,7 +14,7 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import { Client } from './client/client.js';
-import { clusterAccess, type Surroundings } from './client/kubeconfig.js';
+import { clusterAccess, type Environment } from './client/kubeconfig.js';
 import { Transport } from './client/transport.js';
 import { Cluster } from './cluster.js';
 import type { KubernetesLabel, KubernetesProvider } from './config.js';
@@ -34,7 +34,7 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
 
   constructor(
     private readonly config: KubernetesProvider,
-    private readonly surroundings: Surroundings,
+    private readonly environment: Environment,
   ) {
     if (config.flavour === 'openshiftpods') this.getQuotaLimits = (call) => projectLimits(this.cluster, call);
   }
@@ -42,9 +42,9 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
   /** Reads the lists that the watches continue, so that wrong credentials and addresses are reported at startup. */
   async start({ clock, random, log, onApiCall }: ProviderContext): Promise<void> {
     if (this.started === undefined) {
-      const { config, surroundings } = this;
-      const access = clusterAccess(config.contextName, surroundings);
-      const transport = new Transport(access, surroundings.env, clock);
+      const { config, environment } = this;
+      const access = clusterAccess(config.contextName, environment);
+      const transport = new Transport(access, environment.env, clock);
       const { callsPerSecond } = config;
       const client = new Client({ transport, clock, onApiCall, callsPerSecond, server: access.server });
       this.started = new Cluster({ config, client, access, clock, random, log });

@@ -27,7 +27,7 @@ export class Cluster {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The namespaces or projects of nodes; undefined for pods in existing projects. */
-  readonly spaces: ObjectCache | undefined;
+  readonly namespaces: ObjectCache | undefined;
   /** Caches of pods by namespace; the key `''` holds for all namespaces. */
   private readonly pods = new Map<string, ObjectCache>();
   /** Caches of single launches, which `stop` ends as well. */
@@ -42,11 +42,11 @@ export class Cluster {
     const { flavour, name, pools } = this.config;
     const selection = { labelSelector: `nodepool_provider_name=${name}` };
     if (flavour === 'kubernetes') {
-      this.spaces = this.cache({ kind: NAMESPACES }, { selection });
+      this.namespaces = this.cache({ kind: NAMESPACES }, { selection });
       this.pods.set('', this.cache({ kind: PODS }, { selection }));
     } else if (flavour === 'openshift') {
       // Projects have no labels of their creator, and their watches ignore the version.
-      this.spaces = this.cache({ kind: PROJECTS }, { canResume: false });
+      this.namespaces = this.cache({ kind: PROJECTS }, { canResume: false });
     } else {
       // All pods of the project count against its quota.
       for (const pool of pools.keys()) this.pods.set(pool, this.cache({ kind: PODS, namespace: pool }));
@@ -109,7 +109,7 @@ export class Cluster {
   }
 
   private caches(): ObjectCache[] {
-    return [...(this.spaces === undefined ? [] : [this.spaces]), ...this.pods.values()];
+    return [...(this.namespaces === undefined ? [] : [this.namespaces]), ...this.pods.values()];
   }
 
   private cache(

@@ -32,7 +32,7 @@ import type { KubernetesLabel } from './config.js';
 import { ForeignObjectError, TerminatingError } from './errors.js';
 import type { Tags } from './identity.js';
 import { LaunchPlan, type PodPlace } from './launch-plan.js';
-import { podStateOf, troubleError, warningIn, type PodState } from './pod-state.js';
+import { podStateOf, failureError, warningIn, type PodState } from './pod-state.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
 const PATIENCE_MS = 300_000;
@@ -48,7 +48,7 @@ const UNSCHEDULABLE_SHARE = 0.8;
 const LOOKS = 3;
 const SETTLE_MS = 15_000;
 
-type Trouble = Extract<PodState, { state: 'trouble' }>;
+type FailingPod = Extract<PodState, { state: 'failing' }>;
 
 export class CreateMachine implements StateMachine {
   state = 'start';
@@ -68,9 +68,9 @@ export class CreateMachine implements StateMachine {
   private ownCache: ObjectCache | undefined;
   private bootingSince = 0;
   private missingSince: number | undefined;
-  private trouble: Trouble | undefined;
-  private troubleSince = 0;
-  /** Trouble whose events were read. */
+  private failing: FailingPod | undefined;
+  private failureSince = 0;
+  /** Reason of the failure whose events were read. */
   private explained: string | undefined;
   private result: Instance | undefined;
 
@@ -234,8 +234,8 @@ export class CreateMachine implements StateMachine {
     this.missingSince = undefined;
     const state = podStateOf(found);
     if (state.state === 'running') return this.finish(found, call);
-    if (state.state === 'trouble') return this.judge(state, pod, call);
-    this.trouble = undefined;
+    if (state.state === 'failing') return this.evaluate(state, pod, call);
+    this.failing = undefined;
     return { next: 'delay', ms: LOOK_MS };
   }
 
@@ -249,26 +249,26 @@ export class CreateMachine implements StateMachine {
     return { next: 'delay', ms: LOOK_MS };
   }
 
-  /** Reads the events of a pod in trouble, at its beginning and when the patience is over. */
-  private judge(trouble: Trouble, pod: PodPlace, call: MachineCall): Advance {
+  /** Reads the events of a failing pod when the failure begins and when its time limit is over. */
+  private evaluate(failing: FailingPod, pod: PodPlace, call: MachineCall): Advance {
     const now = this.cluster.clock.monotonic();
-    if (this.trouble?.trouble !== trouble.trouble) this.troubleSince = now;
-    this.trouble = trouble;
+    if (this.failing?.failure !== failing.failure) this.failureSince = now;
+    this.failing = failing;
     const isFinal = this.isFinal(now);
-    if (!isFinal && (trouble.trouble === 'unschedulable' || this.explained === trouble.reason)) {
+    if (!isFinal && (failing.failure === 'unschedulable' || this.explained === failing.reason)) {
       return { next: 'delay', ms: LOOK_MS };
     }
-    this.explained = trouble.reason;
+    this.explained = failing.reason;
     this.state = 'explaining';
     return this.events.start(this.readEvents(pod, call));
   }
 
   private isFinal(now: number): boolean {
-    switch (this.trouble?.trouble) {
+    switch (this.failing?.failure) {
       case undefined:
         return false;
       case 'pull':
-        return now - this.troubleSince >= PULL_PATIENCE_MS;
+        return now - this.failureSince >= PULL_PATIENCE_MS;
       case 'unschedulable':
         return now - this.bootingSince >= UNSCHEDULABLE_SHARE * this.cluster.config.launchTimeoutMs;
       default:
@@ -279,11 +279,11 @@ export class CreateMachine implements StateMachine {
   private afterExplanation(call: MachineCall): Advance {
     this.state = 'booting';
     const { pod } = this.plan;
-    const { trouble } = this;
+    const { failing } = this;
     const error =
-      pod === undefined || trouble === undefined
+      pod === undefined || failing === undefined
         ? undefined
-        : troubleError(pod.name, trouble, warningIn(this.events.take()));
+        : failureError(pod.name, failing, warningIn(this.events.take()));
     // A registry's refusal is final at once.
     if (error !== undefined && (error.code === 'configuration' || this.isFinal(this.cluster.clock.monotonic()))) {
       return this.end(error, call);

@@ -41,7 +41,7 @@ export class DeleteMachine implements StateMachine {
   private readonly deletion = new PendingCall<void>();
   private target: Target | undefined;
   private waitMs = FIRST_WAIT_MS;
-  private leftAt = 0;
+  private deletionAcceptedAt = 0;
 
   constructor(
     private readonly cluster: Cluster,
@@ -136,7 +136,7 @@ export class DeleteMachine implements StateMachine {
 
   private leave(): Advance {
     this.state = 'leaving';
-    this.leftAt = this.cluster.clock.monotonic();
+    this.deletionAcceptedAt = this.cluster.clock.monotonic();
     this.waitMs = Math.min(2 * this.waitMs, LONGEST_WAIT_MS);
     return { next: 'delay', ms: LOOK_MS };
   }
@@ -148,11 +148,11 @@ export class DeleteMachine implements StateMachine {
   private watch(call: MachineCall): Advance {
     const { target, cluster } = this;
     const namespace = target?.collection.namespace;
-    const cache = namespace === undefined ? cluster.spaces : cluster.podsIn(namespace, {});
+    const cache = namespace === undefined ? cluster.namespaces : cluster.podsIn(namespace, {});
     const copy = target === undefined ? undefined : cache?.get(target.object.name, target.object.namespace);
     const isCurrent = cache?.isCurrent === true;
     const isLeaving = copy?.isBeingDeleted === true && isCurrent;
-    const elapsed = cluster.clock.monotonic() - this.leftAt;
+    const elapsed = cluster.clock.monotonic() - this.deletionAcceptedAt;
     const isAbsent = copy === undefined && isCurrent;
     if (!isAbsent && elapsed < (isLeaving ? LONGEST_WAIT_MS : this.waitMs)) return { next: 'delay', ms: LOOK_MS };
     this.state = 'confirming';

@@ -10,15 +10,15 @@ import { needOf } from './quota.js';
 
 /** Resolves with the instances as of the last moments, without a call to the cluster. */
 export async function listInstances(cluster: Cluster, call: Call): Promise<readonly Instance[]> {
-  const { spaces } = cluster;
-  if (spaces === undefined) return (await cluster.currentPods(call)).map((pod) => podInstance(cluster, pod));
-  const [listed, pods] = await Promise.all([spaces.current(call), cluster.currentPods(call)]);
+  const { namespaces } = cluster;
+  if (namespaces === undefined) return (await cluster.currentPods(call)).map((pod) => podInstance(cluster, pod));
+  const [listed, pods] = await Promise.all([namespaces.current(call), cluster.currentPods(call)]);
   const podOf = new Map(pods.map((pod) => [pod.namespace, pod]));
   return listed.flatMap((space) => {
     const tags = cluster.tagsOf(space);
     return tags['nodepool_provider_name'] === undefined
       ? []
-      : [spaceInstance(cluster, space, tags, podOf.get(space.name))];
+      : [namespaceInstance(cluster, space, tags, podOf.get(space.name))];
   });
 }
 
@@ -27,7 +27,7 @@ export function podExternalId({ namespace = '', name }: Pick<KubernetesObject, '
   return `${namespace}-${name}`;
 }
 
-function spaceInstance(
+function namespaceInstance(
   cluster: Cluster,
   space: KubernetesObject,
   tags: Tags,
@@ -79,6 +79,6 @@ function resourcesOf(label: KubernetesLabel | undefined): ReturnType<QuotaInform
 
 function failureOf(pod: KubernetesObject | undefined): string | undefined {
   const found = pod === undefined ? undefined : podStateOf(pod);
-  if (found?.state !== 'trouble' || found.trouble !== 'ended') return undefined;
+  if (found?.state !== 'failing' || found.failure !== 'ended') return undefined;
   return `${found.reason}: ${found.message}`;
 }

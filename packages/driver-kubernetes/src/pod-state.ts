@@ -15,7 +15,7 @@ import { listAt, type KubernetesObject } from './client/objects.js';
 const MAX_TEXT = 500;
 
 /** Why a pod does not run. */
-export type PodTrouble =
+export type PodFailure =
   /** The pod has ended, e.g. evicted. */
   | 'ended'
   /** Its image cannot be pulled at the moment; the kubelet tries again. */
@@ -30,10 +30,10 @@ export type PodTrouble =
 export type PodState =
   | { readonly state: 'running' }
   | { readonly state: 'pending' }
-  | { readonly state: 'trouble'; readonly trouble: PodTrouble; readonly reason: string; readonly message: string };
+  | { readonly state: 'failing'; readonly failure: PodFailure; readonly reason: string; readonly message: string };
 
-/** Reasons of a waiting container (kubelet), by the trouble that they mean. */
-const WAITING: Readonly<Record<string, PodTrouble>> = {
+/** Failures by the reason of a waiting container (kubelet). */
+const WAITING: Readonly<Record<string, PodFailure>> = {
   ErrImagePull: 'pull',
   ImagePullBackOff: 'pull',
   RegistryUnavailable: 'pull',
@@ -57,21 +57,21 @@ export function podStateOf({ data, isBeingDeleted }: KubernetesObject): PodState
     const reason = stringAt(status, 'reason') ?? (isBeingDeleted ? 'Deleted' : endOf(status));
     const message =
       stringAt(status, 'message') ?? `the pod is ${isBeingDeleted ? 'being deleted' : 'no longer running'}`;
-    return { state: 'trouble', trouble: 'ended', reason, message };
+    return { state: 'failing', failure: 'ended', reason, message };
   }
   const containers = [...listAt(status, 'initContainerStatuses'), ...listAt(status, 'containerStatuses')];
   for (const container of containers) {
     const waiting = objectAt(objectAt(container, 'state') ?? {}, 'waiting') ?? {};
     const reason = stringAt(waiting, 'reason') ?? '';
-    const trouble = WAITING[reason];
-    if (trouble === undefined) continue;
-    return { state: 'trouble', trouble, reason, message: stringAt(waiting, 'message') ?? '' };
+    const failure = WAITING[reason];
+    if (failure === undefined) continue;
+    return { state: 'failing', failure, reason, message: stringAt(waiting, 'message') ?? '' };
   }
   if (phase === 'Running') return { state: 'running' };
   const scheduled = listAt(status, 'conditions').find((condition) => stringAt(condition, 'type') === 'PodScheduled');
   if (scheduled !== undefined && stringAt(scheduled, 'status') === 'False') {
     const reason = stringAt(scheduled, 'reason') ?? 'Unschedulable';
-    return { state: 'trouble', trouble: 'unschedulable', reason, message: stringAt(scheduled, 'message') ?? '' };
+    return { state: 'failing', failure: 'unschedulable', reason, message: stringAt(scheduled, 'message') ?? '' };
   }
   return { state: 'pending' };
 }
@@ -107,16 +107,16 @@ export function warningIn(events: readonly KubernetesObject[]): { reason: string
 }
 
 /** Returns the error of a pod that cannot run, with the reason in the cluster's words. */
-export function troubleError(
+export function failureError(
   pod: string,
-  { trouble, reason, message }: Extract<PodState, { state: 'trouble' }>,
+  { failure, reason, message }: Extract<PodState, { state: 'failing' }>,
   event: { readonly reason: string; readonly message: string } | undefined,
 ): DriverError {
   const said = event === undefined || event.message === message ? '' : `; event ${event.reason}: ${event.message}`;
   const text = `pod ${pod}: ${reason}${message === '' ? '' : `: ${message}`}${said}`
     .replace(/\s+/g, ' ')
     .slice(0, MAX_TEXT);
-  switch (trouble) {
+  switch (failure) {
     case 'ended':
     case 'crash':
       return new InstanceFailedError(text);

@@ -14,7 +14,7 @@ interface ObjectResource extends Resource {
 /** Returns all tagged namespaces, projects or pods by fresh lists; the caller identifies its own. */
 export async function listResources(cluster: Cluster, call: Call): Promise<readonly Resource[]> {
   const { client, config } = cluster;
-  if (cluster.spaces === undefined) {
+  if (cluster.namespaces === undefined) {
     const lists = await Promise.all(
       [...config.pools.keys()].map((pool) => client.list(cluster.instances(pool), {}, call)),
     );

@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '@nodepool/core';
 import { startSimulatedKubernetes } from '@nodepool/simulated-kubernetes';
-import type { Surroundings } from '../src/client/kubeconfig.js';
-import { surroundingsOf } from './cluster.js';
+import type { Environment } from '../src/client/kubeconfig.js';
+import { environmentOf } from './cluster.js';
 
 const VARIABLE = 'NODEPOOL_TEST_KUBECONFIG';
 
@@ -28,7 +28,7 @@ export interface CallResult {
 }
 
 export interface AnyCluster {
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
   readonly isReal: boolean;
   /** Sends a call, as the administrator or with the given token. */
   call(method: string, path: string, body?: JsonObject, token?: string): Promise<CallResult>;
@@ -56,7 +56,7 @@ export async function openAnyCluster(): Promise<AnyCluster> {
   const ca = caFile === undefined ? undefined : readFileSync(caFile);
   const admin = config.users[0]?.user.token ?? '';
   return {
-    surroundings: surroundingsOf(kubeconfig),
+    environment: environmentOf(kubeconfig),
     isReal: real !== undefined,
     call: (method, path, body, token = admin) => send(cluster.server + path, { method, body, token, ca }),
     cut: () => proxy.cut(),

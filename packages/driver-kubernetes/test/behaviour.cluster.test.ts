@@ -43,7 +43,7 @@ function section(flavour: Flavour, label: JsonObject = {}, more: JsonObject = {}
 async function provider(flavour: Flavour, label?: JsonObject, more?: JsonObject): Promise<TestProvider> {
   const options = {
     time: realTime(),
-    driver: kubernetesDriver(flavour, cluster.surroundings),
+    driver: kubernetesDriver(flavour, cluster.environment),
     section: section(flavour, label, more),
   };
   const started = await new TestProvider(options).start();
@@ -306,7 +306,7 @@ describe('a provider', () => {
   it('that may not list namespaces says so at its start', async () => {
     const options = {
       time: realTime(),
-      driver: kubernetesDriver('kubernetes', cluster.surroundings),
+      driver: kubernetesDriver('kubernetes', cluster.environment),
       section: { ...section('kubernetes'), context: 'limited' },
     };
     const limited = new TestProvider(options);

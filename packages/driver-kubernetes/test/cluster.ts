@@ -8,7 +8,7 @@ import {
   type ClusterSettings,
   type SimulatedKubernetes,
 } from '@nodepool/simulated-kubernetes';
-import type { Surroundings } from '../src/client/kubeconfig.js';
+import type { Environment } from '../src/client/kubeconfig.js';
 import type { Flavour } from '../src/index.js';
 
 export const PROVIDER = 'test';
@@ -18,11 +18,11 @@ export const POOL = 'main';
 export interface OpenCluster {
   readonly time: TestTime;
   readonly cluster: SimulatedKubernetes;
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
 }
 
-/** Returns surroundings with one kubeconfig file. */
-export function surroundingsOf(kubeconfig: string): Surroundings {
+/** Returns an environment with one kubeconfig file. */
+export function environmentOf(kubeconfig: string): Environment {
   return { env: { KUBECONFIG: kubeconfig }, home: '/nowhere', serviceAccount: '/nowhere' };
 }
 
@@ -36,7 +36,7 @@ export async function openCluster(flavour: Flavour, settings: Partial<ClusterSet
     cluster.add('namespaces', { apiVersion: 'v1', kind: 'Namespace', status: { phase: 'Active' } }, POOL);
     cluster.add('serviceaccounts', { apiVersion: 'v1', kind: 'ServiceAccount' }, 'default', POOL);
   }
-  return { time, cluster, surroundings: surroundingsOf(cluster.kubeconfig) };
+  return { time, cluster, environment: environmentOf(cluster.kubeconfig) };
 }
 
 /** Returns a provider section with a pool `main` and a label `pod`; `label` replaces keys of the label. */

@@ -167,12 +167,12 @@ export function simulated(flavour: Flavour): DriverFixture {
       ...(flavour === 'openshift' ? (['break-instance'] as const) : []),
     ),
     async open(): Promise<TestCloud> {
-      const { time, cluster, surroundings } = await openCluster(flavour);
+      const { time, cluster, environment } = await openCluster(flavour);
       return {
         time,
         section: section(flavour),
-        makeDriver: () => kubernetesDriver(flavour, surroundings),
-        makeAdapter: (config) => new KubernetesAdapter(config as KubernetesProvider, surroundings),
+        makeDriver: () => kubernetesDriver(flavour, environment),
+        makeAdapter: (config) => new KubernetesAdapter(config as KubernetesProvider, environment),
         resources: () => resourcesOf(flavour, cluster),
         setTimes: (times) => cluster.configure(times),
         breakInstance: (id) => {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { clusterAccess, type ClusterAccess, type Surroundings } from '../src/client/kubeconfig.js';
+import { clusterAccess, type ClusterAccess, type Environment } from '../src/client/kubeconfig.js';
 
 let folder: string;
 
@@ -21,7 +21,7 @@ function write(name: string, text: string): string {
   return file;
 }
 
-function where(more: Partial<Surroundings> = {}): Surroundings {
+function where(more: Partial<Environment> = {}): Environment {
   return { env: {}, home: folder, serviceAccount: join(folder, 'account'), ...more };
 }
 

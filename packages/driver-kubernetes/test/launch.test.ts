@@ -11,8 +11,8 @@ let provider: TestProvider;
 
 async function start(flavour: Flavour, label: JsonObject = {}, more: JsonObject = {}): Promise<void> {
   open = await openCluster(flavour);
-  const { time, surroundings } = open;
-  const driver = kubernetesDriver(flavour, surroundings);
+  const { time, environment } = open;
+  const driver = kubernetesDriver(flavour, environment);
   provider = await new TestProvider({ time, driver, section: section(flavour, label, more) }).start();
 }
 

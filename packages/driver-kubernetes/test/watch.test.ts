@@ -11,8 +11,8 @@ let provider: TestProvider;
 
 beforeEach(async () => {
   open = await openCluster('kubernetes', { bootMs: 60_000, deleteMs: 5000 });
-  const { time, surroundings } = open;
-  const driver = kubernetesDriver('kubernetes', surroundings);
+  const { time, environment } = open;
+  const driver = kubernetesDriver('kubernetes', environment);
   provider = await new TestProvider({ time, driver, section: section('kubernetes') }).start();
 });
 

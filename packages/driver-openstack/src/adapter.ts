@@ -60,7 +60,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
    */
   async start(context: ProviderContext): Promise<void> {
     if (this.started === undefined) {
-      const session = this.makeWorks(context);
+      const session = this.createSession(context);
       this.started = { context, session, housekeeping: new Housekeeping(session) };
     }
     const { session } = this.started;
@@ -141,7 +141,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return this.running.session;
   }
 
-  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
+  private createSession({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
     const { cloud: cloudName, regionName, callsPerSecond } = this.config;
     const makeCall = (): Call => ({
       signal: this.stopped.signal,

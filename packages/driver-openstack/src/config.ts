@@ -26,7 +26,7 @@ export const METADATA_MAX_BYTES = 255;
 const USERDATA_MAX = 65_535;
 
 /** Criteria for a flavor. */
-export interface FlavorWish {
+export interface FlavorCriteria {
   /** MiB; if undefined, `name` is the full name or the id. */
   readonly minRam: number | undefined;
   readonly name: string | undefined;
@@ -34,7 +34,7 @@ export interface FlavorWish {
 
 export interface OpenStackLabel extends LabelConfig {
   /** The preferred flavor; see `flavorOf`. */
-  readonly flavor: FlavorWish;
+  readonly flavor: FlavorCriteria;
   /** Id or name of the image of a label without a disk image. */
   readonly cloudImage: { readonly id: string } | { readonly name: string } | undefined;
   readonly configDrive: boolean | undefined;
@@ -70,7 +70,7 @@ export interface OpenStackProvider extends ProviderConfig<OpenStackLabel> {
 }
 
 /** Returns the criteria for the flavor of a node; `machineType` is one of `flavor-names`. */
-export function flavorOf({ flavor }: Pick<OpenStackLabel, 'flavor'>, machineType: string | undefined): FlavorWish {
+export function flavorOf({ flavor }: Pick<OpenStackLabel, 'flavor'>, machineType: string | undefined): FlavorCriteria {
   return machineType === undefined ? flavor : { ...flavor, name: machineType };
 }
 

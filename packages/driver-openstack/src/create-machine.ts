@@ -225,7 +225,7 @@ export class CreateMachine implements StateMachine {
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such server`, options);
     }
     this.found(result.instance.externalId);
-    return this.judge(result.instance, call);
+    return this.evaluate(result.instance, call);
   }
 
   private found(externalId: ExternalId): void {
@@ -239,7 +239,7 @@ export class CreateMachine implements StateMachine {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
       this.patience.reset();
-      return this.judge(instance, call);
+      return this.evaluate(instance, call);
     }
     // A new server may be missing from listings at first. One that stays missing has been deleted in the cloud.
     if (listing !== undefined && this.patience.missedIn(listing)) {
@@ -248,7 +248,7 @@ export class CreateMachine implements StateMachine {
     return FRESH_LISTING;
   }
 
-  private judge(instance: Instance, call: MachineCall): Advance {
+  private evaluate(instance: Instance, call: MachineCall): Advance {
     const server = serverOf(instance);
     if (server === undefined) return FRESH_LISTING;
     if (server.status === 'ERROR') return this.explain(server, call);

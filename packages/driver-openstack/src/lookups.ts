@@ -9,7 +9,7 @@ import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';
 import type { Network } from './client/network.js';
 import { CachedRead, type MakeCall } from './client/shared-read.js';
-import { flavorOf, type FlavorWish, type OpenStackLabel } from './config.js';
+import { flavorOf, type FlavorCriteria, type OpenStackLabel } from './config.js';
 
 const MAX_AGE_MS = 3_600_000;
 
@@ -30,7 +30,7 @@ export class Lookups {
   }
 
   /** Rejects with `ConfigurationError` if the cloud has no such flavor. */
-  async flavor(wish: FlavorWish): Promise<Flavor> {
+  async flavor(wish: FlavorCriteria): Promise<Flavor> {
     const flavors = await this.flavors.read();
     const found = chooseFlavor(flavors, wish);
     if (found !== undefined) return found;
@@ -136,7 +136,7 @@ export class Lookups {
  * Returns the smallest flavor with at least `minRam` whose name contains `name`. Without `minRam`, returns the flavor
  * with exactly that name or id.
  */
-export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorWish): Flavor | undefined {
+export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorCriteria): Flavor | undefined {
   if (minRam === undefined) return flavors.find((flavor) => flavor.name === name || flavor.id === name);
   const fitting = flavors.filter((flavor) => flavor.ram >= minRam && flavor.name.includes(name ?? ''));
   return fitting.toSorted((a, b) => a.ram - b.ram || a.vcpus - b.vcpus || a.name.localeCompare(b.name))[0];
@@ -146,7 +146,7 @@ function noImage(name: string): string {
   return `the cloud has no active image named ${JSON.stringify(name)}, and none with that id`;
 }
 
-function noFlavor(flavors: readonly Flavor[], ...wishes: readonly FlavorWish[]): string {
+function noFlavor(flavors: readonly Flavor[], ...wishes: readonly FlavorCriteria[]): string {
   const known = flavors.map((flavor) => `${flavor.name} (${flavor.ram} MiB)`).join(', ');
   const minRam = wishes[0]?.minRam;
   const names = wishes.flatMap(({ name }) => (name === undefined ? [] : [JSON.stringify(name)])).join(' or ');

@@ -19,7 +19,7 @@ import {
 import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 
 /** Environment in which files are searched; tests replace that of the process. */
-export interface Surroundings {
+export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   /** Folder with the files of the pod's service account. */
@@ -52,7 +52,7 @@ const UNSUPPORTED = ['exec', 'auth-provider'] as const;
  * Returns the access of a context. Throws `ConfigurationError` with the file and the key if there is none or if it is
  * incomplete.
  */
-export function clusterAccess(contextName: string | undefined, where: Surroundings): ClusterAccess {
+export function clusterAccess(contextName: string | undefined, where: Environment): ClusterAccess {
   const configured = where.env['KUBECONFIG'];
   const paths =
     configured === undefined || configured === '' ? [join(where.home, '.kube', 'config')] : configured.split(':');
@@ -148,7 +148,7 @@ function pemOf({ section, path }: Found, key: string, source: string): string | 
   return file === undefined ? undefined : readText(resolve(dirname(path), file), source);
 }
 
-function inCluster({ env, serviceAccount }: Surroundings): ClusterAccess | undefined {
+function inCluster({ env, serviceAccount }: Environment): ClusterAccess | undefined {
   const host = env['KUBERNETES_SERVICE_HOST'];
   const port = env['KUBERNETES_SERVICE_PORT'];
   if (host === undefined || host === '' || port === undefined || port === '') return undefined;

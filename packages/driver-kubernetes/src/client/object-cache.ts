@@ -52,7 +52,7 @@ export class ObjectCache {
   /** Open while the copy is current. */
   private readonly synced = new Latch(false);
   private version: string | undefined;
-  private heardAt = -Infinity;
+  private lastEventAt = -Infinity;
   private failure: DriverError | undefined;
   private failures = 0;
   private watching: AbortController | undefined;
@@ -71,7 +71,7 @@ export class ObjectCache {
 
   /** True if the copy shows the cluster as of the last moments. */
   get isCurrent(): boolean {
-    return this.synced.isOpen && this.options.clock.monotonic() - this.heardAt < SILENCE_MS;
+    return this.synced.isOpen && this.options.clock.monotonic() - this.lastEventAt < SILENCE_MS;
   }
 
   /** Reads the list once and then keeps it current. Rejects if the list cannot be read. */
@@ -219,7 +219,7 @@ export class ObjectCache {
     if (this.failures > 0) this.options.log.info('The cluster is watched again', this.fields());
     this.failures = 0;
     this.failure = undefined;
-    this.heardAt = this.options.clock.monotonic();
+    this.lastEventAt = this.options.clock.monotonic();
     this.synced.open();
   }
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { AuthError, reasonOf, type Clock } from '@nodepool/core';
 import type * as Undici from 'undici';
-import type { ClusterAccess, Surroundings } from './kubeconfig.js';
+import type { ClusterAccess, Environment } from './kubeconfig.js';
 
 type Dispatcher = Undici.Dispatcher;
 
@@ -50,7 +50,7 @@ export class Transport {
 
   constructor(
     private readonly access: ClusterAccess,
-    env: Surroundings['env'],
+    env: Environment['env'],
     private readonly clock: Clock,
   ) {
     this.calls = dispatcher(this.undici, access, env, CONNECTIONS);
@@ -121,7 +121,7 @@ export class Transport {
 function dispatcher(
   { Agent, EnvHttpProxyAgent }: typeof Undici,
   access: ClusterAccess,
-  env: Surroundings['env'],
+  env: Environment['env'],
   connections: number | null,
 ): Dispatcher {
   const { ca, insecure, serverName, clientCert, clientKey } = access;

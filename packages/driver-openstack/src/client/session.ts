@@ -150,7 +150,7 @@ export class Session {
     const { underway, turn } = request.method === 'GET' ? this.reads : this.writes;
     try {
       return await underway.run(call.signal, async () => {
-        await this.untilWanted(request.service, call);
+        await this.untilResumed(request.service, call);
         await turn.run(call.signal, () => this.limiter.acquire(call.signal));
         // The token is read last, because waiting may take longer than its lifetime.
         const token = await this.tokens.get();
@@ -163,7 +163,7 @@ export class Session {
     }
   }
 
-  private async untilWanted(service: ServiceName, call: Call): Promise<void> {
+  private async untilResumed(service: ServiceName, call: Call): Promise<void> {
     const { clock } = this.options;
     for (;;) {
       const ms = (this.pausedUntil.get(service) ?? 0) - clock.monotonic();
