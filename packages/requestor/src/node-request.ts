@@ -112,8 +112,8 @@ export class SubmittedRequest {
         const { value } = read.source;
         if (value.state !== 'requested') return false;
         if (value.relative_priority === relativePriority) return true;
-        const { text } = requestCodec.change(read.source, { relative_priority: relativePriority });
-        const revised = await this.writeLocked(text, read.version, signal);
+        const { data } = requestCodec.change(read.source, { relative_priority: relativePriority });
+        const revised = await this.writeLocked(data, read.version, signal);
         if (revised !== undefined) return revised;
       }
     });
@@ -208,9 +208,9 @@ export class SubmittedRequest {
   }
 
   /** Resolves with false if a launcher has locked the request, with undefined if the record must be read again. */
-  private async writeLocked(text: string, version: number, signal: AbortSignal): Promise<boolean | undefined> {
+  private async writeLocked(data: Uint8Array, version: number, signal: AbortSignal): Promise<boolean | undefined> {
     const { locks } = this.context;
-    const op = { type: 'set', path: requestPath(this.id), data: new TextEncoder().encode(text), version } as const;
+    const op = { type: 'set', path: requestPath(this.id), data, version } as const;
     try {
       const taken = await locks.tryAcquire(requestLockPath(this.id), { ops: [op], signal });
       await taken?.lock.release();

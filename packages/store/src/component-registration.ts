@@ -9,7 +9,7 @@ import { encodeComponent } from './codec/component.js';
 import type { ComponentData } from './component.js';
 import type { ComponentHandle } from './api.js';
 import type { StoreContext } from './context.js';
-import { bytesOf } from './owned-record.js';
+import { bytesOf } from './codec/codec.js';
 import { componentsPath } from './paths.js';
 import { childrenOf } from './znodes-below.js';
 

@@ -7,7 +7,7 @@
 import { isZooKeeperError, type CallOptions, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
 import { isJsonObject } from '@nodepool/core';
 import { ImageDataError } from './errors.js';
-import { bytesOf } from './owned-record.js';
+import { bytesOf } from './codec/codec.js';
 import { IMAGES_ROOT, buildPath, buildsPath, imagePath, placeOfImage, uploadsPath } from './paths.js';
 import { checkTransactionSize } from './transaction-size.js';
 import { znodesBelow } from './znodes-below.js';

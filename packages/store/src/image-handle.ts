@@ -2,7 +2,7 @@
 
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import { buildCodec, uploadCodec } from './codec/image.js';
-import type { Codec, Source, Stated } from './codec/codec.js';
+import { bytesOf, type Codec, type Source, type Stated } from './codec/codec.js';
 import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '@nodepool/core';
 import { commit, isStale, throwIfLost } from './commit.js';
 import { now, type StoreContext } from './context.js';
@@ -17,7 +17,7 @@ import type {
   UploadRef,
   UploadingLock,
 } from './image-api.js';
-import { bytesOf, inTurn, OwnedRecord } from './owned-record.js';
+import { inTurn, OwnedRecord } from './owned-record.js';
 import {
   buildPath,
   buildRequestPath,

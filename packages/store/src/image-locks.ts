@@ -17,7 +17,7 @@ import type {
   UploadRef,
   UploadingLock,
 } from './image-api.js';
-import { bytesOf, OwnedRecord, stamped } from './owned-record.js';
+import { OwnedRecord, stamped } from './owned-record.js';
 import { buildingLockPath, buildLockPath, buildPath, uploadingLockPath, uploadLockPath } from './paths.js';
 import { checkTransactionSize } from './transaction-size.js';
 
@@ -101,7 +101,7 @@ export class ImageLocks {
     await settleEvents();
     const { source, version } = known;
     const next = change === undefined ? source : codec.change(source, stamped(source.value, change, now(this.context)));
-    const data = next.text === source.text ? undefined : bytesOf(next.text);
+    const data = next === source ? undefined : next.data;
     const path = paths.record;
     const write: TransactionOp =
       data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };

@@ -8,7 +8,7 @@ import { sleep } from '@nodepool/core';
 import type { InstallationStore } from './api.js';
 import type { StoreContext } from './context.js';
 import { InstallationIdError } from './errors.js';
-import { bytesOf } from './owned-record.js';
+import { bytesOf } from './codec/codec.js';
 import { INSTALLATION_PATH } from './paths.js';
 
 /** Characters and length (40) that every cloud accepts in a label. */

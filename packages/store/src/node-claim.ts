@@ -2,10 +2,9 @@
 
 import type { TransactionOp, TransactionResult } from '@nodepool/zookeeper';
 import { nodeCodec } from './codec/node.js';
-import type { Source } from './codec/codec.js';
+import { bytesOf, type Source } from './codec/codec.js';
 import type { Node, NodeData } from '@nodepool/core';
 import type { Written } from './caches.js';
-import { bytesOf } from './owned-record.js';
 import { NEW_NODE_PATH, nodePath } from './paths.js';
 
 /** A write of a record that is about to be locked. */

@@ -22,7 +22,7 @@ import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
 import { OwnedNode } from './node-handle.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
-import { OwnedRecord, bytesOf, stamped } from './owned-record.js';
+import { OwnedRecord, stamped } from './owned-record.js';
 import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode, supplyPath } from './paths.js';
 import { RecordTable, isCorrupt } from './record-table.js';
 import { statOfNew } from './stat-of-new.js';
@@ -322,7 +322,7 @@ export class NodeRecords implements NodeStore {
     const { id, version } = record;
     if (change === undefined) return { id, version, source: record.source, data: undefined };
     const source = nodeCodec.change(record.source, stamped(record.node, change, now(this.context)));
-    return { id, version, source, data: source.text === record.source.text ? undefined : bytesOf(source.text) };
+    return { id, version, source, data: source === record.source ? undefined : source.data };
   }
 
   /** Returns the claim of a record that is not in the cache (yet). */

@@ -3,13 +3,6 @@
 import type { HeldLock } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
 
-const encoder = new TextEncoder();
-
-/** Returns JSON text as the data of a znode. */
-export function bytesOf(text: string): Uint8Array {
-  return encoder.encode(text);
-}
-
 /** The effect of a transaction on one owned record. */
 export interface Step {
   readonly record: Owned;
@@ -46,12 +39,12 @@ export class OwnedRecord<
   /** Returns the step for a change, which may be empty. `now`: unix seconds. */
   change(change: Partial<D>, now: number, release: boolean): Step {
     const next = this.codec.change(this.source, stamped(this.source.value, change, now));
-    if (next.text === this.source.text) return { record: this, write: 'check', release };
+    if (next === this.source) return { record: this, write: 'check', release };
     const written = (version: number): void => {
       this.source = next;
       this.version = version;
     };
-    return { record: this, write: { data: bytesOf(next.text), written }, release };
+    return { record: this, write: { data: next.data, written }, release };
   }
 
   /** Returns a step that releases the lock without a look at the record. */

@@ -106,7 +106,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
         version: decoded.version,
       });
       this.replace(id, undefined);
-    } else if (known?.version !== decoded.version || known.source.text !== decoded.source.text) {
+    } else if (known?.version !== decoded.version || Buffer.compare(known.source.data, decoded.source.data) !== 0) {
       this.unreadable.delete(id);
       this.replace(id, decoded);
     }

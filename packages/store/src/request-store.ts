@@ -2,7 +2,7 @@
 
 import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepool/zookeeper';
 import { requestCodec } from './codec/request.js';
-import type { Source } from './codec/codec.js';
+import { bytesOf, type Source } from './codec/codec.js';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
 import { type CorruptRecord, CorruptRecordError } from './errors.js';
 import type { AcceptedRequest, Change, NodeEntry, RequestEntry, RequestStore } from './api.js';
@@ -13,7 +13,7 @@ import { Index } from './indexes.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import { isContended, type NodeRecords } from './node-store.js';
 import { OrphanedLocks } from './orphaned-locks.js';
-import { OwnedRecord, bytesOf } from './owned-record.js';
+import { OwnedRecord } from './owned-record.js';
 import {
   REQUESTS_ROOT,
   REQUEST_LOCKS_ROOT,
@@ -161,7 +161,7 @@ export class RequestRecords implements RequestStore {
 
     const path = requestPath(entry.id);
     const lockPaths = [requestLockPath(entry.id), ...claims.map(({ id }) => nodeLockPath(id))];
-    const data = pending === record.source ? undefined : bytesOf(pending.text);
+    const data = pending === record.source ? undefined : pending.data;
     const { version } = record;
     const write: TransactionOp =
       data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };

@@ -108,27 +108,29 @@ describe.each(trees)('the tree %s', (file) => {
   });
 });
 
+const textOf = ({ data }: { readonly data: Uint8Array }): string => new TextDecoder().decode(data);
+
 /** Reads the record of a path and returns its text after a change to equal values. */
 function rewritten(path: string, data: string): string | undefined {
   const [, , kind, name = '', , build = '', , provider = '', , upload] = path.split('/');
   const content = bytes(data);
   switch (kind) {
     case 'nodes': {
-      const { value, text } = sourceOf(nodeCodec.decode(content, { id: name }, 0));
-      return nodeCodec.change({ value, text }, value).text;
+      const source = sourceOf(nodeCodec.decode(content, { id: name }, 0));
+      return textOf(nodeCodec.change(source, source.value));
     }
     case 'requests': {
-      const { value, text } = sourceOf(requestCodec.decode(content, { id: name }, 0));
-      return requestCodec.change({ value, text }, value).text;
+      const source = sourceOf(requestCodec.decode(content, { id: name }, 0));
+      return textOf(requestCodec.change(source, source.value));
     }
     case 'images': {
       if (upload === undefined) {
-        const { value, text } = sourceOf(buildCodec.decode(content, { image: name, id: build }, 0));
-        return buildCodec.change({ value, text }, value).text;
+        const source = sourceOf(buildCodec.decode(content, { image: name, id: build }, 0));
+        return textOf(buildCodec.change(source, source.value));
       }
       const place = { image: name, build, provider, id: upload };
-      const { value, text } = sourceOf(uploadCodec.decode(content, place, 0));
-      return uploadCodec.change({ value, text }, value).text;
+      const source = sourceOf(uploadCodec.decode(content, place, 0));
+      return textOf(uploadCodec.change(source, source.value));
     }
     case 'components': {
       const component = decodeComponent(content, given(COMPONENT_KINDS.find((known) => known === name)));
@@ -140,7 +142,7 @@ function rewritten(path: string, data: string): string | undefined {
   }
 }
 
-function sourceOf<T>(decoded: Decoded<T>): { readonly value: T; readonly text: string } {
+function sourceOf<T>(decoded: Decoded<T>): { readonly value: T; readonly data: Uint8Array } {
   if (!decoded.ok) throw new Error(decoded.reason);
   return decoded.source;
 }

@@ -3,10 +3,10 @@
 import { membersOf, textOf, type JsonMembers } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
-/** A record and the JSON text that it was read from or written as. */
+/** A record and the data of its znode, JSON text in UTF-8. */
 export interface Source<T> {
   readonly value: T;
-  readonly text: string;
+  readonly data: Uint8Array;
 }
 
 /** A record, or the reason why it cannot be read. */
@@ -27,7 +27,10 @@ export interface Codec<I extends object, D extends Stated> {
   decode(data: Uint8Array, identity: I, changedAt: number): Decoded<I & D>;
   /** Returns the JSON text of a new record. */
   create(value: D): string;
-  /** Returns the record with these fields changed; ignores fields that are not part of `D`. */
+  /**
+   * Returns the record with these fields changed, or `source` itself if its text stays the same. Ignores fields that
+   * are not part of `D`.
+   */
   change(source: Source<I & D>, change: Partial<D>): Source<I & D>;
 }
 
@@ -35,7 +38,7 @@ export interface Codec<I extends object, D extends Stated> {
 export interface RecordShape<I extends object, D extends Stated> {
   /** All fields, in the order of a new record. */
   readonly fields: Readonly<Record<keyof D, true>>;
-  /** Returns the record, or the reason why it cannot be read. */
+  /** Returns the record, or the reason why it cannot be read. Reads the fields of a record that it returned alike. */
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
   /** Returns the JSON text of a field, or undefined to omit it. Default: `JSON.stringify`. */
   readonly print?: (name: string, value: unknown) => string | undefined;
@@ -54,14 +57,20 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     else members.set(name, printed);
   };
 
+  /** Changed records by their data, until `decode` receives that data after the write. */
+  const changed = new WeakMap<Uint8Array, Source<I & D>>();
+
   return {
     decode(data, identity, changedAt) {
+      const known = changed.get(data);
+      if (known !== undefined) {
+        changed.delete(data);
+        return { ok: true, source: known };
+      }
       const parsed = parseObject(data);
       if (typeof parsed === 'string') return { ok: false, reason: parsed };
-      const value = shape.read(parsed.object, identity, changedAt);
-      return typeof value === 'string'
-        ? { ok: false, reason: value }
-        : { ok: true, source: { value, text: parsed.text } };
+      const value = shape.read(parsed, identity, changedAt);
+      return typeof value === 'string' ? { ok: false, reason: value } : { ok: true, source: { value, data } };
     },
 
     create(value) {
@@ -73,24 +82,38 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     },
 
     change(source, change) {
-      const members = membersOf(source.text);
+      const before = utf8.decode(source.data);
+      const members = membersOf(before);
+      const fields = Object.assign<Record<string, unknown>, object>({}, source.value);
       for (const [name, value] of Object.entries(change)) {
-        if (isField.has(name) && !isSameObject(value, Reflect.get(source.value, name))) assign(members, name, value);
+        if (!isField.has(name) || isSameObject(value, fields[name])) continue;
+        assign(members, name, value);
+        const printed = members.get(name);
+        fields[name] = printed === undefined ? undefined : JSON.parse(printed);
       }
       shape.finish?.(members);
-      const text = textOf(members);
-      const fields: unknown = JSON.parse(text);
       const value = shape.read(isJsonObject(fields) ? fields : {}, source.value, source.value.state_time);
       if (typeof value === 'string') throw new TypeError(`the record cannot be changed so that ${value}`);
-      return { value, text };
+      const text = textOf(members);
+      if (text === before) return source;
+      const next = { value, data: bytesOf(text) };
+      changed.set(next.data, next);
+      return next;
     },
   };
 }
 
+const encoder = new TextEncoder();
+
+/** Returns JSON text as the data of a znode. */
+export function bytesOf(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Returns the text and content of a znode that holds a JSON object, or the reason why it does not. */
-export function parseObject(data: Uint8Array): { readonly text: string; readonly object: JsonObject } | string {
+/** Returns the content of a znode that holds a JSON object, or the reason why it does not. */
+export function parseObject(data: Uint8Array): JsonObject | string {
   if (data.length === 0) return 'it is empty; expected a JSON object';
   let text: string;
   try {
@@ -106,7 +129,7 @@ export function parseObject(data: Uint8Array): { readonly text: string; readonly
     const position = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
     return `it is not JSON (${position === undefined ? '' : `at ${position} of `}${text.length} characters)`;
   }
-  if (isJsonObject(parsed)) return { text, object: parsed };
+  if (isJsonObject(parsed)) return parsed;
   return `it is JSON, but ${Array.isArray(parsed) ? 'a list' : typeof parsed}; expected a JSON object`;
 }
 

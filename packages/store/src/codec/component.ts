@@ -14,9 +14,8 @@ const DEFAULT_PRIORITY = 100;
 
 /** Returns the component, or the reason why it cannot be read. `kind` comes from its path. */
 export function decodeComponent(data: Uint8Array, kind: ComponentKind): ComponentData | PoolComponentData | string {
-  const parsed = parseObject(data);
-  if (typeof parsed === 'string') return parsed;
-  const raw = parsed.object;
+  const raw = parseObject(data);
+  if (typeof raw === 'string') return raw;
   const common = {
     hostname: text(raw.hostname) ?? '',
     // An unknown state counts as running, because the component exists.

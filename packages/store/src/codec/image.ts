@@ -94,7 +94,7 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
 export function decodeBuildFailure(data: Uint8Array, changedAt: number): ImageBuildFailure | string {
   const parsed = parseObject(data);
   if (typeof parsed === 'string') return parsed;
-  const { time, build, builder, reason, message, log } = parsed.object;
+  const { time, build, builder, reason, message, log } = parsed;
   return {
     time: number(time) ?? changedAt,
     build: text(build),
