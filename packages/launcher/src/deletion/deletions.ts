@@ -210,30 +210,24 @@ export class Deletions implements Controller {
    * remains in state `deleted`.
    */
   private async deleteUntilGone(handle: NodeHandle): Promise<boolean> {
-    const link = linkSignals(this.signal, handle.lock.lost);
-    try {
-      return await this.keepDeleting(handle, link.signal);
-    } finally {
-      link.unlink();
-    }
-  }
-
-  private async keepDeleting(handle: NodeHandle, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log } = this.context;
     const provider = this.provider.config.name;
+    const ends = [this.signal, handle.lock.lost];
     for (let failures = 1; ; failures += 1) {
-      signal.throwIfAborted();
       try {
-        await this.deleteInCloud(handle, signal);
+        // The removal releases the lock, so that no signal follows the lock meanwhile.
+        await untilAnyAborts([...ends, this.doubt.signal], (signal) => this.deleteInCloud(handle, signal));
         return await handle.remove();
       } catch (error) {
-        if (signal.aborted || error instanceof LostOwnershipError) throw error;
+        if (ends.some(({ aborted }) => aborted) || error instanceof LostOwnershipError) throw error;
         const waitMs = backOffMs(failures, error, random);
         const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
         log.warn('Deleting a node failed; retrying', fields);
         this.decided(handle.id, 'deletion failed; retrying', reasonOf(error));
-        await sleep(clock, waitMs, signal);
-        await this.context.store.zooKeeper.connected({ signal });
+        await untilAnyAborts(ends, async (signal) => {
+          await sleep(clock, waitMs, signal);
+          await this.context.store.zooKeeper.connected({ signal });
+        });
       }
     }
   }
@@ -245,17 +239,12 @@ export class Deletions implements Controller {
 
   private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {
     const { clock, store } = this.context;
-    const confirmed = linkSignals(signal, this.doubt.signal);
     const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
-    const call = { signal: confirmed.signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
-    try {
-      await driverCall(clock, `the deletion of node ${handle.id}`, call, async (bounded) => {
-        await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
-        await this.provider.waitForNodeCleanup(handle.id);
-      });
-    } finally {
-      confirmed.unlink();
-    }
+    const call = { signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
+    await driverCall(clock, `the deletion of node ${handle.id}`, call, async (bounded) => {
+      await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
+      await this.provider.waitForNodeCleanup(handle.id);
+    });
   }
 
   private cleanupOf(handle: NodeHandle, call: Call): NodeCleanup {
@@ -272,6 +261,19 @@ export class Deletions implements Controller {
         return progress === null ? Promise.resolve() : handle.update({ progress: { ...progress, machine } });
       },
     };
+  }
+}
+
+/** Runs `work` with a signal that aborts with the first of these. */
+async function untilAnyAborts(
+  signals: readonly AbortSignal[],
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const link = linkSignals(...signals);
+  try {
+    await work(link.signal);
+  } finally {
+    link.unlink();
   }
 }
 

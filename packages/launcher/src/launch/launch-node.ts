@@ -7,6 +7,7 @@ import {
   AbortedError,
   DriverError,
   ERROR_POLICIES,
+  linkSignals,
   sleep,
   toDriverError,
   type LaunchErrorResult,
@@ -186,10 +187,10 @@ async function attempt(
     abandon: (reason) => slow.abort(reason),
   });
   const facts = { offer, startedAt: timed.startedAt };
-  const signal = AbortSignal.any([job.signal, slow.signal]);
+  const linked = linkSignals(job.signal, slow.signal);
   let launch: LaunchAttempt | undefined;
   try {
-    launch = new LaunchAttempt(context, { ...job, signal }, recordedProgress(job), interrupted, () =>
+    launch = new LaunchAttempt(context, { ...job, signal: linked.signal }, recordedProgress(job), interrupted, () =>
       job.report({ kind: 'reached', attempt: facts, evidence: 'accepted' }),
     );
     const change = await launch.run();
@@ -206,6 +207,7 @@ async function attempt(
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
     return { ...facts, failure, fault, leaveRemnant: async () => launch?.leaveRemnant() };
   } finally {
+    linked.unlink();
     timed.end(false);
   }
 }

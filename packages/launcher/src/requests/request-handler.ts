@@ -54,8 +54,8 @@ export class RequestHandler {
     this.log = pool.context.log.with(requestFields(pool, request));
     // Each node adds listeners; the default limit would warn of a leak.
     setMaxListeners(0, this.ending.signal);
-    request.lock.lost.addEventListener('abort', () => this.end({ kind: 'lost' }), { once: true });
-    if (request.lock.lost.aborted) this.end({ kind: 'lost' });
+    request.lock.lost.addEventListener('abort', this.onLost, { once: true });
+    if (request.lock.lost.aborted) this.onLost();
   }
 
   /** Ends the work because the requestor has deleted the request. */
@@ -158,6 +158,8 @@ export class RequestHandler {
   /** Fulfils the request in one transaction. `changes` make the launched nodes ready, in the order of the slots. */
   private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
     const launched = changes[Symbol.iterator]();
+    // The transaction releases the lock, and fails if the lock is lost.
+    this.request.lock.lost.removeEventListener('abort', this.onLost);
     await this.request.fulfil(
       slots.map(({ node, toLaunch }) => ({
         handle: node,
@@ -212,6 +214,8 @@ export class RequestHandler {
     } else if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
     this.report(id, outcome);
   }
+
+  private readonly onLost = (): void => this.end({ kind: 'lost' });
 
   /** Ends the work; only the first termination counts. */
   private end(termination: Termination): void {
