@@ -3,13 +3,13 @@ import { expect, test } from '@jest/globals';
 import { HeapPolicy } from '@nodepool/daemon';
 import { VirtualClock } from '@nodepool/core/testing';
 
-test('sets the limits of the heap, and returns memory while the process is idle', async () => {
+test('sets the growth of the heap, and returns memory while the process is idle', async () => {
   const clock = new VirtualClock();
   const flags: string[] = [];
   let utilization = 1;
   const policy = new HeapPolicy({ clock, setFlag: (flag) => flags.push(flag), utilization: () => utilization });
   policy.start();
-  expect(flags.splice(0)).toEqual(['--heap-growing-percent=60', '--semi-space-growth-factor=8']);
+  expect(flags.splice(0)).toEqual(['--semi-space-growth-factor=8']);
   utilization = 0.01;
   await clock.advance(5000);
   expect(flags.splice(0)).toEqual(['--optimize-for-size']);
@@ -24,7 +24,7 @@ test('sets the limits of the heap, and returns memory while the process is idle'
 
 test('this Node.js knows the flags', () => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
-  for (const name of ['heap-growing-percent', 'semi-space-growth-factor', 'optimize-for-size']) {
+  for (const name of ['semi-space-growth-factor', 'optimize-for-size', 'interrupt-budget']) {
     expect(known).toContain(`--${name} `);
   }
 });

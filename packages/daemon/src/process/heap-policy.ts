@@ -12,11 +12,8 @@ const INTERVAL_MS = 1000;
 /** Share of the time that the event loop works, below which the process counts as idle. */
 const IDLE_BELOW = 0.1;
 
-/**
- * Limits of the heap at any load: it grows by 60 % between collections, so that a burst does not multiply the memory.
- * The space for new objects grows to its limit in two steps, as V8 halves it in each collection of an idle process.
- */
-const LIMITS = ['--heap-growing-percent=60', '--semi-space-growth-factor=8'] as const;
+/** The space for new objects grows to its limit in two steps, as V8 shrinks it while the process is idle. */
+const GROWTH = '--semi-space-growth-factor=8';
 
 export interface HeapPolicyOptions {
   readonly clock: Clock;
@@ -38,7 +35,7 @@ export class HeapPolicy {
   }
 
   start(): void {
-    for (const flag of LIMITS) this.setFlag(flag);
+    this.setFlag(GROWTH);
     this.look();
   }
 
