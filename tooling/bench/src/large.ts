@@ -1,4 +1,4 @@
-/** A large site in full use: its records in ZooKeeper before the launcher starts, and the measurements. */
+/** Large sites in full use: their records in ZooKeeper before the launcher starts, and the measurements. */
 
 import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
@@ -9,22 +9,11 @@ import { createAll, createHeldNodes, createNodes, NODEPOOL, nodeInUse, readyNode
 import { burst, latenciesAtRate, singleRequests } from './scenarios.js';
 
 const FULL_PROVIDERS = ['full-1', 'full-2', 'full-3', 'full-4'] as const;
-const NODES_PER_FULL_PROVIDER = 2475;
 const READY_NODES = 100;
 const WAITING_REQUESTS = 5000;
 
-/** Four fully used providers and one with free capacity. */
-export const LARGE_SITE: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
-  labels: [LABEL, 'spare', ...FULL_PROVIDERS],
-  providers: [
-    { labels: [LABEL, 'spare'] },
-    ...FULL_PROVIDERS.map((name) => ({ name, labels: [name], maxServers: NODES_PER_FULL_PROVIDER })),
-  ],
-};
-
 /** Durations in milliseconds. */
 export interface LargeSiteFigures {
-  /** Time from the process start until an earlier request is fulfilled. */
   readonly firstDecisionMs: number;
   /** Duration of one request for the provider with free capacity, median of 50. */
   readonly singleRequestMs: number;
@@ -35,17 +24,34 @@ export interface LargeSiteFigures {
 }
 
 /**
- * Fills ZooKeeper with 9,900 nodes in use, 100 ready ones and 5,000 requests. The launcher decides `first` before all
- * others.
+ * Fills ZooKeeper with this many nodes, all in use except 100 ready ones, and 5,000 requests. The launcher decides
+ * `first` before all others.
  */
 export class LargeSite {
+  private readonly nodesPerFullProvider: number;
   private first: SubmittedRequest | undefined;
+
+  constructor(nodes: number) {
+    this.nodesPerFullProvider = Math.floor((nodes - READY_NODES) / FULL_PROVIDERS.length);
+  }
+
+  /** Four fully used providers and one with free capacity. */
+  get config(): Pick<ExampleConfigOptions, 'labels' | 'providers'> {
+    const full = { maxServers: this.nodesPerFullProvider };
+    return {
+      labels: [LABEL, 'spare', ...FULL_PROVIDERS],
+      providers: [
+        { labels: [LABEL, 'spare'] },
+        ...FULL_PROVIDERS.map((name) => ({ name, labels: [name], ...full })),
+      ],
+    };
+  }
 
   /** Called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
     for (const path of ['', '/nodes', '/requests']) await zooKeeper.create(`${NODEPOOL}${path}`);
     const nodes = FULL_PROVIDERS.flatMap((provider) =>
-      Array.from({ length: NODES_PER_FULL_PROVIDER }, (_, index) => nodeInUse(provider, 'main', provider, index)),
+      Array.from({ length: this.nodesPerFullProvider }, (_, index) => nodeInUse(provider, 'main', provider, index)),
     );
     const spare = Array.from({ length: READY_NODES }, (_, index) => readyNode('example', 'main', 'spare', index));
     await createHeldNodes(zooKeeper, nodes);
@@ -57,13 +63,19 @@ export class LargeSite {
     this.first = await requestor.request({ labels: [LABEL], durable: true });
   }
 
-  async measure(bed: Bed, signal: AbortSignal): Promise<LargeSiteFigures> {
+  /** Resolves with the time from the process start until an earlier request is fulfilled (ms). */
+  async untilFirstDecision(bed: Bed): Promise<number> {
     if (this.first === undefined) throw new Error('the site was not filled');
     await this.first.fulfilled();
     const firstDecisionMs = systemClock.monotonic() - bed.startedAt;
     const lease = await this.first.take();
     await lease.return();
     bed.beginPhase();
+    return firstDecisionMs;
+  }
+
+  async measure(bed: Bed, signal: AbortSignal): Promise<LargeSiteFigures> {
+    const firstDecisionMs = await this.untilFirstDecision(bed);
     const { medianMs } = await singleRequests(bed, 50, signal);
     bed.beginPhase();
     const { fulfilledMs } = await burst(bed, 1000, signal);

@@ -3,9 +3,10 @@
 import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
-import { LARGE_SITE, LargeSite } from './large.js';
+import { LargeSite } from './large.js';
 import { MANY_POOLS, ManyPools } from './many-pools.js';
 import { comparePhases, PHASES_SITE, quantile } from './phases.js';
+import { cpuSeconds } from './process-facts.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
 import {
   besideAnother,
@@ -113,6 +114,15 @@ export const SCENARIOS: readonly Scenario[] = [
     { eventLoopProbe: false },
   ),
   scenario(
+    't',
+    '10,000 ready nodes, and nothing to do for 10 s',
+    async (bed, signal) => {
+      const share = await idleShare(bed, 10_000, signal);
+      return [row('t  10,000 idle ready nodes, share of a core over 10 s', share, 0.005, percent, '-')];
+    },
+    { eventLoopProbe: false, deadlineMs: 300_000 },
+  ),
+  scenario(
     'g',
     '1,000 requests to a pool with max-servers 100',
     async (bed, signal) => {
@@ -142,6 +152,7 @@ export const SCENARIOS: readonly Scenario[] = [
     { site: PHASES_SITE },
   ),
   { letters: 'j k l m s', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
+  { letters: 'v', what: '50,000 nodes and 5,000 waiting requests', run: veryLargeSite },
   scenario(
     'u',
     '1,000 slots of static machines requested at once',
@@ -208,10 +219,10 @@ async function tenThousand(options: BedOptions): Promise<Outcome> {
 }
 
 async function largeSite(options: BedOptions): Promise<Outcome> {
-  const site = new LargeSite();
+  const site = new LargeSite(10_000);
   const prepared: BedOptions = {
     ...options,
-    site: LARGE_SITE,
+    site: site.config,
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
   const { result, facts } = await onBed('10,000 nodes', prepared, async (bed, signal) => site.measure(bed, signal));
@@ -234,6 +245,37 @@ async function largeSite(options: BedOptions): Promise<Outcome> {
       row('   … p99', result.atRate.p99, 60, milliseconds, '-'),
       row('l  … most memory resident', facts.peakResidentBytes, 400 * MEBIBYTE, mebibytes, '-'),
       ...delays,
+    ],
+    launchers: [],
+  };
+}
+
+async function veryLargeSite(options: BedOptions): Promise<Outcome> {
+  const site = new LargeSite(50_000);
+  const prepared: BedOptions = {
+    ...options,
+    site: site.config,
+    deadlineMs: 300_000,
+    prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
+  };
+  const { result, facts } = await onBed('50,000 nodes', prepared, async (bed, signal) => {
+    const firstDecisionMs = await site.untilFirstDecision(bed);
+    const startCpuMs = cpuSeconds(bed.launcher.pid) * 1000;
+    const { fulfilledMs, cpuMsPerLife } = await burst(bed, 1000, signal);
+    return { firstDecisionMs, startCpuMs, fulfilledMs, cpuMsPerLife };
+  });
+  const [start, busy] = facts.eventLoopDelays;
+  return {
+    rows: [
+      row('v  50,000 nodes, 5,000 requests: start to first decision', result.firstDecisionMs, 8000, seconds, '-'),
+      row('   … processor time until then', result.startCpuMs, undefined, seconds, '-'),
+      row('   … most memory resident', facts.peakResidentBytes, 500 * MEBIBYTE, mebibytes, '-'),
+      row('   … longest delay of its event loop: start', start?.max ?? NaN, 150, milliseconds, '-'),
+      row('   … processor time of the longest turn: start', start?.busiest ?? NaN, undefined, milliseconds, '-'),
+      row('   … 1,000 requests at once', result.fulfilledMs, undefined, seconds, '-'),
+      row('   … processor time per node life', result.cpuMsPerLife, undefined, milliseconds, '-'),
+      row('   … longest delay of its event loop: 1,000 at once', busy?.max ?? NaN, 150, milliseconds, '-'),
+      row('   … processor time of the longest turn: 1,000 at once', busy?.busiest ?? NaN, undefined, milliseconds, '-'),
     ],
     launchers: [],
   };
