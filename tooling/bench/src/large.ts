@@ -40,10 +40,7 @@ export class LargeSite {
     const full = { maxServers: this.nodesPerFullProvider };
     return {
       labels: [LABEL, 'spare', ...FULL_PROVIDERS],
-      providers: [
-        { labels: [LABEL, 'spare'] },
-        ...FULL_PROVIDERS.map((name) => ({ name, labels: [name], ...full })),
-      ],
+      providers: [{ labels: [LABEL, 'spare'] }, ...FULL_PROVIDERS.map((name) => ({ name, labels: [name], ...full }))],
     };
   }
 
