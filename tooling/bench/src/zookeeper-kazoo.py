@@ -49,6 +49,12 @@ def measure_all(client, folder, in_flight, count, tell):
         ('create', lambda index: client.create_async(path(index), DATA)),
         ('set', lambda index: client.set_async(path(index), DATA)),
         ('get', lambda index: client.get_async(path(index))),
+        ('set of one znode', lambda index: client.set_async(folder, DATA)),
+        ('get of one znode', lambda index: client.get_async(folder)),
+        (
+            'two gets and a set',
+            lambda index: client.set_async(path(index), DATA) if index % 3 == 2 else client.get_async(path(index)),
+        ),
         ('transaction of 10', transaction),
         ('delete', lambda index: client.delete_async(path(index))),
     ]

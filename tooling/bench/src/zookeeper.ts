@@ -1,11 +1,12 @@
 /**
- * Compares three ZooKeeper clients on one server, each in a separate process: this workspace's, the npm package
- * `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's python3-kazoo). Values have 100 bytes.
+ * Compares four ZooKeeper clients on one server, each in a separate process: this one, the Java client (Debian's
+ * libzookeeper-java), the npm package `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's
+ * python3-kazoo). Values have 100 bytes.
  */
 
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { cpus, release, tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpus, loadavg, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -15,6 +16,8 @@ import { IN_FLIGHT, OPERATIONS, WATCH_EVENTS, type Measurement } from './zookeep
 
 const NPM_PACKAGE = join(__dirname, '../../../.tools/zookeeper-reference/node_modules/zookeeper');
 const PYTHON = '/usr/bin/python3';
+const JAVA_SOURCE = join(__dirname, '../src/ZooKeeperJava.java');
+const JARS = ['/usr/share/java/zookeeper.jar', '/usr/share/java/slf4j-nop.jar'];
 const EVENTS = 10_000;
 const WRITERS = 100;
 /** With one operation in flight, most time is spent waiting, so fewer operations suffice. */
@@ -25,17 +28,29 @@ interface Contestant {
   /** Reason why it is not measured. */
   readonly missing?: string;
   readonly command: (...args: readonly string[]) => readonly string[];
+  /** True if it has persistent watches. */
+  readonly hasEvents?: boolean;
   /** The best of all runs, by operations in flight and operation. */
   readonly best: Map<string, Measurement>;
 }
 
-function contestants(): Contestant[] {
+/** `classes`: a folder for compiled classes. */
+function contestants(classes: string): Contestant[] {
+  const java = compileJava(classes) ? {} : { missing: 'not installed: apt-get install libzookeeper-java default-jdk' };
   const npm = existsSync(NPM_PACKAGE) ? {} : { missing: 'not installed: tooling/zookeeper-reference/install.sh' };
   const kazoo = hasKazoo() ? {} : { missing: 'not installed: apt-get install python3-kazoo' };
   return [
     {
       name: '@nodepool/zookeeper',
       command: (...args) => [process.execPath, join(__dirname, 'zookeeper-ours.js'), ...args],
+      hasEvents: true,
+      best: new Map(),
+    },
+    {
+      name: 'Java',
+      ...java,
+      command: (...args) => ['java', '-cp', [classes, ...JARS].join(':'), 'ZooKeeperJava', ...args],
+      hasEvents: true,
       best: new Map(),
     },
     {
@@ -62,9 +77,21 @@ function hasKazoo(): boolean {
   }
 }
 
+function compileJava(classes: string): boolean {
+  if (!JARS.every((jar) => existsSync(jar))) return false;
+  try {
+    execFileSync('javac', ['-cp', JARS.join(':'), '-d', classes, JAVA_SOURCE], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const HELP = `Usage: pnpm bench:zookeeper [options]
 
-Measures this workspace's ZooKeeper client, the npm package \`zookeeper\` and kazoo side by side on one server.
+Measures this workspace's ZooKeeper client, the Java client, the npm package \`zookeeper\` and kazoo on one server.
 
   --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
   --operations N       operations per measurement with more than one in flight (default 20000)
@@ -94,7 +121,8 @@ async function main(): Promise<void> {
     parentFolder: values.data === 'memory' ? '/dev/shm' : tmpdir(),
     javaHeap: '1g',
   });
-  const clients = contestants();
+  const classes = mkdtempSync(join(tmpdir(), 'zookeeper-bench-'));
+  const clients = contestants(classes);
   try {
     for (let run = 1; run <= runs; run++) {
       // Clients alternate every few seconds, so that other load on the machine affects all of them.
@@ -107,11 +135,14 @@ async function main(): Promise<void> {
           await follow(client, client.command(server.servers, folder, String(inFlight), String(count)));
         }
       }
-      const [ours] = clients;
-      if (ours !== undefined) await measureEvents(ours, server.servers, `/events-${run}`);
+      for (const [index, client] of clients.entries()) {
+        if (client.missing !== undefined || client.hasEvents !== true) continue;
+        await measureEvents(client, server.servers, `/events-${run}-${index}`);
+      }
     }
   } finally {
     await server.stop();
+    rmSync(classes, { recursive: true, force: true });
   }
   process.stdout.write(render(clients));
 }
@@ -149,7 +180,7 @@ function keepBest(client: Contestant, measured: Measurement): void {
   });
 }
 
-/** Measures watch events for our client only: the other two lack persistent watches. */
+/** Measures watch events of a client with persistent watches. */
 async function measureEvents(client: Contestant, servers: string, path: string): Promise<void> {
   const zk = connect({ servers });
   await zk.create(path);
@@ -175,7 +206,9 @@ function render(clients: readonly Contestant[]): string {
   rows.push(row(clients, WRITERS, WATCH_EVENTS));
   const [cpu] = cpus();
   const lines = [
-    `${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}, Linux ${release()}, ${cpus().length} × ${cpu?.model ?? '?'}`,
+    `${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}, Linux ${release()}, ${cpus().length} × ${cpu?.model ?? '?'}, load average ${loadavg()
+      .map((each) => each.toFixed(1))
+      .join(' ')}`,
     '',
     ...[head, head.map((_, column) => (column === 1 ? '---' : '---:')), ...rows].map(
       (cells) => `| ${cells.join(' | ')} |`,
