@@ -71,7 +71,7 @@ export class Bed {
   /** Starts all parts and resolves when the launcher offers `LABEL` from a cloud without delays. */
   static async make(options: BedOptions): Promise<Bed> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
-    const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g' });
+    const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g', optimized: true });
     const zooKeeper = connect({ servers: server.servers });
     const requestor = openRequestor(zooKeeper, { name: 'bench' });
     await options.prepare?.(zooKeeper, requestor);

@@ -120,6 +120,7 @@ async function main(): Promise<void> {
   const server = await startZooKeeper({
     parentFolder: values.data === 'memory' ? '/dev/shm' : tmpdir(),
     javaHeap: '1g',
+    optimized: true,
   });
   const classes = mkdtempSync(join(tmpdir(), 'zookeeper-bench-'));
   const clients = contestants(classes);

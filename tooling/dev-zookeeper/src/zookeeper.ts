@@ -17,6 +17,8 @@ export interface StartOptions {
   readonly tickTime?: number;
   /** Heap size, as in `java -Xmx`. Default `384m`. */
   readonly javaHeap?: string;
+  /** Enables Java's optimizing compiler, whose work only a long run repays. Default false. */
+  readonly optimized?: boolean;
   /** Further options of java, e.g. `-Dreadonlymode.enabled=true`, which has no line in zoo.cfg. */
   readonly javaOptions?: readonly string[];
   /** Folder for the data. Default: a new one in /dev/shm if there is room, else in the temporary folder. */
@@ -116,7 +118,10 @@ class Ensemble implements RunningZooKeeper {
               ...options.settings,
             },
             javaHeap: options.javaHeap ?? '384m',
-            javaOptions: options.javaOptions ?? [],
+            javaOptions: [
+              ...(options.optimized === true ? [] : ['-XX:TieredStopAtLevel=1']),
+              ...(options.javaOptions ?? []),
+            ],
           }),
         ),
       );
