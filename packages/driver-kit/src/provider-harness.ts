@@ -104,8 +104,8 @@ export class ProviderHarness {
     const watched = watch(handler.launch(launch));
     return {
       node,
-      get ending() {
-        return watched.ending;
+      get settled() {
+        return watched.settled;
       },
       get saved() {
         return progress.last;
@@ -157,14 +157,14 @@ export class ProviderHarness {
 
   async endOf<T>(watched: Watched<T>, what: string, patienceMs?: number): Promise<T> {
     await this.ended(watched, what, patienceMs);
-    const { ending } = watched;
-    if (ending?.ok === true) return ending.value;
-    throw failureWith(what, ending?.error);
+    const { settled } = watched;
+    if (settled?.ok === true) return settled.value;
+    throw failureWith(what, settled?.error);
   }
 
   /** Advances the clock until the work ends, with or without an error. */
   async ended(watched: Watched<unknown>, what: string, patienceMs = PATIENCE_MS): Promise<void> {
-    const done = await this.cloud.time.until(() => watched.ending !== undefined, patienceMs);
+    const done = await this.cloud.time.until(() => watched.settled !== undefined, patienceMs);
     assert.ok(done, `${what} has not ended after ${patienceMs / 1000} s`);
   }
 
@@ -179,9 +179,9 @@ export class ProviderHarness {
   ): Promise<DriverError> {
     const watched = work instanceof Promise ? watch(work) : work;
     await this.ended(watched, what);
-    const { ending } = watched;
-    assert.ok(ending?.ok === false, `${what} did not fail`);
-    const { error } = ending;
+    const { settled } = watched;
+    assert.ok(settled?.ok === false, `${what} did not fail`);
+    const { error } = settled;
     assert.ok(isDriverError(error), notDriverError(what, error));
     if (codes.length > 0) expectCode(error, codes, what);
     return error;
@@ -232,7 +232,7 @@ export class ProviderHarness {
     const { cloud } = this;
     const found = cloud[method];
     if (found === undefined)
-      throw new Error(`the subject promises in \`can\` what needs TestCloud.${method}, which is not there`);
+      throw new Error(`\`can\` of the fixture contains an ability that needs TestCloud.${method}, which is missing`);
     return typeof found === 'function' ? (found.bind(cloud) as NonNullable<TestCloud[K]>) : found;
   }
 

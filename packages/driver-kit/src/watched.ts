@@ -1,17 +1,17 @@
 /** A promise with inspectable state, whose rejection is never reported as unhandled. */
 
-export type Ending<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+export type Settled<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
 export interface Watched<T> {
   /** The outcome; undefined while the promise is pending. */
-  readonly ending: Ending<T> | undefined;
+  readonly settled: Settled<T> | undefined;
 }
 
 export function watch<T>(promise: Promise<T>): Watched<T> {
-  const watched: { ending: Ending<T> | undefined } = { ending: undefined };
+  const watched: { settled: Settled<T> | undefined } = { settled: undefined };
   promise.then(
-    (value) => (watched.ending = { ok: true, value }),
-    (error: unknown) => (watched.ending = { ok: false, error }),
+    (value) => (watched.settled = { ok: true, value }),
+    (error: unknown) => (watched.settled = { ok: false, error }),
   );
   return watched;
 }

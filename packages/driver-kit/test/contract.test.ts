@@ -11,7 +11,7 @@ import {
   type DriverFixture,
   type TestRunner,
 } from '../src/index.js';
-import { acmeSubject } from './support/acme-subject.js';
+import { acmeFixture } from './support/acme-fixture.js';
 
 /** Returns a runner that records the declared tests. */
 function noting(): { readonly runner: TestRunner; readonly declared: string[] } {
@@ -25,11 +25,11 @@ function noting(): { readonly runner: TestRunner; readonly declared: string[] } 
 describe('the rules', () => {
   const rules = RULE_GROUPS.flatMap((group) => group.rules);
 
-  it('have ids that are used once', () => {
+  it('have unique ids', () => {
     expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
   });
 
-  it('say what and why', () => {
+  it('have a title and a text', () => {
     for (const { title, text, since } of rules) {
       expect(title).not.toBe('');
       expect(text.length).toBeGreaterThan(40);
@@ -37,7 +37,7 @@ describe('the rules', () => {
     }
   });
 
-  it('are the page of the documentation', () => {
+  it('are on the contract page of the documentation', () => {
     const file = join(__dirname, '..', '..', '..', 'docs', 'driver-contract.md');
     // After a change of the rules, run: pnpm --filter @nodepool/driver-kit contract
     expect(readFileSync(file, 'utf8')).toBe(contractPage());
@@ -45,9 +45,9 @@ describe('the rules', () => {
 });
 
 describe('the cases of a driver', () => {
-  it('are declared as tests, those that cannot be run as skipped, with the reason', () => {
+  it('are declared as tests, and skipped with the reason if they cannot run', () => {
     const fixture: DriverFixture = {
-      ...acmeSubject(),
+      ...acmeFixture(),
       can: ['times'],
       exempt: { 'life.launch': 'this cloud has no addresses' },
     };
@@ -63,20 +63,20 @@ describe('the cases of a driver', () => {
     expect(declared).toContainEqual(expect.stringMatching(/^life\.ready: /));
   });
 
-  it('do not take an exemption from what is no rule', () => {
-    const fixture = { ...acmeSubject(), exempt: { 'life.lunch': 'no time' } };
+  it('throw for an exemption from an unknown rule', () => {
+    const fixture = { ...acmeFixture(), exempt: { 'life.lunch': 'no time' } };
     expect(() => driverContract(fixture)).toThrow('there is no rule life.lunch');
   });
 
-  it('say when a subject promises what it has not', async () => {
+  it('reject if the test cloud lacks the method of an ability', async () => {
     const fixture: DriverFixture = {
-      ...acmeSubject(),
+      ...acmeFixture(),
       open: async () => {
-        const cloud = await acmeSubject().open();
+        const cloud = await acmeFixture().open();
         return { ...cloud, setTimes: undefined as never };
       },
     };
     const ready = driverContract(fixture).find(({ rule }) => rule.id === 'life.ready');
-    await expect(ready?.run()).rejects.toThrow('TestCloud.setTimes, which is not there');
+    await expect(ready?.run()).rejects.toThrow('TestCloud.setTimes, which is missing');
   });
 });

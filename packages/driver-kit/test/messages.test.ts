@@ -3,11 +3,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { driverContract } from '../src/index.js';
 import type { Changes } from './support/acme-driver.js';
-import { acmeSubject } from './support/acme-subject.js';
+import { acmeFixture } from './support/acme-fixture.js';
 import { changed, deletions } from './support/changed-drivers.js';
 
 async function messageOf(id: string, changes: Changes): Promise<string> {
-  const found = driverContract(acmeSubject(changes)).find(({ rule }) => rule.id === id);
+  const found = driverContract(acmeFixture(changes)).find(({ rule }) => rule.id === id);
   const error: unknown = await found?.run().then(
     () => undefined,
     (reason: unknown) => reason,
@@ -16,14 +16,14 @@ async function messageOf(id: string, changes: Changes): Promise<string> {
 }
 
 describe('a deletion', () => {
-  it('that never ends and never asks the cloud is named so', async () => {
+  it('that does not end and makes no call is reported as such', async () => {
     const changes = deletions((machine) => changed(machine, { advance: () => ({ next: 'listing' }) }));
     expect(await messageOf('life.delete', changes)).toMatch(
       /the deletion of node 0000000001 failed .*; no delete call reached the cloud; the remote calls were acme CALL list/,
     );
   });
 
-  it('that ends and never asked the cloud is named so', async () => {
+  it('that ends without a call is reported as such', async () => {
     const changes = deletions((machine) => changed(machine, { advance: () => ({ next: 'complete' }) }));
     expect(await messageOf('life.delete', changes)).toMatch(
       /no delete call reached the cloud, and something is left in the cloud: instance server-1/,
@@ -32,7 +32,7 @@ describe('a deletion', () => {
 });
 
 describe('a launch', () => {
-  it('of a driver that throws a string is named so', async () => {
+  it('of a driver that throws a string is reported as such', async () => {
     const changes: Changes = {
       adapter: (adapter) => ({
         getCreateStateMachine: (request, saved) => {

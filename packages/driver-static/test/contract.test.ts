@@ -6,7 +6,7 @@ import { describeDriverContract, simulatedTime, SimulatedLogins, type DriverFixt
 import { staticDriver } from '../src/index.js';
 import { everyKey, rack, resolve } from './sections.js';
 
-const subject: DriverFixture = {
+const fixture: DriverFixture = {
   name: 'static',
   packageFolder: join(__dirname, '..'),
   can: [],
@@ -31,4 +31,4 @@ const subject: DriverFixture = {
   },
 };
 
-describeDriverContract(subject, { describe, it });
+describeDriverContract(fixture, { describe, it });

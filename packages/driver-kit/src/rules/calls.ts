@@ -7,7 +7,7 @@ import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import { longestBlock } from '../event-loop.js';
 import { handlesNow, handlesSince } from '../handles.js';
-import { MachineBench } from '../machine-bench.js';
+import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
 import { watch, type Watched } from '../watched.js';
@@ -109,7 +109,7 @@ export const calls: RuleGroup = {
         const controller = new AbortController();
         const listing = watch(list(controller.signal, 300_000));
         await harness.pass(1000);
-        expectEqual(listing.ending, undefined, 'a list that the cloud does not answer has ended');
+        expectEqual(listing.settled, undefined, 'a list that the cloud does not answer has ended');
         const began = harness.cloud.time.clock.monotonic();
         controller.abort(new Error('it was aborted by the test'));
         await harness.failureOf(listing, 'a list that was aborted', 'aborted');
@@ -292,7 +292,7 @@ export const stopping: RuleGroup = {
         await harness.failureOf(launch, 'a launch of a provider that was stopped', 'aborted');
         await harness.failureOf(cleanup, 'a deletion of a provider that was stopped', 'aborted');
         const joined = watch(harness.provider.join());
-        const done = await harness.cloud.time.until(() => joined.ending !== undefined, 30_000);
+        const done = await harness.cloud.time.until(() => joined.settled !== undefined, 30_000);
         assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
       },
     },
@@ -396,9 +396,9 @@ async function listingOf(hasAdapter: boolean, harness: ProviderHarness): Promise
 
 async function machinesOn(
   harness: ProviderHarness,
-): Promise<{ readonly harness: ProviderHarness; readonly machines: MachineBench }> {
+): Promise<{ readonly harness: ProviderHarness; readonly machines: StateMachineRunner }> {
   harness.make();
-  const machines = new MachineBench(harness);
+  const machines = new StateMachineRunner(harness);
   await machines.start();
   return { harness, machines };
 }

@@ -54,16 +54,16 @@ export const images: RuleGroup = {
         'file into memory, which may be smaller.',
       check: async ({ harness, images: manager }, file) => {
         const size = contentFor(harness).length;
-        const told: { sent: number; total: number }[] = [];
+        const withProgress: { sent: number; total: number }[] = [];
         const progress = (sent: number, total: number): void => {
-          told.push({ sent, total });
+          withProgress.push({ sent, total });
         };
         await harness.finish(manager.uploadImage({ ...uploadOf(harness, file), progress }), 'the upload');
         assert.ok(
-          told.every(({ total }) => total === size),
-          `the reported size of a file of ${size} bytes is ${told[0]?.total ?? 0}`,
+          withProgress.every(({ total }) => total === size),
+          `the reported size of a file of ${size} bytes is ${withProgress[0]?.total ?? 0}`,
         );
-        const sent = told.map((each) => each.sent);
+        const sent = withProgress.map((each) => each.sent);
         expectEqual(
           sent,
           sent.toSorted((a, b) => a - b),

@@ -47,7 +47,7 @@ export const errors: RuleGroup = {
         await harness.plan('create', 'throttle');
         const launch = harness.launch();
         await harness.ended(launch, 'the launch');
-        if (launch.ending?.ok !== true) {
+        if (launch.settled?.ok !== true) {
           const { code, outcome } = await harness.failureOf(launch, 'the launch');
           expectEqual(
             { code, outcome },
@@ -55,7 +55,7 @@ export const errors: RuleGroup = {
             'the error of a creation that was throttled',
           );
         }
-        const expected = launch.ending?.ok === true ? 1 : 0;
+        const expected = launch.settled?.ok === true ? 1 : 0;
         expectEqual((await harness.instances()).length, expected, 'instances after a creation that was throttled');
       },
     },
@@ -86,7 +86,7 @@ export const errors: RuleGroup = {
         const listing = watch(harness.provider.listNodes(harness.call()));
         await harness.ended(listing, 'the list');
         // The driver may have logged in again successfully.
-        if (listing.ending?.ok === false)
+        if (listing.settled?.ok === false)
           await harness.failureOf(listing, 'a list whose credentials are refused', 'auth');
       },
     },
@@ -105,7 +105,7 @@ export const errors: RuleGroup = {
         await harness.plan('any', 'auth');
         const start = watch(provider.start(providerContext));
         await harness.ended(start, 'the start');
-        if (start.ending?.ok === false) {
+        if (start.settled?.ok === false) {
           await harness.failureOf(start, 'a start whose credentials are refused', 'auth');
           await harness.finish(provider.start(providerContext), 'the second start');
         }

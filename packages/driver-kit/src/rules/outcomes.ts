@@ -56,10 +56,10 @@ export const outcomes: RuleGroup = {
         await harness.ended(launch, 'the launch');
         const existing = await harness.instances();
         expectEqual(existing.length, 1, 'instances after a creation whose answer was lost');
-        if (launch.ending?.ok === true) {
+        if (launch.settled?.ok === true) {
           expectEqual(
             existing[0]?.externalId,
-            launch.ending.value.externalId,
+            launch.settled.value.externalId,
             'the external id that the launch returned',
           );
           return;
@@ -89,7 +89,7 @@ export const outcomes: RuleGroup = {
           1,
           `instances after a creation whose answer was lost, with a list that lags by ${LIST_LAG_MS} ms`,
         );
-        if (launch.ending?.ok === true) return;
+        if (launch.settled?.ok === true) return;
         const { outcome } = await harness.failureOf(launch, 'the launch');
         assert.notEqual(
           outcome,
@@ -263,7 +263,7 @@ export const outcomes: RuleGroup = {
   ],
 };
 
-async function deleteLaunched(harness: ProviderHarness, { node, ending, saved }: TestLaunch): Promise<void> {
-  const externalId = ending?.ok === true ? ending.value.externalId : (saved?.externalId ?? null);
+async function deleteLaunched(harness: ProviderHarness, { node, settled, saved }: TestLaunch): Promise<void> {
+  const externalId = settled?.ok === true ? settled.value.externalId : (saved?.externalId ?? null);
   await harness.cleanUp(node, externalId);
 }

@@ -11,7 +11,7 @@ import {
   type TestLaunch,
   type TestNode,
 } from '../provider-harness.js';
-import { MachineBench } from '../machine-bench.js';
+import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
 
@@ -54,10 +54,10 @@ export const resumption: RuleGroup = {
       check: async (context: RuleContext): Promise<void> => {
         await afterEachCall(context, async (harness, launch, when) => {
           await harness.start();
-          const { saved, node, ending } = launch;
+          const { saved, node, settled } = launch;
           if (saved === undefined) {
-            if (ending?.ok !== true) await resumedFromNothing(harness, node, when);
-            await harness.cleanUp(node, ending?.ok === true ? ending.value.externalId : null);
+            if (settled?.ok !== true) await resumedFromNothing(harness, node, when);
+            await harness.cleanUp(node, settled?.ok === true ? settled.value.externalId : null);
           } else {
             const resumed = harness.launch(node, { saved: saved.machine, externalId: saved.externalId });
             const { externalId } = await harness.endOf(resumed, `the launch that was resumed ${when}`);
@@ -182,7 +182,7 @@ export const resumption: RuleGroup = {
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.open();
         harness.make();
-        const machines = new MachineBench(harness);
+        const machines = new StateMachineRunner(harness);
         await machines.start();
         const look = (machine: StateMachine): void => {
           const saved = machine.save();
@@ -246,13 +246,13 @@ export async function afterEachCall(
 /** Repeats `drive` for each successive step, each time on a new cloud. Resolves with the number of steps. */
 async function replacedAfterEachStep(
   context: RuleContext,
-  drive: (harness: ProviderHarness, machines: MachineBench, step: number) => Promise<number>,
+  drive: (harness: ProviderHarness, machines: StateMachineRunner, step: number) => Promise<number>,
 ): Promise<void> {
   for (let step = 1, steps = Infinity; step <= steps; step += 1) {
     const harness = await context.open();
     await harness.cloud.setTimes?.(TIMES);
     harness.make();
-    const machines = new MachineBench(harness);
+    const machines = new StateMachineRunner(harness);
     await machines.start();
     steps = await drive(harness, machines, step);
     assert.ok(steps < MOST_CALLS, `the machine takes more than ${MOST_CALLS} steps`);

@@ -35,7 +35,7 @@ export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager
   return {
     async uploadImage(upload) {
       const id = await client().createImage(upload.externalName, upload.tags, upload.sha256, upload);
-      await client().upload(id, await told(upload), upload);
+      await client().upload(id, await withProgress(upload), upload);
       await untilReady(id, upload);
       return id;
     },
@@ -47,7 +47,7 @@ export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager
   };
 }
 
-async function told({ file, progress }: ImageUploadRequest): Promise<AsyncIterable<Uint8Array>> {
+async function withProgress({ file, progress }: ImageUploadRequest): Promise<AsyncIterable<Uint8Array>> {
   const { size } = await stat(file);
   async function* pieces(): AsyncGenerator<Buffer> {
     let sent = 0;

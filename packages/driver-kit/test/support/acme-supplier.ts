@@ -113,7 +113,7 @@ function providerOf(config: ProviderConfig, changes: SupplierChanges): Provider 
   };
 }
 
-export function supplierSubject(changes: SupplierChanges = {}): DriverFixture {
+export function supplierFixture(changes: SupplierChanges = {}): DriverFixture {
   return {
     name: 'acme, with machines that exist',
     packageFolder: join(__dirname, 'acme'),

@@ -90,7 +90,7 @@ export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
 }
 
 /** The driver, as required by the contract tests. */
-export const subject: DriverFixture = {
+export const fixture: DriverFixture = {
   name: 'mycloud',
   packageFolder: join(__dirname, '..', '..'),
   can,

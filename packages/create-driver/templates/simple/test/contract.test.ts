@@ -2,6 +2,6 @@
 
 import { describe, it } from 'node:test';
 import { describeDriverContract } from '@nodepool/driver-kit';
-import { subject } from './test-cloud.js';
+import { fixture } from './test-cloud.js';
 
-describeDriverContract(subject, { describe, it });
+describeDriverContract(fixture, { describe, it });

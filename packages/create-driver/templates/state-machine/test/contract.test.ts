@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { Adapter, ProviderConfig } from '@nodepool/core';
 import { describeDriverContract, type DriverFixture, type TestCloud } from '@nodepool/driver-kit';
 import { MyCloudAdapter } from '../src/adapter.js';
-import { openTestCloud, subject } from './test-cloud.js';
+import { openTestCloud, fixture } from './test-cloud.js';
 
 /** Adds the adapter, so that the contract tests check the machines step by step. */
 function open(): TestCloud {
@@ -13,6 +13,6 @@ function open(): TestCloud {
   return { ...testCloud, makeAdapter };
 }
 
-const withMachines: DriverFixture = { ...subject, can: [...subject.can, 'adapter'], open };
+const withMachines: DriverFixture = { ...fixture, can: [...fixture.can, 'adapter'], open };
 
 describeDriverContract(withMachines, { describe, it });

@@ -53,7 +53,7 @@ const badSize: JsonObject = {
 };
 
 /** Returns a fixture of this driver that opens a new acme cloud for each case. */
-export function subjectOf(
+export function fixtureOf(
   name: string,
   makeDriver: (cloud: AcmeCloud) => Driver,
   makeAdapter?: (cloud: AcmeCloud) => Adapter,
@@ -96,8 +96,8 @@ export function subjectOf(
 }
 
 /** The driver on the state-machine framework. */
-export function acmeSubject(changes: Changes = {}): DriverFixture {
-  return subjectOf(
+export function acmeFixture(changes: Changes = {}): DriverFixture {
+  return fixtureOf(
     'acme',
     (cloud) => acmeDriver(cloud, changes),
     (cloud) => acmeAdapter(cloud, changes),

@@ -43,7 +43,7 @@ export interface DriveResult {
   readonly steps: number;
 }
 
-export class MachineBench {
+export class StateMachineRunner {
   private adapters: { readonly adapter: Adapter; readonly process: ProviderProcess }[] = [];
   private rounds = 0;
 
