@@ -34,6 +34,7 @@ const DEBOUNCE_MS = 250;
 export class ConfigWatcher {
   private running: NodepoolConfig;
   private refusedProblems: readonly ConfigProblem[] = [];
+  private refusedAt: number | undefined;
   /** Fingerprint of the contents that were read last. */
   private fingerprint: string;
   private files: FileWatch | undefined;
@@ -55,6 +56,11 @@ export class ConfigWatcher {
   /** Returns the problems of the present files; empty if they are in force. */
   get problems(): readonly ConfigProblem[] {
     return this.refusedProblems;
+  }
+
+  /** Returns the time of the first refusal since the files were valid, in ms; undefined if they are in force. */
+  get refusedSince(): number | undefined {
+    return this.refusedAt;
   }
 
   /**
@@ -130,11 +136,13 @@ export class ConfigWatcher {
     if (!result.ok) {
       const known = !isNew && this.refusedProblems.length > 0;
       this.refusedProblems = result.problems;
+      this.refusedAt ??= this.options.clock.now();
       if (!known) this.options.listener.refused(result.problems);
       return;
     }
     const wasRefused = this.refusedProblems.length > 0;
     this.refusedProblems = [];
+    this.refusedAt = undefined;
     if (wasRefused) this.options.listener.accepted();
     const diff = diffConfig(this.running, result.config);
     if (diff.empty) return;

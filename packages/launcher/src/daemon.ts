@@ -109,6 +109,7 @@ export class LauncherDaemon implements Daemon {
         version: packageVersion(__dirname),
         config: () => this.watcher.config,
         problems: () => this.watcher.problems,
+        refusedSince: () => this.watcher.refusedSince,
         failures,
         recorder: this.recorder,
         eventLoopDelay: () => this.eventLoop.read(),

@@ -248,7 +248,7 @@ describe('what is shown', () => {
     expect(await ended(await submit('small'))).toBe('fulfilled');
     const [first, second] = [await submit('small'), await submit('small')];
     await world.clock.advance(30_000);
-    const reason = 'pool main of provider full uses 1 of 1 instances, 1 more are needed. Its nodes: 1 ready.';
+    const reason = 'pool main of provider full uses 1 of 1 instances, 1 more is needed. Its nodes: 1 ready.';
     expect(explainRequest(sources(running), first)?.summary).toBe(`Requested. full/main: ${reason}`);
     expect(explainRequest(sources(running), second)?.summary).toBe(
       `Requested. full/main: request ${first}, which needs the same, comes first; ` + `it waits because ${reason}`,

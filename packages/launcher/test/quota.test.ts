@@ -87,7 +87,7 @@ describe('a pool', () => {
     const waits = await submit(['small']);
     await world.clock.advance(1000);
     expect(stateOf(waits)).toBe('requested');
-    expect(latestReason(waits)).toBe('pool main of provider demo uses 10 of 10 cores, 1 more are needed');
+    expect(latestReason(waits)).toBe('pool main of provider demo uses 10 of 10 cores, 1 more is needed');
     await giveBack(two);
     await inState(waits, 'fulfilled');
     await giveBack(large);
@@ -153,7 +153,7 @@ describe('a provider', () => {
     const asked = world.cloud.existingInstances().length;
     const waits = await submit(['large']);
     await world.clock.advance(30_000);
-    expect(latestReason(waits)).toBe('provider demo uses 3 of 3 instances, 1 more are needed');
+    expect(latestReason(waits)).toBe('provider demo uses 3 of 3 instances, 1 more is needed');
     expect(world.nodes().size).toBe(asked);
     await giveBack(small);
     await inState(waits, 'fulfilled');
@@ -171,7 +171,7 @@ describe('a provider', () => {
     const first = await served(['small']);
     const waits = await submit(['small']);
     await world.clock.advance(10_000);
-    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
     await world.during(Promise.resolve(world.cloud.deleteInstance(theirs.id)));
     await refreshed();
     await inState(waits, 'fulfilled');
@@ -244,7 +244,7 @@ describe('a provider', () => {
     expect(aborted.size).toBe(1);
     expect(stateOf(waits)).toBe('requested');
     expect(world.records(REQUESTS).get(waits)).not.toMatchObject({ declined_by: [expect.anything()] });
-    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
     await giveBack(first);
     await inState(waits, 'fulfilled');
   });
@@ -281,7 +281,7 @@ describe('a provider', () => {
     await refreshed();
     const waits = await submit(['small']);
     await world.clock.advance(60_000);
-    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
     await giveBack(first);
     await inState(waits, 'fulfilled');
   });
@@ -295,7 +295,7 @@ describe('a tenant', () => {
     const large = await served(['large'], { tenant: 'red' });
     const waits = await submit(['small'], { tenant: 'red' });
     await world.clock.advance(120_000);
-    expect(latestReason(waits)).toBe('tenant red uses 2 of 2 instances, 1 more are needed');
+    expect(latestReason(waits)).toBe('tenant red uses 2 of 2 instances, 1 more is needed');
     await served(['small'], { tenant: 'blue' });
     expect([...world.records('/nodepool/components/pool').values()].map(({ paused }) => paused)).toEqual([
       false,
@@ -333,7 +333,7 @@ describe('a tenant', () => {
     }
     await world.clock.advance(120_000);
     expect(ids.map(stateOf)).toEqual(['fulfilled', 'fulfilled', 'requested', 'requested']);
-    expect(latestReason(ids[2]!)).toBe('tenant red uses 2 of 2 instances, 1 more are needed');
+    expect(latestReason(ids[2]!)).toBe('tenant red uses 2 of 2 instances, 1 more is needed');
     const owners = [...world.nodes().values()].filter(({ tenant_name: tenant }) => tenant === 'red');
     expect(owners.map(({ requestor }) => requestor).sort()).toEqual(['zuul 0', 'zuul 1']);
     await served(['small'], { tenant: 'blue' });

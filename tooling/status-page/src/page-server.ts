@@ -132,6 +132,7 @@ export class PageServer {
         version: this.version,
         config: () => this.config,
         problems: () => this.problems,
+        refusedSince: () => (this.problems.length === 0 ? undefined : this.clock.now() - 65_000),
         failures: this.failures,
         recorder: this.recorder,
         eventLoopDelay: () => ({ p99: 0.001 }),

@@ -192,7 +192,7 @@ async function requests(page: PageServer): Promise<void> {
     const path = await page.put('requests/200-', { ...requestRecord(labels, page.now - ago), ...more }, true);
     return path.slice(path.lastIndexOf('/') + 1);
   };
-  const full = 'pool arm of provider gce-europe uses 24 of 24 instances, 1 more are needed';
+  const full = 'pool arm of provider gce-europe uses 24 of 24 instances, 1 more is needed';
   const first = await add(['fedora-43-arm64'], 1260);
   page.decisions.record('request', first, 'gce-europe/arm', 'waits for room', full);
   const pool = 'gce-europe/arm';

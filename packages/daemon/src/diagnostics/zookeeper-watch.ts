@@ -15,6 +15,8 @@ export interface ZooKeeperHealth {
   readonly since: number;
   /** Name of the connected server, e.g. `zk1:2181 (192.0.2.7)`. */
   readonly server: string | undefined;
+  /** Reason why the last attempt to connect failed; undefined while connected. */
+  readonly lastProblem: string | undefined;
   /** Quantiles of the durations of reads in the last ten minutes, milliseconds; null before the first. */
   readonly latency: { readonly p50: number | null; readonly p95: number | null };
 }
@@ -24,8 +26,12 @@ export class ZooKeeperWatch {
   /** Durations of the last reads, milliseconds, oldest first. */
   private readonly samples: number[] = [];
   private timer: Timer | undefined;
+  private lastProblem: string | undefined;
   private readonly stateChanged = (): void => {
     this.since = this.options.clock.now();
+  };
+  private readonly warned = (error: Error): void => {
+    this.lastProblem = error.message;
   };
 
   constructor(
@@ -41,11 +47,13 @@ export class ZooKeeperWatch {
 
   start(): void {
     this.options.zooKeeper.on('state', this.stateChanged);
+    this.options.zooKeeper.on('warning', this.warned);
     this.schedule();
   }
 
   stop(): void {
     this.options.zooKeeper.off('state', this.stateChanged);
+    this.options.zooKeeper.off('warning', this.warned);
     this.timer?.cancel();
   }
 
@@ -53,7 +61,8 @@ export class ZooKeeperWatch {
     const { state, server } = this.options.zooKeeper;
     const sorted = [...this.samples].sort((a, b) => a - b);
     const quantile = (part: number): number | null => sorted[Math.ceil(part * sorted.length) - 1] ?? null;
-    return { state, server, since: this.since, latency: { p50: quantile(0.5), p95: quantile(0.95) } };
+    const lastProblem = state === 'connected' ? undefined : this.lastProblem;
+    return { state, server, since: this.since, lastProblem, latency: { p50: quantile(0.5), p95: quantile(0.95) } };
   }
 
   private schedule(): void {

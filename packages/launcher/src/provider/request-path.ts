@@ -161,6 +161,7 @@ export class RequestPath implements ScheduledPool {
       case 'leave':
         recordLeave(this.pool, entry.id, 'leaves it to other pools', admission.reason);
         return false;
+      case 'declined':
       case 'ignore':
         return false;
     }

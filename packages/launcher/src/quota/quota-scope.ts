@@ -200,7 +200,7 @@ export function precedes(
 
 /** Returns the shortfall in words, for explanations. */
 export function describeShortfall({ scope, resource, limit, used, needed, reservedFor }: Shortfall): string {
-  const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
+  const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more ${needed === 1 ? 'is' : 'are'} needed`;
   return reservedFor === undefined
     ? numbers
     : `${numbers}; the rest is reserved for request ${reservedFor}, which comes before`;

@@ -13,6 +13,8 @@ export type AdmissionDecision =
   | { readonly kind: 'admit' }
   /** Other pools go first; evaluated again when the registry or the request changes. */
   | { readonly kind: 'leave'; readonly reason: string }
+  /** The pool has declined it, and other pools have not; evaluated again like `leave`. */
+  | { readonly kind: 'declined' }
   /** It cannot be served here yet; evaluated again when that may have changed. */
   | { readonly kind: 'wait'; readonly wait: Wait }
   | { readonly kind: 'decline'; readonly reason: string }
@@ -47,7 +49,7 @@ export function evaluate(
     // Pools that had not decided when this one declined may have left since.
     return allDeclined(request, request.declined_by, candidates)
       ? { kind: 'decline', reason: 'every registered pool has declined' }
-      : { kind: 'leave', reason: 'declined by this pool' };
+      : { kind: 'declined' };
   }
   // A request that has nodes in this pool is served here, even if another pool is preferred otherwise.
   const begun = pool.hasNodesOf(request);

@@ -8,13 +8,14 @@ import type { ProblemSources } from '../../src/web/status/documents/problems/sou
 const NOW = 1_800_000_000;
 
 const WELL: ProblemSources = {
-  zookeeper: 'connected',
+  zookeeper: { state: 'connected', since: NOW - 500, lastProblem: undefined },
   complete: true,
-  configuration: { problems: [], count: 0 },
+  configuration: { problems: [], count: 0, since: null },
   unreadable: { records: [], count: 0 },
   providers: [],
   labels: [],
   reasons: [],
+  failed: new Map(),
   images: [],
   builders: 1,
   now: NOW,
@@ -161,6 +162,30 @@ it('a label without pool is critical while a request waits for it', () => {
 });
 
 it('the rest of a long list is counted', () => {
-  const [problem] = findProblems({ ...WELL, configuration: { problems: ['a', 'b'], count: 12 } });
+  const [problem] = findProblems({ ...WELL, configuration: { problems: ['a', 'b'], count: 12, since: null } });
   expect(problem?.details).toEqual(['a', 'b', 'and 10 more']);
+});
+
+it('a lost ZooKeeper comes before older problems, with the time and the last error', () => {
+  const zookeeper = { state: 'suspended', since: NOW - 30, lastProblem: 'zk1:2181: connect ECONNREFUSED' };
+  const providers = [provider('old', { state: 'unreachable', since: NOW - 1000 })];
+  const [first] = findProblems({ ...WELL, zookeeper, providers });
+  expect(first).toMatchObject({ title: 'ZooKeeper is not connected', since: NOW - 30, severity: 'critical' });
+  expect(first?.details).toContain('Last error: zk1:2181: connect ECONNREFUSED');
+});
+
+it('requests that failed are a problem of their label, or of its missing image', () => {
+  const failed = new Map([['small', { count: 2, first: NOW - 50, reason: 'cloud/main: no answer' }]]);
+  const served = [label({ pools: ['cloud/main'] })];
+  const [problem, ...others] = findProblems({ ...WELL, failed, labels: served });
+  expect(others).toEqual([]);
+  expect(problem).toMatchObject({
+    ...{ title: '2 requests for the label small failed', since: NOW - 50, cause: 'cloud' },
+    details: ['cloud/main: no answer'],
+  });
+  expect(findProblems({ ...WELL, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
+  const images = [image({ lastFailure: failure })];
+  expect(findProblems({ ...WELL, failed, labels: served, images })).toMatchObject([
+    { title: 'Image debian is missing', severity: 'critical', since: NOW - 50, effect: '2 requests for it failed' },
+  ]);
 });

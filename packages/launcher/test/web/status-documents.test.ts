@@ -59,6 +59,7 @@ async function start(providers: readonly JsonObject[], hostname = 'launcher1'): 
     explain: world.explanation(running, decisions, hostname),
     status: {
       ...{ hostname, version: '0.0.0', recorder: recorder!, config: () => config, problems: () => [] },
+      refusedSince: () => undefined,
       failures: new RecentFailures(world.clock),
       eventLoopDelay: () => ({ p99: 0.002 }),
     },
@@ -112,7 +113,7 @@ describe('a launcher whose limit is reached', () => {
       heldBy: [{ kind: 'node', id: '0000000000' }],
     });
     expect(first.reason?.text).toBe(
-      'pool main of provider demo uses 1 of 1 instances, 1 more are needed. Its nodes: 1 in-use.',
+      'pool main of provider demo uses 1 of 1 instances, 1 more is needed. Its nodes: 1 in-use.',
     );
     expect(world.clock.now() / 1000 - first.reason!.since).toBeGreaterThan(39);
     expect(first.timeline.map(({ phase }) => phase)).toEqual(['order', 'limit']);
@@ -228,5 +229,5 @@ it('a request for labels that no pool has says so', async () => {
   const id = await submit(['nonsense']);
   await inState(id, 'failed');
   const { request } = await get<RequestDocument>(`request/${id}`);
-  expect(request?.reason).toContain('no pool has all the labels');
+  expect(request?.reason).toBe('no registered pool has nonsense');
 });

@@ -4,7 +4,7 @@ import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
 import type { ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
-import type { Standing } from '../activity.js';
+import type { PoolActivity, Standing } from '../activity.js';
 import type { PoolWait } from '../timeline/request-life.js';
 import type { LimitFacts } from '../timeline/timeline-recorder.js';
 
@@ -40,13 +40,13 @@ interface Ranked {
 /** The reasons of waiting requests at one moment. Facts that many requests depend on are computed once. */
 export class WaitReasons {
   private readonly pools: readonly PoolComponentData[];
-  /** Ids of the pools of this launcher. */
-  private readonly own: ReadonlySet<string>;
+  /** The pools of this launcher by id. */
+  private readonly own: ReadonlyMap<string, PoolActivity>;
   private readonly holders: LimitHolders;
 
   constructor(private readonly sources: Sources) {
     this.pools = [...sources.store.components.pools()];
-    this.own = new Set(sources.activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
+    this.own = new Map(sources.activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
     this.holders = new LimitHolders(sources.store);
   }
 
@@ -63,8 +63,9 @@ export class WaitReasons {
       const name = `${pool.provider_name}/${pool.name}`;
       const where = { pool: name, launcher: pool.hostname };
       const wait = waits.get(name);
-      if (!this.own.has(pool.id)) ranked.push(foreign(pool, where, since));
-      else if (wait === undefined) ranked.push(undecided(life?.refusalOf(name), where, since));
+      const activity = this.own.get(pool.id);
+      if (activity === undefined) ranked.push(foreign(pool, where, since));
+      else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
       else ranked.push(this.ofWait(request, wait, where, standing));
     }
     if (ranked.length === 0) return [none(request, since)];
@@ -120,7 +121,7 @@ function foreign({ hostname, paused }: PoolComponentData, where: Where, since: n
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [] } };
 }
 
-function undecided(refusal: string | undefined, where: Where, since: number): Ranked {
+function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {
   const nothing = { missing: null, heldBy: [], since };
   if (refusal !== undefined) {
     return {
@@ -128,7 +129,14 @@ function undecided(refusal: string | undefined, where: Where, since: number): Ra
       reason: { ...where, ...nothing, phase: 'order', text: `it leaves the request to other pools: ${refusal}.` },
     };
   }
-  return { rank: HOPE.order, reason: { ...where, ...nothing, phase: 'order', text: 'it has not decided yet.' } };
+  // A pool without room considers no further request.
+  const [full] = Object.entries(pool.limit).filter(([resource, limit]) => (pool.used[resource] ?? 0) >= limit);
+  if (full !== undefined) {
+    const [resource, limit] = full;
+    const text = `the pool uses ${pool.used[resource] ?? 0} of ${limit} ${resource}.`;
+    return { rank: HOPE.limit, reason: { ...where, ...nothing, phase: 'limit', text } };
+  }
+  return { rank: HOPE.order, reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' } };
 }
 
 function none({ node_types: labels, declined_by: declined }: NodeRequest, since: number): WaitReason {

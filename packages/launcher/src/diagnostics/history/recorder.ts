@@ -18,7 +18,7 @@ import { Timelines } from '../timeline/timelines.js';
 const MAX_AGE_MS = 25 * 3_600_000;
 
 export interface RecorderOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'complete' | 'zooKeeper'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'zooKeeper'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;

@@ -32,7 +32,8 @@ export class RequestLife extends Life {
   /** True while a pool of this launcher has accepted the request. */
   private held = false;
   private byPool = new Map<string, PoolWait>();
-  private refusals = new Map<string, string>();
+  /** Reasons of pools of this launcher that do not serve it, by pool. */
+  refusals = new Map<string, string>();
   private launches = new Map<string, { readonly stage: LaunchStage; readonly reason: string | undefined }>();
 
   constructor(
@@ -54,14 +55,6 @@ export class RequestLife extends Life {
   /** Returns the waits in pools of this launcher, most likely to end first. */
   poolWaits(): PoolWait[] {
     return [...this.byPool.values()].sort((a, b) => HOPE[a.kind] - HOPE[b.kind] || a.since - b.since);
-  }
-
-  /**
-   * Returns the reasons why pools of this launcher do not serve the request, in words; undefined if none is recorded.
-   */
-  refusal(): string | undefined {
-    if (this.refusals.size === 0) return undefined;
-    return [...this.refusals].map(([pool, reason]) => `${pool}: ${reason}`).join('; ');
   }
 
   /** Returns the reason why a pool does not serve the request; undefined if none is recorded. */

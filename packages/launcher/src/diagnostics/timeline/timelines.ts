@@ -17,7 +17,7 @@ const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
 export interface TimelineOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components'>;
   readonly clock: Clock;
   /** Called with the error of a listener that failed. */
   readonly onError: (error: unknown) => void;
@@ -148,7 +148,18 @@ export class Timelines implements TimelineRecorder {
     }
     life.recorded(now, request);
     if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
-    if (request.state === 'failed') this.endRequest(id, now, 'failed', life.refusal(), []);
+    if (request.state === 'failed') this.endRequest(id, now, 'failed', this.refusalOf(life), []);
+  }
+
+  /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
+  private refusalOf({ facts: { labels }, refusals }: RequestLife): string | undefined {
+    const capable = [...this.options.store.components.pools()].filter(({ supported_labels: supported }) =>
+      labels.every((label) => supported.includes(label)),
+    );
+    if (capable.length === 0) return `no registered pool has ${[...new Set(labels)].join(', ')}`;
+    const names = new Set(capable.map(({ provider_name: provider, name }) => `${provider}/${name}`));
+    const reasons = [...refusals].filter(([pool]) => names.has(pool)).map(([pool, reason]) => `${pool}: ${reason}`);
+    return reasons.length === 0 ? undefined : reasons.join('; ');
   }
 
   private endRequest(

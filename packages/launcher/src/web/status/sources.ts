@@ -20,6 +20,8 @@ export interface StatusSources {
   >;
   /** Returns the problems of the current configuration files. */
   readonly problems: () => readonly ConfigProblem[];
+  /** Returns the time (ms) since when the configuration files are refused; undefined if they are in force. */
+  readonly refusedSince: () => number | undefined;
   readonly failures: Pick<RecentFailures, 'list'>;
   /** The history of the last day, with the failures and the changes of providers. */
   readonly recorder: Pick<

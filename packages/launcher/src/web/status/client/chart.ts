@@ -89,9 +89,11 @@ function totals({ times, series }: ChartOptions): number[] {
   return times.map((_, index) => series.reduce((total, { values }) => total + (values[index] ?? 0), 0));
 }
 
-function span({ times }: ChartOptions): readonly [number, number] {
+/** Returns the first and the last time; the last column covers a whole step. */
+function span({ times, kind, step }: ChartOptions): readonly [number, number] {
   const from = times[0] ?? 0;
-  return [from, Math.max(times.at(-1) ?? 0, from + 1)];
+  const last = times.at(-1) ?? 0;
+  return [from, Math.max(kind === 'columns' ? last + step : last, from + 1)];
 }
 
 /** Returns the horizontal position of a time as a share of the width. */
@@ -130,10 +132,11 @@ function runsOf(times: readonly number[], gap: number): [number, number][] {
 }
 
 function columns(options: ChartOptions, highest: number): SVGElement[] {
-  const { series, times } = options;
-  const width = rounded((WIDTH / Math.max(times.length, 1)) * 0.8);
+  const { series, times, step } = options;
+  const [from, to] = span(options);
+  const width = rounded((step / (to - from)) * WIDTH * 0.8);
   return times.flatMap((time, index) => {
-    const x = rounded(Math.min(position(options, time) * WIDTH, WIDTH - width));
+    const x = rounded(position(options, time) * WIDTH);
     let below = 0;
     return series.flatMap(({ class: name, values }) => {
       const height = ((values[index] ?? 0) / highest) * HEIGHT;
@@ -155,16 +158,16 @@ function axes(options: ChartOptions, ticks: readonly number[]): SVGElement {
       'g',
       { 'data-key': tick },
       svg('line', { class: 'grid', x1: 0, x2: '100%', y1: y, y2: y }),
-      tick === 0 ? undefined : svg('text', { x: 3, y, dy: 12 }, (options.format ?? numberText)(tick)),
+      svg('text', { x: -6, y, dy: 4, 'text-anchor': 'end' }, (options.format ?? numberText)(tick)),
     );
   });
-  const times = clockTicks(from, to, options.size === 'small' ? 5 : 8).map((time) => {
+  const times = clockTicks(from, to, options.size === 'small' ? 5 : 8).map((time, index) => {
     const share = position(options, time);
     const x = `${rounded(share * 100)}%`;
     const anchor = share < 0.04 ? 'start' : share > 0.96 ? 'end' : 'middle';
     return svg(
       'g',
-      { 'data-key': `at ${time}` },
+      { 'data-key': `at ${time}`, class: options.size !== 'small' && index % 2 === 1 ? 'wide-only' : undefined },
       svg('line', { class: 'tick', x1: x, x2: x, y1: '100%', y2: '100%' }),
       svg('text', { x, y: '100%', dy: 15, 'text-anchor': anchor }, clockText(time)),
     );

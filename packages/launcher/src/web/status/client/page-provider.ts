@@ -43,7 +43,7 @@ export const providerPage: View<ProviderDocument> = {
           requests.length === 0
             ? undefined
             : section(
-                'Waiting requests',
+                'Requests',
                 h('a', { href: pageHref(['requests'], { state: 'waiting' }) }, 'all waiting requests'),
                 table({
                   caption: `Requests of ${provider.name}`,

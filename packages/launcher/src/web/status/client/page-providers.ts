@@ -7,7 +7,7 @@ import type { View } from './page.js';
 import { table, type Column } from './table.js';
 import { ageText, counted, durationText, numberText, shareText } from './text.js';
 import { providerBadge, providerTone } from './tones.js';
-import { age, groupBar, meter, nothing, type Present } from './widgets.js';
+import { age, groupBar, meter, nothing, withCode, type Present } from './widgets.js';
 
 export const providersPage: View<ProvidersDocument> = {
   title: () => 'Providers',
@@ -45,7 +45,7 @@ function columns(present: Present): Column<ProviderStatus>[] {
       cell: ({ state, since, reason, lastError }) => [
         providerBadge(state),
         since === null || state === 'serving' ? undefined : h('span', { class: 'quiet' }, ' for ', age(since, present)),
-        reason !== null ? h('span', { class: 'reason below' }, reason) : undefined,
+        reason !== null ? h('span', { class: 'reason below' }, ...withCode(reason)) : undefined,
         reason === null && lastError !== null
           ? h('span', { class: 'quiet below' }, lastError.text, ', ', age(lastError.time, present), ' ago')
           : undefined,

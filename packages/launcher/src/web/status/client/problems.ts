@@ -4,7 +4,7 @@ import { h, type Child } from './dom.js';
 import { hrefOf } from './links.js';
 import type { Problem } from './model.js';
 import { counted } from './text.js';
-import { age, type Present } from './widgets.js';
+import { age, withCode, type Present } from './widgets.js';
 
 const SEVERITIES: Readonly<Record<Problem['severity'], string>> = {
   critical: 'Critical',
@@ -28,9 +28,11 @@ const MAX_SHOWN = 6;
 export function problemList(problems: readonly Problem[], present: Present): Child[] {
   const list = (key: string, some: readonly Problem[]): HTMLElement =>
     h('ul', { class: 'problems', 'data-key': key }, ...some.map((problem) => item(problem, present)));
-  const more = problems.slice(MAX_SHOWN);
+  // A fold of one problem would save no space.
+  const shown = problems.length === MAX_SHOWN + 1 ? problems.length : MAX_SHOWN;
+  const more = problems.slice(shown);
   return [
-    list('problems', problems.slice(0, MAX_SHOWN)),
+    list('problems', problems.slice(0, shown)),
     more.length === 0
       ? undefined
       : h(
@@ -62,7 +64,7 @@ function item(
       : h(
           'div',
           { class: 'problem-details' },
-          ...details.map((detail, index) => h('p', { 'data-key': index }, detail)),
+          ...details.map((detail, index) => h('p', { 'data-key': index }, ...withCode(detail))),
         ),
     effect === null && remedy === null
       ? undefined
@@ -75,7 +77,7 @@ function item(
           ].flatMap(([term, text]) =>
             text === null || text === undefined || term === undefined || term === null
               ? []
-              : [h('div', { 'data-key': term }, h('dt', {}, term), h('dd', {}, text))],
+              : [h('div', { 'data-key': term }, h('dt', {}, term), h('dd', {}, ...withCode(text)))],
           ),
         ),
   );

@@ -60,7 +60,16 @@ export function requestColumns(present: Present): Column<RequestRow>[] {
 
 /** Returns the kind of wait of a phase. */
 function waitPhase(phase: Phase | null): WaitReason['phase'] {
-  return phase === 'limit' || phase === 'order' || phase === 'capacity' || phase === 'image' ? phase : 'none';
+  switch (phase) {
+    case 'limit':
+    case 'order':
+    case 'capacity':
+    case 'image':
+    case 'elsewhere':
+      return phase;
+    default:
+      return 'none';
+  }
 }
 
 export function nodeColumns(present: Present): Column<NodeRow>[] {

@@ -59,6 +59,7 @@ export class Shell {
       show(host, [h('b', {}, h('bdi', {}, launcher.hostname)), h('span', { class: 'quiet' }, ` ${launcher.version}`)]);
     this.drawNavigation();
     document.body.dataset.zookeeper = launcher.zookeeper;
+    this.tellState();
     if (before !== undefined && before.problems !== launcher.problems) {
       // Only a changed number is announced: the list itself changes too often for a screen reader.
       const element = document.getElementById('announcement');
@@ -140,7 +141,8 @@ export class Shell {
     if (element === null) return;
     const since = state === 'lost' && lastHeard !== undefined ? `, shown as of ${exactClockText(lastHeard)}` : '';
     // Unchanged text is not set again, since screen readers announce every write.
-    const text = `${LIVENESS[state]}${since}`;
+    const isStale = state !== 'lost' && this.launcher !== undefined && this.launcher.zookeeper !== 'connected';
+    const text = isStale ? 'ZooKeeper is not connected' : `${LIVENESS[state]}${since}`;
     if (element.textContent !== text) element.textContent = text;
   }
 }

@@ -173,6 +173,14 @@ export function listed(names: readonly string[], most = 4): string {
   return `${names.slice(0, most).join(', ')} and ${numberText(names.length - most)} more`;
 }
 
+/** Returns the text with its parts between backticks as code. */
+export function withCode(text: string): Child[] {
+  const parts = text.split('`');
+  // A single backtick is no quotation.
+  if (parts.length % 2 === 0) return [text];
+  return parts.map((part, index) => (index % 2 === 0 ? part : h('code', {}, part)));
+}
+
 /** Returns a message for screen readers only. */
 export function hidden(text: string): HTMLElement {
   return h('span', { class: 'hidden' }, text);

@@ -2,6 +2,7 @@
 
 import type { PoolComponentData } from '@nodepool/store';
 import type { OfferHealth } from '../../../diagnostics/health.js';
+import type { RequestLife } from '../../../diagnostics/timeline/request-life.js';
 import type { PoolActivity, ProviderActivity } from '../../../diagnostics/activity.js';
 import type {
   OfferStatus,
@@ -30,11 +31,12 @@ export function providerDocument(observed: Observed, { id }: Parameters): Provid
   const provider = providersStatus(observed).find(({ name }) => name === id);
   if (provider === undefined) return undefined;
   const isHere = (pool: string | undefined): boolean => pool?.startsWith(`${id}/`) === true;
+  const waitsHere = (life: RequestLife): boolean => life.poolWaits().some(({ pool }) => isHere(pool));
   return {
     provider,
     requests: requestRows(
       observed,
-      ({ life }) => isHere(life?.pool) || life?.poolWaits().some(({ pool }) => isHere(pool)) === true,
+      ({ state, life }) => state !== 'fulfilled' && life !== undefined && (isHere(life.pool) || waitsHere(life)),
       MAX_REQUESTS,
     ),
     history: historyOf(observed, id),
@@ -165,11 +167,18 @@ function offerStatus({ name, state, failures, obstacle }: OfferHealth): OfferSta
   };
 }
 
-function historyOf({ status }: Observed, name: string): ProviderHistory {
-  return status.recorder.history.buckets().flatMap(({ start, providers }) => {
+function historyOf({ status, activity }: Observed, name: string): ProviderHistory {
+  const buckets = status.recorder.history.buckets();
+  const present = activity().find(({ provider }) => provider === name);
+  return buckets.flatMap(({ start, providers }, index) => {
     const values = providers.get(name);
     if (values === undefined) return [];
-    const { used, limit, launches, failures, calls, failedCalls, throttled, latency } = values;
+    // The present step gets its use at its end.
+    const isPresent = index === buckets.length - 1 && present !== undefined;
+    const { used, limit } = isPresent
+      ? { used: present.used['instances'] ?? 0, limit: present.limit['instances'] ?? null }
+      : values;
+    const { launches, failures, calls, failedCalls, throttled, latency } = values;
     return [
       {
         ...{ time: start / 1000, used, limit, launches, failures, calls, failedCalls, throttled },

@@ -3,7 +3,7 @@
 import { compareRequests, type NodeRequest, type RequestState } from '@nodepool/core';
 import { explainRequest } from '../../../diagnostics/explain/explain-request.js';
 import type { RequestLife } from '../../../diagnostics/timeline/request-life.js';
-import { reasonText, WaitReasons, type WaitReason } from '../../../diagnostics/explain/wait-reason.js';
+import { WaitReasons, type WaitReason } from '../../../diagnostics/explain/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
 import { oncePerMoment, shortened, type Observed } from '../sources.js';
 import { select, type ListDefinition } from './lists.js';
@@ -180,6 +180,8 @@ function poolsOf(life: RequestLife | undefined): string[] {
 function requestRow(known: Known, reasons: Reasons): RequestRow {
   const { id, state, labels, requestor, tenant, priority, created, life } = known;
   const last = life?.segments.at(-1);
+  const reason = known.request?.state === 'requested' ? reasons.of(known.request) : undefined;
+  const phase = life?.end === undefined ? (last?.phase ?? null) : null;
   return {
     id,
     state,
@@ -189,10 +191,10 @@ function requestRow(known: Known, reasons: Reasons): RequestRow {
     requestor: shortened(requestor ?? '', SHORT),
     tenant: textOrNull(tenant, SHORT),
     priority,
-    phase: life?.end === undefined ? (last?.phase ?? null) : null,
+    phase: reason === undefined ? phase : reason.phase === 'none' ? null : reason.phase,
     phaseSince: last === undefined ? null : last.from / 1000,
     reason: shortened(reasons.text(known)),
-    pool: life?.pool ?? life?.poolWaits()[0]?.pool ?? null,
+    pool: reason === undefined ? (life?.pool ?? null) : reason.pool,
   };
 }
 
@@ -223,8 +225,8 @@ class Reasons {
     if (request?.state === 'requested') {
       const reason = this.of(request);
       const ahead = this.observed.standing(request.id)?.ahead ?? 0;
-      const turn = ahead === 0 ? '' : `${ahead} that need the same come first; `;
-      return reason === undefined ? '' : `${turn}${reasonText(reason)}`;
+      const first = ahead === 1 ? '1 request that needs the same comes' : `${ahead} requests that need the same come`;
+      return reason === undefined ? '' : `${ahead === 0 ? '' : `${first} first; `}${reason.text}`;
     }
     if (life?.end === undefined) return life?.segments.at(-1)?.detail ?? '';
     return life.ended?.reason ?? '';

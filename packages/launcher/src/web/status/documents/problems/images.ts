@@ -3,8 +3,8 @@
 import type { ImageStatus, Problem, ReasonGroup } from '../../client/model.js';
 import { counted, effectOf, type ProblemSources } from './sources.js';
 
-export function imageProblems({ images, reasons, builders, now }: ProblemSources): Problem[] {
-  const problems = images.flatMap((image) => imageProblem(image, reasons, now) ?? []);
+export function imageProblems({ images, reasons, builders, failed, now }: ProblemSources): Problem[] {
+  const problems = images.flatMap((image) => imageProblem(image, { reasons, failed, now }) ?? []);
   if (images.length > 0 && builders === 0) {
     problems.push({
       severity: 'warning',
@@ -21,7 +21,10 @@ export function imageProblems({ images, reasons, builders, now }: ProblemSources
   return problems;
 }
 
-function imageProblem(image: ImageStatus, reasons: readonly ReasonGroup[], now: number): Problem | undefined {
+function imageProblem(
+  image: ImageStatus,
+  { reasons, failed, now }: Pick<ProblemSources, 'reasons' | 'failed' | 'now'>,
+): Problem | undefined {
   const { name, labels, uploads, builds, lastFailure } = image;
   const common = {
     key: `image ${name}`,
@@ -39,12 +42,19 @@ function imageProblem(image: ImageStatus, reasons: readonly ReasonGroup[], now: 
     : `${log} \`nodepool image-build ${name}\` starts a build.`;
   if (labels.length > 0 && !uploads.some(({ state, failure }) => state === 'ready' && failure === null)) {
     const waiting = waitingForLabels(reasons, labels);
+    const refused = labels.flatMap((label) => failed.get(label) ?? []);
+    const failures = refused.reduce((sum, { count }) => sum + count, 0);
+    const times = [...waiting.map(({ oldest }) => oldest), ...refused.map(({ first }) => first)];
+    const effects = [
+      effectOf(waiting.reduce((sum, { count }) => sum + count, 0)),
+      failures === 0 ? null : `${counted(failures, 'request')} for it failed`,
+    ].filter((effect) => effect !== null);
     return {
       ...common,
-      severity: waiting > 0 ? 'critical' : 'warning',
+      severity: effects.length > 0 ? 'critical' : 'warning',
       title: `Image ${name} is missing`,
-      since: lastFailure?.time ?? null,
-      effect: effectOf(waiting) ?? `${counted(labels.length, 'label')} cannot be served`,
+      since: times.length === 0 ? null : Math.min(...times),
+      effect: effects.length > 0 ? effects.join(', ') : `${counted(labels.length, 'label')} cannot be served`,
       remedy: uploads.some(({ state }) => state === 'uploading') ? 'An upload is in progress.' : remedy,
     };
   }
@@ -90,8 +100,9 @@ function failedUpload({ name, uploads }: ImageStatus): Problem | undefined {
   };
 }
 
-function waitingForLabels(reasons: readonly ReasonGroup[], labels: readonly string[]): number {
-  return reasons
-    .filter(({ phase, labels: wanted }) => phase === 'image' && wanted.some((label) => labels.includes(label)))
-    .reduce((sum, { count }) => sum + count, 0);
+/** Returns the groups of requests that wait for the image of a label. */
+function waitingForLabels(reasons: readonly ReasonGroup[], labels: readonly string[]): readonly ReasonGroup[] {
+  return reasons.filter(
+    ({ phase, labels: wanted }) => phase === 'image' && wanted.some((label) => labels.includes(label)),
+  );
 }

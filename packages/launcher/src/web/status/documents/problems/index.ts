@@ -8,7 +8,7 @@ import { labelsStatus } from '../labels.js';
 import { providersStatus } from '../providers.js';
 import { reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
-import { labelProblems } from './labels.js';
+import { failedByLabel, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, zookeeperProblems } from './programs.js';
 import { fullPools, providerProblems } from './providers.js';
 import type { ProblemSources } from './sources.js';
@@ -19,13 +19,16 @@ const MAX_DETAILS = 10;
 export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
   const { store, status, clock } = observed;
   const problems = status.problems();
+  const refusedSince = status.refusedSince();
+  const zookeeper = status.recorder.zooKeeper.read();
   const unreadable = [...store.nodes.corrupt(), ...store.requests.corrupt(), ...store.images.corrupt()];
   return findProblems({
-    zookeeper: store.zooKeeper.state,
+    zookeeper: { state: store.zooKeeper.state, since: zookeeper.since / 1000, lastProblem: zookeeper.lastProblem },
     complete: store.complete,
     configuration: {
       problems: problems.slice(0, MAX_DETAILS).map((problem) => shortened(formatProblem(problem))),
       count: problems.length,
+      since: refusedSince === undefined ? null : refusedSince / 1000,
     },
     unreadable: {
       records: unreadable.slice(0, MAX_DETAILS).map(({ path, reason }) => shortened(`${path}: ${reason}`)),
@@ -34,16 +37,16 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     providers: providersStatus(observed),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
+    failed: failedByLabel(observed),
     images: imagesStatus(observed),
     builders: [...store.components.all('builder')].length,
     now: clock.now() / 1000,
   });
 });
 
-/** Returns the problems, the most severe and then the oldest first. */
+/** Returns the problems: that of ZooKeeper, then the most severe and then the oldest first. */
 export function findProblems(sources: ProblemSources): Problem[] {
   const problems = [
-    ...zookeeperProblems(sources),
     ...configurationProblems(sources),
     ...sources.providers.flatMap((provider) => providerProblems(provider, sources)),
     ...labelProblems(sources),
@@ -52,5 +55,7 @@ export function findProblems(sources: ProblemSources): Problem[] {
     ...recordProblems(sources),
   ];
   const rank = ({ severity }: Problem): number => SEVERITIES.indexOf(severity);
-  return problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
+  problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
+  // Without ZooKeeper all other problems are old.
+  return [...zookeeperProblems(sources), ...problems];
 }

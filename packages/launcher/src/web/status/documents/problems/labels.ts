@@ -1,21 +1,70 @@
-/** Problems of labels. */
+/** Problems of labels: no pool has them, or their requests fail. */
 
-import type { Problem } from '../../client/model.js';
-import { shortened } from '../../sources.js';
-import { effectOf, MAX_NAME, type ProblemSources } from './sources.js';
+import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import { shortened, type Observed } from '../../sources.js';
+import type { LabelStatus, Problem } from '../../client/model.js';
+import { counted, effectOf, MAX_NAME, type FailedRequests, type ProblemSources } from './sources.js';
 
-export function labelProblems({ labels }: ProblemSources): Problem[] {
-  return labels
-    .filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none')
-    .map(({ name, waiting, oldest, reason, pools }) => ({
-      severity: 'critical',
-      key: `label ${name}`,
-      title: `No pool ${pools.length === 0 ? 'has' : 'can serve'} the label ${shortened(name, MAX_NAME)}`,
-      subject: { kind: 'label', id: name },
-      since: reason?.since ?? oldest,
-      cause: 'configuration',
-      details: pools.length === 0 || reason === null ? [] : [reason.text],
-      effect: effectOf(waiting),
-      remedy: 'Add the label to a pool, or correct the jobs that ask for it.',
-    }));
+/** Time in ms for which failed requests are a problem. */
+const FAILED_MS = 3_600_000;
+
+export function labelProblems({ labels, failed, images }: ProblemSources): Problem[] {
+  const known = new Map(labels.map((label) => [label.name, label]));
+  const withoutPool = labels.filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none');
+  const named = new Set([
+    ...withoutPool.map(({ name }) => name),
+    // The problem of a missing image counts the failed requests for its labels.
+    ...images.filter(({ uploads }) => !uploads.some(({ state }) => state === 'ready')).flatMap((image) => image.labels),
+  ]);
+  return [
+    ...withoutPool.map(poolMissing),
+    ...[...failed]
+      .filter(([name]) => !named.has(name))
+      .map(([name, requests]) => failing(name, requests, known.get(name))),
+  ];
+}
+
+function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Problem {
+  return {
+    severity: 'critical',
+    key: `label ${name}`,
+    title: `No pool ${pools.length === 0 ? 'has' : 'can serve'} the label ${shortened(name, MAX_NAME)}`,
+    subject: { kind: 'label', id: name },
+    since: reason?.since ?? oldest,
+    cause: 'configuration',
+    details: pools.length === 0 || reason === null ? [] : [reason.text],
+    effect: effectOf(waiting),
+    remedy: 'Add the label to a pool, or correct the jobs that ask for it.',
+  };
+}
+
+function failing(name: string, { count, first, reason }: FailedRequests, label: LabelStatus | undefined): Problem {
+  const hasPool = label !== undefined && label.pools.length > 0;
+  return {
+    severity: 'warning',
+    key: `failed ${name}`,
+    title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed`,
+    subject: { kind: 'label', id: name },
+    since: first,
+    cause: hasPool ? 'cloud' : 'configuration',
+    details: reason === undefined ? [] : [shortened(reason)],
+    effect: null,
+    remedy: hasPool
+      ? 'See the launch attempts of the failed requests.'
+      : 'Add the label to a pool, or correct the jobs that ask for it.',
+  };
+}
+
+/** Returns the requests of the last hour that failed, by label; those for min-ready are tried again. */
+export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, FailedRequests> {
+  const failed = new Map<string, FailedRequests>();
+  for (const { facts, end = 0, ended } of status.recorder.timelines.failedRequests.newestFirst()) {
+    if (end < clock.now() - FAILED_MS) break;
+    if (facts.requestor === MIN_READY_REQUESTOR) continue;
+    for (const label of new Set(facts.labels)) {
+      const { count = 0, reason = ended?.reason } = failed.get(label) ?? {};
+      failed.set(label, { count: count + 1, first: end / 1000, reason });
+    }
+  }
+  return failed;
 }

@@ -4,9 +4,10 @@ import type { Problem } from '../../client/model.js';
 import { counted, withRest, type ProblemSources } from './sources.js';
 
 export function zookeeperProblems({ zookeeper, complete }: ProblemSources): Problem[] {
-  if (zookeeper === 'connected' && complete) return [];
-  const common = { key: 'zookeeper', subject: null, since: null, cause: 'ZooKeeper' } as const;
-  if (zookeeper === 'connected') {
+  const isConnected = zookeeper.state === 'connected';
+  if (isConnected && complete) return [];
+  const common = { key: 'zookeeper', subject: null, since: zookeeper.since, cause: 'ZooKeeper' } as const;
+  if (isConnected) {
     return [
       {
         ...common,
@@ -22,15 +23,18 @@ export function zookeeperProblems({ zookeeper, complete }: ProblemSources): Prob
     {
       ...common,
       severity: 'critical',
-      title: `ZooKeeper is not connected (${zookeeper})`,
-      details: ['The page shows the state before the connection was lost.'],
+      title: 'ZooKeeper is not connected',
+      details: [
+        ...(zookeeper.lastProblem === undefined ? [] : [`Last error: ${zookeeper.lastProblem}`]),
+        'The page shows the state before the connection was lost.',
+      ],
       effect: 'no request is served and no node is deleted',
-      remedy: 'Check the ZooKeeper servers and the network. The log of the launcher names the servers that it tries.',
+      remedy: 'Check the ZooKeeper servers and the network. `nodepool doctor` tests each server.',
     },
   ];
 }
 
-export function configurationProblems({ configuration: { problems, count } }: ProblemSources): Problem[] {
+export function configurationProblems({ configuration: { problems, count, since } }: ProblemSources): Problem[] {
   if (count === 0) return [];
   return [
     {
@@ -38,7 +42,7 @@ export function configurationProblems({ configuration: { problems, count } }: Pr
       key: 'configuration',
       title: `The changed configuration was refused for ${counted(count, 'problem')}`,
       subject: null,
-      since: null,
+      since,
       cause: 'configuration',
       details: withRest(problems, count),
       effect: 'the previous configuration stays in force',

@@ -12,7 +12,7 @@ const STARTING_SECONDS = 300;
 export function providerProblems(provider: ProviderStatus, sources: ProblemSources): Problem[] {
   const { state, reason, since, lastError } = provider;
   const name = shortened(provider.name, MAX_NAME);
-  const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${name}/`));
+  const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${provider.name}/`));
   const common = {
     key: `provider ${name}`,
     subject: { kind: 'provider', id: provider.name },
@@ -22,6 +22,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
     ),
     effect: effectOf(waiting),
   } as const;
+  const total = Object.values(provider.groups).reduce((sum, count) => sum + count, 0);
   const severity = waiting > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
@@ -74,6 +75,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
         {
           ...common,
           severity: 'warning',
+          effect: `${counted(total, 'node')} ${total === 1 ? 'is' : 'are'} neither used nor deleted`,
           title: `Provider ${name} has nodes, but no launcher serves it`,
           cause: 'configuration',
           remedy: `Configure it again, or remove its records with \`nodepool erase ${name}\`.`,

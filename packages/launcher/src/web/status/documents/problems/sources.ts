@@ -2,21 +2,42 @@
 
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
 
-/** Length of names in titles. */
+/** Maximum length of names in titles. */
 export const MAX_NAME = 80;
 
+/** Requests for one label that failed. */
+export interface FailedRequests {
+  readonly count: number;
+  /** Unix seconds of the first of them. */
+  readonly first: number;
+  /** Reason of the last of them. */
+  readonly reason: string | undefined;
+}
+
 export interface ProblemSources {
-  /** State of the connection to ZooKeeper. */
-  readonly zookeeper: string;
+  readonly zookeeper: {
+    /** State of the connection. */
+    readonly state: string;
+    /** Unix seconds of the begin of the state. */
+    readonly since: number;
+    /** Reason why the last attempt to connect failed. */
+    readonly lastProblem: string | undefined;
+  };
   /** True while the launcher sees all records. */
   readonly complete: boolean;
   /** The first problems of a refused configuration, and their total number. */
-  readonly configuration: { readonly problems: readonly string[]; readonly count: number };
+  readonly configuration: {
+    readonly problems: readonly string[];
+    readonly count: number;
+    readonly since: number | null;
+  };
   /** The first of the records that cannot be read, and their total number. */
   readonly unreadable: { readonly records: readonly string[]; readonly count: number };
   readonly providers: readonly ProviderStatus[];
   readonly labels: readonly LabelStatus[];
   readonly reasons: readonly ReasonGroup[];
+  /** Requests that failed in the last hour, by label. */
+  readonly failed: ReadonlyMap<string, FailedRequests>;
   readonly images: readonly ImageStatus[];
   /** Number of registered builders. */
   readonly builders: number;
