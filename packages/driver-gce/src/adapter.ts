@@ -21,15 +21,7 @@ import { connect } from './client/google.js';
 import { Storage } from './client/storage.js';
 import { imagePath, type GceLabel, type GceProvider } from './config.js';
 import { GceImages } from './images.js';
-import {
-  externalIdOf,
-  instanceBody,
-  instanceName,
-  instanceOf,
-  placeOf,
-  requestId,
-  type InstancePlace,
-} from './instance.js';
+import { externalIdOf, instanceBody, instanceName, instanceOf, placeOf, requestId } from './instance.js';
 import { MachineTypes } from './machine-types.js';
 import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota.js';
 import { deleteResource, listResources } from './resources.js';
@@ -93,20 +85,14 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
 
   /** Resolves when the cloud has accepted the instance and created its disk. The listing shows when it is running. */
   async createInstance(_tasks: TaskManager, request: CreateRequest<GceLabel>, call: Call): Promise<ExternalId> {
+    const { compute } = this.running;
     const name = instanceName(request.hostname, request.tags.nodepool_launch_attempt);
-    let shortage: DriverError | undefined;
-    for (const zone of this.zonesFor(request)) {
-      try {
-        return await this.createIn({ zone, name }, request, call);
-      } catch (error) {
-        if (!isDriverError(error) || error.code !== 'capacity' || error.outcome !== 'not-applied') throw error;
-        call.log.warn('a zone has no room for an instance', { zone, error });
-        shortage = error;
-      }
-    }
-    throw (
-      shortage ?? new DriverError('unexpected', `pool ${request.pool.name} has no zones`, { outcome: 'not-applied' })
-    );
+    const zone = request.availabilityZone ?? request.pool.availabilityZones[0] ?? this.config.zone;
+    const body = instanceBody({ zone, name }, request, this.imageOf(request));
+    const id = requestId('create', request.tags.nodepool_launch_attempt, zone);
+    const operation = await this.accepted(request, compute.insertInstance(zone, body, id, call));
+    await this.accepted(request, compute.finish(operation, `creation of instance ${name}`, call));
+    return externalIdOf({ zone, name }, this.config.zone);
   }
 
   async deleteInstance(_tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
@@ -164,26 +150,6 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     const { zone, name } = placeOf(externalId, this.config.zone);
     const output = await this.running.compute.serialOutput(zone, name, call);
     return output.slice(-CONSOLE_CHARACTERS);
-  }
-
-  /**
-   * Returns the zones to try. All nodes of a request are in one zone; the node of a single-node request may also use
-   * another one.
-   */
-  private zonesFor({ availabilityZone, pool, request }: CreateRequest<GceLabel>): readonly string[] {
-    const zones = pool.availabilityZones;
-    if (availabilityZone === undefined) return zones;
-    if (request.labels.length > 1) return [availabilityZone];
-    return [availabilityZone, ...zones.filter((zone) => zone !== availabilityZone)];
-  }
-
-  private async createIn(place: InstancePlace, request: CreateRequest<GceLabel>, call: Call): Promise<ExternalId> {
-    const { compute } = this.running;
-    const body = instanceBody(place, request, this.imageOf(request));
-    const id = requestId('create', request.tags.nodepool_launch_attempt, place.zone);
-    const operation = await this.accepted(request, compute.insertInstance(place.zone, body, id, call));
-    await this.accepted(request, compute.finish(operation, `creation of instance ${place.name}`, call));
-    return externalIdOf(place, this.config.zone);
   }
 
   /**

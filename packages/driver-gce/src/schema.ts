@@ -120,7 +120,7 @@ export const schema: JsonSchema = providerSchema({
       zones: {
         ...names,
         description:
-          "Zones of the region; all nodes of a request are in one. The node of a request for one node uses the next zone if one has no capacity. Default: the provider's `zone`.",
+          "Zones of the region; all nodes of a request are in one. Each zone is an offer of the pool's labels. Default: the provider's `zone`.",
       },
       ...network,
       ...identity,

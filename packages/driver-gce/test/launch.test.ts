@@ -167,18 +167,20 @@ describe('an instance', () => {
 });
 
 describe('a launch', () => {
-  it('goes on to the next zone when one has no room', async () => {
-    const { cloud, provider } = await openWith(twoZones);
-    cloud.faults.add({ on: 'instances.insert', fault: exhausted });
-    expect((await provider.launch()).az).toBe('us-central1-b');
+  it('is in the zone that the launcher has chosen among those of the pool', async () => {
+    const { provider } = await openWith(twoZones);
+    const zones = provider.provider.getAvailabilityZones?.('main', provider.call()) ?? Promise.resolve([]);
+    expect(await provider.end(zones)).toEqual(['us-central1-a', 'us-central1-b']);
+    expect((await provider.launch('0000000001', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
   });
 
-  it('stays in the zone of the request when that is for several nodes', async () => {
+  it('fails with capacity when its zone has no room, and leaves the choice of another zone to the launcher', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.insert', fault: exhausted });
-    const { code } = await failureOf(provider.launch('0000000001', {}, ['small', 'small']));
-    expect(code).toBe('capacity');
+    const failed = provider.launch('0000000001', { availabilityZone: 'us-central1-a' });
+    expect(await failureOf(failed)).toMatchObject({ code: 'capacity', outcome: 'not-applied' });
     expect(cloud.inspect.instances()).toEqual([]);
+    expect((await provider.launch('0000000001', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
   });
 
   it('fails with quota when the region has no more, and the limits say so', async () => {
@@ -310,8 +312,7 @@ describe('the list', () => {
       fault: { kind: 'status', status: 503 },
       times: Infinity,
     });
-    cloud.faults.add({ on: 'instances.insert', fault: exhausted });
-    expect((await provider.launch('0000000002')).az).toBe('us-central1-b');
+    expect((await provider.launch('0000000002', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
     const listed = await provider.end(provider.provider.listNodes(provider.call()));
     expect(listed.map(({ az }) => az).toSorted()).toEqual(['us-central1-a', 'us-central1-b']);
   });
