@@ -210,10 +210,10 @@ async function assertRefused(driver: Driver, section: JsonValue, at: Path, why: 
   const { problems, places, broken } = await load(driver, section);
   expectEqual(broken, [], `${why} at ${place} makes the driver throw instead of reporting a problem`);
   assert.ok(problems.length > 0, `${why} at ${place} is accepted`);
-  const withProgress = places.some(
+  const isReported = places.some(
     (each) => each === place || each.startsWith(`${place}.`) || each.startsWith(`${place}[`),
   );
-  assert.ok(withProgress, `${why} at ${place} is refused, but reported elsewhere: ${problems.join('; ')}`);
+  assert.ok(isReported, `${why} at ${place} is refused, but reported elsewhere: ${problems.join('; ')}`);
 }
 
 const CANDIDATES: readonly (readonly [type: string, value: JsonValue])[] = [

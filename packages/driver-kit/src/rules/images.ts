@@ -54,16 +54,16 @@ export const images: RuleGroup = {
         'file into memory, which may be smaller.',
       check: async ({ harness, images: manager }, file) => {
         const size = contentFor(harness).length;
-        const withProgress: { sent: number; total: number }[] = [];
+        const reports: { sent: number; total: number }[] = [];
         const progress = (sent: number, total: number): void => {
-          withProgress.push({ sent, total });
+          reports.push({ sent, total });
         };
         await harness.finish(manager.uploadImage({ ...uploadOf(harness, file), progress }), 'the upload');
         assert.ok(
-          withProgress.every(({ total }) => total === size),
-          `the reported size of a file of ${size} bytes is ${withProgress[0]?.total ?? 0}`,
+          reports.every(({ total }) => total === size),
+          `the reported size of a file of ${size} bytes is ${reports[0]?.total ?? 0}`,
         );
-        const sent = withProgress.map((each) => each.sent);
+        const sent = reports.map((each) => each.sent);
         expectEqual(
           sent,
           sent.toSorted((a, b) => a - b),
