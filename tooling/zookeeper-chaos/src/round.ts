@@ -9,12 +9,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { seededRandom } from '@nodepool/core/testing';
 import { startZooKeeper, type StartOptions } from '@nodepool/dev-zookeeper';
-import { connect } from '@nodepool/zookeeper';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 import { sleep, systemClock } from '@nodepool/core';
 import { check } from './check/index.js';
 import { faultPlan, inflict, reviveAll, type FaultCounts, type Targets } from './faults.js';
 import { endTree, finalState, prepare } from './final-state.js';
-import type { ClientHistory, Violation } from './history.js';
+import type { ClientHistory, FinalState, Violation } from './history.js';
 import { Proxy } from './proxy.js';
 import { WorkerProcess } from './worker-process.js';
 
@@ -47,12 +47,13 @@ const SERVERS: StartOptions = {
   tickTime: TICK_MS,
   javaHeap: '768m',
   settings: { initLimit: 150, syncLimit: 30 },
-  startTimeoutMs: 60_000,
+  startTimeoutMs: 600_000,
 };
 const SESSION_TIMEOUT_MS = 4000;
 const OPERATION_TIMEOUT_MS = 10_000;
-const SETTLE_MS = 40_000;
-const END_MS = 15_000;
+/** Limits of a round that hangs; a busy machine does not reach them. */
+const SETTLE_MS = 300_000;
+const END_MS = 300_000;
 const WARM_UP_MS = 2000;
 
 export async function runRound(settings: RoundSettings): Promise<RoundResult> {
@@ -89,13 +90,11 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
     settings.onProgress('all faults are over; waiting for silence');
     await all(workers, (worker) => worker.order({ order: 'quiet', withinMs: SETTLE_MS }, 'quiet', SETTLE_MS + END_MS));
     await endTree(observer);
-    // The server deletes the ephemerals of lost sessions at the latest after the session timeout.
-    await sleep(systemClock, SESSION_TIMEOUT_MS + 2 * TICK_MS);
     await all(workers, (worker) =>
       worker.order({ order: 'write', withinMs: SETTLE_MS }, 'written', SETTLE_MS + END_MS),
     );
-    const final = await finalState(observer, clients);
     const histories = await readHistories(workers.map((_, index) => join(folder, `${index}.jsonl`)));
+    const final = await stateWithoutLostSessions(observer, clients, histories);
     const violations = check(histories, final);
     await all(workers, (worker) => worker.order({ order: 'end' }, 'end', END_MS));
     return { violations: [...violations, ...crashes(workers)], ...totals(histories) };
@@ -109,6 +108,22 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
     await Promise.all(proxies.map((proxy) => proxy.stop()));
     await servers.stop();
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Returns the final state after the servers have deleted the ephemerals of lost sessions. */
+async function stateWithoutLostSessions(
+  zk: ZooKeeper,
+  clients: readonly string[],
+  histories: readonly ClientHistory[],
+): Promise<FinalState> {
+  const sessions = new Set(histories.map(({ session }) => session));
+  const deadline = systemClock.monotonic() + END_MS;
+  for (;;) {
+    const state = await finalState(zk, clients);
+    const isComplete = state.contenders.length === 0 && Object.values(state.ephemerals).every((id) => sessions.has(id));
+    if (isComplete || systemClock.monotonic() > deadline) return state;
+    await sleep(systemClock, TICK_MS);
   }
 }
 
