@@ -9,7 +9,7 @@ test('sets the growth of the heap, and returns memory while the process is idle'
   let utilization = 1;
   const policy = new HeapPolicy({ clock, setFlag: (flag) => flags.push(flag), utilization: () => utilization });
   policy.start();
-  expect(flags.splice(0)).toEqual(['--semi-space-growth-factor=8']);
+  expect(flags.splice(0)).toEqual(['--semi-space-growth-factor=8', '--heap-growing-percent=100']);
   utilization = 0.01;
   await clock.advance(5000);
   expect(flags.splice(0)).toEqual(['--optimize-for-size']);
@@ -24,7 +24,7 @@ test('sets the growth of the heap, and returns memory while the process is idle'
 
 test('this Node.js knows the flags', () => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
-  for (const name of ['semi-space-growth-factor', 'optimize-for-size', 'interrupt-budget']) {
+  for (const name of ['semi-space-growth-factor', 'heap-growing-percent', 'optimize-for-size', 'interrupt-budget']) {
     expect(known).toContain(`--${name} `);
   }
 });

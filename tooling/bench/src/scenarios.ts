@@ -6,7 +6,8 @@ import type { Bed } from './bed.js';
 import { cpuSeconds, residentBytes } from './process-facts.js';
 
 const WARM_UP_REQUESTS = 20;
-const IDLE_SETTLE_MS = 12_000;
+/** V8 returns memory in rounds of 8 s. */
+const IDLE_SETTLE_MS = 30_000;
 const IDLE_MEASURED_MS = 10_000;
 
 /**
@@ -123,7 +124,10 @@ export async function throughBottleneck(bed: Bed, count: number, signal: AbortSi
   return took;
 }
 
-/** Returns the share of one core that the launcher uses with this many unchanged ready nodes. */
+/**
+ * Returns the share of one core that the launcher uses with this many unchanged ready nodes, once it has returned the
+ * memory of their launches.
+ */
 export async function idleShare(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
   const requests = await requestAll(bed, count);
   // The nodes are not allocated, so the launcher keeps them ready.
