@@ -11,6 +11,17 @@ ignoreBrokenPipes();
 setFlagsFromString('--interrupt-budget=500000');
 
 async function start(): Promise<void> {
+  // Loading everything in one turn of the event loop would delay signals by 200 ms.
+  const { nextTurn } = await import('@nodepool/core');
+  await nextTurn();
+  await import('@nodepool/store');
+  await nextTurn();
+  await import('@nodepool/daemon');
+  await nextTurn();
+  await import('@nodepool/daemon/web');
+  await nextTurn();
+  await import('./launcher.js');
+  await nextTurn();
   const { main } = await import('./main.js');
   process.exitCode = await main(process.argv, signals);
 }
