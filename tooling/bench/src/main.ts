@@ -64,7 +64,7 @@ function launcherRows(launchers: readonly LauncherFacts[]): Row[] {
   return [
     row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-'),
     row('i  launcher, delay of its event loop, worst p99 of these', p99, 50, milliseconds, '-'),
-    row('   launcher, delay of its event loop, longest', longest, undefined, milliseconds, '-'),
+    row('   launcher, delay of its event loop, longest', longest, 150, milliseconds, '-'),
     row('   launcher, processor time of its longest turn', busiest, undefined, milliseconds, '-'),
   ];
 }
