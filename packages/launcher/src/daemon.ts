@@ -1,5 +1,6 @@
 /** The parts of a running launcher process, from start to stop. */
 
+import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import {
   BlockWatch,
@@ -21,7 +22,9 @@ import { EnsembleMetrics } from './diagnostics/metrics/ensemble-metrics.js';
 import { reportQueues } from './diagnostics/metrics/queue-metrics.js';
 import { RecentFailures } from './diagnostics/history/recent-failures.js';
 import { dumpStacks } from './diagnostics/stack-dump.js';
-import { createWebServer, type WebServer } from './web/index.js';
+import type * as Web from './web/index.js';
+
+const loadModule = createRequire(__filename);
 
 export interface LauncherDaemonOptions extends DaemonSetup {
   /** True if the web endpoint is enabled. */
@@ -39,7 +42,7 @@ export class LauncherDaemon implements Daemon {
   private readonly store: Store;
   private readonly launcher: Launcher;
   private readonly watcher: ConfigWatcher;
-  private readonly web: WebServer;
+  private readonly web: Web.WebServer | undefined;
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
   private readonly heapPolicy: HeapPolicy;
@@ -81,7 +84,6 @@ export class LauncherDaemon implements Daemon {
       backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
-    const activity = (): ReturnType<Launcher['activity']> => this.launcher.activity();
     this.ensembleMetrics = new EnsembleMetrics({ store, metrics, clock, log, identifier });
     this.watcher = followConfig({
       load,
@@ -94,14 +96,20 @@ export class LauncherDaemon implements Daemon {
     });
     this.heapPolicy = new HeapPolicy({ clock });
     this.blockWatch = new BlockWatch({ log, driverPackages: () => this.watcher.config.driverPackages });
-    this.web = createWebServer({
-      store,
-      log,
-      clock,
+    this.web = options.webapp ? this.createWeb(failures, decisions) : undefined;
+  }
+
+  private createWeb(failures: RecentFailures, decisions: DecisionLog): Web.WebServer {
+    // Loaded only with a web endpoint, because the libraries of the web server have hundreds of files.
+    const { createWebServer } = loadModule('./web/index.js') as typeof Web;
+    return createWebServer({
+      store: this.store,
+      log: this.log,
+      clock: systemClock,
       isReady: () => this.launcher.ready,
-      metrics,
+      metrics: this.options.metrics,
       explain: {
-        ...{ decisions, activity, timelines: this.recorder.timelines },
+        ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },
         standing: (id) => this.launcher.standing(id),
       },
       status: {
@@ -138,7 +146,7 @@ export class LauncherDaemon implements Daemon {
 
   /** Returns the address for clients on other machines; undefined without a web endpoint. */
   private async startWeb({ webapp }: NodepoolConfig, fqdn: string): Promise<WebEndpoint | undefined> {
-    if (!this.options.webapp) return undefined;
+    if (this.web === undefined) return undefined;
     const { port } = await this.web.start(webapp.port, webapp.listenAddress);
     this.log.info('Web endpoint listens', { address: webapp.listenAddress, port });
     const listensEverywhere = ['0.0.0.0', '::', ''].includes(webapp.listenAddress);
@@ -159,7 +167,7 @@ export class LauncherDaemon implements Daemon {
   /** Stops the launcher and releases its locks, so that work in progress can be resumed. */
   async stop(): Promise<void> {
     await this.watcher.stop();
-    await this.web.stop();
+    await this.web?.stop();
     await this.launcher.stop();
     await this.ensembleMetrics.stop();
     await this.recorder.stop();

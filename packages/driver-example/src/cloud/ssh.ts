@@ -5,18 +5,23 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type * as Ssh2 from 'ssh2';
 import { Sshd } from './sshd.js';
 
-// The published package contains a bundle of ssh2.
-const { Server: SshProtocol, utils } = createRequire(__filename)('#ssh2') as typeof Ssh2;
+const load = createRequire(__filename);
+
+/** Loads ssh2, which the published package contains as a bundle, for the first instance with an ssh server. */
+function loadSsh2(): typeof Ssh2 {
+  return load('#ssh2') as typeof Ssh2;
+}
 
 const ADDRESS = '127.0.0.1';
 
 /** Creates host keys of two types that are cheap to generate. */
 function makeHostKeys(): string[] {
-  return [makeEd25519Key(), utils.generateKeyPairSync('ecdsa', { bits: 256 }).private];
+  return [makeEd25519Key(), loadSsh2().utils.generateKeyPairSync('ecdsa', { bits: 256 }).private];
 }
 
 /** Creates an ed25519 key. ssh2 strips leading zeros and then cannot read the key, which affects one key in 256. */
 function makeEd25519Key(): string {
+  const { utils } = loadSsh2();
   for (;;) {
     const key = utils.generateKeyPairSync('ed25519').private;
     if (!(utils.parseKey(key) instanceof Error)) return key;
@@ -36,7 +41,7 @@ export class SshServer {
   constructor(authorizedKeys: string | undefined, onFailure: (error: Error) => void) {
     const hostKeys = makeHostKeys();
     this.sshd = authorizedKeys === undefined ? undefined : new Sshd(hostKeys, authorizedKeys, onFailure);
-    const protocol = new SshProtocol({ hostKeys }, refuseLogins);
+    const protocol = new (loadSsh2().Server)({ hostKeys }, refuseLogins);
     this.server = createServer({ pauseOnConnect: this.sshd !== undefined }, (socket) => {
       this.sockets.add(socket);
       socket.once('close', () => this.sockets.delete(socket));
