@@ -1,4 +1,4 @@
-/** The objects that a launch creates, as the existing Nodepool creates them. */
+/** The objects that a launch creates. They are those of the Python Nodepool. */
 
 import type { JsonObject, JsonValue, RequestInfo } from '@nodepool/core';
 import type { Amounts, KubernetesLabel, PodTemplate } from './config.js';

@@ -1,5 +1,5 @@
 /**
- * State machine that creates the namespace, project or pod of a node, and what belongs to it.
+ * State machine that creates the namespace, project or pod of a node, and the objects in it.
  *
  *     start ──> creating ──────────────> service-account ──> … ──> pod ──> booting ──> ready
  *                  │ outcome unknown            ^                  │  ^

@@ -1,5 +1,5 @@
 /**
- * State machine that deletes the namespace, project or pod of a node; the cluster deletes what is in it.
+ * State machine that deletes the namespace, project or pod of a node; the cluster deletes its content.
  *
  *     start ──> finding ──> deleting ──> leaving ──> confirming ──> gone
  *                              ^                         │

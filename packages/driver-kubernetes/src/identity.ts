@@ -47,8 +47,8 @@ export function toName(text: string, maxLength = MAX_NAME): string {
 
 /**
  * Returns the name of the namespace or pod of a launch attempt: `<prefix>-<node id>-n<hash>`. It is the same for the
- * same attempt, and differs from that of every other attempt, installation and provider. The letter before the hash
- * keeps the leak cleanup of the existing Nodepool away, which takes names that end in a number for its own.
+ * same attempt, and differs from that of every other attempt, installation and provider. The Python
+ * Nodepool deletes leaked namespaces whose names end in a number; the letter before the hash prevents that.
  */
 export function attemptName(prefix: string, tags: InstanceTags): string {
   const identity = JSON.stringify(IDENTITY.map((tag) => tags[tag]));

@@ -24,7 +24,7 @@ export type PodFailure =
   | 'configuration'
   /** Its container fails as soon as it is started. */
   | 'crash'
-  /** No node of the cluster has room for it. */
+  /** No node of the cluster has enough free resources for it. */
   | 'unschedulable';
 
 export type PodState =
@@ -46,7 +46,7 @@ const WAITING: Readonly<Record<string, PodFailure>> = {
   CrashLoopBackOff: 'crash',
 };
 
-/** Texts of registries that refuse an image for good, rather than being out of service. */
+/** Texts with which a registry refuses an image permanently. */
 const REFUSED_IMAGE =
   /not found|manifest unknown|name unknown|repository does not exist|access denied|\bdenied\b|unauthorized|authentication required|no basic auth|invalid reference/i;
 

@@ -160,7 +160,7 @@ export function simulated(flavour: Flavour): DriverFixture {
       'fault:list:auth',
       'fault:list:hang',
       'fault:list:throttle',
-      // A cluster refuses no namespace for lack of room.
+      // A cluster never refuses a namespace for missing capacity.
       'fault:create:capacity',
       ...(ownsQuota ? [] : (['quota'] as const)),
       // The watch of an OpenShift project covers its existence only; the pod is watched during the launch.
