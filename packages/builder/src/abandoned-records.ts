@@ -16,7 +16,7 @@ export async function failAbandonedBuilds(context: BuilderContext, image: string
   const { images } = context.store;
   for (const build of images.builds(image)) {
     if (build.state !== 'building') continue;
-    await giveUp(context, signal, async () => {
+    await markFailed(context, signal, async () => {
       const handle = await images.tryLockBuild(build, { change: { state: 'failed' }, signal });
       if (handle !== undefined) await recordInterruptedBuild(context, handle);
       return handle;
@@ -32,12 +32,12 @@ export async function failAbandonedUploads(
   const { images } = context.store;
   for (const upload of [...images.uploads({ image, build, provider })]) {
     if (upload.state !== 'uploading') continue;
-    await giveUp(context, signal, () => images.tryLockUpload(upload, { change: { state: 'failed' }, signal }));
+    await markFailed(context, signal, () => images.tryLockUpload(upload, { change: { state: 'failed' }, signal }));
   }
 }
 
 /** Marks a record as failed. A record that stays locked is left to a later cleanup. */
-async function giveUp(
+async function markFailed(
   { clock }: BuilderContext,
   signal: AbortSignal,
   tryLock: () => Promise<BuildHandle | UploadHandle | undefined>,

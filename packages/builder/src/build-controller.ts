@@ -23,7 +23,7 @@ import { buildImage } from './image-build.js';
 /** Delays (ms) between attempts to build an image. */
 const BACK_OFF = { firstMs: 60_000, longestMs: 3_600_000 } as const;
 /** Maximum delay (ms) until an image is reconciled again after another builder took the lock first. */
-const FASTER_OTHER_MS = 5000;
+const LOCKED_RETRY_MS = 5000;
 
 export class BuildController implements Controller {
   private config: NodepoolConfig | undefined;
@@ -123,7 +123,7 @@ export class BuildController implements Controller {
     if (decision.kind === 'later') return { requeueAfterMs: decision.at * 1000 - this.context.clock.now() };
     if (decision.kind === 'never' || images.isBuilding(image)) return 'done';
     const lock = await images.tryLockBuilding(image, { signal: run.signal });
-    if (lock === undefined) return { requeueAfterMs: FASTER_OTHER_MS };
+    if (lock === undefined) return { requeueAfterMs: LOCKED_RETRY_MS };
     try {
       await this.build(image, lock, run);
     } finally {

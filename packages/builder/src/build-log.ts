@@ -9,7 +9,7 @@ import { BUILD_ID } from './disk-image-files.js';
 
 /** Characters of the output that are kept to find its last line, and the limit of that line. */
 const TAIL_LENGTH = 4000;
-const TOLD_LENGTH = 200;
+const MAX_LAST_LINE = 200;
 
 /**
  * The log of one running build. A failing disk never fails the build: output that cannot be written is dropped, with
@@ -56,7 +56,7 @@ export class BuildLog {
   get lastLine(): string {
     const lines = this.tail.split('\n').filter((line) => line.trim() !== '');
     const told = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
-    return told.trim().slice(0, TOLD_LENGTH);
+    return told.trim().slice(0, MAX_LAST_LINE);
   }
 
   /**

@@ -15,7 +15,7 @@ import { reportBuilder } from './report-metrics.js';
 const BUILD_WORKERS = 1;
 const UPLOAD_WORKERS = 4;
 /** Interval (ms) between log lines of an ongoing stop. */
-const TELL_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
 
 export class Builder {
   private readonly context: BuilderContext;
@@ -97,7 +97,7 @@ export class Builder {
           bytes: totalBytes,
         })),
       });
-      timer = clock.schedule(TELL_MS, tell, { background: true });
+      timer = clock.schedule(LOG_INTERVAL_MS, tell, { background: true });
     };
     let timer = clock.schedule(0, tell, { background: true });
     await Promise.all([this.controllers.builds.idle(), this.controllers.uploads.idle()]);

@@ -23,13 +23,13 @@ const DELETE_TIMEOUT_MS = 600_000;
  */
 const SETTLE_MS = 60_000;
 /** Maximum delay (ms) until the next attempt if another process holds the lock. */
-const FASTER_OTHER_MS = 5000;
+const LOCKED_RETRY_MS = 5000;
 
 /** A current build id; old ones are a sequence per image. */
 const UNIQUE_BUILD = /^[0-9a-f]{32}$/;
 
 /** A delay, because the change of the image by this lock itself must not end the wait. */
-const LATER: Reconciled = { pauseMs: FASTER_OTHER_MS };
+const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;

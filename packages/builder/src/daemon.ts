@@ -27,7 +27,7 @@ import { createStatusServer } from './status-server.js';
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
 
 /** Creates the builder. Rejects with `ImagesDirError` if the images folder is not usable. */
-export async function makeBuilderDaemon(options: BuilderDaemonOptions): Promise<Daemon> {
+export async function createBuilderDaemon(options: BuilderDaemonOptions): Promise<Daemon> {
   const { imagesDir } = options.loaded.config;
   try {
     if (imagesDir === undefined)

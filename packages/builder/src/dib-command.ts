@@ -5,7 +5,7 @@
 
 import type { DiskImageConfig } from '@nodepool/core';
 import { join } from 'node:path';
-import { splitWords } from './words.js';
+import { splitWords } from './shell-words.js';
 
 /** Folder of this package; replaces `%p` in `dib-cmd`. */
 const PACKAGE_FOLDER = join(__dirname, '..');

@@ -75,7 +75,7 @@ export class DibProcesses implements DiskImageCreator {
     } finally {
       timer.cancel();
       stopTelling();
-      await group.bury();
+      await group.terminate();
     }
   }
 
@@ -193,7 +193,7 @@ class ProcessGroup {
   }
 
   /** Ends all processes of the group and waits for the end of the output. */
-  async bury(): Promise<void> {
+  async terminate(): Promise<void> {
     if (this.exit === undefined) {
       this.signal('SIGTERM');
       await this.within(GRACE_MS.term, this.exited);

@@ -12,7 +12,7 @@ import { BuildFailedError } from './disk-image-creator.js';
 import type { DiskImageFile } from './disk-image-files.js';
 
 /** Minimum of free bytes to start a build. */
-const LEAST_FREE_BYTES = 256 * 2 ** 20;
+const MIN_FREE_BYTES = 256 * 2 ** 20;
 /** Largest expected growth of an image, as a factor of the previous one. */
 const GROWTH = 1.2;
 
@@ -67,7 +67,7 @@ export async function buildImage(
 async function checkFreeSpace({ files, store }: BuilderContext, image: string): Promise<void> {
   const [last] = readyBuilds(store.images, image);
   const lastBytes = last === undefined ? 0 : await files.usedBytes(last);
-  const needed = Math.max(LEAST_FREE_BYTES, Math.ceil(lastBytes * GROWTH));
+  const needed = Math.max(MIN_FREE_BYTES, Math.ceil(lastBytes * GROWTH));
   const free = await files.freeBytes();
   if (free >= needed) return;
   throw new BuildFailedError(

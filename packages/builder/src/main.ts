@@ -3,7 +3,7 @@
 import { connectToZooKeeper } from '@nodepool/store';
 import { runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
-import { makeBuilderDaemon } from './daemon.js';
+import { createBuilderDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const complain = (text: string): void => void process.stderr.write(text);
@@ -20,6 +20,6 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     prometheus: options.own.statusPort !== undefined,
     stopMessage: 'Stopping; waiting for running builds and uploads',
     complain,
-    make: (setup) => makeBuilderDaemon({ ...setup, ...options.own }),
+    make: (setup) => createBuilderDaemon({ ...setup, ...options.own }),
   });
 }

@@ -26,7 +26,7 @@ import { nextUpload } from './upload-queue.js';
 /** Delays (ms) between attempts to upload an image to a provider. */
 const BACK_OFF = { firstMs: 30_000, longestMs: 1_800_000 } as const;
 /** Maximum delay (ms) until an upload is reconciled again after another builder took the lock first. */
-const FASTER_OTHER_MS = 5000;
+const LOCKED_RETRY_MS = 5000;
 
 /** An image and a provider; at most one upload of them runs in this builder. */
 interface Target {
@@ -158,7 +158,7 @@ export class UploadController implements Controller {
     try {
       const place = { image, build: build.id, provider: name };
       const lock = await this.context.store.images.tryLockUploading(place, { signal: run.signal });
-      if (lock === undefined) return { requeueAfterMs: FASTER_OTHER_MS };
+      if (lock === undefined) return { requeueAfterMs: LOCKED_RETRY_MS };
       try {
         await this.upload(lock, build, provider, progress, run);
       } finally {

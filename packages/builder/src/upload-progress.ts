@@ -4,7 +4,7 @@ import { reasonOf, type Clock, type Logger } from '@nodepool/core';
 import type { UploadHandle } from '@nodepool/store';
 
 /** Interval (ms) between lines of progress. */
-const TELL_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
 /** Minimum step (percent) between writes to the record. */
 const STEP_PERCENT = 10;
 
@@ -26,7 +26,7 @@ export class UploadProgress {
   /** Takes the number of bytes sent so far and the total. Never throws. */
   report(sentBytes: number, totalBytes: number): void {
     const now = this.clock.monotonic();
-    if (now - this.toldAt >= TELL_MS) {
+    if (now - this.toldAt >= LOG_INTERVAL_MS) {
       this.toldAt = now;
       const seconds = Math.round((now - this.startedAt) / 1000);
       this.log.info('The upload is still running', { sent_bytes: sentBytes, bytes: totalBytes, seconds });

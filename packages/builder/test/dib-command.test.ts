@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { DiskImageConfig } from '@nodepool/core';
 import { dibCommand, type DibCommand } from '../src/dib-command.js';
-import { splitWords } from '../src/words.js';
+import { splitWords } from '../src/shell-words.js';
 import { diskImage } from './support/world.js';
 
 const PACKAGE = dirname(require.resolve('../package.json'));

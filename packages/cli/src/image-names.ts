@@ -47,7 +47,7 @@ export function checkProvider({ store, config }: StoreContext, name: string): vo
   for (const { provider } of store.images.uploads({})) known.add(provider);
   for (const { node } of store.nodes.all()) if (node.provider !== null) known.add(node.provider);
   if (!known.has(name))
-    throw unknown(`neither the configuration nor ZooKeeper has a provider ${quoted(name)}`, name, known);
+    throw unknown(`there is no provider ${quoted(name)} in the configuration or in ZooKeeper`, name, known);
 }
 
 function unknown(what: string, name: string, known: Iterable<string>): RefusedError {

@@ -32,7 +32,7 @@ import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
-import { sayFailure } from './say-failure.js';
+import { printFailure } from './print-failure.js';
 
 const load = createRequire(__filename);
 
@@ -46,7 +46,7 @@ export async function run(args: readonly string[], process: ProcessIo): Promise<
     return outcome.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.done : ExitCode.usage;
-    sayFailure(
+    printFailure(
       io.out,
       isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
       program.opts<CommonOptions>().debug === true,

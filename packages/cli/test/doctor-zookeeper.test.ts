@@ -64,7 +64,7 @@ describe('the servers', () => {
       'do not tell',
       ['srvr is not executed because it is not in the whitelist.\n'],
       [],
-      ['info #0: does not tell its state; 4lw.commands.whitelist'],
+      ['info #0: does not report its state; 4lw.commands.whitelist'],
     ],
     ['are old', [SRVR.replace('3.8.0', '3.5.9')], [], ['error #0: version 3.5.9 is too old']],
     [

@@ -98,12 +98,12 @@ describe('nodepool image-build', () => {
     const first = await world.run('image-build', 'debian-12');
     expect([first.code, first.out.noted]).toEqual([
       0,
-      expect.stringContaining('a build of image debian-12 is asked for'),
+      expect.stringContaining('a build of image debian-12 is requested'),
     ]);
     expect(first.out.noted).toContain('no running builder is registered');
     await world.until(() => world.store.images.buildRequested('debian-12'));
     const second = await world.run('image-build', 'debian-12');
-    expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('has been asked for already')]);
+    expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('was already requested')]);
   });
 
   it.each([
@@ -176,7 +176,7 @@ describe('nodepool image-delete', () => {
     const ready = await world.upload(build, 'cloud');
     const handle = (await world.finish(world.store.images.tryLockUpload(ready)))!;
     const busy = await world.run(...args(ready));
-    expect([busy.code, busy.out.noted]).toEqual([1, expect.stringContaining('is being worked on by a builder')]);
+    expect([busy.code, busy.out.noted]).toEqual([1, expect.stringContaining('is locked by a builder')]);
     await world.finish(handle.release());
     const unknown = await world.run(...args(ready, { provider: 'other' }));
     expect([unknown.code, unknown.out.noted]).toEqual([1, expect.stringContaining('there is no upload')]);
@@ -296,10 +296,13 @@ describe('nodepool info', () => {
     expect((await world.run('list')).out.noted).toBe('1 machine is out of service, see: nodepool info cloud');
   });
 
-  it('suggests what was meant when nothing knows the provider', async () => {
+  it('suggests a similar name for an unknown provider', async () => {
     await world.node({});
     const { code, out } = await world.run('info', 'colud');
-    expect([code, out.noted]).toEqual([1, 'nodepool: nothing knows a provider "colud": did you mean "cloud"?']);
+    expect([code, out.noted]).toEqual([
+      1,
+      'nodepool: there is no provider "colud" in the configuration or in ZooKeeper: did you mean "cloud"?',
+    ]);
   });
 });
 
@@ -344,14 +347,16 @@ describe('nodepool erase', () => {
     const { code, out } = await world.run('erase', 'cloud', '--force');
     expect(code).toBe(1);
     expect(out.noted).toContain('1 records are erased');
-    expect(out.noted).toContain(`another program works on these, so they stay; try again later:\n  node ${id}`);
+    expect(out.noted).toContain(
+      `these records are locked by other programs and remain; try again later:\n  node ${id}`,
+    );
     await world.until(() => left() === 1);
   });
 
   it('says when there is nothing', async () => {
     await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
     const { code, out } = await world.run('erase', 'cloud');
-    expect([code, out.noted]).toEqual([0, 'ZooKeeper knows nothing of provider cloud']);
+    expect([code, out.noted]).toEqual([0, 'ZooKeeper has no records of provider cloud']);
   });
 });
 

@@ -119,7 +119,7 @@ describe('nodepool delete', () => {
     await world.remove(id);
     await world.until(() => running.code !== undefined);
     expect(running.code).toBe(0);
-    expect(running.out.noted).toContain(`node ${id} is gone`);
+    expect(running.out.noted).toContain(`node ${id} is deleted`);
     expect(row(running.out.printed)).toMatch(/^[+-]+$/);
   });
 

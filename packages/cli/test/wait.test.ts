@@ -67,7 +67,7 @@ describe('nodepool wait', () => {
   it.each([
     [['node', '7'], 'there is no node 0000000007'],
     [['request', '200-0000000007'], 'there is no request 200-0000000007'],
-    [['node', '7', '--state', 'happy'], 'no node is ever happy'],
+    [['node', '7', '--state', 'happy'], 'happy is not a state of nodes'],
     [['label', 'small', '--state', 'ready'], '--state is for nodes only'],
   ])('%j is refused with the reason', async (args, why) => {
     const { code, out } = await world.run('wait', ...args);

@@ -50,7 +50,7 @@ export function isSecretPath(path: KeyPath): boolean {
 
 const SECRET_KEY =
   /pass(word|phrase|wd)|secret|token|credential|private|(^|[-_])(key|auth)$|^env-vars$|^user-?data$|^custom-data$/i;
-const LONGEST_SHOWN = 60;
+const MAX_SHOWN = 60;
 
 /** Describes a value for a message; a masked one by its type only. */
 export function describeValue(value: JsonValue | undefined, masked: boolean): string {
@@ -59,6 +59,6 @@ export function describeValue(value: JsonValue | undefined, masked: boolean): st
   if (typeof value === 'object') return 'a mapping';
   if (masked) return `a ${typeof value} that is not shown here`;
   if (typeof value !== 'string') return String(value);
-  const shown = value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value;
+  const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
   return JSON.stringify(shown);
 }

@@ -28,7 +28,7 @@ import {
   type Instance,
   type JsonValue,
   type MachineCall,
-  type PatienceOptions,
+  type ListingDeadlineOptions,
   type StateMachine,
 } from '@nodepool/core';
 import { interfaceAddress } from './addresses.js';
@@ -44,12 +44,12 @@ import type { ProviderSession } from './provider-session.js';
 const PATIENCE_MS = 300_000;
 
 /** Search after a lost answer: the server exists, or will exist soon. */
-const SETTLING_AFTER_CUT: PatienceOptions = { settleRounds: 3, settleMs: 15_000 };
+const SETTLING_AFTER_CUT: ListingDeadlineOptions = { settleRounds: 3, settleMs: 15_000 };
 /** Search after an aborted call, which a cloud under load may still be processing. */
-const SETTLING_AFTER_TIMEOUT: PatienceOptions = { settleRounds: 3, settleMs: 60_000 };
+const SETTLING_AFTER_TIMEOUT: ListingDeadlineOptions = { settleRounds: 3, settleMs: 60_000 };
 
 /** Time that a server may be in ERROR without a fault message. */
-const UNEXPLAINED: PatienceOptions = { settleRounds: 3, settleMs: 5000 };
+const UNEXPLAINED: ListingDeadlineOptions = { settleRounds: 3, settleMs: 5000 };
 
 const FRESH_LISTING: Advance = { next: 'listing' };
 

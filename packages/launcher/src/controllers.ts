@@ -11,7 +11,7 @@ import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { UnreadableNodes } from './maintenance/unreadable-nodes.js';
-import { VanishedRequests } from './maintenance/vanished-requests.js';
+import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './min-ready/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
@@ -25,7 +25,7 @@ export function createControllers(
   return [
     abandoned,
     new NodeExpiration(context, serves),
-    new VanishedRequests(context, ledger, serves),
+    new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
     new UnreadableNodes(context),

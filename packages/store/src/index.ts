@@ -4,7 +4,7 @@ export * from './lists/image-lists.js';
 export * from './lists/image-report.js';
 export * from './lists/label-list.js';
 export {
-  makeRecordList,
+  createRecordList,
   toJsonObjects,
   UnknownFieldError,
   type ColumnChoice,

@@ -38,7 +38,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   /** Number of contenders for the lock, by id. A lock may exist without its record. */
   private readonly contenders = new Map<string, number>();
   /** Ids with paused notifications: the number of pauses, and the entry of the last notification. */
-  private readonly paused = new Map<string, { count: number; readonly told: E | undefined }>();
+  private readonly paused = new Map<string, { count: number; readonly reported: E | undefined }>();
   private readonly inOrder = new Index<E>(() => EVERYTHING);
   private readonly changes: Emitter<Change<E>>;
 
@@ -68,7 +68,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   }
 
   /** Notifies listeners of a change around a record that does not exist. */
-  tellOfAbsent(id: string): void {
+  notifyAbsent(id: string): void {
     this.changes.emit({ id, before: undefined, after: undefined });
   }
 
@@ -120,7 +120,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   /** Pauses notifications of this id; changes are reported as one after the same number of `resume` calls. */
   pause(id: string): void {
     const paused = this.paused.get(id);
-    if (paused === undefined) this.paused.set(id, { count: 1, told: this.entries.get(id) });
+    if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id) });
     else paused.count += 1;
   }
 
@@ -131,7 +131,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     if (paused.count > 0) return;
     this.paused.delete(id);
     const after = this.entries.get(id);
-    if (paused.told !== after) this.changes.emit({ id, before: paused.told, after });
+    if (paused.reported !== after) this.changes.emit({ id, before: paused.reported, after });
   }
 
   /** A znode that is not a contender also blocks the lock, which is acquired by recreating its directory. */

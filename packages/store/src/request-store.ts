@@ -241,7 +241,7 @@ export class RequestRecords implements RequestStore {
 
   /** Notifies listeners of a lock that has become an orphan and can be deleted. */
   private updateOrphan(id: string): void {
-    if (this.orphans.update(id) && this.context.caches.complete) this.table.tellOfAbsent(id);
+    if (this.orphans.update(id) && this.context.caches.complete) this.table.notifyAbsent(id);
   }
 
   /** Returns the request as `pending`; undefined if its state does not need nodes any more. */

@@ -1,6 +1,6 @@
 /** Runs scenes on a cloud. */
 
-import { makeRecordList, toTable, type ListColumn } from '@nodepool/store';
+import { createRecordList, toTable, type ListColumn } from '@nodepool/store';
 import type { ShowCloud } from './cloud.js';
 import { scenes, type Row, type Sizes } from './scenes.js';
 import { Site } from './site.js';
@@ -58,5 +58,5 @@ const COLUMNS: readonly ListColumn<Row>[] = [
 ];
 
 export function tableOf(rows: readonly Row[]): string {
-  return toTable(makeRecordList(COLUMNS, 'all', rows));
+  return toTable(createRecordList(COLUMNS, 'all', rows));
 }

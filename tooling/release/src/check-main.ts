@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeRecordList, toTable, type ListColumn } from '@nodepool/store';
+import { createRecordList, toTable, type ListColumn } from '@nodepool/store';
 import { checkPackage, type PackageReport } from './check-package.js';
 import { manifestRules } from './checks/manifest.js';
 import { build, copyWorkspace } from './copy.js';
@@ -68,7 +68,7 @@ async function checkAll({ names, repository, signatures }: Wanted, scratch: stri
     for (const { check, message } of report.findings) progress.text(`        ${check}: ${message}\n`);
     reports.push(report);
   }
-  progress.text(`${toTable(makeRecordList(COLUMNS, 'all', reports))}\n`);
+  progress.text(`${toTable(createRecordList(COLUMNS, 'all', reports))}\n`);
   return reports.every(({ findings }) => findings.length === 0);
 }
 

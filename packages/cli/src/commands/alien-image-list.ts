@@ -11,7 +11,7 @@ import {
   type Provider,
   type ProviderConfig,
 } from '@nodepool/core';
-import { makeRecordList, type ListColumn } from '@nodepool/store';
+import { createRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
@@ -54,7 +54,7 @@ export async function alienImageList(
       }
     }),
   );
-  const list = makeRecordList(COLUMNS, 'all', found.flat());
+  const list = createRecordList(COLUMNS, 'all', found.flat());
   printSelected(out, list, { name: ['provider', 'id'], filters: { provider: 'provider' } }, options);
   if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
 }

@@ -1,6 +1,6 @@
 /** `nodepool doctor`: examines ZooKeeper, certificates, clocks, programs, providers, records and disks. */
 
-import { makeRecordList, printable, type ListColumn } from '@nodepool/store';
+import { createRecordList, printable, type ListColumn } from '@nodepool/store';
 import { RefusedError, type ConsoleContext, type ListFormat, type Output } from '../command-context.js';
 import { paint, PLAIN } from '../display.js';
 import { counted, SEVERITIES, type Finding } from '../doctor/finding.js';
@@ -26,7 +26,7 @@ export function doctor(
   else if (format === 'pretty') out.print(textOf(out, sorted));
   else {
     const names = sorted.map(({ check, object }) => `${check}/${object}`);
-    printList(out, makeRecordList(COLUMNS, 'all', sorted), format, names);
+    printList(out, createRecordList(COLUMNS, 'all', sorted), format, names);
   }
   const errors = findings.filter(({ severity }) => severity === 'error').length;
   const warnings = findings.filter(({ severity }) => severity === 'warning').length;

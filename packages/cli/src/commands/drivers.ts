@@ -1,7 +1,7 @@
 /** `nodepool drivers`: the installed driver packages and the providers that use them. */
 
 import { DRIVER_API } from '@nodepool/core';
-import { makeRecordList, type ListColumn } from '@nodepool/store';
+import { createRecordList, type ListColumn } from '@nodepool/store';
 import type { InstalledDriver, NodepoolConfig } from '@nodepool/config';
 import type { ConsoleContext } from '../command-context.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
@@ -50,7 +50,7 @@ export function drivers(
       error: reason ?? 'not found among the installed packages',
     });
   }
-  const list = makeRecordList(COLUMNS, 'all', rows);
+  const list = createRecordList(COLUMNS, 'all', rows);
   printSelected(out, list, { name: ['name'], filters: { provider: 'providers' } }, options);
 }
 

@@ -1,7 +1,7 @@
 /** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
 import {
-  makeRecordList,
+  createRecordList,
   printable,
   toJsonObjects,
   type ListColumn,
@@ -51,12 +51,12 @@ const OUTAGE_COLUMNS: readonly ListColumn<ReportedOutage>[] = [
 export function info(context: StoreContext, provider: string, options: { readonly format: ListFormat }): void {
   checkProvider(context, provider);
   const { store, out } = context;
-  const uploads = makeRecordList(UPLOAD_COLUMNS, 'all', uploadedBuilds(context, provider));
+  const uploads = createRecordList(UPLOAD_COLUMNS, 'all', uploadedBuilds(context, provider));
   const down = outagesOf(context, provider);
-  const outages = makeRecordList(OUTAGE_COLUMNS, 'all', down);
+  const outages = createRecordList(OUTAGE_COLUMNS, 'all', down);
   const { format } = options;
   const columns = format === 'pretty' ? 'short' : 'all';
-  const nodes = makeRecordList(NODE_COLUMNS, columns, [...store.nodes.ofProvider(provider)]);
+  const nodes = createRecordList(NODE_COLUMNS, columns, [...store.nodes.ofProvider(provider)]);
   if (format === 'json' || format === 'yaml') {
     const all = {
       provider,

@@ -5,7 +5,7 @@ import { openRequestor, type AcquireOptions, type Lease, type RequestSpec } from
 import { nodeListOf, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { JsonEvents, ProgressNotes, refusalOf } from '../lease-reports.js';
-import { noteWhyFailed } from '../why-failed.js';
+import { noteFailureReasons } from '../explain-failure.js';
 import { printList } from '../print-list.js';
 import type { Streams } from '../process-io.js';
 
@@ -105,7 +105,7 @@ export async function request(
       out.note('all nodes are deleted');
     }
   } catch (error) {
-    await noteWhyFailed(context, error);
+    await noteFailureReasons(context, error);
     const refusal = refusalOf(error, notes.reasons);
     events?.failed(refusal);
     throw refusal;

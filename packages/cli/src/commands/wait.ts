@@ -14,7 +14,7 @@ export interface WaitOptions {
 
 /** A condition to wait for. */
 interface Condition {
-  readonly inWords: string;
+  readonly description: string;
   /** Returns the text to print once the condition holds. Throws `RefusedError` if it can never hold. */
   look(): string | undefined;
   subscribe(listener: () => void): () => void;
@@ -38,7 +38,9 @@ export async function wait(
     signal: interrupted,
     deadline: timeout === undefined ? Infinity : clock.monotonic() + timeout * 1000,
     onDeadline: () =>
-      new RefusedError(`${condition.inWords}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`),
+      new RefusedError(
+        `${condition.description}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`,
+      ),
   };
   const found = await withDeadline(limits, (signal) =>
     waitUntil(
@@ -57,7 +59,7 @@ function conditionOf(context: StoreContext, kind: string, id: string, state: str
 
 function requestFulfilled({ store: { requests } }: StoreContext, id: string): Condition {
   return {
-    inWords: `request ${id} is fulfilled`,
+    description: `request ${id} is fulfilled`,
     look: () => {
       const request = requests.get(id)?.request;
       if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
@@ -75,7 +77,7 @@ function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: str
     throw new RefusedError(`${wanted} is not a state of nodes; states are ${NODE_STATES.join(', ')}, and gone`);
   }
   return {
-    inWords: `node ${id} is ${wanted}`,
+    description: `node ${id} is ${wanted}`,
     look: () => {
       const state = nodes.get(id)?.node.state;
       if (state === undefined && wanted !== 'gone') throw new RefusedError(`there is no node ${id} (any more)`);
@@ -87,7 +89,7 @@ function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: str
 
 function labelReady({ store: { nodes } }: StoreContext, label: string): Condition {
   return {
-    inWords: `label ${label} has a node that is ready`,
+    description: `label ${label} has a node that is ready`,
     look: () => {
       const ready = [...nodes.inState('ready')].filter(({ node }) => node.type.includes(label));
       return ready.length === 0 ? undefined : ready.map(({ id }) => id).join('\n');

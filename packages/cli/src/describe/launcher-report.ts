@@ -1,7 +1,7 @@
 /** Sections of a description from the status documents of launchers: reasons, health, timelines and decisions. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
-import { ageColumn, formatAge, makeRecordList, type ListColumn, type RecordList } from '@nodepool/store';
+import { ageColumn, formatAge, createRecordList, type ListColumn, type RecordList } from '@nodepool/store';
 import type { DescribedKind, Section } from './description.js';
 
 /** The document of one launcher about the subject. */
@@ -34,7 +34,7 @@ export function launcherSections(
     documents.flatMap(({ launcher, document }) => objectsIn(pick(document)).map((value) => ({ launcher, value })));
   const subject = (document: JsonObject): JsonObject => objectIn(document[kind]);
   const timeline = fullestTimeline(documents);
-  const table = (columns: readonly Column[], of: readonly Row[]): RecordList => makeRecordList(columns, 'all', of);
+  const table = (columns: readonly Column[], of: readonly Row[]): RecordList => createRecordList(columns, 'all', of);
   return [
     {
       field: 'reasons',

@@ -56,7 +56,7 @@ function describeRequest({ store, now }: DescriptionSources, id: string): Descri
     ],
     sections: [
       { field: 'nodes', title: 'Nodes', list: nodesTable(nodesOfRequest(store, entry), now) },
-      { field: 'pools', title: 'Pools', list: poolsTable(store, (pool) => poolSays(request, pool)) },
+      { field: 'pools', title: 'Pools', list: poolsTable(store, (pool) => poolStatement(request, pool)) },
     ],
   };
 }
@@ -79,7 +79,7 @@ function requestSummary(store: Store, { id, request, locked }: RequestEntry): st
       return `Pending, but no pool works on it: a pool that can serve it takes it over; ${progress}.`;
     }
     case 'requested': {
-      const able = [...store.components.pools()].filter((pool) => poolSays(request, pool) === CAN_SERVE);
+      const able = [...store.components.pools()].filter((pool) => poolStatement(request, pool) === CAN_SERVE);
       const pools = able.map(poolName).join(', ');
       return able.length === 0
         ? 'Waiting: no registered pool that has not declined it has all its labels.'
@@ -90,7 +90,7 @@ function requestSummary(store: Store, { id, request, locked }: RequestEntry): st
 
 const CAN_SERVE = 'has all its labels';
 
-function poolSays(request: NodeRequest, pool: PoolComponentData): string {
+function poolStatement(request: NodeRequest, pool: PoolComponentData): string {
   if (request.declined_by.includes(pool.id)) return 'declined it';
   if (request.provider !== null && request.provider !== pool.provider_name) return 'is of another provider';
   const missing = new Set(request.node_types.filter((label) => !pool.supported_labels.includes(label)));

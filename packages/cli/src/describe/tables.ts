@@ -3,7 +3,7 @@
 import { isUsableUpload, type ImageUpload } from '@nodepool/core';
 import {
   ageColumn,
-  makeRecordList,
+  createRecordList,
   type ListColumn,
   type NodeEntry,
   type PoolComponentData,
@@ -24,7 +24,7 @@ export function nodesTable(nodes: readonly NodeEntry[], now: number): RecordList
     { field: 'request', header: 'Request', value: ({ node }) => node.allocated_to },
     { field: 'server_id', header: 'Server', value: ({ node }) => node.external_id },
   ];
-  return makeRecordList(columns, 'all', nodes);
+  return createRecordList(columns, 'all', nodes);
 }
 
 export function requestsTable(requests: readonly RequestEntry[], now: number): RecordList {
@@ -36,7 +36,7 @@ export function requestsTable(requests: readonly RequestEntry[], now: number): R
     { field: 'requestor', header: 'Requestor', value: ({ request }) => request.requestor },
     { field: 'tenant_name', header: 'Tenant', value: ({ request }) => request.tenant_name },
   ];
-  return makeRecordList(columns, 'all', requests);
+  return createRecordList(columns, 'all', requests);
 }
 
 /** Returns the registered pools, each with a statement. */
@@ -50,7 +50,7 @@ export function poolsTable(
     { field: 'launcher', header: 'Launcher', value: ({ hostname }) => hostname },
     { field: 'says', header: 'Says', value: says },
   ];
-  return makeRecordList(columns, 'all', [...components.pools()].filter(isIncluded));
+  return createRecordList(columns, 'all', [...components.pools()].filter(isIncluded));
 }
 
 export function uploadsTable(uploads: readonly ImageUpload[], now: number): RecordList {
@@ -65,7 +65,7 @@ export function uploadsTable(uploads: readonly ImageUpload[], now: number): Reco
     },
     ageColumn('age', 'Age', now, ({ state_time: time }) => time),
   ];
-  return makeRecordList(columns, 'all', uploads);
+  return createRecordList(columns, 'all', uploads);
 }
 
 /** Returns the name of a pool as `provider/pool`. */

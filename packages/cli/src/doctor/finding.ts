@@ -48,7 +48,7 @@ export class Findings {
 const MAX_NAMED = 5;
 
 /** Returns the first of the names, with the number of the others. */
-export function someOf(names: readonly string[]): string {
+export function firstNames(names: readonly string[]): string {
   const more = names.length - MAX_NAMED;
   return more > 0 ? `${names.slice(0, MAX_NAMED).join(', ')} and ${more} more` : names.join(', ');
 }

@@ -3,7 +3,7 @@
 import type { ComponentData, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherAnswer } from '../launchers.js';
-import { Findings, someOf, type Finding } from './finding.js';
+import { Findings, firstNames, type Finding } from './finding.js';
 
 export interface ProgramSources {
   readonly store: Store;
@@ -39,7 +39,7 @@ function reportReady(ready: readonly LauncherAnswer[], launchers: readonly Compo
     else findings.warning(host, answer.reason, 'see the log and the status page of the launcher; check the firewall');
   }
   const silent = launchers.filter(({ webapp }) => webapp === undefined).map(({ hostname }) => hostname);
-  if (silent.length > 0) findings.info(someOf(silent), 'registered without a web endpoint: not asked');
+  if (silent.length > 0) findings.info(firstNames(silent), 'registered without a web endpoint: not asked');
 }
 
 function reportVersions(programs: readonly ComponentData[], own: string, findings: Findings): void {
@@ -48,11 +48,11 @@ function reportVersions(programs: readonly ComponentData[], own: string, finding
     versions.set(version, [...(versions.get(version) ?? []), `${kind} on ${hostname}`]);
   }
   for (const [version, names] of versions) {
-    if (versions.size === 1 && version === own) findings.ok(someOf(names), `version ${version}`);
-    else if (versions.size === 1) findings.info(someOf(names), `version ${version}; this command line has ${own}`);
+    if (versions.size === 1 && version === own) findings.ok(firstNames(names), `version ${version}`);
+    else if (versions.size === 1) findings.info(firstNames(names), `version ${version}; this command line has ${own}`);
     else {
       const remedy = 'finish the upgrade: `npm install` the same version everywhere and restart';
-      findings.warning(someOf(names), `version ${version}, unlike other programs`, remedy);
+      findings.warning(firstNames(names), `version ${version}, unlike other programs`, remedy);
     }
   }
 }
@@ -73,7 +73,7 @@ function reportDrivers(launchers: readonly ComponentData[], config: NodepoolConf
   }
   for (const [driver, known] of versions) {
     if (known.size < 2) continue;
-    const text = [...known].map(([version, places]) => `${version} on ${someOf(places)}`).join('; ');
+    const text = [...known].map(([version, places]) => `${version} on ${firstNames(places)}`).join('; ');
     findings.warning(`driver ${driver}`, text, 'install the same version everywhere and restart the launchers');
   }
 }
@@ -96,5 +96,5 @@ function reportServed(store: Store, config: NodepoolConfig, findings: Findings):
     }
   }
   const paused = pools.filter((pool) => pool.paused).map((pool) => `${pool.provider_name}/${pool.name}`);
-  if (paused.length > 0) findings.info(`pools ${someOf(paused)}`, 'paused: out of capacity, or the cloud fails');
+  if (paused.length > 0) findings.info(`pools ${firstNames(paused)}`, 'paused: out of capacity, or the cloud fails');
 }

@@ -3,7 +3,7 @@
 import type { NodeState } from '@nodepool/core';
 import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
-import { counted, Findings, someOf, type Finding } from './finding.js';
+import { counted, Findings, firstNames, type Finding } from './finding.js';
 
 /** Launchers check every record within minutes; older problems need an operator. */
 const GRACE_S = 600;
@@ -51,7 +51,7 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
   const report = (found: readonly NodeEntry[], reason: string, remedy: string): void => {
     if (found.length === 0) return;
     const text = found.length === 1 ? reason : `${counted(found.length, 'node')}: ${reason}`;
-    findings.warning(`nodes ${someOf(found.map(({ id }) => id))}`, text, remedy);
+    findings.warning(`nodes ${firstNames(found.map(({ id }) => id))}`, text, remedy);
   };
   const served = new Set([...store.components.pools()].map((pool) => pool.provider_name));
   const isOrphan = ({ node: { provider } }: NodeEntry): boolean =>
@@ -106,7 +106,7 @@ function reportRequests({ store, now }: RecordSources, findings: Findings): void
   const report = (found: readonly RequestEntry[], reason: string, remedy: string): void => {
     if (found.length === 0) return;
     const text = found.length === 1 ? reason : `${counted(found.length, 'request')}: ${reason}`;
-    findings.warning(`requests ${someOf(found.map(({ id }) => id))}`, text, remedy);
+    findings.warning(`requests ${firstNames(found.map(({ id }) => id))}`, text, remedy);
   };
   const inState = (state: string): readonly RequestEntry[] => requests.filter(({ request }) => request.state === state);
   report(

@@ -107,7 +107,7 @@ export interface Provider extends ProviderNotifications {
    * Lists resources that carry this provider's tags, asks `round` which of them are leaked, and deletes those.
    * `round` must be asked after the listing was complete, never before.
    */
-  cleanupLeakedResources(round: LeakRound, call: Call): Promise<void>;
+  cleanupLeakedResources(round: LeakFilter, call: Call): Promise<void>;
   /**
    * Resolves with all instances of the account, including those that Nodepool did not create. Rejects rather than
    * returning a partial list.
@@ -289,7 +289,7 @@ export interface NodeCleanup extends Call {
 }
 
 /** Decides which resources are leaked, based on the records. */
-export interface LeakRound {
+export interface LeakFilter {
   /**
    * Resolves with the resources that must be deleted, given a fresh listing. These carry the tags of this installation
    * and provider, belong to no node or upload in a fresh read, and were seen in an earlier round; their number per

@@ -16,8 +16,8 @@ const ROUNDING_MS = 0.001;
 const DECREASE_INTERVAL_MS = 1000;
 
 /** Minimum rate, as a fraction of the configured rate; if no rate is configured, in calls per second. */
-const LEAST_PART = 1 / 8;
-const LEAST_RATE = 1;
+const MIN_FRACTION = 1 / 8;
+const MIN_RATE = 1;
 
 /** Time in which uninterrupted success increases the rate from zero to the configured rate, in seconds. */
 const RECOVERY_SECONDS = 30;
@@ -116,7 +116,7 @@ export class RateLimiter {
     this.nextAt = Math.max(this.nextAt, now + retryAfterMs);
     if (now - this.decreasedAt < DECREASE_INTERVAL_MS) return;
     this.decreasedAt = now;
-    const least = this.callsPerSecond === Infinity ? LEAST_RATE : this.callsPerSecond * LEAST_PART;
+    const least = this.callsPerSecond === Infinity ? MIN_RATE : this.callsPerSecond * MIN_FRACTION;
     const before = this.rate === Infinity ? Math.max(this.recent.calls, this.recent.before) : this.rate;
     this.rate = Math.max(before / 2, least);
   }
@@ -129,7 +129,7 @@ export class RateLimiter {
       return;
     }
     // The increase per second is constant: it is divided among the calls of one second.
-    const perSecond = callsPerSecond === Infinity ? LEAST_RATE : callsPerSecond / RECOVERY_SECONDS;
+    const perSecond = callsPerSecond === Infinity ? MIN_RATE : callsPerSecond / RECOVERY_SECONDS;
     this.rate = Math.min(this.rate + perSecond / this.rate, callsPerSecond);
   }
 

@@ -178,7 +178,7 @@ class Job {
   private readonly controller = new AbortController();
   private state: 'waiting' | 'running' | 'ended' = 'waiting';
   private timer: Timer | undefined;
-  private onGivenUp: () => void = () => undefined;
+  private onAbandoned: () => void = () => undefined;
 
   constructor(
     private readonly env: { readonly clock: Clock; readonly timers: TimerQueue; readonly timeoutMs: number },
@@ -189,16 +189,16 @@ class Job {
   ) {}
 
   /** Abandons the job if its call's signal aborts or its deadline passes. */
-  watch(onGivenUp: () => void): void {
-    this.onGivenUp = onGivenUp;
+  watch(onAbandoned: () => void): void {
+    this.onAbandoned = onAbandoned;
     this.call.signal.addEventListener('abort', this.onAbort, { once: true });
     this.limit(this.call.deadline);
   }
 
   /** Starts the call, limited to `timeoutMs` from now or to its deadline, whichever comes first. */
-  start(onSettled: () => void, onGivenUp: () => void): void {
+  start(onSettled: () => void, onAbandoned: () => void): void {
     this.state = 'running';
-    this.onGivenUp = onGivenUp;
+    this.onAbandoned = onAbandoned;
     this.limit(Math.min(this.call.deadline, this.env.clock.monotonic() + this.env.timeoutMs));
     void this.run(onSettled);
   }
@@ -209,7 +209,7 @@ class Job {
     this.timer = this.env.timers.schedule(at, () => {
       const after = Math.round(this.env.clock.monotonic() - since);
       const what = this.state === 'waiting' ? 'was not started' : 'had no answer';
-      this.giveUp(new TimeoutError(`${this.name} ${what} within ${after} ms`, { outcome: this.outcome() }));
+      this.abandon(new TimeoutError(`${this.name} ${what} within ${after} ms`, { outcome: this.outcome() }));
     });
   }
 
@@ -226,15 +226,15 @@ class Job {
 
   private readonly onAbort = (): void => {
     const options = { outcome: this.outcome(), cause: abortReason(this.call.signal) };
-    this.giveUp(new AbortedError(`${this.name} was aborted (${this.state})`, options));
+    this.abandon(new AbortedError(`${this.name} was aborted (${this.state})`, options));
   };
 
-  private giveUp(error: DriverError): void {
+  private abandon(error: DriverError): void {
     if (this.state === 'ended') return;
     this.end();
     this.reject(error);
     this.controller.abort(error);
-    this.onGivenUp();
+    this.onAbandoned();
   }
 
   /** Returns the outcome of an abandoned task: a waiting task was not sent, a running one may have been applied. */

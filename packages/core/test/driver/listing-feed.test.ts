@@ -102,14 +102,14 @@ describe('the shared list of instances', () => {
     ['no array', { instances: [] }],
     ['an instance without an id', [{ tags: {} }]],
     ['null', [null]],
-  ])('is not believed when it is %s', async (_what, nonsense) => {
+  ])('is not believed when it is %s', async (_what, driverDefect) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     let calls = 0;
     const adapter = machineAdapter(cloud, {
       listInstances: async (call) => {
         calls += 1;
-        return calls === 1 ? (nonsense as never) : cloud.list(call.signal);
+        return calls === 1 ? (driverDefect as never) : cloud.list(call.signal);
       },
     });
     const bench = await new Bench(clock, driverOf(adapter)).start();

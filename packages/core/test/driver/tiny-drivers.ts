@@ -22,7 +22,7 @@ import {
   type JsonValue,
   type LabelConfig,
   type LaunchedInstance,
-  type LeakRound,
+  type LeakFilter,
   type MachineCall,
   type NodeCleanup,
   type NodeLaunch,
@@ -339,7 +339,7 @@ class PlainProvider extends BaseTaskManagerProvider implements Provider {
     }
   }
 
-  async cleanupLeakedResources(round: LeakRound, call: Call): Promise<void> {
+  async cleanupLeakedResources(round: LeakFilter, call: Call): Promise<void> {
     const leaked = await round.leaked((await this.listNodes(call)).map(asResource));
     for (const { externalId } of leaked) await this.remove(externalId, call);
   }

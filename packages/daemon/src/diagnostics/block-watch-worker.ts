@@ -17,11 +17,11 @@ export interface BlockReport {
 
 const { beats, thresholdMs } = workerData as BlockWatchData;
 /** Interval (ms) between checks of the counter. */
-const LOOK_MS = thresholdMs / 4;
+const CHECK_INTERVAL_MS = thresholdMs / 4;
 
 let lastBeat = Atomics.load(beats, 0);
 let lastBeatAt = performance.now();
-let lookedAt = lastBeatAt;
+let checkedAt = lastBeatAt;
 /** The stack of the present block. */
 let frames: BlockReport['frames'] | undefined;
 
@@ -47,11 +47,11 @@ function describe(frame: Debugger.CallFrame, urls: ReadonlyMap<string, string>):
   return { name: frame.functionName, url: urls.get(scriptId) ?? frame.url, line: lineNumber + 1 };
 }
 
-async function look(): Promise<void> {
+async function check(): Promise<void> {
   const now = performance.now();
   // If this thread was delayed itself, e.g. by a suspended machine, the main thread may not have been blocked.
-  const heldUp = now - lookedAt > thresholdMs;
-  lookedAt = now;
+  const isDelayed = now - checkedAt > thresholdMs;
+  checkedAt = now;
   const beat = Atomics.load(beats, 0);
   if (beat !== lastBeat) {
     const blockedMs = now - lastBeatAt;
@@ -59,18 +59,18 @@ async function look(): Promise<void> {
     frames = undefined;
     lastBeat = beat;
     lastBeatAt = now;
-  } else if (heldUp) {
+  } else if (isDelayed) {
     lastBeatAt = now;
   } else if (frames === undefined && now - lastBeatAt >= thresholdMs) {
     frames = await readStack();
-    lookedAt = performance.now();
+    checkedAt = performance.now();
   }
 }
 
 /** Runs checks one after another, because reading a stack may take as long as the block. */
 function schedule(): void {
   // eslint-disable-next-line no-restricted-globals -- it measures real time, whatever clock the program has
-  setTimeout(() => void look().finally(schedule), LOOK_MS);
+  setTimeout(() => void check().finally(schedule), CHECK_INTERVAL_MS);
 }
 
 // A session of the inspector does not keep the thread alive.

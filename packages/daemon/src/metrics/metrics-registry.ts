@@ -24,7 +24,7 @@ export interface MetricsRegistryOptions {
   readonly onError: (error: unknown) => void;
 }
 
-interface KeptGauge {
+interface RepeatedGauge {
   readonly keys: readonly string[];
   value: number;
 }
@@ -32,7 +32,7 @@ interface KeptGauge {
 /** A registry that sends from its creation until `close`. */
 export class MetricsRegistry implements Metrics {
   /** Gauges to repeat to statsd, by declaration, then by labels. */
-  private readonly gauges = new Map<Gauge, Map<string, KeptGauge>>();
+  private readonly gauges = new Map<Gauge, Map<string, RepeatedGauge>>();
   private readonly collections: Emitter<void>;
   private timer: Timer | undefined;
 
@@ -87,7 +87,7 @@ export class MetricsRegistry implements Metrics {
 
   private keep<L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number | undefined): void {
     let kept = this.gauges.get(gauge);
-    if (kept === undefined) this.gauges.set(gauge, (kept = new Map<string, KeptGauge>()));
+    if (kept === undefined) this.gauges.set(gauge, (kept = new Map<string, RepeatedGauge>()));
     const series = gauge.labels.map((name) => labels[name]).join('\0');
     const known = kept.get(series);
     if (value === undefined) kept.delete(series);

@@ -6,7 +6,7 @@ import { openPrometheus } from './prometheus.js';
 import { openStatsd, statsdAddress } from './statsd.js';
 
 /** Minimum time (ms) between warnings of an unreachable statsd. */
-const COMPLAIN_EVERY_MS = 600_000;
+const WARNING_INTERVAL_MS = 600_000;
 
 export interface OpenMetricsOptions {
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions)
   let complainedAt = -Infinity;
   const onStatsdError = (error: Error): void => {
     const now = clock.monotonic();
-    if (now - complainedAt < COMPLAIN_EVERY_MS) return;
+    if (now - complainedAt < WARNING_INTERVAL_MS) return;
     complainedAt = now;
     log.warn('Metrics cannot be sent to statsd and are lost until the problem is solved', { ...address, error });
   };

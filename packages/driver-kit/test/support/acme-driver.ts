@@ -14,7 +14,7 @@ import {
   type Instance,
   type JsonObject,
   type LabelConfig,
-  type PatienceOptions,
+  type ListingDeadlineOptions,
   type ProviderConfig,
   type ProviderConfigContext,
   type ProviderContext,
@@ -31,7 +31,7 @@ export interface Changes {
   readonly client?: (client: AcmeClient, cloud: AcmeCloud, context: ProviderContext) => Partial<AcmeClient>;
   readonly adapter?: (adapter: Adapter, parts: Parts) => Partial<Adapter>;
   readonly driver?: (driver: Driver) => Driver;
-  readonly patience?: PatienceOptions;
+  readonly patience?: ListingDeadlineOptions;
 }
 
 /** Objects that the adapters receive. */

@@ -13,7 +13,7 @@ import {
   type Instance,
   type JsonValue,
   type MachineCall,
-  type PatienceOptions,
+  type ListingDeadlineOptions,
   type StateMachine,
 } from '@nodepool/core';
 import type { AcmeClient } from './acme-client.js';
@@ -34,7 +34,7 @@ export class AcmeCreate implements StateMachine {
     private readonly client: AcmeClient,
     private readonly request: CreateRequest,
     saved: JsonValue,
-    patience: PatienceOptions,
+    patience: ListingDeadlineOptions,
   ) {
     this.lookup = attemptLookup(request.tags.nodepool_launch_attempt, patience);
     this.patience = new ListingDeadline(patience);

@@ -1,6 +1,6 @@
 /** Searches one provider for leaked resources at regular intervals, since clouds do not report leaked resources. */
 
-import { sleep, toDriverError, type Call, type DriverError, type LeakRound, type Provider } from '@nodepool/core';
+import { sleep, toDriverError, type Call, type DriverError, type LeakFilter, type Provider } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
@@ -38,7 +38,7 @@ export async function runLeakRounds(
     if (!store.complete) continue;
     const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
     let isListed = false;
-    const listed: LeakRound = {
+    const listed: LeakFilter = {
       leaked: (resources) => {
         isListed = true;
         return round.leaked(resources);

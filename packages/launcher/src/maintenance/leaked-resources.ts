@@ -5,7 +5,7 @@
  * resources.
  */
 
-import { externalIdKey, logCloudDeletion, type LeakRound, type Node, type Resource } from '@nodepool/core';
+import { externalIdKey, logCloudDeletion, type LeakFilter, type Node, type Resource } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { LEAKED_RESOURCES } from '../diagnostics/metrics/launcher-metrics.js';
 import { unknownUploads } from './leaked-uploads.js';
@@ -13,15 +13,15 @@ import { unknownUploads } from './leaked-uploads.js';
 /** Minimum time between the first sighting of a leaked resource and its deletion, in milliseconds. */
 const SETTLE_MS = 60_000;
 /** Limits of the deletions in one round: a share of the provider's resources, or a number that is always allowed. */
-const BRAKE = { share: 0.1, always: 3 } as const;
+const DELETION_LIMIT = { share: 0.1, always: 3 } as const;
 
 /** A resource that looks leaked, and why. */
-interface Suspicion {
+interface LeakCandidate {
   readonly resource: Resource;
   readonly because: string;
 }
 
-export class LeakedResources implements LeakRound {
+export class LeakedResources implements LeakFilter {
   /** Times at which suspicious resources were first seen, in `Clock.monotonic` milliseconds, by kind and id. */
   private seen: ReadonlyMap<string, number> = new Map();
   /** Keys of the reported resources without an installation tag. */
@@ -43,14 +43,14 @@ export class LeakedResources implements LeakRound {
         tags.nodepool_provider_name === this.provider && (tags.nodepool_installation ?? installation) === installation,
     );
     const due = this.seenBefore(await this.withoutOwner(ours));
-    const isMarked = ({ resource }: Suspicion): boolean => resource.tags.nodepool_installation === installation;
+    const isMarked = ({ resource }: LeakCandidate): boolean => resource.tags.nodepool_installation === installation;
     this.report(due.filter((suspicion) => !isMarked(suspicion)));
     return this.release(due.filter(isMarked), ours.length);
   }
 
   /** Returns all due resources, to be deleted, or none if they exceed the limit of one round. */
-  private release(due: readonly Suspicion[], total: number): readonly Resource[] {
-    const allowed = Math.max(BRAKE.always, Math.floor(total * BRAKE.share));
+  private release(due: readonly LeakCandidate[], total: number): readonly Resource[] {
+    const allowed = Math.max(DELETION_LIMIT.always, Math.floor(total * DELETION_LIMIT.share));
     const { log, metrics } = this.context;
     const { provider } = this;
     if (due.length <= allowed) {
@@ -72,7 +72,7 @@ export class LeakedResources implements LeakRound {
   /**
    * Reports leaked resources without an installation tag; any installation with a provider of this name may own them.
    */
-  private report(due: readonly Suspicion[]): void {
+  private report(due: readonly LeakCandidate[]): void {
     const unreported = due.filter(({ resource }) => !this.reported.has(keyOf(resource)));
     this.reported = new Set(due.map(({ resource }) => keyOf(resource)));
     if (unreported.length === 0) return;
@@ -83,10 +83,10 @@ export class LeakedResources implements LeakRound {
     );
   }
 
-  private seenBefore(suspicious: readonly Suspicion[]): Suspicion[] {
+  private seenBefore(suspicious: readonly LeakCandidate[]): LeakCandidate[] {
     const now = this.context.clock.monotonic();
     const seen = new Map<string, number>();
-    const due: Suspicion[] = [];
+    const due: LeakCandidate[] = [];
     for (const suspicion of suspicious) {
       const key = keyOf(suspicion.resource);
       const first = this.seen.get(key) ?? now;
@@ -97,7 +97,7 @@ export class LeakedResources implements LeakRound {
     return due;
   }
 
-  private async withoutOwner(ours: readonly Resource[]): Promise<readonly Suspicion[]> {
+  private async withoutOwner(ours: readonly Resource[]): Promise<readonly LeakCandidate[]> {
     const { store } = this.context;
     const ofNodes = new Map<string, Resource[]>();
     const ofUploads: Resource[] = [];
@@ -113,17 +113,17 @@ export class LeakedResources implements LeakRound {
     ];
   }
 
-  private async ofUnknownNodes(ofNodes: ReadonlyMap<string, readonly Resource[]>): Promise<readonly Suspicion[]> {
+  private async ofUnknownNodes(ofNodes: ReadonlyMap<string, readonly Resource[]>): Promise<readonly LeakCandidate[]> {
     if (ofNodes.size === 0) return [];
     const { store } = this.context;
     const known = new Set(await store.nodes.readIds({ signal: this.signal }));
-    const found: Suspicion[] = [];
+    const found: LeakCandidate[] = [];
     const add = (resources: readonly Resource[], because: string): void => {
       for (const resource of resources) found.push({ resource, because });
     };
     for (const [nodeId, resources] of ofNodes) {
       if (!known.has(nodeId)) add(resources, 'its node has no record');
-      else add(await this.twins(nodeId, resources), 'its node is from another launch attempt');
+      else add(await this.duplicates(nodeId, resources), 'its node is from another launch attempt');
     }
     return found;
   }
@@ -132,7 +132,7 @@ export class LeakedResources implements LeakRound {
    * Returns the resources that were created for the node but do not belong to it. Reads the node afresh only if the
    * cache shows such resources.
    */
-  private async twins(nodeId: string, resources: readonly Resource[]): Promise<readonly Resource[]> {
+  private async duplicates(nodeId: string, resources: readonly Resource[]): Promise<readonly Resource[]> {
     const { nodes } = this.context.store;
     const cached = nodes.get(nodeId);
     if (cached === undefined || foreignTo(cached.node, resources).length === 0) return [];

@@ -17,9 +17,9 @@ import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { isUnfinished } from '../deletion/node-lifecycle.js';
 
 /** Time for a pool to take over a lost request, in milliseconds; checked again after each interval. */
-const PATIENCE_MS = 60_000;
+const TAKEOVER_MS = 60_000;
 /** Longest wait for a pool to take over a lost request with resumable launches, in milliseconds. */
-const LAST_PATIENCE_MS = 300_000;
+const MAX_TAKEOVER_MS = 300_000;
 
 export class LostRequests implements Controller {
   /** Lost requests, by id. */
@@ -63,7 +63,7 @@ export class LostRequests implements Controller {
       this.queue.remove(id);
     } else if (!this.lostSince.has(id)) {
       this.lostSince.set(id, this.context.clock.monotonic());
-      this.queue.add(id, PATIENCE_MS);
+      this.queue.add(id, TAKEOVER_MS);
     }
   }
 
@@ -72,11 +72,11 @@ export class LostRequests implements Controller {
     const entry = store.requests.get(id);
     const since = this.lostSince.get(id);
     if (!isLost(entry) || since === undefined) return 'done';
-    const again = { requeueAfterMs: PATIENCE_MS };
+    const again = { requeueAfterMs: TAKEOVER_MS };
     if (!store.complete || !store.components.complete) return again;
     // Requeuing the request would discard its launches.
     const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
-    if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return again;
+    if (begun && clock.monotonic() - since < MAX_TAKEOVER_MS) return again;
     await this.putBack(entry);
     return again;
   }

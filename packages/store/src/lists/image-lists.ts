@@ -3,7 +3,7 @@
 import { isUsableUpload, type ImageBuild, type ImageBuildFailure, type ImageUpload } from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';
 import { ageColumn } from './age.js';
-import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 import { cellText } from './cell-text.js';
 
 export interface ImageListOptions {
@@ -47,7 +47,7 @@ export function imageList(
       order: (value) => (typeof value === 'number' ? value : undefined),
     },
   ];
-  return makeRecordList(columns, options.columns, rows);
+  return createRecordList(columns, options.columns, rows);
 }
 
 /** Returns the name of a build for users, which is also that of its files: the image and the id. */
@@ -74,7 +74,7 @@ export function dibImageList(
     { field: 'state', header: 'State', value: stateOf },
     ageColumn('age', 'Age', options.now, ({ state_time: time }) => time),
   ];
-  return makeRecordList(columns, options.columns, rows);
+  return createRecordList(columns, options.columns, rows);
 }
 
 /**
@@ -128,7 +128,7 @@ export function imageStatus(
     ofFailure('last_failure_builder', 'Last Failure Builder', ({ builder }) => builder),
     ofFailure('last_failure_log', 'Last Failure Log', ({ log }) => log),
   ];
-  return makeRecordList(columns, options.columns, [...images.images()]);
+  return createRecordList(columns, options.columns, [...images.images()]);
 }
 
 function compare(a: string, b: string): number {

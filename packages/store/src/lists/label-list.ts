@@ -1,7 +1,7 @@
 /** The list of served labels. */
 
 import type { ComponentStore } from '../api.js';
-import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 interface ServedLabel {
   readonly label: string;
@@ -27,5 +27,5 @@ export function labelList(
   }
   const rows = [...labels].map(([label, providers]) => ({ label, providers: [...providers].sort() }));
   rows.sort((a, b) => (a.label < b.label ? -1 : a.label > b.label ? 1 : 0));
-  return makeRecordList(LABEL_COLUMNS, options.columns, rows);
+  return createRecordList(LABEL_COLUMNS, options.columns, rows);
 }

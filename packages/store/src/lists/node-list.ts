@@ -3,7 +3,7 @@
 import type { JsonValue } from '@nodepool/core';
 import type { NodeEntry, NodeStore } from '../api.js';
 import { formatAge, parseAge } from './age.js';
-import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 export interface NodeListOptions {
   readonly columns: ColumnChoice;
@@ -22,7 +22,7 @@ export function nodeList(nodes: Pick<NodeStore, 'all' | 'get'>, options: NodeLis
 /** Lists these nodes, by id. Throws `UnknownFieldError`. */
 export function nodeListOf(entries: readonly NodeEntry[], options: Omit<NodeListOptions, 'nodeId'>): RecordList {
   const byId = [...entries].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  return makeRecordList(nodeColumns(options.now), options.columns, byId);
+  return createRecordList(nodeColumns(options.now), options.columns, byId);
 }
 
 /** Returns the columns. Names and order are those of the existing Nodepool's `node-list`, on which scripts rely. */

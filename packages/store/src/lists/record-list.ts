@@ -59,7 +59,7 @@ export function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: Colu
 }
 
 /** Creates a list with the chosen columns of the rows. */
-export function makeRecordList<R>(
+export function createRecordList<R>(
   columns: readonly ListColumn<R>[],
   choice: ColumnChoice,
   rows: readonly R[],

@@ -3,7 +3,7 @@
 import { compareRequests } from '@nodepool/core';
 import type { RequestEntry, RequestStore } from '../api.js';
 import { ageColumn } from './age.js';
-import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 /**
  * Returns the columns. Names and order of the short form are those of the existing Nodepool's `request-list`, on which
@@ -37,5 +37,5 @@ export interface RequestListOptions {
 /** Lists all requests in the store, in the order in which they are served. Throws `UnknownFieldError`. */
 export function requestList(requests: Pick<RequestStore, 'all'>, options: RequestListOptions): RecordList {
   const rows = [...requests.all()].sort((a, b) => compareRequests(a.request, b.request));
-  return makeRecordList(requestColumns(options.now), options.columns, rows);
+  return createRecordList(requestColumns(options.now), options.columns, rows);
 }

@@ -33,7 +33,7 @@ export interface PipelinedCall extends Pending {
   /** Settles the call with the server's answer. If the answer is malformed, fails the call and throws (`protocol`). */
   answer(code: number, reader: JuteReader): void;
   /** Fails the call with `error`. A write that was sent fails with `OutcomeUnknownError`, caused by `error`. */
-  giveUp(error: ZooKeeperError): void;
+  abandon(error: ZooKeeperError): void;
 }
 
 export class Call<T> implements PipelinedCall {
@@ -83,7 +83,7 @@ export class Call<T> implements PipelinedCall {
       value = absent ? (undefined as T) : this.operation.read(reader, this);
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || error.code === 'protocol') {
-        this.giveUp(asProtocolError(error));
+        this.abandon(asProtocolError(error));
         throw error;
       }
       this.fail(error);
@@ -93,7 +93,7 @@ export class Call<T> implements PipelinedCall {
     this.resolve(value);
   }
 
-  giveUp(error: ZooKeeperError): void {
+  abandon(error: ZooKeeperError): void {
     if (this.settled) return;
     if (this.sentAt === undefined) this.backpressure?.remove(this.frame.length);
     if (!this.write || this.sentAt === undefined) {
@@ -109,12 +109,12 @@ export class Call<T> implements PipelinedCall {
     const cause = this.sentAt === undefined ? this.lastProblem() : undefined;
     const why = cause === undefined ? '' : `; last problem: ${cause.message}`;
     const message = `${this.label}: timed out after ${Math.round(this.timeoutMs)} ms, waiting ${waitedFor}${why}`;
-    this.giveUp(new TimeoutError('timeout', message, { ...this.details, cause }));
+    this.abandon(new TimeoutError('timeout', message, { ...this.details, cause }));
   }
 
   aborted(reason: Error): void {
     const message = `${this.label}: aborted by the caller: ${reason.message}`;
-    this.giveUp(
+    this.abandon(
       reason instanceof ZooKeeperError
         ? reason
         : new ZooKeeperError('aborted', message, { ...this.details, cause: reason }),

@@ -64,8 +64,8 @@ export class Credentials {
   }
 
   /** Fails the pending `addAuth` calls. */
-  fail(error: Parameters<Call<void>['giveUp']>[0]): void {
-    for (const { call } of this.all) call?.giveUp(error);
+  fail(error: Parameters<Call<void>['abandon']>[0]): void {
+    for (const { call } of this.all) call?.abandon(error);
   }
 
   private send(sink: FrameSink, credential: Credential): void {

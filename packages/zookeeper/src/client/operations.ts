@@ -30,7 +30,7 @@ import {
 const writer = new JuteWriter();
 const XID_OFFSET = 4;
 const EMPTY = Buffer.alloc(0);
-const LONGEST_TTL_MS = 0xff_ffff_ffff;
+const MAX_TTL_MS = 0xff_ffff_ffff;
 
 function begin(opcode: number, xid = 0): JuteWriter {
   writer.reset();
@@ -255,8 +255,8 @@ export function writeCreation(
   writeAcl(body, options?.acl ?? OPEN_ACL);
   body.int(CREATE_FLAGS[mode]);
   if (ttlMs === undefined) return;
-  if (!Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > LONGEST_TTL_MS) {
-    const message = `create ${path}: ttlMs must be an integer between 1 and ${LONGEST_TTL_MS}, not ${ttlMs}`;
+  if (!Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS) {
+    const message = `create ${path}: ttlMs must be an integer between 1 and ${MAX_TTL_MS}, not ${ttlMs}`;
     throw new InvalidArgumentError('invalid-argument', message, { operation: 'create', path });
   }
   body.long(BigInt(ttlMs));

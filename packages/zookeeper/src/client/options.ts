@@ -98,7 +98,7 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_PENDING_CALLS = 100_000;
 const MAX_PENDING_BYTES = 64 * 1024 * 1024;
 /** Limit of timeouts, milliseconds: the protocol has 32-bit integers. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Validates options. Throws `InvalidArgumentError`, which names the invalid option. */
 export function resolveOptions(options: ClientOptions, openWire: OpenWire = openConnection): Settings {
@@ -139,8 +139,8 @@ function newServers(text: string | readonly string[], defaultPort: number, chroo
 }
 
 function positive(name: string, value: number): number {
-  if (value > 0 && value <= LONGEST_MS) return value;
-  throw new InvalidArgumentError('invalid-argument', `${name} must be between 0 and ${LONGEST_MS}, not ${value}`);
+  if (value > 0 && value <= MAX_TIMEOUT_MS) return value;
+  throw new InvalidArgumentError('invalid-argument', `${name} must be between 0 and ${MAX_TIMEOUT_MS}, not ${value}`);
 }
 
 function tlsSettings(options: ClientTlsOptions): TlsSettings {

@@ -88,13 +88,13 @@ export class Pipeline {
     const interrupted = this.sent.takeAll();
     const waiting = this.unsent.takeAll();
     // A malformed answer may have ended the connection. Repeating its request would end the next one.
-    if (error.code === 'protocol') interrupted[0]?.giveUp(error);
+    if (error.code === 'protocol') interrupted[0]?.abandon(error);
     for (const call of interrupted) {
-      if (call.write || call.connectionBound) call.giveUp(lostError(call, error));
+      if (call.write || call.connectionBound) call.abandon(lostError(call, error));
       if (call.settled) this.backpressure.remove(call.frame.length);
       else call.sentAt = undefined;
     }
-    for (const call of waiting) if (call.connectionBound) call.giveUp(lostError(call, error));
+    for (const call of waiting) if (call.connectionBound) call.abandon(lostError(call, error));
     for (const call of interrupted) if (!call.settled) this.unsent.push(call);
     for (const call of waiting) if (!call.settled) this.unsent.push(call);
   }
@@ -127,10 +127,10 @@ export class Pipeline {
     this.sink = undefined;
     this.onIdle = undefined;
     for (const call of this.sent.takeAll()) {
-      call.giveUp(error);
+      call.abandon(error);
       this.backpressure.remove(call.frame.length);
     }
-    for (const call of this.unsent.takeAll()) call.giveUp(error);
+    for (const call of this.unsent.takeAll()) call.abandon(error);
   }
 
   private becomeIdle(): void {

@@ -91,7 +91,7 @@ export class SessionManager {
   /** Starts to connect. */
   start(): void {
     this.loop = this.run().catch((error: unknown) => {
-      this.giveUp(
+      this.abandon(
         new ZooKeeperError('server-error', 'the ZooKeeper client failed; this is a defect', { cause: error }),
       );
     });
@@ -126,7 +126,7 @@ export class SessionManager {
     await this.loop;
   }
 
-  private giveUp(error: ZooKeeperError): void {
+  private abandon(error: ZooKeeperError): void {
     this.shutDown(error);
     this.dropLink();
   }
@@ -343,7 +343,7 @@ export class SessionManager {
   private down(error: ZooKeeperError): void {
     this.detach(error);
     if (this.state !== 'closed') {
-      if (error.code === 'auth-failed') this.giveUp(error);
+      if (error.code === 'auth-failed') this.abandon(error);
       else this.problem(error);
     }
     this.dropLink();

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../clock.js';
 import { SessionLostError } from '../errors.js';
 
 /** Milliseconds. A timer later than this means that the process was blocked. */
-const HELD_UP_MS = 50;
+const BLOCKED_MS = 50;
 
 export class ClientSession implements Session {
   readonly id: bigint;
@@ -87,7 +87,7 @@ export class ClientSession implements Session {
       this.schedule();
       return;
     }
-    if (!suspected && overdueMs > HELD_UP_MS) {
+    if (!suspected && overdueMs > BLOCKED_MS) {
       this.schedule(true);
       return;
     }

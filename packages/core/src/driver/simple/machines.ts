@@ -11,7 +11,7 @@ import { PendingCall } from '../state-machine/pending-call.js';
 type CreateState = 'start' | 'creating' | 'looking-up' | 'waiting' | 'complete';
 
 /** Limits how long a created instance may be missing from listings: at least a minute and three listings. */
-const CREATED_PATIENCE = { settleRounds: 3, settleMs: 60_000 };
+const CREATED_DEADLINE = { settleRounds: 3, settleMs: 60_000 };
 
 /** Creates an instance and waits until the cloud lists it as ready. */
 export class SimpleCreateMachine implements StateMachine {
@@ -19,7 +19,7 @@ export class SimpleCreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<ExternalId>();
   private readonly lookup: AttemptLookup;
-  private readonly patience = new ListingDeadline(CREATED_PATIENCE);
+  private readonly patience = new ListingDeadline(CREATED_DEADLINE);
   /** Failure that requires the attempt lookup; undefined if the machine was resumed from saved state. */
   private doubt: DriverError | undefined;
   private asked = false;

@@ -4,7 +4,7 @@ import type { Instance } from '../api.js';
 import type { DriverError } from '../errors.js';
 import type { Advance, Listing, MachineCall } from '../state-machine-api.js';
 
-export interface PatienceOptions {
+export interface ListingDeadlineOptions {
   /** Number of listings that must lack the instance. Default 3. */
   readonly settleRounds?: number;
   /** Minimum time from the first of these listings to the last, in milliseconds. Default 10,000. */
@@ -22,7 +22,7 @@ export class ListingDeadline {
   private readonly settleRounds: number;
   private readonly settleMs: number;
 
-  constructor(options: PatienceOptions = {}) {
+  constructor(options: ListingDeadlineOptions = {}) {
     this.settleRounds = options.settleRounds ?? 3;
     this.settleMs = options.settleMs ?? 10_000;
   }
@@ -60,7 +60,7 @@ export class AttemptLookup {
 
   constructor(
     private readonly attempt: string,
-    options?: PatienceOptions,
+    options?: ListingDeadlineOptions,
   ) {
     this.patience = new ListingDeadline(options);
   }
@@ -100,6 +100,6 @@ export class AttemptLookup {
  * If nothing is found, the machine fails with the outcome `not-applied` and the launcher retries with a new attempt:
  * under the same attempt, an instance created late could not be distinguished.
  */
-export function attemptLookup(attempt: string, options?: PatienceOptions): AttemptLookup {
+export function attemptLookup(attempt: string, options?: ListingDeadlineOptions): AttemptLookup {
   return new AttemptLookup(attempt, options);
 }

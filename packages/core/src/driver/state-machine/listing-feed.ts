@@ -43,7 +43,7 @@ export class ListingFeed {
   private nextAt = -Infinity;
   private turn: Timer | undefined;
   /** Aborts the listing in progress. */
-  private flight: AbortController | undefined;
+  private inFlight: AbortController | undefined;
   /** Waiters for the listing in progress (`asked`), and waiters for the next one (`waiting`). */
   private asked = new Set<ListingWaiter>();
   private waiting = new Set<ListingWaiter>();
@@ -72,7 +72,7 @@ export class ListingFeed {
   cancel(waiter: ListingWaiter): void {
     this.waiting.delete(waiter);
     this.asked.delete(waiter);
-    if (this.waiters === 0) this.giveUp();
+    if (this.waiters === 0) this.abandon();
   }
 
   /**
@@ -80,7 +80,7 @@ export class ListingFeed {
    * moment share one listing.
    */
   private plan(): void {
-    if (this.flight !== undefined || this.turn !== undefined || this.waiting.size === 0) return;
+    if (this.inFlight !== undefined || this.turn !== undefined || this.waiting.size === 0) return;
     const at = Math.max(this.options.clock.monotonic(), this.nextAt);
     this.turn = this.options.timers.schedule(at, () => {
       this.turn = undefined;
@@ -88,10 +88,10 @@ export class ListingFeed {
     });
   }
 
-  private giveUp(): void {
+  private abandon(): void {
     this.turn?.cancel();
     this.turn = undefined;
-    this.flight?.abort(new AbortedError('no launch or deletion waits for the list of instances'));
+    this.inFlight?.abort(new AbortedError('no launch or deletion waits for the list of instances'));
   }
 
   private async ask(): Promise<void> {
@@ -99,20 +99,20 @@ export class ListingFeed {
     const askedAt = clock.monotonic();
     this.asked = this.waiting;
     this.waiting = new Set();
-    const flight = new AbortController();
-    this.flight = flight;
+    const inFlight = new AbortController();
+    this.inFlight = inFlight;
     let listing: Listing | undefined;
     let failure: DriverError | undefined;
     try {
       listing = new IndexedListing(
         ++this.rounds,
         askedAt,
-        await this.list(flight.signal, askedAt + LISTING_TIMEOUT_MS),
+        await this.list(inFlight.signal, askedAt + LISTING_TIMEOUT_MS),
       );
     } catch (error) {
-      if (!flight.signal.aborted) failure = toDriverError(error);
+      if (!inFlight.signal.aborted) failure = toDriverError(error);
     }
-    this.flight = undefined;
+    this.inFlight = undefined;
     this.nextAt = clock.monotonic() + intervalMs;
     if (failure !== undefined) this.fail(failure);
     if (listing !== undefined) this.succeed(listing);

@@ -58,9 +58,9 @@ export class IndexedListing implements Listing {
 
 /** Validates a driver's list of instances as far as the framework relies on it. */
 export function checkInstances(listed: unknown): readonly Instance[] {
-  if (!Array.isArray(listed)) throw nonsense(`${typeof listed} instead of an array`);
+  if (!Array.isArray(listed)) throw driverDefect(`${typeof listed} instead of an array`);
   const broken = listed.findIndex((instance) => !isInstance(instance));
-  if (broken >= 0) throw nonsense(`something without external id or tags at index ${broken}`);
+  if (broken >= 0) throw driverDefect(`something without external id or tags at index ${broken}`);
   return listed as readonly Instance[];
 }
 
@@ -70,6 +70,6 @@ function isInstance(value: unknown): value is Instance {
   return (typeof externalId === 'string' || isJsonObject(externalId)) && isJsonObject(tags);
 }
 
-function nonsense(what: string): DriverError {
+function driverDefect(what: string): DriverError {
   return new DriverError('unexpected', `the driver's list of instances is ${what}; this is a defect of the driver`);
 }

@@ -117,7 +117,7 @@ export class MachineRun implements ListingWaiter {
     try {
       // Without the pause, a machine whose calls settle immediately would block the process.
       if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
-      else this.obey(this.machine.advance(this.call()));
+      else this.apply(this.machine.advance(this.call()));
     } catch (error) {
       this.failStep(toDriverError(error));
     }
@@ -155,7 +155,7 @@ export class MachineRun implements ListingWaiter {
     };
   }
 
-  private obey(advance: Advance): void {
+  private apply(advance: Advance): void {
     switch (advance.next) {
       case 'call':
         this.waitFor('call');
@@ -176,7 +176,7 @@ export class MachineRun implements ListingWaiter {
         this.complete(advance.instance);
         return;
       default:
-        throw this.nonsense(`asks for ${JSON.stringify(advance)} next`);
+        throw this.driverDefect(`asks for ${JSON.stringify(advance)} next`);
     }
   }
 
@@ -188,7 +188,7 @@ export class MachineRun implements ListingWaiter {
 
   private complete(instance: Instance | undefined): void {
     if (this.work.kind === 'create' && instance?.ready !== true) {
-      throw this.nonsense(
+      throw this.driverDefect(
         `is complete ${instance === undefined ? 'without an instance' : 'although its instance is not ready'}`,
       );
     }
@@ -251,7 +251,7 @@ export class MachineRun implements ListingWaiter {
     this.waitingSince = this.env.clock.monotonic();
   }
 
-  private nonsense(what: string): DriverError {
+  private driverDefect(what: string): DriverError {
     return new DriverError(
       'unexpected',
       `${this.work.name}: the state machine ${what}; this is a defect of the driver`,

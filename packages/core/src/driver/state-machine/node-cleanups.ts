@@ -7,14 +7,14 @@ import type { Instance, NodeCleanup } from '../api.js';
 import { logCloudDeletion } from '../cloud-deletion.js';
 import { DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
-import { ListingDeadline, type PatienceOptions } from './attempt-lookup.js';
+import { ListingDeadline, type ListingDeadlineOptions } from './attempt-lookup.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 import { PersistentDeletion } from './persistent-deletion.js';
 import type { JsonValue } from '../../model/json.js';
 
 /** Maximum number of results kept; the oldest are discarded first. */
-const REMEMBERED = 1000;
+const MAX_RESULTS = 1000;
 
 export interface NodeCleanupsOptions {
   readonly provider: string;
@@ -27,7 +27,7 @@ export interface NodeCleanupsOptions {
 type Ending = { readonly error: unknown } | undefined;
 
 /** Accepts a single listing, provided that it is requested from now on. */
-const AT_ONCE: PatienceOptions = { settleRounds: 1, settleMs: 0 };
+const AT_ONCE: ListingDeadlineOptions = { settleRounds: 1, settleMs: 0 };
 
 export class NodeCleanups {
   private readonly underway = new Map<string, Promise<Ending>>();
@@ -128,7 +128,7 @@ export class NodeCleanups {
     }
   }
 
-  private async find(cleanup: NodeCleanup, patience: PatienceOptions): Promise<readonly Instance[]> {
+  private async find(cleanup: NodeCleanup, patience: ListingDeadlineOptions): Promise<readonly Instance[]> {
     const { provider, runner } = this.options;
     const machine = new TagSearch(provider, cleanup, patience);
     await runner.run({
@@ -143,7 +143,7 @@ export class NodeCleanups {
 }
 
 function dropOldest(remembered: Map<string, unknown> | Set<string>): void {
-  if (remembered.size <= REMEMBERED) return;
+  if (remembered.size <= MAX_RESULTS) return;
   for (const oldest of remembered.keys()) {
     remembered.delete(oldest);
     return;
@@ -169,7 +169,7 @@ class TagSearch implements StateMachine {
   constructor(
     private readonly provider: string,
     private readonly cleanup: NodeCleanup,
-    patience: PatienceOptions,
+    patience: ListingDeadlineOptions,
   ) {
     this.patience = new ListingDeadline(patience);
   }

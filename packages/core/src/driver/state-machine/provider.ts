@@ -6,7 +6,7 @@ import type { Node } from '../../model/node.js';
 import type { Call } from '../call.js';
 import type {
   Instance,
-  LeakRound,
+  LeakFilter,
   NodeCleanup,
   NodeRequestHandler,
   Provider,
@@ -37,7 +37,7 @@ const LEAK_DELETIONS = 10;
 const STOP_TIMEOUT_MS = 10_000;
 
 /** Objects that exist only while the provider is started. */
-interface Works {
+interface ProviderSession {
   readonly context: ProviderContext;
   readonly runner: MachineRunner;
   readonly cleanups: NodeCleanups;
@@ -50,7 +50,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   readonly getQuotaForLabel?: NonNullable<Provider['getQuotaForLabel']>;
   readonly getAvailabilityZones?: NonNullable<Provider['getAvailabilityZones']>;
   readonly getConsoleLog?: NonNullable<Provider['getConsoleLog']>;
-  private works: Works | undefined;
+  private session: ProviderSession | undefined;
   private startCalled = false;
   private stopped = false;
   private ended: Promise<void> | undefined;
@@ -96,7 +96,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     } catch (error) {
       throw toDriverError(error);
     }
-    this.works ??= this.setUp(context);
+    this.session ??= this.setUp(context);
     this.haltIfStopped();
   }
 
@@ -140,10 +140,10 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   nodeDeletedNotification(node: Pick<Node, 'id'>): void {
-    this.works?.cleanups.forget(node.id);
+    this.session?.cleanups.forget(node.id);
   }
 
-  async cleanupLeakedResources(round: LeakRound, call: Call): Promise<void> {
+  async cleanupLeakedResources(round: LeakFilter, call: Call): Promise<void> {
     await this.cleanUpTagged(round, call);
     const untagged = this.adapter.cleanUpUntagged?.bind(this.adapter);
     if (untagged !== undefined) await this.call('cleaning up untagged resources', call, untagged);
@@ -157,10 +157,10 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
 
   /** Returns the machines in progress, for the stack dump. */
   inspect(): WorkInProgress[] {
-    return this.works?.runner.inspect() ?? [];
+    return this.session?.runner.inspect() ?? [];
   }
 
-  private async cleanUpTagged(round: LeakRound, call: Call): Promise<void> {
+  private async cleanUpTagged(round: LeakFilter, call: Call): Promise<void> {
     const ours = await this.call('listing the resources', call, async (guarded) => {
       const listed = await this.adapter.listResources(guarded);
       return listed.filter((resource) => resource.tags.nodepool_provider_name === this.config.name);
@@ -169,7 +169,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     await this.deleteAll(await round.leaked(ours), call);
   }
 
-  private setUp(context: ProviderContext): Works {
+  private setUp(context: ProviderContext): ProviderSession {
     const { clock, random, tasks } = context;
     const { adapter, config } = this;
     const log = context.log.with({ provider: config.name });
@@ -195,20 +195,20 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
 
   private haltIfStopped(): void {
     if (!this.stopped) return;
-    this.works?.runner.stop();
-    this.works?.calls.stop();
+    this.session?.runner.stop();
+    this.session?.calls.stop();
   }
 
   /** Stops the adapter. `stop` has already ended everything else. */
   private async end(): Promise<void> {
-    const { adapter, works } = this;
+    const { adapter, session } = this;
     if (!this.startCalled || adapter.stop === undefined) return;
     const settled = (async () => adapter.stop?.())();
-    if (works === undefined) {
+    if (session === undefined) {
       await settled;
       return;
     }
-    const { clock, log } = works.context;
+    const { clock, log } = session.context;
     const controller = new AbortController();
     const fields = { provider: this.config.name };
     const late = sleep(clock, STOP_TIMEOUT_MS, controller.signal).then(
@@ -263,8 +263,8 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     return this.started().calls.make(`${what} of provider ${this.config.name}`, call, work);
   }
 
-  private started(): Works {
-    if (this.works !== undefined) return this.works;
+  private started(): ProviderSession {
+    if (this.session !== undefined) return this.session;
     throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
   }
 

@@ -111,7 +111,7 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
   return [...sources.store.components.pools()].map((pool) => ({
     pool: nameOf(pool),
     launcher: pool.hostname,
-    says: `${poolSays(request, pool, activities.get(pool.id))}${describeOutages(pool, request.node_types)}`,
+    says: `${describePool(request, pool, activities.get(pool.id))}${describeOutages(pool, request.node_types)}`,
   }));
 }
 
@@ -131,7 +131,7 @@ function nameOf({ provider_name: provider, name }: PoolComponentData): string {
 }
 
 /** Returns the state of the pool from the registry and, for a pool of this launcher, from its activity. */
-function poolSays(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
+function describePool(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
   if (request.declined_by.includes(pool.id)) return 'declined it';
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
   if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;

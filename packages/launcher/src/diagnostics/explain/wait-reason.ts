@@ -28,7 +28,7 @@ export interface WaitReason {
 type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'standing'>;
 
 /** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
-const HOPE = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
+const WAIT_RANK = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
 
 const MAX_LABELS = 8;
 
@@ -74,7 +74,7 @@ export class WaitReasons {
 
   private ofWait(request: NodeRequest, wait: PoolWait, where: Where, standing: Standing | undefined): Ranked {
     const { kind, reason, limit, behind } = wait;
-    const rank = HOPE[kind];
+    const rank = WAIT_RANK[kind];
     const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
     const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
     const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
@@ -117,7 +117,7 @@ function foreign({ hostname, paused }: PoolComponentData, where: Where, since: n
   const text = paused
     ? `launcher ${hostname} serves this pool and reports that requests wait there; ask it for the reason.`
     : `launcher ${hostname} serves this pool and has not accepted the request yet; ask it for the reason.`;
-  const rank = paused ? HOPE.paused : HOPE.elsewhere;
+  const rank = paused ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [] } };
 }
 
@@ -125,7 +125,7 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
   const nothing = { missing: null, heldBy: [], since };
   if (refusal !== undefined) {
     return {
-      rank: HOPE.leaves,
+      rank: WAIT_RANK.leaves,
       reason: { ...where, ...nothing, phase: 'order', text: `it leaves the request to other pools: ${refusal}.` },
     };
   }
@@ -134,9 +134,9 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
   if (full !== undefined) {
     const [resource, limit] = full;
     const text = `the pool uses ${pool.used[resource] ?? 0} of ${limit} ${resource}.`;
-    return { rank: HOPE.limit, reason: { ...where, ...nothing, phase: 'limit', text } };
+    return { rank: WAIT_RANK.limit, reason: { ...where, ...nothing, phase: 'limit', text } };
   }
-  return { rank: HOPE.order, reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' } };
+  return { rank: WAIT_RANK.order, reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' } };
 }
 
 function none({ node_types: labels, declined_by: declined }: NodeRequest, since: number): WaitReason {

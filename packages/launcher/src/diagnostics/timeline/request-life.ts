@@ -10,7 +10,7 @@ export type PoolWait = Wait & { readonly pool: string; readonly since: number };
 /**
  * Waits by their likely duration: a limit usually becomes free sooner than a cloud gets capacity or an image is built.
  */
-const HOPE: Readonly<Record<WaitKind, number>> = { limit: 0, order: 1, capacity: 2, image: 3 };
+const WAIT_RANK: Readonly<Record<WaitKind, number>> = { limit: 0, order: 1, capacity: 2, image: 3 };
 
 /** Stages of launches in order; the phase of a request is that of its slowest node. */
 const STAGES: Readonly<Record<LaunchStage, number>> = { limit: 0, creating: 1, booting: 2, login: 3, launched: 4 };
@@ -54,7 +54,7 @@ export class RequestLife extends Life {
 
   /** Returns the waits in pools of this launcher, most likely to end first. */
   poolWaits(): PoolWait[] {
-    return [...this.byPool.values()].sort((a, b) => HOPE[a.kind] - HOPE[b.kind] || a.since - b.since);
+    return [...this.byPool.values()].sort((a, b) => WAIT_RANK[a.kind] - WAIT_RANK[b.kind] || a.since - b.since);
   }
 
   /** Returns the reason why a pool does not serve the request; undefined if none is recorded. */
@@ -128,7 +128,8 @@ export class RequestLife extends Life {
 
   private bestWait(): PoolWait | undefined {
     let best: PoolWait | undefined;
-    for (const wait of this.byPool.values()) if (best === undefined || HOPE[wait.kind] < HOPE[best.kind]) best = wait;
+    for (const wait of this.byPool.values())
+      if (best === undefined || WAIT_RANK[wait.kind] < WAIT_RANK[best.kind]) best = wait;
     return best;
   }
 

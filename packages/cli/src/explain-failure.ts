@@ -8,7 +8,7 @@ import { launcherUrls } from './launchers.js';
 const READ_TIMEOUT_MS = 10_000;
 
 /** Prints the answers of the registered launchers to stderr, if the error is that of a failed request. */
-export async function noteWhyFailed(context: StoreContext, error: unknown): Promise<void> {
+export async function noteFailureReasons(context: StoreContext, error: unknown): Promise<void> {
   if (!(error instanceof RequestFailedError)) return;
   const { store, out, interrupted } = context;
   const note = (text: string): void => out.note(text);

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { RefusedError, type Output } from './command-context.js';
 
 /** Prints the message; with `debug` also stacks and causes. */
-export function sayFailure(out: Output, error: unknown, debug: boolean): void {
+export function printFailure(out: Output, error: unknown, debug: boolean): void {
   out.note(`nodepool: ${error instanceof Error ? error.message : String(error)}`);
   if (debug) out.note(inspect(error, { depth: 5 }));
   else if (!(error instanceof RefusedError) && !isForeseen(error)) out.note('run it again with -d for details');

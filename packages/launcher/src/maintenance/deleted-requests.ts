@@ -6,7 +6,7 @@ import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 
-export class VanishedRequests implements Controller {
+export class DeletedRequests implements Controller {
   /** Nodes to deallocate, by id. */
   private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
@@ -50,13 +50,13 @@ export class VanishedRequests implements Controller {
   }
 
   private consider(entry: NodeEntry): void {
-    if (this.vanishedRequest(entry) !== undefined) this.queue.add(entry.id);
+    if (this.deletedRequest(entry) !== undefined) this.queue.add(entry.id);
   }
 
   /**
    * Returns the request of an unlocked ready node that this launcher serves, if the cache does not have that request.
    */
-  private vanishedRequest({ node, locked }: NodeEntry): string | undefined {
+  private deletedRequest({ node, locked }: NodeEntry): string | undefined {
     const { store } = this.context;
     const { state, allocated_to: requestId, provider } = node;
     if (state !== 'ready' || locked || requestId === null || !store.complete) return undefined;
@@ -67,7 +67,7 @@ export class VanishedRequests implements Controller {
   private async reconcile(id: string): Promise<Reconciled> {
     const { store, log } = this.context;
     const entry = store.nodes.get(id);
-    const requestId = entry && this.vanishedRequest(entry);
+    const requestId = entry && this.deletedRequest(entry);
     if (entry === undefined || requestId === undefined) return 'done';
     // The caches of requests and nodes are independent: only a fresh read proves that the request no longer exists.
     if ((await store.requests.read(requestId)) !== undefined) return 'done';
