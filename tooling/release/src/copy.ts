@@ -11,7 +11,7 @@ import { run } from './command.js';
 import { readWorkspace, type PublicPackage, type Workspace } from './workspace.js';
 
 /** Author of the commits and tags in a copy. */
-const NOBODY = {
+const COMMIT_AUTHOR = {
   GIT_AUTHOR_NAME: 'Release rehearsal',
   GIT_AUTHOR_EMAIL: 'rehearsal@localhost',
   GIT_COMMITTER_NAME: 'Release rehearsal',
@@ -43,12 +43,12 @@ export async function commit(folder: string, message: string): Promise<void> {
 
 /** Returns the current commit of a copy, for `resetTo`. */
 export async function currentCommit(folder: string): Promise<string> {
-  return (await run('git', ['rev-parse', 'HEAD'], { cwd: folder, env: NOBODY })).trim();
+  return (await run('git', ['rev-parse', 'HEAD'], { cwd: folder, env: COMMIT_AUTHOR })).trim();
 }
 
 /** Returns the files below `path` that differ from a commit. */
 export async function changedSince(folder: string, commitId: string, path: string): Promise<string[]> {
-  const output = await run('git', ['diff', '--name-only', commitId, '--', path], { cwd: folder, env: NOBODY });
+  const output = await run('git', ['diff', '--name-only', commitId, '--', path], { cwd: folder, env: COMMIT_AUTHOR });
   return output.split('\n').filter((line) => line !== '');
 }
 
@@ -68,12 +68,12 @@ export async function build(root: string, packages: readonly PublicPackage[]): P
 }
 
 /** Returns the environment for programs that create commits and tags in a copy. */
-export function asNobody(env: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return { ...NOBODY, ...env };
+export function withCommitAuthor(env: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return { ...COMMIT_AUTHOR, ...env };
 }
 
 async function git(args: readonly string[], cwd: string): Promise<void> {
-  await run('git', args, { cwd, env: NOBODY });
+  await run('git', args, { cwd, env: COMMIT_AUTHOR });
 }
 
 /** Recreates pnpm's relative links, so that packages of the copy link to each other. */

@@ -41,7 +41,7 @@ async function play(folder: string, progress: Progress): Promise<void> {
     await zooKeeper.connected({ timeoutMs: CONNECT_TIMEOUT_MS });
     const checkout = join(folder, 'checkout');
     await copyWorkspace(root, checkout);
-    await rehearse({ checkout, folder, registry, meeting: { servers: server.servers, zooKeeper }, progress });
+    await rehearse({ checkout, folder, registry, sharedZooKeeper: { servers: server.servers, zooKeeper }, progress });
     progress.say('that was a release');
   } finally {
     for (const step of undo.reverse()) await step();

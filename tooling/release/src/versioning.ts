@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from './command.js';
-import { asNobody, commit } from './copy.js';
+import { withCommitAuthor, commit } from './copy.js';
 import { readWorkspace } from './workspace.js';
 
 export type Bump = 'patch' | 'minor' | 'major';
@@ -24,7 +24,7 @@ export async function applyChangesets(root: string): Promise<ReadonlyMap<string,
   // Separates earlier changes from the new versions.
   await commit(root, 'Changesets');
   const before = await versionsOf(root);
-  await run(join(root, 'node_modules', '.bin', 'changeset'), ['version'], { cwd: root, env: asNobody() });
+  await run(join(root, 'node_modules', '.bin', 'changeset'), ['version'], { cwd: root, env: withCommitAuthor() });
   await commit(root, 'Versions');
   const after = await versionsOf(root);
   return new Map([...after].filter(([name, version]) => before.get(name) !== version));

@@ -91,36 +91,36 @@ export class Checker implements CloudObserver {
   }
 
   writing(process: SimulatedProcess, ops: readonly TransactionOp[]): void {
-    for (const rule of this.rules) this.judge(rule, rule.writing?.(ops, process.name), process);
+    for (const rule of this.rules) this.verify(rule, rule.writing?.(ops, process.name), process);
   }
 
   creating(process: SimulatedProcess, spec: InstanceSpec): void {
     this.step(`${process.name} asks the cloud for ${spec.name}, attempt ${spec.tags['nodepool_launch_attempt'] ?? ''}`);
-    for (const rule of this.rules) this.judge(rule, rule.creating?.(spec), process);
+    for (const rule of this.rules) this.verify(rule, rule.creating?.(spec), process);
   }
 
   created(process: SimulatedProcess, spec: InstanceSpec): void {
-    for (const rule of this.rules) this.judge(rule, rule.created?.(spec), process);
+    for (const rule of this.rules) this.verify(rule, rule.created?.(spec), process);
   }
 
   deleting(process: SimulatedProcess, instance: CloudInstance): void {
     this.step(`${process.name} tells the cloud to delete ${instance.id}, ${instance.name}`);
-    for (const rule of this.rules) this.judge(rule, rule.deleting?.(instance), process);
+    for (const rule of this.rules) this.verify(rule, rule.deleting?.(instance), process);
   }
 
   private committed(commit: Commit): void {
     for (const change of commit.nodes) this.step(describe('node', change));
     for (const change of commit.requests) this.step(describe('request', change));
-    for (const rule of this.rules) this.judge(rule, rule.committed?.(commit));
+    for (const rule of this.rules) this.verify(rule, rule.committed?.(commit));
   }
 
-  private judge(rule: Rule, flaw: string | undefined, process?: SimulatedProcess): void {
+  private verify(rule: Rule, flaw: string | undefined, process?: SimulatedProcess): void {
     if (flaw !== undefined) this.report(rule.number, process === undefined ? flaw : `${flaw} (${process.name})`);
   }
 }
 
 /** Record fields that steps describe when they change. */
-const TOLD_FIELDS = [
+const DESCRIBED_FIELDS = [
   'node_types',
   'provider',
   'pool',
@@ -136,7 +136,7 @@ const TOLD_FIELDS = [
 function describe(kind: string, { id, before, after }: SeenChange): string {
   if (after === undefined) return `${kind} ${id} removed`;
   const parts = [`${kind} ${id}`, before === undefined ? 'made:' : ''];
-  for (const field of TOLD_FIELDS) {
+  for (const field of DESCRIBED_FIELDS) {
     const is = after.data[field];
     if (is !== undefined && textOf(is) !== textOf(before?.data[field])) parts.push(`${field}=${textOf(is)}`);
   }

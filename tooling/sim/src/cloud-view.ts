@@ -25,7 +25,7 @@ export interface CloudFaults {
   /** Refused temporarily, without a retry time. */
   throttled: number;
   /** Never received and never answered. */
-  unheard: number;
+  unreceived: number;
   /** Received and never answered. */
   unanswered: number;
   /** The cloud reports wrong limits. */
@@ -35,7 +35,7 @@ export interface CloudFaults {
   readonly random: RandomSource;
 }
 
-export const NO_CLOUD_FAULTS = { throttled: 0, unheard: 0, unanswered: 0, misstatedLimits: 0 } as const;
+export const NO_CLOUD_FAULTS = { throttled: 0, unreceived: 0, unanswered: 0, misstatedLimits: 0 } as const;
 
 /** The path from a process to the cloud. */
 export interface CloudPath {
@@ -101,7 +101,7 @@ function refuse({ refusals, random }: CloudFaults, { tags, zone }: InstanceSpec)
 
 function caller(process: SimulatedProcess, link: CloudLink, cloudFaults: CloudFaults) {
   return async <T>(ask: () => T | Promise<T>): Promise<T> => {
-    if (process.dead || link.state === 'silent' || happens(cloudFaults, 'unheard')) return never();
+    if (process.dead || link.state === 'silent' || happens(cloudFaults, 'unreceived')) return never();
     if (link.state === 'cut') throw new CloudError('answer-lost', 'the cloud cannot be reached');
     if (happens(cloudFaults, 'throttled')) throw new CloudError('throttled', 'too many calls');
     const answer = Promise.resolve().then(ask);

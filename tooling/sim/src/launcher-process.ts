@@ -15,7 +15,7 @@ import { nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
 
 const SESSION_TIMEOUT_MS = 9000;
 
-export interface LauncherSurroundings {
+export interface LauncherEnvironment {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
   readonly cloudFaults: CloudFaults;
@@ -43,21 +43,21 @@ export class LauncherProcess {
 
   constructor(
     readonly process: SimulatedProcess,
-    private readonly surroundings: LauncherSurroundings,
+    private readonly environment: LauncherEnvironment,
     site: Site,
   ) {
-    const { server, checker, random, scanner, log, mutation } = surroundings;
+    const { server, checker, random, scanner, log, mutation } = environment;
     this.configs = [site];
     this.configuredAt = process.clock.monotonic();
     this.zooKeeper = server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock: process.clock, random });
     const path = {
       process,
       link: this.link,
-      cloudFaults: surroundings.cloudFaults,
+      cloudFaults: environment.cloudFaults,
       observer: checker,
       atStep: () => this.atStep(),
     };
-    const view = cloudView(surroundings.cloud, path);
+    const view = cloudView(environment.cloud, path);
     this.cloud = mutation?.cloud?.(view) ?? view;
     const { clock, name } = process;
     const store = openStore(this.watchedClient(), { clock, random, identifier: name, log });
@@ -124,7 +124,7 @@ export class LauncherProcess {
   /** Kills it without closing its session, which lives on until it expires. */
   kill(): void {
     this.process.kill();
-    this.surroundings.server.partition(this.zooKeeper, 'cut');
+    this.environment.server.partition(this.zooKeeper, 'cut');
   }
 
   /** Kills it right before or after its `steps`th change from now on, in ZooKeeper or in the cloud. */
@@ -135,16 +135,16 @@ export class LauncherProcess {
   /** Pauses it (SIGSTOP). The network delays data that is sent to it. */
   pause(): void {
     this.process.pause();
-    this.surroundings.server.partition(this.zooKeeper, 'silent');
+    this.environment.server.partition(this.zooKeeper, 'silent');
   }
 
   resume(): void {
     this.process.resume();
-    this.surroundings.server.heal(this.zooKeeper);
+    this.environment.server.heal(this.zooKeeper);
   }
 
   private configOf(site: Site): ReturnType<typeof nodepoolConfig> {
-    const { mutation, driverFaults } = this.surroundings;
+    const { mutation, driverFaults } = this.environment;
     const spoil = (driver: Driver): Driver => mutation?.driver?.(driver) ?? driver;
     return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults, spoil);
   }
@@ -154,7 +154,7 @@ export class LauncherProcess {
     if (this.stepsToLive === undefined || this.process.dead) return;
     this.stepsToLive -= 1;
     if (this.stepsToLive > 0) return;
-    this.surroundings.checker.step(`${this.name} dies between two steps`);
+    this.environment.checker.step(`${this.name} dies between two steps`);
     this.kill();
   }
 
@@ -162,7 +162,7 @@ export class LauncherProcess {
   private watchedClient(): ZooKeeper {
     const { process } = this;
     const died = (): boolean => process.dead;
-    const { mutation, checker } = this.surroundings;
+    const { mutation, checker } = this.environment;
     const zooKeeper = mutation?.client?.(this.zooKeeper) ?? this.zooKeeper;
     const write = async <T>(
       ops: readonly TransactionOp[],

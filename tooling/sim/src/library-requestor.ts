@@ -4,7 +4,7 @@ import { sleep, type JsonObject } from '@nodepool/core';
 import { LeaseLostError, openRequestor, RequestFailedError, RequestTimeoutError } from '@nodepool/requestor';
 import { announcing } from './announcing.js';
 import { between, oneOf } from './chance.js';
-import type { RequestorSurroundings } from './requestor.js';
+import type { RequestorEnvironment } from './requestor.js';
 import { LABELS, TENANTS } from './site.js';
 
 const MOST_LABELS = 3;
@@ -21,7 +21,7 @@ export class LibraryRequestor {
   done = false;
   private readonly restoration = new AbortController();
 
-  constructor(private readonly surroundings: RequestorSurroundings) {}
+  constructor(private readonly environment: RequestorEnvironment) {}
 
   /** The session has ended, and ids may be reused, so the program starts anew. */
   restored(): void {
@@ -31,8 +31,8 @@ export class LibraryRequestor {
 
   /** Never rejects; the checker observes the outcome. */
   async live(): Promise<void> {
-    const { clock, random, checker, name } = this.surroundings;
-    const zooKeeper = announcing(this.surroundings);
+    const { clock, random, checker, name } = this.environment;
+    const zooKeeper = announcing(this.environment);
     const requestor = openRequestor(zooKeeper, { name, clock, random });
     try {
       const lease = await requestor.acquire(this.spec(), {
@@ -59,7 +59,7 @@ export class LibraryRequestor {
   }
 
   private spec(): { readonly labels: readonly string[]; readonly tenant: string | null; readonly data: JsonObject } {
-    const { random, name } = this.surroundings;
+    const { random, name } = this.environment;
     const labels = Array.from({ length: between(random, 1, MOST_LABELS + 1) }, () => oneOf(random, LABELS) ?? 'small');
     return { labels, tenant: oneOf(random, TENANTS) ?? null, data: { name } };
   }

@@ -94,7 +94,7 @@ export const MUTATIONS: readonly Mutation[] = [
             const { nodepool_installation: installation } = tags;
             if (installation !== undefined) ours = { nodepool_installation: installation };
           }
-          const items = page.items.map((each) => ({ ...each, tags: { ...STRAYS_TAGS, ...ours, ...each.tags } }));
+          const items = page.items.map((each) => ({ ...each, tags: { ...FOREIGN_TAGS, ...ours, ...each.tags } }));
           return { ...page, items };
         },
       });
@@ -110,7 +110,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'does not search for the instance of an interrupted launch',
     rule: 'S3',
     fault: 'all',
-    driver: spoilingProviders((provider) =>
+    driver: changingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {
           const handler = provider.getRequestHandler(pool, request);
@@ -239,7 +239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'forgets a machine',
     rule: 'M2',
-    driver: spoilingMachines((machines) => machines.slice(1)),
+    driver: changingMachines((machines) => machines.slice(1)),
   },
   {
     name: 'changes machines that a request has',
@@ -253,7 +253,7 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'M4',
     fault: 'all',
     firstSeed: 5,
-    driver: spoilingMachines((machines) =>
+    driver: changingMachines((machines) =>
       machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
     ),
   },
@@ -261,7 +261,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'takes a cloud without capacity for faulty nodes',
     rule: 'C1',
     fault: 'refusals',
-    driver: spoilingProviders((provider) =>
+    driver: changingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {
           const handler = provider.getRequestHandler(pool, request);
@@ -312,7 +312,7 @@ export const MUTATIONS: readonly Mutation[] = [
 ];
 
 /** Tags of an instance whose node never existed. */
-const STRAYS_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
+const FOREIGN_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
 
 /** Changes the records at matching paths, however they are written. */
 function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {
@@ -362,15 +362,15 @@ function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
 }
 
 /** Applies a defect to every provider of a driver. */
-function spoilingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
+function changingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
   return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });
 }
 
 /** Changes the machines that a driver declares. */
-function spoilingMachines(
+function changingMachines(
   spoil: (machines: readonly SuppliedMachine[]) => readonly SuppliedMachine[],
 ): NonNullable<Mutation['driver']> {
-  return spoilingProviders((provider) =>
+  return changingProviders((provider) =>
     overlay(provider, {
       start: (context) => {
         const { nodeSupply } = context;
@@ -392,7 +392,7 @@ function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
   };
   return {
     client: (client) => (zooKeeper = client),
-    driver: spoilingProviders((provider) =>
+    driver: changingProviders((provider) =>
       overlay(provider, {
         cleanupLeakedResources: (_round, call) =>
           provider.cleanupLeakedResources({ leaked: (found) => leaked(found, provider.config.name) }, call),

@@ -35,7 +35,7 @@ const CHANCES = {
   noReuse: 0.3,
 };
 
-export interface RequestorSurroundings {
+export interface RequestorEnvironment {
   readonly server: SimulatedZooKeeperServer;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -59,13 +59,13 @@ export class SimulatedRequestor {
   private askedAt: number | undefined;
   private taking = false;
   /** True after a restore that deleted its records: it then changes nothing. */
-  private forsaken = false;
+  private outdated = false;
   private zooKeeper: ZooKeeper;
   private locks: LockRecipe;
 
-  constructor(private readonly surroundings: RequestorSurroundings) {
-    this.zooKeeper = announcing(surroundings);
-    this.locks = lockRecipe(this.zooKeeper, { identifier: 'requestor', random: surroundings.random });
+  constructor(private readonly environment: RequestorEnvironment) {
+    this.zooKeeper = announcing(environment);
+    this.locks = lockRecipe(this.zooKeeper, { identifier: 'requestor', random: environment.random });
   }
 
   /**
@@ -74,10 +74,10 @@ export class SimulatedRequestor {
    * because a surviving one would hold locks that it has released since.
    */
   restored(to: number): void {
-    this.surroundings.server.expireSession(this.zooKeeper);
+    this.environment.server.expireSession(this.zooKeeper);
     if (this.askedAt === undefined) return;
     if (this.askedAt <= to && this.request !== undefined && !this.taking) return;
-    this.forsaken = true;
+    this.outdated = true;
     this.request = undefined;
   }
 
@@ -86,7 +86,7 @@ export class SimulatedRequestor {
       await this.askAndUse();
     } catch (error) {
       // A failure at an unfavourable moment: the requestor cleans up like a restarted one.
-      this.surroundings.checker.step(`requestor of ${this.request ?? 'nothing'} gives up: ${String(error)}`);
+      this.environment.checker.step(`requestor of ${this.request ?? 'nothing'} gives up: ${String(error)}`);
       await this.die();
     } finally {
       await this.zooKeeper.close();
@@ -98,24 +98,24 @@ export class SimulatedRequestor {
     const id = await this.submit();
     if (this.chance('withdrawLocked')) this.withdrawWhenLocked(id);
     const state = await this.wait(id);
-    if (this.forsaken) return;
+    if (this.outdated) return;
     if (state !== 'fulfilled' || this.chance('leave')) {
       await this.withdraw(id);
       return;
     }
     this.taking = true;
     const taken = await this.take(id);
-    await sleep(this.surroundings.clock, between(this.surroundings.random, 500, 30_000));
+    await sleep(this.environment.clock, between(this.environment.random, 500, 30_000));
     if (this.chance('die')) {
-      this.surroundings.checker.step(`requestor of ${taken.ids.join(', ')} dies`);
+      this.environment.checker.step(`requestor of ${taken.ids.join(', ')} dies`);
       return;
     }
     await this.giveBack(taken);
   }
 
   private async submit(): Promise<string> {
-    const { random, clock } = this.surroundings;
-    const known = this.surroundings.labels ?? LABELS;
+    const { random, clock } = this.environment;
+    const known = this.environment.labels ?? LABELS;
     const count = random.next() < 0.6 ? 1 : between(random, 1, MOST_LABELS + 1);
     const labels: string[] = Array.from(
       { length: count },
@@ -132,8 +132,8 @@ export class SimulatedRequestor {
       nodes: [],
       reuse: !this.chance('noReuse'),
       requestor: 'zuul',
-      requestor_data: { kept: now, name: this.surroundings.name },
-      provider: this.surroundings.provider ?? (this.chance('provider') ? 'beta' : null),
+      requestor_data: { kept: now, name: this.environment.name },
+      provider: this.environment.provider ?? (this.chance('provider') ? 'beta' : null),
       relative_priority: Math.floor(random.next() * 5),
       event_id: 'event',
       tenant_name: count > MOST_OF_BOUNDED ? TENANTS[0] : (oneOf(random, TENANTS) ?? null),
@@ -144,22 +144,22 @@ export class SimulatedRequestor {
       mode: 'persistent-sequential',
     });
     this.request = path.slice(REQUESTS.length + 1);
-    this.askedAt = this.surroundings.now();
+    this.askedAt = this.environment.now();
     return this.request;
   }
 
   /** Waits until the request is answered, or cancels it after a while. */
   private async wait(id: string): Promise<unknown> {
-    const { clock, checker } = this.surroundings;
+    const { clock, checker } = this.environment;
     const impatientAt = this.chance('withdraw')
-      ? clock.monotonic() + between(this.surroundings.random, 1, 20_000)
+      ? clock.monotonic() + between(this.environment.random, 1, 20_000)
       : Infinity;
     let reprioritiseAt = this.chance('reprioritise')
-      ? clock.monotonic() + between(this.surroundings.random, 1, 10_000)
+      ? clock.monotonic() + between(this.environment.random, 1, 10_000)
       : Infinity;
     for (;;) {
       await sleep(clock, LOOK_MS);
-      if (this.forsaken) return 'forsaken';
+      if (this.outdated) return 'forsaken';
       // Reads a state that is as old as a requestor's cache may be.
       const seen = checker.observed.requests.get(id);
       const state = seen?.data['state'];
@@ -178,7 +178,7 @@ export class SimulatedRequestor {
       const { data, stat } = await this.zooKeeper.get(`${REQUESTS}/${id}`);
       const request = decode(data);
       if (request['state'] !== 'requested') return;
-      const relative_priority = Math.floor(this.surroundings.random.next() * 5);
+      const relative_priority = Math.floor(this.environment.random.next() * 5);
       await this.zooKeeper.set(`${REQUESTS}/${id}`, encode({ ...request, relative_priority }), {
         version: stat.version,
       });
@@ -204,9 +204,9 @@ export class SimulatedRequestor {
     await Promise.all(ids.map((node) => this.change(node, change)));
     await Promise.all(locks.map((lock) => lock.release()));
     if (!hold) return;
-    await sleep(this.surroundings.clock, between(this.surroundings.random, 1000, 20_000));
+    await sleep(this.environment.clock, between(this.environment.random, 1000, 20_000));
     // Ends a hold as an operator does.
-    for (const node of this.forsaken ? [] : ids) {
+    for (const node of this.outdated ? [] : ids) {
       const lock = await this.locks.acquire(`/nodepool/nodes/${node}/lock`);
       await this.change(node, { state: 'used' });
       await lock.release();
@@ -214,10 +214,10 @@ export class SimulatedRequestor {
   }
 
   private async change(node: string, change: JsonObject): Promise<void> {
-    if (this.forsaken) return;
+    if (this.outdated) return;
     const path = `/nodepool/nodes/${node}`;
     const { data } = await this.zooKeeper.get(path);
-    const state_time = this.surroundings.clock.now() / 1000;
+    const state_time = this.environment.clock.now() / 1000;
     await this.zooKeeper.set(path, encode({ ...decode(data), ...change, state_time }));
   }
 
@@ -233,7 +233,7 @@ export class SimulatedRequestor {
 
   /** Cancels the request at the worst time: a launcher has just locked it and is about to write it. */
   private withdrawWhenLocked(id: string): void {
-    const { server, checker } = this.surroundings;
+    const { server, checker } = this.environment;
     const unsubscribe = server.onCommit((changes) => {
       if (!changes.some(({ path }) => path.startsWith(`/nodepool/requests-lock/${id}/`))) return;
       unsubscribe();
@@ -245,7 +245,7 @@ export class SimulatedRequestor {
   /** Ends the session with its locks and deletes the request, as a restarted requestor does. */
   private async die(): Promise<void> {
     await this.zooKeeper.close();
-    this.zooKeeper = announcing(this.surroundings);
+    this.zooKeeper = announcing(this.environment);
     for (;;) {
       const request = this.request ?? this.unansweredRequest();
       if (request === undefined) return;
@@ -253,7 +253,7 @@ export class SimulatedRequestor {
         await this.withdraw(request);
       } catch {
         // Retries while the server is unreachable.
-        await sleep(this.surroundings.clock, GIVE_UP_RETRY_MS);
+        await sleep(this.environment.clock, GIVE_UP_RETRY_MS);
       }
     }
   }
@@ -261,21 +261,21 @@ export class SimulatedRequestor {
   /** Returns the request that it created without an answer from ZooKeeper. */
   private unansweredRequest(): string | undefined {
     if (this.askedAt !== undefined) return undefined;
-    for (const { id, data } of this.surroundings.checker.observed.requests.values()) {
+    for (const { id, data } of this.environment.checker.observed.requests.values()) {
       const { requestor_data: known } = data;
-      if (isJsonObject(known) && known['name'] === this.surroundings.name) return id;
+      if (isJsonObject(known) && known['name'] === this.environment.name) return id;
     }
     return undefined;
   }
 
   private chance(what: keyof typeof CHANCES): boolean {
-    return this.surroundings.random.next() < CHANCES[what];
+    return this.environment.random.next() < CHANCES[what];
   }
 }
 
 /** Deletes requests whose requestor does not know them, as a requestor does when it finds them. */
 export async function withdrawForgotten(
-  world: Pick<RequestorSurroundings, 'server' | 'clock' | 'checker'>,
+  world: Pick<RequestorEnvironment, 'server' | 'clock' | 'checker'>,
   id: string,
 ): Promise<void> {
   const zooKeeper = announcing(world);

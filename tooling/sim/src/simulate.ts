@@ -44,14 +44,14 @@ const BUSY_MS = 120_000;
 /** The same for runs with refusals (ms). */
 const REFUSALS_MS = 900_000;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
-const PEOPLE_LOOK_MS = 400_000;
+const OPERATOR_DELAY_MS = 400_000;
 /** Ratio of requests for cloud nodes to requests for static machines. */
 const MACHINE_SHARE = 3;
 /** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
 const LOOK_MS = 20_000;
 const LOOK_AGAIN_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
-const NEVER_MS = 7_200_000;
+const RUN_LIMIT_MS = 7_200_000;
 /** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
@@ -67,7 +67,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     const name = `launcher-${index}`;
     world.clock.schedule(between(random, 0, 5000), () => world.startLauncher(name, site));
   }
-  world.startForeigner();
+  world.startForeignInstance();
   const provider = fault === 'driver' ? HEALTHY : undefined;
   for (let index = 0; index < requests; index += 1) {
     world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider));
@@ -84,7 +84,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   isOver = true;
   world.cloudFaults.refusals.clear();
   if (fault === 'all') faultInjector.end();
-  await comeToRest(world, options);
+  await settle(world, options);
   world.end();
   const { violation, lastSteps, count } = world.checker;
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
@@ -102,18 +102,18 @@ function siteFor(fault: RunOptions['fault']): Site {
 
 /** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */
 function lookAfter(world: World): void {
-  world.clock.schedule(PEOPLE_LOOK_MS, () => {
-    if (world.needsPeople) deleteLeakedByHand(world);
+  world.clock.schedule(OPERATOR_DELAY_MS, () => {
+    if (world.needsOperators) deleteLeakedByHand(world);
   });
 }
 
-async function comeToRest(world: World, { fault, patienceMs }: RunOptions): Promise<void> {
+async function settle(world: World, { fault, patienceMs }: RunOptions): Promise<void> {
   const { checker, clock } = world;
   const look = (): Generator<UnfinishedWork> =>
     fault === 'driver' ? unfinishedDespite(world, HEALTHY) : unfinished(world);
   const since = new Map<string, number>();
   lookAfter(world);
-  const givenUpAt = clock.monotonic() + NEVER_MS;
+  const givenUpAt = clock.monotonic() + RUN_LIMIT_MS;
   while (checker.violation === undefined && !(await world.until(() => look().next().done === true, LOOK_MS))) {
     const restless = [...look()];
     const names = new Set(restless.map(nameOf));
@@ -121,7 +121,7 @@ async function comeToRest(world: World, { fault, patienceMs }: RunOptions): Prom
     for (const each of restless) {
       const start = since.get(nameOf(each)) ?? clock.monotonic();
       since.set(nameOf(each), start);
-      const bound = Math.min(BOUNDS[each.rule] ?? NEVER_MS, patienceMs ?? Infinity);
+      const bound = Math.min(BOUNDS[each.rule] ?? RUN_LIMIT_MS, patienceMs ?? Infinity);
       if (clock.monotonic() - start > bound || clock.monotonic() > givenUpAt) checker.report(each.rule, each.what);
     }
     if (clock.monotonic() > givenUpAt) return;

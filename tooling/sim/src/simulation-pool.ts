@@ -18,7 +18,7 @@ interface PendingRun {
 }
 
 /** Maximum length of a crashed worker's output that is kept (characters). */
-const LAST_WORDS = 2000;
+const MAX_OUTPUT = 2000;
 
 /** Worker processes that run simulations, each one at a time. */
 export class SimulationPool {
@@ -62,7 +62,7 @@ export class SimulationPool {
 function runOne(worker: ChildProcess, order: RunOrder, resolve: (result: RunResult) => void): void {
   let said = '';
   const hear = (words: Buffer): void => {
-    said = (said + words.toString()).slice(-LAST_WORDS);
+    said = (said + words.toString()).slice(-MAX_OUTPUT);
   };
   const finish = (result: RunResult): void => {
     worker.stderr?.off('data', hear);

@@ -87,7 +87,7 @@ export class World {
    * True if an older state of ZooKeeper was restored. So many instances may be leaked then that launchers leave them to
    * operators.
    */
-  needsPeople = false;
+  needsOperators = false;
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -134,14 +134,14 @@ export class World {
     const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
     const log = stepLogger(name, checker);
-    const surroundings = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
-    const launcher = new LauncherProcess(process, surroundings, site);
+    const environment = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
+    const launcher = new LauncherProcess(process, environment, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
     return launcher;
   }
 
   /** Creates an instance of another owner in the same project, without tags or with those of another installation. */
-  startForeigner(): void {
+  startForeignInstance(): void {
     const tags = { ...oneOf(this.random(), THEIR_TAGS), theirs: 'yes' };
     const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
     this.checker.step('somebody else makes an instance');
@@ -155,11 +155,11 @@ export class World {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
     const name = `requestor-${this.requestors.length + 1}`;
-    const surroundings = { server, clock, checker, name, random: this.random(), provider, labels, now };
+    const environment = { server, clock, checker, name, random: this.random(), provider, labels, now };
     // The library is too well-behaved to reveal every fault of a launcher.
     const isFree = provider === undefined && labels === undefined;
     const usesLibrary = isFree && this.requestors.length % LIBRARY_EVERY === LIBRARY_EVERY - 1;
-    const requestor = usesLibrary ? new LibraryRequestor(surroundings) : new SimulatedRequestor(surroundings);
+    const requestor = usesLibrary ? new LibraryRequestor(environment) : new SimulatedRequestor(environment);
     this.requestors.push(requestor);
     // It handles its own failures; an unhandled one fails the run.
     requestor.live().catch((error: unknown) => checker.report('X', `a requestor failed: ${String(error)}`));
@@ -167,7 +167,7 @@ export class World {
 
   /** Called if ZooKeeper was restored to its state at `to`, milliseconds since the start. */
   restored(to: number): void {
-    this.needsPeople = true;
+    this.needsOperators = true;
     this.checker.restored();
     // A surviving session would hold its former locks again without knowing it.
     for (const { zooKeeper, process } of this.launchers) if (!process.dead) this.server.expireSession(zooKeeper);

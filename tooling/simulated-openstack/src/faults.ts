@@ -61,7 +61,7 @@ export interface ServerFacts {
 }
 
 /** Actions of the plan on the cloud itself. */
-export interface CloudHands {
+export interface CloudControls {
   revokeTokens(): void;
   breakServer(id: string, message: string): boolean;
   vanish(id: string): boolean;
@@ -77,7 +77,7 @@ export class FaultPlan extends CallFaultPlan<CallFault, CloudCall> {
 
   constructor(
     random: RandomSource,
-    private readonly hands: CloudHands,
+    private readonly hands: CloudControls,
   ) {
     super(random);
   }

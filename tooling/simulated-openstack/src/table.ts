@@ -27,7 +27,7 @@ const TOMBSTONES = 5000;
 
 export class Table<R extends Owned> {
   private readonly records = new Map<string, R>();
-  private readonly graves = new Map<string, Tombstone<R>>();
+  private readonly tombstones = new Map<string, Tombstone<R>>();
 
   get size(): number {
     return this.records.size;
@@ -46,9 +46,9 @@ export class Table<R extends Owned> {
     const record = this.records.get(id);
     if (record === undefined) return false;
     this.records.delete(id);
-    this.graves.set(id, { record, deletedAt: now });
-    const [oldest] = this.graves.keys();
-    if (this.graves.size > TOMBSTONES && oldest !== undefined) this.graves.delete(oldest);
+    this.tombstones.set(id, { record, deletedAt: now });
+    const [oldest] = this.tombstones.keys();
+    if (this.tombstones.size > TOMBSTONES && oldest !== undefined) this.tombstones.delete(oldest);
     return true;
   }
 
@@ -57,14 +57,14 @@ export class Table<R extends Owned> {
   }
 
   deleted(): IterableIterator<Tombstone<R>> {
-    return this.graves.values();
+    return this.tombstones.values();
   }
 
   /** Returns the records that a listing with this lag shows. */
   seen(now: number, lag: Lag): R[] {
     const seen = [...this.records.values()].filter((record) => record.createdAt <= now - lag.lacksNewestMs);
     if (lag.showsDeletedMs > 0) {
-      for (const { record, deletedAt } of this.graves.values()) {
+      for (const { record, deletedAt } of this.tombstones.values()) {
         if (deletedAt > now - lag.showsDeletedMs) seen.push(record);
       }
     }

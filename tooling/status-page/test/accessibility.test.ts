@@ -35,7 +35,7 @@ describe('every page', () => {
         }
       }
       expect(backgrounds.size).toBe(2);
-      expect(viewer.complaints).toEqual([]);
+      expect(viewer.consoleMessages).toEqual([]);
     },
     PATIENCE_MS,
   );

@@ -11,7 +11,7 @@ export class Viewer {
   /** URLs that the browser requested. */
   readonly requested: string[] = [];
   /** Warnings and errors of the browser's console, which include violations of the security policy. */
-  readonly complaints: string[] = [];
+  readonly consoleMessages: string[] = [];
 
   private constructor(
     readonly context: BrowserContext,
@@ -20,9 +20,9 @@ export class Viewer {
   ) {
     page.on('request', (request) => this.requested.push(request.url()));
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') this.complaints.push(message.text());
+      if (message.type() === 'error' || message.type() === 'warning') this.consoleMessages.push(message.text());
     });
-    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('pageerror', (error) => this.consoleMessages.push(error.message));
   }
 
   static async create(browser: Browser, server: PageServer, options: BrowserContextOptions = {}): Promise<Viewer> {

@@ -27,7 +27,7 @@ describe('the overview', () => {
       expect(await viewer.page.locator('[data-chart=nodes] polygon').count()).toBe(6);
       expect(await viewer.text('tr:has-text("gce-europe"):has([role=meter])')).toContain('24 of 24');
       expect(await viewer.text('.failures li:has-text("Launch attempt failed")')).toContain('3 times');
-      expect(viewer.complaints).toEqual([]);
+      expect(viewer.consoleMessages).toEqual([]);
     },
     PATIENCE_MS,
   );
@@ -90,7 +90,7 @@ describe('the links', () => {
       expect([...seen]).toEqual(
         expect.arrayContaining(['#/providers/gce-europe?pool=arm', '#/images/debian-12', '#/labels/windows-2025']),
       );
-      expect(viewer.complaints).toEqual([]);
+      expect(viewer.consoleMessages).toEqual([]);
     },
     PATIENCE_MS,
   );
@@ -222,7 +222,7 @@ describe('the list of nodes', () => {
       await page.goBack();
       await viewer.drawn('nodes?sort=-id');
       expect(await page.locator('select[name=provider]').inputValue()).toBe('');
-      expect(viewer.complaints).toEqual([]);
+      expect(viewer.consoleMessages).toEqual([]);
     },
     PATIENCE_MS,
   );
@@ -282,7 +282,7 @@ describe('data from any source', () => {
         expect(await viewer.page.locator('main img, main script').count()).toBe(0);
       }
       expect(await viewer.page.title()).toContain('nl01.example.org');
-      expect(viewer.complaints).toEqual([]);
+      expect(viewer.consoleMessages).toEqual([]);
     },
     PATIENCE_MS,
   );

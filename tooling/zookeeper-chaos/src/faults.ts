@@ -49,7 +49,7 @@ const LONGEST_DELAY_MS = 200;
 const START_ATTEMPTS = 3;
 
 /** Injects one fault, repairs it, and waits. Resolves with a description. */
-export async function inflict(kind: FaultKind, targets: Targets): Promise<string> {
+export async function inject(kind: FaultKind, targets: Targets): Promise<string> {
   const { random } = targets;
   const index = below(random, targets.proxies.length);
   const done = await one(kind, index, targets);
@@ -88,11 +88,11 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
       for (const proxy of targets.proxies) proxy.halve();
       return 'all connections cut in the middle of an answer';
     case 'delay':
-      return await spoil('delay', targets);
+      return await degrade('delay', targets);
     case 'half-open':
-      return await spoil('half-open', targets, index);
+      return await degrade('half-open', targets, index);
     case 'silent':
-      return await spoil('silent', targets, index);
+      return await degrade('silent', targets, index);
     case 'stop-process': {
       const worker = workers[below(random, workers.length)];
       if (worker === undefined) return 'no process to stop';
@@ -106,7 +106,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
 }
 
 /** Sets the mode of the proxies of one or all servers for about half a session timeout. */
-async function spoil(mode: ProxyMode, targets: Targets, index?: number): Promise<string> {
+async function degrade(mode: ProxyMode, targets: Targets, index?: number): Promise<string> {
   const { random, sessionTimeoutMs, proxies } = targets;
   const chosen = index === undefined ? proxies : proxies.slice(index, index + 1);
   const delayMs = below(random, LONGEST_DELAY_MS);

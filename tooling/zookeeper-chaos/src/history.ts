@@ -56,7 +56,7 @@ export interface OneShot {
   /** Outcome of the read that set it. */
   readonly version: number;
   /** Number of its events, including its removal with the session. */
-  readonly told: number;
+  readonly events: number;
 }
 
 /** A write under a lock, in one transaction with the lock's fence. */

@@ -12,7 +12,7 @@ import { startZooKeeper, type StartOptions } from '@nodepool/dev-zookeeper';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 import { sleep, systemClock } from '@nodepool/core';
 import { check } from './check/index.js';
-import { faultPlan, inflict, reviveAll, type FaultCounts, type Targets } from './faults.js';
+import { faultPlan, inject, reviveAll, type FaultCounts, type Targets } from './faults.js';
 import { endTree, finalState, prepare } from './final-state.js';
 import type { ClientHistory, FinalState, Violation } from './history.js';
 import { Proxy } from './proxy.js';
@@ -85,7 +85,7 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
       }),
     );
     await sleep(systemClock, WARM_UP_MS);
-    await inflictAll(settings, { servers, proxies, workers, sessionTimeoutMs: SESSION_TIMEOUT_MS, random });
+    await injectAll(settings, { servers, proxies, workers, sessionTimeoutMs: SESSION_TIMEOUT_MS, random });
     await reviveAll(servers, proxies.length);
     settings.onProgress('all faults are over; waiting for silence');
     await all(workers, (worker) => worker.order({ order: 'quiet', withinMs: SETTLE_MS }, 'quiet', SETTLE_MS + END_MS));
@@ -127,10 +127,10 @@ async function stateWithoutLostSessions(
   }
 }
 
-async function inflictAll(settings: RoundSettings, targets: Targets): Promise<void> {
+async function injectAll(settings: RoundSettings, targets: Targets): Promise<void> {
   const plan = faultPlan(settings.faults, targets.random);
   for (const [index, kind] of plan.entries()) {
-    const done = await inflict(kind, targets);
+    const done = await inject(kind, targets);
     settings.onProgress(`${index + 1}/${plan.length}: ${done}`);
     if (targets.workers.some(({ crash }) => crash !== undefined)) throw new Error('a client process crashed');
   }

@@ -115,8 +115,8 @@ describe('the checker', () => {
 
   it('finds a one-shot watch that fired twice, and one that never did', () => {
     const oneShots = [
-      { path: '/r', version: 0, told: 2 },
-      { path: '/r', version: 1, told: 0 },
+      { path: '/r', version: 0, events: 2 },
+      { path: '/r', version: 1, events: 0 },
     ];
     expect(complaints({ oneShots })).toEqual([
       expect.stringMatching('told 2 times'),

@@ -39,8 +39,8 @@ export function goodHistory(changes: Partial<ClientHistory> = {}): ClientHistory
       },
     ],
     oneShots: [
-      { path: '/r', version: 0, told: 1 },
-      { path: '/r', version: 2, told: 0 },
+      { path: '/r', version: 0, events: 1 },
+      { path: '/r', version: 2, events: 0 },
     ],
     fencedWrites: [
       { lock: '/l', contender: '/l/x', number: 1, outcome: 'applied', version: 1 },

@@ -29,13 +29,13 @@ export interface Linkable {
 export function deadLinks(pages: ReadonlyMap<string, Linkable>, files: ReadonlySet<string>): readonly string[] {
   return [...pages.values()].flatMap((page) =>
     page.links.flatMap((link) => {
-      const reason = whyDead(link, pages, files);
+      const reason = deadReason(link, pages, files);
       return reason === undefined ? [] : [`${page.file}: ${link.target} leads nowhere: ${reason}`];
     }),
   );
 }
 
-function whyDead(
+function deadReason(
   { file, anchor }: Link,
   pages: ReadonlyMap<string, Linkable>,
   files: ReadonlySet<string>,

@@ -3,7 +3,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '../command.js';
-import { asNobody, build } from '../copy.js';
+import { withCommitAuthor, build } from '../copy.js';
 import { addChangeset, applyChangesets, type Bump } from '../versioning.js';
 import { readWorkspace } from '../workspace.js';
 import type { Registry } from './registry.js';
@@ -15,7 +15,7 @@ export async function release(root: string, registry: Registry): Promise<Readonl
   await build(root, packages);
   const output = await run(join(root, 'node_modules', '.bin', 'changeset'), ['publish'], {
     cwd: root,
-    env: asNobody({ ...registry.env, CI: 'true' }),
+    env: withCommitAuthor({ ...registry.env, CI: 'true' }),
   });
   return publishedIn(output);
 }
@@ -32,7 +32,7 @@ export async function releaseOne(
 }
 
 /** Clears the version lists cached by npm and pnpm, which lack the last publication. */
-export async function forgetLists(registry: Registry): Promise<void> {
+export async function clearListCaches(registry: Registry): Promise<void> {
   await rm(join(registry.env['npm_config_cache'] ?? '', '_cacache'), { recursive: true, force: true });
 }
 

@@ -6,9 +6,9 @@ import { exampleConfig } from '@nodepool/harness';
 import { pack } from '../pack.js';
 import type { Progress } from '../progress.js';
 import { readWorkspace, withNeeds } from '../workspace.js';
-import { forgetLists, release, releaseOne } from './publish.js';
+import { clearListCaches, release, releaseOne } from './publish.js';
 import type { Registry } from './registry.js';
-import { Site, type Meeting, type PackageManager } from './site.js';
+import { Site, type SharedZooKeeper, type PackageManager } from './site.js';
 
 const LAUNCHER = '@nodepool/launcher';
 const CLI = '@nodepool/cli';
@@ -29,7 +29,7 @@ export interface Stage {
   /** Folder for sites. */
   readonly folder: string;
   readonly registry: Registry;
-  readonly meeting: Meeting;
+  readonly sharedZooKeeper: SharedZooKeeper;
   readonly progress: Progress;
 }
 
@@ -62,20 +62,20 @@ async function publishAll({ checkout, registry, progress }: Stage): Promise<void
 
 /** Installs a launcher and a driver from files in an empty folder, as a site without a registry does. */
 async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<void> {
-  const { checkout, folder, registry, meeting, progress } = stage;
+  const { checkout, folder, registry, sharedZooKeeper, progress } = stage;
   const workspace = await readWorkspace(checkout);
   const needed = new Set([LAUNCHER, DRIVER].flatMap((name) => withNeeds(workspace, name).map((each) => each.name)));
   const files: Record<string, string> = {};
   for (const each of workspace.packages.filter(({ name }) => needed.has(name))) {
     files[each.name] = `file:${(await pack(each, join(folder, 'packed', manager))).tarball}`;
   }
-  const site = new Site(join(folder, `${manager}-from-tarballs`), manager, meeting, registry.env);
+  const site = new Site(join(folder, `${manager}-from-tarballs`), manager, sharedZooKeeper, registry.env);
   // pnpm needs an explicit override to install the packages' own dependencies from files.
   await site.create(manager === 'pnpm' ? { pnpm: { overrides: files } } : {});
   const wanted = manager === 'pnpm' ? [LAUNCHER, DRIVER] : Object.keys(files);
   await site.install(...wanted.flatMap((name) => files[name] ?? []));
   try {
-    await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+    await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
     await site.request(LABELS);
   } finally {
     await site.stop();
@@ -84,11 +84,14 @@ async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<v
 }
 
 /** Installs a site from the registry and leaves its launcher running. */
-async function installSite({ folder, registry, meeting, progress }: Stage, manager: PackageManager): Promise<Site> {
-  const site = new Site(join(folder, `${manager}-site`), manager, meeting, registry.env);
+async function installSite(
+  { folder, registry, sharedZooKeeper, progress }: Stage,
+  manager: PackageManager,
+): Promise<Site> {
+  const site = new Site(join(folder, `${manager}-site`), manager, sharedZooKeeper, registry.env);
   await site.create();
   await site.install(LAUNCHER, DRIVER, CLI);
-  await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+  await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
   const { version, error } = await driverOf(site);
   if (error !== null) throw new Error(`${manager}: nodepool drivers says: ${error}`);
   await site.request(LABELS);
@@ -103,19 +106,19 @@ async function publishDriver({ checkout, registry, progress }: Stage): Promise<s
     throw new Error(`a change of ${DRIVER} alone has released ${[...published.keys()].join(', ')}`);
   }
   progress.say(`published ${DRIVER}@${version}, and nothing else`);
-  await forgetLists(registry);
+  await clearListCaches(registry);
   return version;
 }
 
 /** Upgrades only the driver while the launcher is running, then restarts the launcher. */
-async function upgrade({ meeting, progress }: Stage, site: Site, version: string): Promise<void> {
+async function upgrade({ sharedZooKeeper, progress }: Stage, site: Site, version: string): Promise<void> {
   await site.install(`${DRIVER}@${version}`);
   const listed = await driverOf(site);
   if (listed.version !== version || listed.error !== null) {
     throw new Error(`${site.manager}: nodepool drivers says ${JSON.stringify(listed)} after the upgrade to ${version}`);
   }
   await site.stop();
-  await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+  await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
   await site.request(LABELS);
   const running = new RegExp(
     `^nodepool_driver_info\\{[^}]*version="${version.replaceAll('.', '\\.')}"[^}]*\\} 1$`,
@@ -130,9 +133,9 @@ async function upgrade({ meeting, progress }: Stage, site: Site, version: string
 
 /** Creates a new driver, tests it, runs it by path, and installs it like any other. */
 async function startDriver(stage: Stage, manager: PackageManager, framework: string): Promise<void> {
-  const { folder, registry, meeting, progress } = stage;
+  const { folder, registry, sharedZooKeeper, progress } = stage;
   const name = `made-with-${manager}`;
-  const parent = new Site(join(folder, `${manager}-drivers`), manager, meeting, registry.env);
+  const parent = new Site(join(folder, `${manager}-drivers`), manager, sharedZooKeeper, registry.env);
   await parent.create();
   const options = ['--framework', framework];
   await parent.run(manager, [
@@ -141,24 +144,24 @@ async function startDriver(stage: Stage, manager: PackageManager, framework: str
     name,
     ...(manager === 'npm' ? ['--', ...options] : options),
   ]);
-  const driver = new Site(join(parent.folder, `nodepool-driver-${name}`), manager, meeting, registry.env);
+  const driver = new Site(join(parent.folder, `nodepool-driver-${name}`), manager, sharedZooKeeper, registry.env);
   await driver.install();
   await driver.run(manager, ['test']);
   await driver.run(manager, ['run', 'lint']);
   await driver.run(manager, ['run', 'build']);
   progress.say(`${manager}: create @nodepool/driver ${name} (${framework}): its tests and its lint pass`);
   const yaml = await readFile(join(driver.folder, CONFIG), 'utf8');
-  await serve(driver, (port) => withPorts(yaml, meeting.servers, port));
+  await serve(driver, (port) => withPorts(yaml, sharedZooKeeper.servers, port));
   progress.say(`${manager}: a launcher with that driver, by path, serves a request`);
   const [tarball = ''] = (await driver.run('npm', ['pack', '--silent', '--ignore-scripts']))
     .trim()
     .split('\n')
     .slice(-1);
-  const site = new Site(join(folder, `${manager}-site-of-${name}`), manager, meeting, registry.env);
+  const site = new Site(join(folder, `${manager}-site-of-${name}`), manager, sharedZooKeeper, registry.env);
   await site.create();
   await site.install(LAUNCHER, join(driver.folder, tarball));
   await serve(site, (port) =>
-    replaced(withPorts(yaml, meeting.servers, port), 'package: ./', `package: nodepool-driver-${name}`),
+    replaced(withPorts(yaml, sharedZooKeeper.servers, port), 'package: ./', `package: nodepool-driver-${name}`),
   );
   progress.say(`${manager}: a launcher with that driver, installed, serves a request`);
 }
@@ -178,8 +181,8 @@ async function driverOf(site: Site): Promise<{ readonly version: string | null; 
   return found;
 }
 
-function config(meeting: Meeting, webappPort: number): object {
-  return exampleConfig({ zooKeeper: { servers: meeting.servers }, webappPort, labels: LABELS });
+function config(sharedZooKeeper: SharedZooKeeper, webappPort: number): object {
+  return exampleConfig({ zooKeeper: { servers: sharedZooKeeper.servers }, webappPort, labels: LABELS });
 }
 
 /** Returns the sample configuration of a new driver with free ports. */

@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
 /** ZooKeeper of the launchers of all sites. */
-export interface Meeting {
+export interface SharedZooKeeper {
   /** `host:port` */
   readonly servers: string;
   readonly zooKeeper: ZooKeeper;
@@ -37,7 +37,7 @@ export class Site {
   constructor(
     readonly folder: string,
     readonly manager: PackageManager,
-    private readonly meeting: Meeting,
+    private readonly sharedZooKeeper: SharedZooKeeper,
     private readonly env: Readonly<Record<string, string>>,
   ) {}
 
@@ -80,7 +80,7 @@ export class Site {
     const [port = 0] = await freePorts(1);
     this.port = port;
     await this.write(config, make(port));
-    const before = await registeredPools(this.meeting.zooKeeper);
+    const before = await registeredPools(this.sharedZooKeeper.zooKeeper);
     this.program = await Program.start({
       name: `launcher in ${this.folder}`,
       command: this.installed('nodepool-launcher'),
@@ -89,13 +89,13 @@ export class Site {
       cwd: this.folder,
     });
     await this.launcher.while('offers its labels', START_TIMEOUT_MS, (signal) =>
-      labelsOffered(this.meeting.zooKeeper, labels, signal, before),
+      labelsOffered(this.sharedZooKeeper.zooKeeper, labels, signal, before),
     );
   }
 
   /** Requests nodes, uses and releases them, and waits for their deletion. Rejects if the request fails. */
   async request(labels: readonly string[]): Promise<void> {
-    const { zooKeeper } = this.meeting;
+    const { zooKeeper } = this.sharedZooKeeper;
     const requestor = openRequestor(zooKeeper, { name: 'rehearsal' });
     try {
       await this.launcher.while('fulfils a request', REQUEST_TIMEOUT_MS, async (signal) => {

@@ -18,14 +18,14 @@ const FAULTS: readonly Fault[] = [
 ];
 
 /** Unusual cloud settings. */
-const ODDITIES: readonly { readonly what: string; readonly settings: Partial<CloudSettings> }[] = [
+const UNUSUAL_SETTINGS: readonly { readonly what: string; readonly settings: Partial<CloudSettings> }[] = [
   { what: 'takes few calls', settings: { callsPerSecond: 2 } },
   { what: 'lists what was, not what is', settings: { listLagMs: [2000, 20_000] } },
   { what: 'deletes for ages', settings: { deleteTimeMs: [20_000, 90_000] } },
   { what: 'boots for ages', settings: { bootTimeMs: [20_000, 200_000] } },
 ];
 
-const WEATHER = ['throttled', 'unheard', 'unanswered', 'misstatedLimits'] as const;
+const CALL_FAULTS = ['throttled', 'unreceived', 'unanswered', 'misstatedLimits'] as const;
 
 const spoil: InjectedFault = ({ world, random, later }) => {
   const fault = oneOf(random, FAULTS) ?? 'create-errors';
@@ -42,7 +42,7 @@ const spoil: InjectedFault = ({ world, random, later }) => {
 };
 
 const beOdd: InjectedFault = ({ world, random, later }) => {
-  const oddity = oneOf(random, ODDITIES);
+  const oddity = oneOf(random, UNUSUAL_SETTINGS);
   if (oddity === undefined) return;
   world.checker.step(`the cloud ${oddity.what}`);
   world.cloud.configure(oddity.settings);
@@ -50,7 +50,7 @@ const beOdd: InjectedFault = ({ world, random, later }) => {
 };
 
 const badWeather: InjectedFault = ({ world, random, later }) => {
-  const what = oneOf(random, WEATHER) ?? 'throttled';
+  const what = oneOf(random, CALL_FAULTS) ?? 'throttled';
   const rate = 0.1 + random.next() * 0.4;
   world.checker.step(`calls to the cloud are ${what} (${rate.toFixed(2)})`);
   world.cloudFaults[what] = rate;

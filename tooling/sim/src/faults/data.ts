@@ -27,7 +27,7 @@ const restore: InjectedFault = (stage) => {
 };
 
 /** Invalid records that no Nodepool program would write. */
-const RUBBISH: readonly string[] = [
+const INVALID_RECORDS: readonly string[] = [
   '',
   '{"state": "ready", "provi',
   'null',
@@ -43,7 +43,7 @@ const RUBBISH: readonly string[] = [
 
 const rubbish: InjectedFault = (stage) => {
   const { world, random } = stage;
-  const content = oneOf(random, RUBBISH) ?? '';
+  const content = oneOf(random, INVALID_RECORDS) ?? '';
   const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
   world.checker.step(`somebody writes rubbish to ${path}: ${content.slice(0, 80)}`);
   const zooKeeper = announcing(world);
@@ -54,7 +54,7 @@ const rubbish: InjectedFault = (stage) => {
     .catch((error: unknown) => world.checker.step(`whoever wrote rubbish does not leave: ${String(error)}`));
 };
 
-const foreignInstance: InjectedFault = ({ world }) => world.startForeigner();
+const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance();
 
 export const DATA_TROUBLES: readonly WeightedFault[] = [
   [2, outage],

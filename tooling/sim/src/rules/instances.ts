@@ -47,9 +47,9 @@ export function oneInstancePerAttempt({ observed, cloud }: CheckerView): Rule {
     },
     created({ tags }) {
       const attempt = tags['nodepool_launch_attempt'];
-      const twins = cloud.existingInstances().filter((each) => each.tags['nodepool_launch_attempt'] === attempt);
-      if (attempt === undefined || twins.length <= 1) return undefined;
-      return `attempt ${attempt} has the instances ${twins.map(({ id }) => id).join(' and ')}`;
+      const duplicates = cloud.existingInstances().filter((each) => each.tags['nodepool_launch_attempt'] === attempt);
+      if (attempt === undefined || duplicates.length <= 1) return undefined;
+      return `attempt ${attempt} has the instances ${duplicates.map(({ id }) => id).join(' and ')}`;
     },
     forget: note,
   };

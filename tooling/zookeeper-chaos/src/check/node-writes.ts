@@ -26,8 +26,8 @@ export function checkNodeWrites(histories: readonly ClientHistory[], final: Fina
   const fates = new Map<string, Fate>();
   for (const { client, nodeWrites } of histories) {
     for (const write of nodeWrites) {
-      const complaint = complaintAboutAnswer(write);
-      if (complaint !== undefined) violations.push({ rule: RULE, client, detail: complaint });
+      const problem = answerProblem(write);
+      if (problem !== undefined) violations.push({ rule: RULE, client, detail: problem });
       for (const path of write.creates) fates.set(path, { client, creation: write, deletion: undefined });
       for (const path of write.deletes) {
         const fate = fates.get(path);
@@ -42,16 +42,16 @@ export function checkNodeWrites(histories: readonly ClientHistory[], final: Fina
     present.add(path);
   }
   for (const [path, fate] of fates) {
-    const complaint = complaintAboutFate(fate, present.has(path));
-    if (complaint !== undefined) {
-      violations.push({ rule: RULE, client: fate.client, detail: `${path} ${complaint}` });
+    const problem = stateProblem(fate, present.has(path));
+    if (problem !== undefined) {
+      violations.push({ rule: RULE, client: fate.client, detail: `${path} ${problem}` });
     }
   }
   violations.push(...checkAtomicity(fates, present));
   return violations;
 }
 
-function complaintAboutAnswer(write: NodeWrite): string | undefined {
+function answerProblem(write: NodeWrite): string | undefined {
   const { outcome, code = '', mustFail } = write;
   const what = [...write.creates, ...write.deletes].join(' and ');
   if (mustFail && outcome === 'applied') return `${what}: applied, against its condition`;
@@ -59,7 +59,7 @@ function complaintAboutAnswer(write: NodeWrite): string | undefined {
   return mustFail && code === 'bad-version' ? undefined : `${what}: failed with ${code}`;
 }
 
-function complaintAboutFate({ creation, deletion }: Fate, present: boolean): string | undefined {
+function stateProblem({ creation, deletion }: Fate, present: boolean): string | undefined {
   if (present) {
     if (creation.mustFail || creation.outcome === 'not-applied') return 'exists, but its creation was not applied';
     return deletion?.outcome === 'applied' ? 'exists, but its deletion was applied' : undefined;

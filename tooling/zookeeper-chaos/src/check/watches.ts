@@ -18,10 +18,10 @@ export function checkWatches(histories: readonly ClientHistory[], final: FinalSt
       const detail = contradiction(segment);
       if (detail !== undefined) violations.push({ rule: RULE, client, detail });
     }
-    for (const { path, version, told } of oneShots) {
-      if (told > 1) violations.push({ rule: RULE, client, detail: `${path}: a watch was told ${told} times` });
+    for (const { path, version, events } of oneShots) {
+      if (events > 1) violations.push({ rule: RULE, client, detail: `${path}: a watch was told ${events} times` });
       const now = final.registers[path]?.version ?? version;
-      if (told > 0 || now === version) continue;
+      if (events > 0 || now === version) continue;
       const detail = `${path}: a watch left at version ${version} was never told, and now it has version ${now}`;
       violations.push({ rule: RULE, client, detail });
     }

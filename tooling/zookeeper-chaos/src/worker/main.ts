@@ -12,7 +12,7 @@ function report(what: Report): void {
   process.send?.(what);
 }
 
-async function obey(message: Order): Promise<void> {
+async function execute(message: Order): Promise<void> {
   switch (message.order) {
     case 'start': {
       const { settings } = message;
@@ -43,7 +43,7 @@ async function obey(message: Order): Promise<void> {
 
 process.on('message', (message) => {
   // Only the parent process writes to this pipe.
-  obey(message as Order).catch((error: unknown) => {
+  execute(message as Order).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
     process.exit(1);
   });

@@ -188,18 +188,18 @@ export class Workload {
   /** Sets a one-shot watch, and sets it again after each event. */
   async oneShot(path: string, isOver: () => boolean): Promise<void> {
     for (;;) {
-      let record: { path: string; version: number; told: number } | undefined;
+      let record: { path: string; version: number; events: number } | undefined;
       let toldBefore = 0;
-      const told = (): void => {
+      const events = (): void => {
         if (record === undefined) toldBefore++;
-        else record.told++;
-        if (!isOver() && (record?.told ?? toldBefore) === 1) void this.oneShot(path, isOver);
+        else record.events++;
+        if (!isOver() && (record?.events ?? toldBefore) === 1) void this.oneShot(path, isOver);
       };
       const { value, code } = await this.recorder.attempt(`get ${path} with a watch`, () =>
-        this.zk.get(path, { watch: told }),
+        this.zk.get(path, { watch: events }),
       );
       if (value !== undefined) {
-        record = { path, version: value.stat.version, told: toldBefore };
+        record = { path, version: value.stat.version, events: toldBefore };
         this.recorder.oneShots.push(record);
         return;
       }
