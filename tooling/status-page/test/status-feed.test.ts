@@ -92,7 +92,7 @@ describe('the stream of the status page', () => {
     expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
       [
         ...['failures', 'history', 'labels', 'launcher', 'missing', 'nodes', 'problems', 'providers', 'reasons'],
-        ...['requests', 'toNode'],
+        ...['presentStep', 'requests', 'toNode'],
       ].sort(),
     );
     await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
@@ -102,6 +102,17 @@ describe('the stream of the status page', () => {
       ...['labels', 'launcher', 'problems', 'reasons', 'requests'],
     ]);
     expect(second?.time).toBe(server.now);
+  });
+
+  it('does not send the history again when a launch ends', async () => {
+    const viewer = await look();
+    await viewer.told(1);
+    const attempt = { node: '1', number: 1, pool: 'cloud/main', label: 'small', offer: '', error: undefined };
+    server.recorder.timelines.events.attempted.emit({ ...attempt, provider: 'cloud', ended: server.clock.now() });
+    await server.clock.advance(1000);
+    const [, second] = await viewer.told(2);
+    expect(Object.keys(second?.sections ?? {})).toEqual(['presentStep']);
+    expect(second?.sections['presentStep']).toMatchObject([{ launches: 1, failures: 0 }]);
   });
 
   it('says every five seconds that the launcher is there when nothing happens', async () => {

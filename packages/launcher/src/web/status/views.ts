@@ -17,7 +17,21 @@ export function viewDocument(observe: () => Observed, view: string): object | un
   const observed = observe();
   const document = documentOf(observed, name, parameters);
   if (document === undefined) return { launcher: launcherStatus(observed), missing: true };
-  return { ...document, missing: false };
+  return { ...withPresentStep(document), missing: false };
+}
+
+/**
+ * Moves the last step of the history to the member `presentStep`: it changes with every launch, and the stream sends a
+ * changed member completely.
+ */
+function withPresentStep(document: object): object {
+  if (!('history' in document)) return document;
+  const { history } = document;
+  if (Array.isArray(history)) return { ...document, history: history.slice(0, -1), presentStep: history.slice(-1) };
+  if (typeof history !== 'object' || history === null || !('samples' in history)) return document;
+  const { samples } = history;
+  if (!Array.isArray(samples)) return document;
+  return { ...document, history: { ...history, samples: samples.slice(0, -1) }, presentStep: samples.slice(-1) };
 }
 
 /** Returns the values of a query by name; a repeated parameter has a list of values. */

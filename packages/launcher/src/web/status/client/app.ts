@@ -13,6 +13,7 @@ import { nodePage } from './page-node.js';
 import { nodesPage } from './page-nodes.js';
 import { overviewPage } from './page-overview.js';
 import { programsPage } from './page-programs.js';
+import { withPresentStep } from './present-step.js';
 import { providerPage } from './page-provider.js';
 import { providersPage } from './page-providers.js';
 import { requestPage } from './page-request.js';
@@ -128,7 +129,7 @@ class App {
     if (view === undefined) return;
     this.shell.draw(launcher);
     // The members match the view's document, because both come from the same version of the launcher.
-    const drawing: Drawing<never> = { document: this.members as never, launcher, route, present };
+    const drawing: Drawing<never> = { document: withPresentStep(this.members) as never, launcher, route, present };
     document.title = `${view.title(route)} – ${launcher.hostname} – Nodepool`;
     this.show(this.members.missing === true ? missingPage(route) : view.draw(drawing));
   }

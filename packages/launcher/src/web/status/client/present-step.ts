@@ -1,0 +1,11 @@
+/** Puts the present step of a history, which the stream sends as a member of its own, back into the history. */
+
+export function withPresentStep(members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { history, presentStep } = members;
+  if (!Array.isArray(presentStep)) return members;
+  if (Array.isArray(history))
+    return { ...members, history: [...(history as unknown[]), ...(presentStep as unknown[])] };
+  if (typeof history !== 'object' || history === null || !('samples' in history)) return members;
+  const samples = [...(history.samples as unknown[]), ...(presentStep as unknown[])];
+  return { ...members, history: { ...history, samples } };
+}
