@@ -94,7 +94,7 @@ describe('a build that works', () => {
 });
 
 describe('a build that does not', () => {
-  it('is told with its status, its last line and where its log is', async () => {
+  it('is reported with its status, its last line and the path of its log', async () => {
     const failure = await failureOf(dib().create(job('fails')));
     expect(failure).toMatchObject({ failure: 'exit', exitCode: 100 });
     expect(failure.message).toContain('E: Unable to locate package linux-image');
@@ -137,7 +137,7 @@ describe('a build that does not', () => {
     ['no-file', 'has not made'],
     ['empty', 'is empty'],
     ['partial', 'has not made'],
-  ] as const)('ends well but with "%s": is told', async (mode, words) => {
+  ] as const)('succeeds but with "%s": is reported', async (mode, words) => {
     await dib().create(job(mode));
     const failure = await failureOf(files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal));
     expect(failure).toMatchObject({ failure: 'incomplete' });
@@ -146,7 +146,7 @@ describe('a build that does not', () => {
 });
 
 describe('progress', () => {
-  it('is told from time to time, with the last line', async () => {
+  it('is logged from time to time, with the last line', async () => {
     const clock = new VirtualClock();
     const told: LogFields[] = [];
     const log: Logger = {

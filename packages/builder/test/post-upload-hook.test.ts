@@ -38,7 +38,7 @@ it('that is not there refuses every image', async () => {
   await expect(runPostUploadHook(call)).rejects.toThrow('/usr/bin/no-such-hook cannot be run');
 });
 
-it('is ended with all that it has started when nobody waits for it any more', async () => {
+it('is ended with its child processes once its result is no longer needed', async () => {
   const stop = new AbortController();
   const pids = join(folder, 'pids');
   const call = await hook(`sleep 3600 & echo $! > ${pids}.new; mv ${pids}.new ${pids}; wait`);

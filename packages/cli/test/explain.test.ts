@@ -101,7 +101,7 @@ describe('nodepool explain', () => {
     expect(asked[0]?.headers.accept).toBe('application/json');
   });
 
-  it('says so when nobody knows it', async () => {
+  it('reports an unknown object', async () => {
     answer = (response) => response.writeHead(404).end('there is no label "x"\n');
     const { code, out } = await world.run('explain', 'label', 'x', '--launcher', url);
     expect(code).toBe(1);

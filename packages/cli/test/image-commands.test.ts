@@ -136,7 +136,7 @@ describe('nodepool image-build', () => {
 });
 
 describe('nodepool image-pause and image-unpause', () => {
-  it('take an image that only ZooKeeper knows, but none that nobody knows', async () => {
+  it('accept an image that only ZooKeeper knows, and refuse an unknown one', async () => {
     await world.build('gone', 'b1');
     expect((await world.run('image-pause', 'gone')).code).toBe(0);
     await world.until(() => world.store.images.paused('gone'));
@@ -168,7 +168,7 @@ describe('nodepool image-delete', () => {
     await world.until(() => !world.store.images.isUploadLocked(upload));
   });
 
-  it('refuses what is in progress, what somebody works on, and what is not there', async () => {
+  it('refuses uploads that are in progress, locked or missing', async () => {
     const build = await world.build('debian-12', 'b1');
     const uploading = await world.upload(build, 'cloud', { state: 'uploading' });
     const refused = await world.run(...args(uploading));
@@ -341,7 +341,7 @@ describe('nodepool erase', () => {
     expect(left()).toBe(2);
   });
 
-  it('with --force does not ask, and leaves what somebody works on', async () => {
+  it('with --force does not ask, and leaves locked records', async () => {
     const id = await provider();
     await world.finish(world.store.nodes.lock(id));
     const { code, out } = await world.run('erase', 'cloud', '--force');

@@ -76,7 +76,7 @@ describe('the program', () => {
     expect(printed).toContain('framework state-machine');
   });
 
-  it('makes nothing when whoever was asked has gone', async () => {
+  it('creates nothing if the terminal was closed', async () => {
     const { code, complaints } = await program(['x', '--folder', folder], [undefined]);
 
     expect(code).toBe(2);

@@ -75,14 +75,14 @@ describe('a held node', () => {
     expect(world.nodes().has(node)).toBe(false);
   });
 
-  it('is kept for ever when nobody limits that', async () => {
+  it('is kept without limit if no limit is configured', async () => {
     await world.launcher([demo()]);
     const node = await heldNode({ hold_expiration: 0 });
     await world.clock.advance(180 * MINUTE_MS);
     expect(world.nodes().get(node)?.state).toBe('hold');
   });
 
-  it('is not touched while somebody has it locked', async () => {
+  it('is not changed while it is locked', async () => {
     await world.launcher([demo()], 'launcher1', hold(600));
     const id = await submit(['small']);
     await served(id);
@@ -96,7 +96,7 @@ describe('a held node', () => {
   });
 });
 
-describe('a pending request that nobody holds', () => {
+describe('a pending request that no launcher holds', () => {
   it('is requeued if no pool takes it over', async () => {
     await world.launcher([demo()]);
     // Another program serves the provider and accepts only `requested` requests.
@@ -111,7 +111,7 @@ describe('a pending request that nobody holds', () => {
     expect(world.lockHolders()).toEqual([]);
   });
 
-  it('gives its ready nodes back to everybody', async () => {
+  it('releases its ready nodes for all requests', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     await registerPool('elsewhere', ['small']);
@@ -154,7 +154,7 @@ describe('a pending request that nobody holds', () => {
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
-  it('is left alone while somebody holds it', async () => {
+  it('is not changed while it is held', async () => {
     world.cloud.configure({ bootTimeMs: [10 * MINUTE_MS, 10 * MINUTE_MS] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['other'])])], 'launcher2');
@@ -185,8 +185,8 @@ describe('a pending request that nobody holds', () => {
   }
 });
 
-describe('nodes of a provider that nobody serves any more', () => {
-  it('are left alone, and somebody is told once', async () => {
+describe('nodes of a provider that no launcher serves any more', () => {
+  it('are not deleted, and one warning is logged', async () => {
     const { launcher } = await world.launcher([demo()]);
     const id = await submit(['small', 'small']);
     await served(id);
@@ -218,7 +218,7 @@ describe('nodes of a provider that nobody serves any more', () => {
 });
 
 describe('a node record that cannot be read', () => {
-  it('is removed when it is empty and nobody has held it for a while', async () => {
+  it('is removed when it is empty and was not held for a while', async () => {
     await world.launcher([demo()]);
     await world.during(other.create(`${NODES}/0000000042`));
     await world.during(other.create(`${NODES}/0000000042/lock`));
@@ -226,7 +226,7 @@ describe('a node record that cannot be read', () => {
     await world.until('they are gone', () => ![...world.server.dump().keys()].some((path) => path.includes('000004')));
   });
 
-  it('is left alone while somebody contends for its lock', async () => {
+  it('is not deleted while its lock is contended', async () => {
     await world.launcher([demo()]);
     await world.during(other.create(`${NODES}/0000000042`));
     await world.during(other.create(`${NODES}/0000000042/lock`));

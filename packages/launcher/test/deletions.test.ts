@@ -43,7 +43,7 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   expect(await world.end()).toEqual([]);
 });
 
-it('asks the cloud for nothing as long as nobody confirms the session: the lock may be somebody else’s', async () => {
+it('does not call the cloud while the session is unconfirmed: another launcher may hold the lock', async () => {
   const world = new World();
   const faults = { ...NO_FAULTS, 'delete-errors': 1 };
   const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);

@@ -115,7 +115,7 @@ it('leaked instances are looked for again after a search that never ended', asyn
   await world.until('it is gone', () => world.cloud.existingInstances().length === 0);
 });
 
-it('a launcher ends, and goes on with another configuration, without a driver that does not end', async () => {
+it('a launcher stops and applies configurations without waiting for a driver that hangs', async () => {
   const other = provider('other', [pool('main', ['small'])]);
   const { launcher } = await world.launcher([demo], 'launcher1', drivers());
   spoilt = { join: hangs };

@@ -138,7 +138,7 @@ describe('a launcher', () => {
     }
   });
 
-  it('fails a request for a label that nobody has', async () => {
+  it('fails a request for an unknown label', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small', 'unheard-of']);
     await world.until('the request fails', () => stateOf(id) === 'failed');
@@ -152,7 +152,7 @@ describe('a launcher', () => {
     await world.until('the request fails', () => stateOf(id) === 'failed');
   });
 
-  it('never exceeds max-servers, and serves everybody in turn', async () => {
+  it('never exceeds max-servers, and serves all requests in turn', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
     const ids = await submitEach(5, ['small']);
     for (let served = 0; served < ids.length; served += 1) {
@@ -309,7 +309,7 @@ describe('a launch that fails', () => {
 });
 
 describe('a launcher that goes', () => {
-  it('leaves launches that another one goes on with', async () => {
+  it('leaves launches for another launcher to resume', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
     const id = await submit(['small', 'large']);
@@ -359,7 +359,7 @@ describe('a launcher that goes', () => {
     expect(world.records('/nodepool/components/pool').size).toBe(1);
   });
 
-  it('goes on with a deletion that it had begun', async () => {
+  it('resumes a deletion that it had started', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     await fulfilled(id);

@@ -178,7 +178,7 @@ describe('a provider', () => {
     await giveBack(first);
   });
 
-  it('follows limits that grow, while somebody waits for them', async () => {
+  it('follows growing limits while a request waits for them', async () => {
     quota(1);
     await world.launcher([demo()]);
     await served(['small']);
@@ -202,7 +202,7 @@ describe('a provider', () => {
     await served(['small', 'small', 'small']);
   });
 
-  it('does not ask the cloud for its limits again and again when nobody wants anything', async () => {
+  it('does not poll the limits of the cloud without demand', async () => {
     let asked = 0;
     const describeCloud = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = () => {
@@ -366,7 +366,7 @@ describe('a tenant', () => {
 describe('several launchers', () => {
   const SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
 
-  it.each(SEEDS)('never begin more than a limit allows, whoever of them is faster (seed %i)', async (seed) => {
+  it.each(SEEDS)('never start more than a limit allows in any order (seed %i)', async (seed) => {
     await world.end();
     world = new World(seed, (random) => Math.floor(random.next() * 10));
     world.cloud.configure({ bootTimeMs: [0, 3000], quota: { ...SETTINGS.quota, instances: 7 } });

@@ -146,7 +146,7 @@ describe('min-ready', () => {
     world.server.heal(first.zk);
   });
 
-  it('counts no nodes that nobody can hand out any more', async () => {
+  it('does not count nodes that no launcher can hand out', async () => {
     const first = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await untilFree('small', 2);
     await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2', keep({ small: 2 }));
@@ -203,7 +203,7 @@ describe('min-ready', () => {
     expect(free('large')).toHaveLength(0);
   });
 
-  it('takes back what it has asked for and nobody has begun, when less is wanted', async () => {
+  it('withdraws requests that no pool has accepted if fewer nodes are wanted', async () => {
     // Most requests remain unserved, since the pool works on one at a time.
     world.cloud.configure({ bootTimeMs: [1e6, 1e6] });
     const one = provider('demo', [pool('main', ['small'])], { 'max-concurrency': 1 });

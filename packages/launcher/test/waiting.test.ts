@@ -347,7 +347,7 @@ describe('when space is short', () => {
 });
 
 describe('min-ready', () => {
-  it('makes no room for itself, and takes none that somebody waits for', async () => {
+  it('evicts no nodes for itself, and takes no capacity that another request waits for', async () => {
     await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', keep({ small: 1 }));
     await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
     const first = await served(['large']);

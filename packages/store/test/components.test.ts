@@ -32,7 +32,7 @@ const pool: PoolComponentData = {
 const poolZnodes = (): string[] => simulation.paths('/nodepool/components/pool/');
 
 describe('a registered component', () => {
-  it('is there for everybody, with all that is known of it', async () => {
+  it('is visible to all clients with all its fields', async () => {
     const handle = store.components.register(pool);
     await simulation.run(handle.registered());
     const other = await simulation.store();
@@ -65,7 +65,7 @@ describe('a registered component', () => {
     expect([...store.components.pools()]).toEqual([{ ...pool, paused: true }]);
   });
 
-  it('is registered again when somebody removes it', async () => {
+  it('is registered again after another client deletes it', async () => {
     const handle = store.components.register(pool);
     await simulation.run(handle.registered());
     await simulation.run(simulation.other.delete(given(poolZnodes()[0])));

@@ -204,7 +204,7 @@ describe('taking something while the connection is lost', () => {
     }
   });
 
-  it('can be tried again by somebody else at once after the session ended', async () => {
+  it('can be retried by another client immediately after the session ended', async () => {
     const work = await begin();
     const second = await simulation.store();
     simulation.server.expireSession(zooKeeper);

@@ -204,7 +204,7 @@ describe('the removal of a build', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('waits for whoever is about to upload it', async () => {
+  it('waits for the builder that is about to upload it', async () => {
     await readyBuild();
     const lock = await uploading(other);
     const handle = given(await simulation.run(store.images.tryLockBuild({ image: 'debian', id: 'b1' })));
@@ -268,7 +268,7 @@ describe('an upload', () => {
     expect(await readyUpload()).not.toBe(first);
   });
 
-  it('is removed by one at a time, and not while somebody has its lock', async () => {
+  it('is removed by one client at a time, and not while it is locked', async () => {
     await readyBuild();
     const ref = { ...PLACE, id: await readyUpload() };
     const both = [store, other].map(({ images }) => images.tryLockUpload(ref, { change: { state: 'deleting' } }));
@@ -319,7 +319,7 @@ describe('the progress of an upload', () => {
 });
 
 describe('the removal of an image', () => {
-  it('takes its marks along once it has no builds and nobody makes one', async () => {
+  it('is deleted with its marks once it has no builds and none is in progress', async () => {
     await readyBuild();
     await simulation.run(store.images.pause('debian'));
     await simulation.run(store.images.requestBuild('debian'));
@@ -364,7 +364,7 @@ describe('a builder that lost its session', () => {
     expect(other.images.isBuilding('debian')).toBe(false);
   });
 
-  it('makes no upload, and writes none that somebody else cleans up', async () => {
+  it('neither creates nor writes an upload that another builder cleans up', async () => {
     await readyBuild();
     const lock = await uploading();
     const handle = await simulation.run(lock.create(UPLOAD));
@@ -401,7 +401,7 @@ describe('taking a lock', () => {
     expect(await simulation.run(attempt())).toBeDefined();
   });
 
-  it.each(ATTEMPTS)('%s is not tried while somebody holds it', async (_what, attempt) => {
+  it.each(ATTEMPTS)('%s is not tried while it is held', async (_what, attempt) => {
     await readyBuild();
     given(await simulation.run(attempt()));
     const before = zooKeeper.counters.writes;

@@ -65,7 +65,7 @@ describe('an image', () => {
     expect(changed).toEqual(['debian', 'debian']);
   });
 
-  it('is known to be worked on while somebody contends for one of its locks', async () => {
+  it('counts as in progress while one of its locks is contended', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1 });
     const changed: string[] = [];
     store.images.onChange((image) => changed.push(image));

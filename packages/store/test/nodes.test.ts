@@ -184,7 +184,7 @@ describe('locking a node', () => {
     expect(handle.node.state_time).toBe(7);
   });
 
-  it('that somebody contends for is not even tried', async () => {
+  it('that is contended is not even tried', async () => {
     const [id] = await created({});
     await simulation.put(`/nodepool/nodes/${given(id)}/lock/aaaa__lock__0000000000`, '');
     const writes = await writesOf(store.zooKeeper, async () => {
@@ -298,7 +298,7 @@ describe('the holder of a lock', () => {
     expect(simulation.json(path)).toMatchObject({ flavour: { big: 1 }, comment: { odd: true }, hostname: 'h' });
   });
 
-  it('never overwrites what somebody else wrote meanwhile', async () => {
+  it('never overwrites a concurrent write', async () => {
     const { path, handle } = await held();
     await simulation.put(path, nodeData({ comment: 'an operator was here' }));
     await expect(simulation.run(handle.update({ comment: 'mine' }))).rejects.toThrow(LostOwnershipError);
@@ -322,7 +322,7 @@ describe('the holder of a lock', () => {
     await expect(simulation.run(handle.update({ comment: 'late' }))).rejects.toThrow(LostOwnershipError);
   });
 
-  it('shows nobody a record that is free but not yet as it leaves it', async () => {
+  it('never shows a free record without its last change', async () => {
     const { id, handle } = await held();
     const seen: string[] = [];
     store.nodes.onChange(({ after }) => seen.push(`${String(after?.node.state)} ${String(after?.locked)}`));

@@ -304,7 +304,7 @@ describe('making further nodes for a request', () => {
 });
 
 describe('the lock of a request that is gone', () => {
-  it('is an orphan once nobody contends for it, which is told, and can be removed', async () => {
+  it('is an orphan once it is uncontended, is reported as such, and can be removed', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry));
     await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
@@ -334,7 +334,7 @@ describe('the lock of a request that is gone', () => {
     expect(orphans).toEqual([[entry.id]]);
   });
 
-  it('is left alone while somebody contends for it', async () => {
+  it('is not deleted while it is contended', async () => {
     const path = '/nodepool/requests-lock/100-0000000005/aaaa__lock__0000000000';
     await simulation.put(path, '');
     await simulation.run(store.requests.removeOrphanedLocks(['100-0000000005']));
@@ -353,7 +353,7 @@ describe('the lock of a request that is gone', () => {
 });
 
 describe('an acceptance that is taken back', () => {
-  it('leaves the request as if nobody had taken it, and no records, in one transaction', async () => {
+  it('restores the request and deletes the records in one transaction', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
     const records = accepted.created.map((id) => ({ id, version: 0 }));

@@ -43,7 +43,7 @@ describe('a launch', () => {
     await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'instance-failed' });
   });
 
-  it('is given up at its deadline, and says in which state', async () => {
+  it('times out at its deadline and names its state', async () => {
     const clock = new VirtualClock();
     const bench = await new Bench(clock, machineDriver(new TinyCloud(clock, { bootMs: 1e9 }))).start();
     const launch = bench.launch({ deadline: 30_000 });
@@ -67,7 +67,7 @@ describe('a launch', () => {
     });
   });
 
-  it('is given up at its deadline when the driver never settles', async () => {
+  it('times out at its deadline if the driver never settles', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'hang' });
@@ -75,7 +75,7 @@ describe('a launch', () => {
     await expect(bench.finish(bench.launch({ deadline: 30_000 }))).rejects.toMatchObject({ code: 'timeout' });
   });
 
-  it('is not begun when it is aborted or late already', async () => {
+  it('does not start if it is already aborted or past its deadline', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, machineDriver(cloud)).start();
@@ -86,7 +86,7 @@ describe('a launch', () => {
     expect(cloud.calls.create).toBe(0);
   });
 
-  it('does not touch its machine any more once it is aborted', async () => {
+  it('does not use its machine after it is aborted', async () => {
     const controller = new AbortController();
     let steps = 0;
     const bench = await benchWith({
@@ -167,7 +167,7 @@ describe('a driver that misbehaves', () => {
     expect(bench.clock.pending).toBe(0);
   });
 
-  it('and whose calls are over at once, again and again, does not stop the process', async () => {
+  it('and whose calls always settle at once does not block the process', async () => {
     const bench = await benchWith({
       getCreateStateMachine: () => machine(() => ({ next: 'call', settled: Promise.resolve() })),
     });
@@ -190,7 +190,7 @@ describe('a driver that misbehaves', () => {
     });
   });
 
-  it('and does not stop is left behind', async () => {
+  it('and does not stop is abandoned', async () => {
     const bench = await benchWith({ stop: () => new Promise(() => undefined) });
     bench.provider.stop();
     await bench.finish(watch(bench.provider.join()));

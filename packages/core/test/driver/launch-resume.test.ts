@@ -39,7 +39,7 @@ describe('a launch on state machines', () => {
     expect([...states]).toEqual([...STEPS, 'complete']);
   });
 
-  it.each(STEPS)('goes on in another process that has what was saved in state %s, without a twin', async (state) => {
+  it.each(STEPS)('resumes in another process from saved state %s without a second instance', async (state) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     let saved: { text: string; externalId: StateMachine['externalId'] } | undefined;
@@ -140,7 +140,7 @@ describe('a launch on state machines', () => {
     expect(bench.saves).toEqual([]);
   });
 
-  it('fails with the error of the save: somebody else may own the node now', async () => {
+  it('fails with the error of the save, because another launcher may own the node', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, machineDriver(cloud)).start();
@@ -157,7 +157,7 @@ describe('a launch on the simple framework', () => {
     ['the create call was under way', { state: 'creating' }, null],
     ['the instance was known', { state: 'waiting' }, 'i-1'],
     ['only the external id was kept', null, 'i-1'],
-  ])('goes on in another process when %s', async (_when, saved, externalId) => {
+  ])('resumes in another process when %s', async (_when, saved, externalId) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const killed = new AbortController();
@@ -171,7 +171,7 @@ describe('a launch on the simple framework', () => {
     expect(cloud.existing).toEqual(['i-1']);
   });
 
-  it('makes no second instance under an attempt of which nothing is found', async () => {
+  it('creates no second instance for an attempt that is not found', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, simpleDriver(cloud)).start();

@@ -15,7 +15,7 @@ describe('the shared list of instances', () => {
   it.each([
     ['state machines', machineDriver],
     ['the simple framework', simpleDriver],
-  ])('is asked for once per round by 200 launches on %s', async (_name, driver) => {
+  ])('is requested once per round for 200 launches on %s', async (_name, driver) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, driver(cloud)).start();
@@ -29,7 +29,7 @@ describe('the shared list of instances', () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1000);
   });
 
-  it('is not asked for, and no timer is set, while nothing is in progress', async () => {
+  it('is not requested, and no timer is set, while nothing is in progress', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, machineDriver(cloud)).start();
@@ -89,7 +89,7 @@ describe('the shared list of instances', () => {
     expect(second! - first!).toBeGreaterThanOrEqual(90_000);
   });
 
-  it('is asked for again when it never comes', async () => {
+  it('is requested again if it never arrives', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', { kind: 'hang' });
@@ -102,7 +102,7 @@ describe('the shared list of instances', () => {
     ['no array', { instances: [] }],
     ['an instance without an id', [{ tags: {} }]],
     ['null', [null]],
-  ])('is not believed when it is %s', async (_what, driverDefect) => {
+  ])('is rejected if it is %s', async (_what, driverDefect) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     let calls = 0;
@@ -118,7 +118,7 @@ describe('the shared list of instances', () => {
 });
 
 describe('the key of an external id', () => {
-  it('is the same for equal objects, whatever the order of their fields', () => {
+  it('is the same for equal objects with any order of fields', () => {
     expect(externalIdKey({ zone: 'a', name: 'x', deep: { b: [1, null], a: 2 } })).toBe(
       externalIdKey({ deep: { a: 2, b: [1, null] }, name: 'x', zone: 'a' }),
     );

@@ -79,7 +79,7 @@ describe('the cleanup of a node', () => {
     });
   });
 
-  it('is shared by those who ask for it at the same time', async () => {
+  it('is shared by concurrent callers', async () => {
     const { bench, cloud } = await launched();
     await bench.provider.cleanupNode(bench.cleanup(NODE, { externalId: 'i-1' }));
     await bench.provider.cleanupNode(bench.cleanup(NODE, { externalId: 'i-1' }));
@@ -88,7 +88,7 @@ describe('the cleanup of a node', () => {
     expect(cloud.calls.delete).toBe(1);
   });
 
-  it('tells how it ended to those who ask afterwards, until the node is no more', async () => {
+  it('returns its result to later callers until the record of the node is deleted', async () => {
     const { bench, clock } = await launched();
     await bench.provider.cleanupNode(bench.cleanup(NODE, { externalId: 'i-1' }));
     await clock.advance(60_000);
@@ -98,7 +98,7 @@ describe('the cleanup of a node', () => {
     await expect(bench.provider.waitForNodeCleanup(NODE)).rejects.toMatchObject({ code: 'unexpected' });
   });
 
-  it('finds all instances of the node, twins included, and none of another provider, installation or attempt', async () => {
+  it('finds all instances of the node and its duplicates, and none of other providers, installations or attempts', async () => {
     const { bench, cloud, clock } = await launched();
     const signal = new AbortController().signal;
     const untagged = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };
@@ -113,7 +113,7 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual(['i-3', 'i-4', 'i-6']);
   });
 
-  it('does not take an old listing for an answer', async () => {
+  it('ignores an old listing', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const bench = await new Bench(clock, machineDriver(cloud)).start();
@@ -147,7 +147,7 @@ describe('the cleanup of a node', () => {
 });
 
 describe('a deletion machine that has something to remember', () => {
-  it('is saved, and goes on from there in another process', async () => {
+  it('is saved, and resumes in another process', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { deletionMs: 30_000 });
     const resumed: JsonValue[] = [];

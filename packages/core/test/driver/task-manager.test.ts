@@ -143,7 +143,7 @@ describe('a task manager', () => {
     expect(await next.promise).toBe('b');
   });
 
-  it('is not blocked for ever by a task that ignores its signal', async () => {
+  it('is not blocked forever by a task that ignores its signal', async () => {
     const stage = new Stage();
     const stuck = { ...stage.task('a'), main: () => new Promise<string>(() => undefined) };
     const given = watch(stage.manager.submit(stuck, stage.call({ deadline: 50 })));
@@ -153,7 +153,7 @@ describe('a task manager', () => {
     expect(await next.promise).toBe('b');
   });
 
-  it('tells of every remote call', async () => {
+  it('reports every remote call', async () => {
     const stage = new Stage();
     watch(stage.manager.submit(stage.task('list'), stage.call()));
     watch(
@@ -194,7 +194,7 @@ describe('a task manager', () => {
 });
 
 describe('a rate limiter', () => {
-  it('spaces calls evenly, also fractions of a call per second, and does not save up while nobody calls', async () => {
+  it('spaces calls evenly, even at fractional rates, and does not save up unused calls', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, 0.5);
     await clock.advance(60_000);
@@ -214,7 +214,7 @@ describe('a rate limiter', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('does not lose the turns of those who are aborted', async () => {
+  it('passes the turn of an aborted caller to the next one', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, 1);
     const controller = new AbortController();
@@ -275,7 +275,7 @@ describe('a rate limiter', () => {
     expect(limiter.currentRate).toBe(Infinity);
   });
 
-  it('takes the other errors of a call for no reason to slow down', () => {
+  it('does not slow down for other errors', () => {
     const limiter = new RateLimiter(new VirtualClock(), 8);
     limiter.settled(new TransientError('503', { retryAfterMs: 5000 }));
     expect(limiter.currentRate).toBe(8);

@@ -35,7 +35,7 @@ describe.each([
   ['state machines', machineDriver],
   ['the simple framework', simpleDriver],
 ])('a launch on %s whose create call has an unknown outcome', (_name, driver) => {
-  it('goes on with the instance that the call made', async () => {
+  it('continues with the instance that the call created', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'lose-answer' });

@@ -22,7 +22,7 @@ describe('decisions', () => {
     expect(log.of('request', '2')).toEqual([]);
   });
 
-  it('that somebody repeats count up, also when others decide in between', async () => {
+  it('are counted when they are repeated, even with other decisions in between', async () => {
     const log = new DecisionLog({ clock });
     const start = clock.now();
     log.record('request', '1', 'a', 'waits', 'full');

@@ -100,7 +100,7 @@ describe('a request', () => {
 });
 
 describe('a node', () => {
-  it('that cannot be logged into tells of each attempt', async () => {
+  it('without a login explains each attempt', async () => {
     const sources = await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
     world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer at port 22')) };
     const id = await submit(['small']);
@@ -123,7 +123,7 @@ describe('a node', () => {
     await inState(id, 'fulfilled');
   });
 
-  it('that nobody knows has no explanation', async () => {
+  it('that is unknown has no explanation', async () => {
     expect(explainNode(await launcher(), '0000009999')).toBeUndefined();
   });
 });

@@ -211,7 +211,7 @@ export function describePersistentMatrix(bench: Bench): void {
     });
 
     it.each(['persistent', 'persistent-recursive'] as const)(
-      'of mode %s is told again and again, by whomever it was done',
+      'of mode %s is notified of every change by any client',
       async (mode) => {
         const path = bench.path('a');
         await bench.zk.create(path);
@@ -223,7 +223,7 @@ export function describePersistentMatrix(bench: Bench): void {
     );
 
     it.each(['persistent', 'persistent-recursive'] as const)(
-      'of mode %s is told nothing of what a failed transaction held',
+      'of mode %s is not notified of operations of a failed transaction',
       async (mode) => {
         const path = bench.path('a');
         await bench.zk.create(path);

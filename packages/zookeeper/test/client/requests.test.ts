@@ -76,7 +76,7 @@ describe('credentials that are added at run time', () => {
     expect(textOf((await zk.get(owner.path)).data)).toBe('root');
   });
 
-  it('that the server does not take are refused to who added them; the client goes on without', async () => {
+  it('that the server rejects fail for the caller; the client continues without them', async () => {
     const { zk, path } = await clientAndPath();
     const { session } = zk;
     expect(await errorOf(zk.addAuth('nonsense', 'x'))).toMatchObject({ code: 'auth-failed', operation: 'auth' });

@@ -183,7 +183,7 @@ describe('tryAcquire', () => {
 });
 
 describe('the locks of a session', () => {
-  it('are all lost with it, also those whose signal is only asked for afterwards', async () => {
+  it('are all lost with it, even those whose signal is read later', async () => {
     const held: HeldLock[] = [];
     for (const name of ['a', 'b', 'c']) held.push(await settled(locks.acquire(`/lock-${name}`)));
     const early = held[0]!.lost;
