@@ -18,8 +18,6 @@ async function start(): Promise<void> {
   await nextTurn();
   await import('@nodepool/daemon');
   await nextTurn();
-  await import('@nodepool/daemon/web');
-  await nextTurn();
   await import('./launcher.js');
   await nextTurn();
   const { main } = await import('./main.js');
