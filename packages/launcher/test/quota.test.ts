@@ -5,7 +5,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
-import type { JsonObject } from '@nodepool/core';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
 
@@ -36,6 +36,12 @@ const sized = (poolMore: JsonObject = {}): JsonObject =>
     ],
     ...poolMore,
   });
+
+/** A provider with a label whose nodes have 8, 4 or 1 cores, in this order. */
+const typed = (poolMore: JsonObject = {}): JsonObject =>
+  demo({ labels: [{ name: 'small', 'cloud-image': 'debian', sizes: ['large', 'medium', 'small'] }], ...poolMore });
+
+const coresIn = (resources: unknown): unknown => (isJsonObject(resources) ? resources['cores'] : undefined);
 
 async function submit(labels: readonly string[], options = {}): Promise<string> {
   return world.during(world.requestor.submit(labels, options));
@@ -78,6 +84,39 @@ function tenants(limits: Record<string, Record<string, number>>): {
 } {
   return { tenantLimits: new Map(Object.entries(limits)) };
 }
+
+describe('a label with several machine types', () => {
+  it.each<[string, () => Promise<unknown>]>([
+    ['the pool', () => world.launcher([typed({ 'max-cores': 10 })])],
+    [
+      'the provider',
+      () => {
+        quota(Infinity, 10);
+        return world.launcher([typed()]);
+      },
+    ],
+    ['the tenant', () => world.launcher([typed()], 'launcher1', tenants({ acme: { cores: 10 } }))],
+  ])('gets the next one that the limit of %s has room for, and no more than that', async (_, start) => {
+    await start();
+    const tenant = { tenant: 'acme' };
+    const sizes = (): unknown[] => [...world.nodes().values()].map(({ resources }) => coresIn(resources)).sort();
+    const first = await served(['small'], tenant);
+    const second = await served(['small'], tenant);
+    await served(['small'], tenant);
+    expect(sizes()).toEqual([1, 1, 8]);
+    const waits = await submit(['small'], tenant);
+    await world.clock.advance(10_000);
+    expect(stateOf(waits)).toBe('requested');
+    expect(latestReason(waits)).toMatch(/10 of 10 cores, 1 more are needed/);
+    await giveBack(second);
+    await inState(waits, 'fulfilled');
+    expect(sizes()).toEqual([1, 1, 8]);
+    await giveBack(first);
+    await world.until('the node is deleted', () => sizes().length === 2);
+    await served(['small'], tenant);
+    expect(sizes()).toEqual([1, 1, 8]);
+  });
+});
 
 describe('a pool', () => {
   it('counts what its labels need of every resource that is limited', async () => {

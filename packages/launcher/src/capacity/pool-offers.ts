@@ -59,12 +59,15 @@ export class PoolOffers {
     this.zones = zones;
   }
 
-  /** Chooses offers for nodes of these labels, all in the same zone (`zone` if given). */
-  plan(labels: readonly string[], zone?: string): OfferPlan {
+  /**
+   * Chooses offers for nodes of these labels, all in the same zone (`zone` if given). `skip` is the number of usable
+   * machine types to pass over; a label with fewer ones keeps its last.
+   */
+  plan(labels: readonly string[], zone?: string, skip = 0): OfferPlan {
     const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
-    const admitted = this.choose(labels, zones, (offer) => this.admits(offer));
+    const admitted = this.choose(labels, zones, skip, (offer) => this.admits(offer));
     if (admitted !== undefined) return { ...admitted, blocked: undefined };
-    const slow = this.choose(labels, zones, (offer) => this.admits(offer) || this.isSlow(offer));
+    const slow = this.choose(labels, zones, skip, (offer) => this.admits(offer) || this.isSlow(offer));
     if (slow !== undefined) return { ...slow, blocked: this.blocked(slow.offers) };
     const fallback = zones[Math.floor(this.context.random.next() * zones.length)];
     const offers = labels.map((label) => this.offersOf(label, fallback)[0] ?? offerOf(label, fallback, undefined));
@@ -162,12 +165,13 @@ export class PoolOffers {
   private choose(
     labels: readonly string[],
     zones: readonly (string | undefined)[],
+    skip: number,
     isUsable: (offer: Offer) => boolean,
   ): Pick<OfferPlan, 'zone' | 'offers'> | undefined {
     let best: Pick<OfferPlan, 'zone' | 'offers'>[] = [];
     let lowest = Infinity;
     for (const zone of zones) {
-      const chosen = labels.map((label) => this.firstUsable(label, zone, isUsable));
+      const chosen = labels.map((label) => this.usable(label, zone, skip, isUsable));
       const offers = chosen.flatMap((choice) => (choice === undefined ? [] : [choice.offer]));
       if (offers.length < labels.length) continue;
       const cost = chosen.reduce((sum, choice) => sum + (choice?.rank ?? 0), 0);
@@ -178,15 +182,14 @@ export class PoolOffers {
     return best[Math.floor(this.context.random.next() * best.length)];
   }
 
-  private firstUsable(
+  private usable(
     label: string,
     zone: string | undefined,
+    skip: number,
     isUsable: (offer: Offer) => boolean,
   ): { offer: Offer; rank: number } | undefined {
-    const offers = this.offersOf(label, zone);
-    const rank = offers.findIndex(isUsable);
-    const offer = offers[rank];
-    return offer === undefined ? undefined : { offer, rank };
+    const usable = this.offersOf(label, zone).flatMap((offer, rank) => (isUsable(offer) ? [{ offer, rank }] : []));
+    return usable[Math.min(skip, usable.length - 1)];
   }
 
   private isSlow(offer: Offer): boolean {

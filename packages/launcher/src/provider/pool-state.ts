@@ -70,8 +70,8 @@ export class PoolState implements PoolView, OfferView {
     return this;
   }
 
-  plan(labels: readonly string[], zone: string | undefined): OfferPlan {
-    const plan = this.labels.offers.plan(labels, zone);
+  plan(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan {
+    const plan = this.labels.offers.plan(labels, zone, skip);
     const { breaker } = this.sources.health;
     const { obstacle } = breaker;
     if (breaker.admits || obstacle === undefined) return plan;

@@ -50,6 +50,8 @@ export interface AllocationContext {
   readonly driverHandler: NodeRequestHandler;
   /** Returns true if a ready node is protected for a preceding request, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
+  /** Number of usable machine types of each label to pass over: there is no room for them. */
+  readonly skip: number;
 }
 
 const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
@@ -85,7 +87,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     zone ??= found.entry.node.az ?? undefined;
   }
   const lacking = wanted.filter((_, index) => !existing.has(index)).map(({ name }) => name);
-  const plan = lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone);
+  const plan = lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone, context.skip);
   const planned = plan.offers[Symbol.iterator]();
   const nodes = wanted.flatMap((label, index): AllocatedNode[] => {
     const found = existing.get(index);

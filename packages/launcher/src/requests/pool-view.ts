@@ -60,8 +60,11 @@ export interface LabelView {
 
 /** The offers of a pool, as used by requests. */
 export interface OfferView {
-  /** Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). */
-  plan(labels: readonly string[], zone: string | undefined): OfferPlan;
+  /**
+   * Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). `skip` is the number
+   * of usable machine types to pass over.
+   */
+  plan(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan;
   /** Returns another offer for a node whose launch has failed, in the same zone unless the node is alone. */
   alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined;
   /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */

@@ -10,7 +10,8 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
-import type { BlockedOffer } from '../capacity/pool-offers.js';
+import { machineTypesOf, nameOf, type BlockedOffer } from '../capacity/pool-offers.js';
+import { describeExcess } from '../quota/need.js';
 import { canBeServedElsewhere } from '../requests/admission.js';
 import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
 import { requestInfo, type PoolView } from '../requests/pool-view.js';
@@ -97,7 +98,7 @@ export class PoolScheduler {
     const isPassable = blocked === undefined || this.isPassable(blocked, entry);
     if (!isPassable) return this.block(candidate, blocked);
     const shortfalls = this.shortfalls(candidate);
-    if (shortfalls !== undefined) return this.wait(candidate, shortfalls);
+    if (shortfalls !== undefined) return this.useNextTypes(candidate, shortfalls);
     if (candidate.allocation.missing.length > 0) return this.waitForNodes(candidate);
     return this.acquire(candidate);
   }
@@ -156,13 +157,13 @@ export class PoolScheduler {
   }
 
   /** Returns the reason as a string if the request cannot be served in this pool. */
-  private allocate({ id, request }: RequestEntry): Pick<Candidate, 'allocation' | 'driverHandler'> | string {
+  private allocate({ id, request }: RequestEntry, skip = 0): Pick<Candidate, 'allocation' | 'driverHandler'> | string {
     const { pool } = this;
     try {
       const driverHandler = pool.provider.getRequestHandler(pool.config.name, requestInfo(request));
       const isProtected = (nodeId: string): boolean =>
         this.waiting.isProtected(nodeId, request) || this.options.isClaimed(nodeId);
-      const allocation = allocate(request, { pool, driverHandler, isProtected });
+      const allocation = allocate(request, { pool, driverHandler, isProtected, skip });
       return allocation === undefined ? 'the pool does not have its labels any more' : { allocation, driverHandler };
     } catch (error) {
       const failure = toDriverError(error);
@@ -210,6 +211,37 @@ export class PoolScheduler {
     const now = this.pool.context.clock.now();
     const shortfalls = ledger.shortfalls(scopes, { request, need, tenantNeed, now, claimant: requestClass });
     return shortfalls.length === 0 ? undefined : shortfalls;
+  }
+
+  /**
+   * Serves the request with the next machine types of its labels that fit into the limits. If none does, waits for
+   * capacity for the machine types that need least.
+   */
+  private useNextTypes(candidate: Candidate, shortfalls: readonly Shortfall[]): SchedulingDecision {
+    const { entry } = candidate;
+    let least = { candidate, shortfalls };
+    for (let skip = 1; skip < this.typesToTry(entry, shortfalls); skip += 1) {
+      const allocated = this.allocate(entry, skip);
+      if (typeof allocated === 'string' || allocated.allocation.blocked !== undefined) break;
+      const next = { ...candidate, ...allocated };
+      const lacking = this.shortfalls(next);
+      if (lacking === undefined) {
+        const tried = offersOf(candidate.allocation).map(nameOf).join('; ');
+        const reason = shortfalls.map(describeShortfall).join('; ');
+        recordDecision(this.pool, entry.id, 'tried an offer without room', `${tried}: ${reason}`);
+        return this.acquire(next);
+      }
+      const needsLess = describeExcess('', least.candidate.allocation.need, next.allocation.need) === undefined;
+      if (needsLess) least = { candidate: next, shortfalls: lacking };
+    }
+    return this.wait(least.candidate, least.shortfalls);
+  }
+
+  /** Returns the greatest number of machine types of a label; none helps if a limit has no room for the instances. */
+  private typesToTry({ request }: RequestEntry, shortfalls: readonly Shortfall[]): number {
+    const { context, labels } = this.pool;
+    if (!context.capacity.offers || shortfalls.some(({ resource }) => resource === 'instances')) return 0;
+    return Math.max(...request.node_types.map((name) => machineTypesOf(labels.label(name)).length));
   }
 
   /** Waits for nodes of a pool that creates no nodes. Nodes that are ready are protected for the request. */
