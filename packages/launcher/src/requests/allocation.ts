@@ -87,7 +87,8 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     zone ??= found.entry.node.az ?? undefined;
   }
   const lacking = wanted.filter((_, index) => !existing.has(index)).map(({ name }) => name);
-  const plan = lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone, context.skip);
+  const plan =
+    lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone, context.skip);
   const planned = plan.offers[Symbol.iterator]();
   const nodes = wanted.flatMap((label, index): AllocatedNode[] => {
     const found = existing.get(index);

@@ -163,7 +163,9 @@ function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const samples = site.samples(index);
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
-  const { slope: perHour, error } = regression(samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })));
+  const { slope: perHour, error } = regression(
+    samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })),
+  );
   const mebibytes = (bytes: number): string => (bytes / MEBIBYTE).toFixed(1);
   narrator.say(
     `launcher ${index}: heap ${mebibytes(first.heapBytes)} to ${mebibytes(last.heapBytes)} MiB, ` +

@@ -136,7 +136,10 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
     const text = `the pool uses ${pool.used[resource] ?? 0} of ${limit} ${resource}.`;
     return { rank: WAIT_RANK.limit, reason: { ...where, ...nothing, phase: 'limit', text } };
   }
-  return { rank: WAIT_RANK.order, reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' } };
+  return {
+    rank: WAIT_RANK.order,
+    reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' },
+  };
 }
 
 function none({ node_types: labels, declined_by: declined }: NodeRequest, since: number): WaitReason {
