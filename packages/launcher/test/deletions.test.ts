@@ -35,7 +35,8 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   await world.during(world.requestor.change(`/nodepool/nodes/${node!}`, { state: 'used' }));
   await world.until('the node is gone', () => world.nodes().size === 0);
   expect(world.cloud.existingInstances()).toEqual([]);
-  const reason = `/nodepool/nodes/${node!} is no longer ours: it was changed, removed or its lock was lost`;
+  const path = `/nodepool/nodes/${node!}`;
+  const reason = `${path} is no longer owned by this process: it was changed or deleted, or its lock was lost`;
   // The log fields must not contain the error itself, which would add its stack.
   expect(warnings).toEqual([
     ['Abandoned the deletion: another program owns the node now', { code: 'lost-ownership', reason }],
