@@ -1,5 +1,6 @@
 /** The main function of the program: from the command line to the exit code. */
 
+import { nextTurn } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
@@ -27,6 +28,13 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     complain,
     make: async (setup) => {
       const fqdn = await fullyQualifiedHostname();
+      // In turns of their own, see `bin.ts`.
+      if (webapp) {
+        await import('@nodepool/daemon/web');
+        await nextTurn();
+        await import('./web/index.js');
+        await nextTurn();
+      }
       return new LauncherDaemon({ ...setup, webapp, fqdn, stateDir, backfillWindowMs: backfillWindow * 1000 });
     },
   });
