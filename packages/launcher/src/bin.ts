@@ -11,7 +11,7 @@ ignoreBrokenPipes();
 setFlagsFromString('--interrupt-budget=500000');
 
 async function start(): Promise<void> {
-  // Loading everything in one turn of the event loop would delay signals by 200 ms.
+  // Loading everything in one turn of the event loop would delay signals by 150 ms.
   const { nextTurn } = await import('@nodepool/core');
   await nextTurn();
   await import('@nodepool/store');
