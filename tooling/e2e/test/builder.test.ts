@@ -6,9 +6,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
-import { Program, programPath, startBuilder, writeDaemonConfig } from '@nodepool/harness';
+import { Program, programPath, startBuilder, writeDaemonConfig, zooKeeperServers } from '@nodepool/harness';
 import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 import { sleep, systemClock } from '@nodepool/core';
 
@@ -23,7 +23,7 @@ interface Fields {
   readonly [name: string]: unknown;
 }
 
-let server: RunningZooKeeper;
+let server: ZooKeeperForTests;
 let zooKeeper: ZooKeeper;
 let folder: string;
 let cloud: Program;
@@ -36,7 +36,7 @@ beforeEach(async () => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   // Short ticks, so that sessions of killed processes expire soon.
-  server = await startZooKeeper({ tickTime: 500 });
+  server = await zooKeeperForTests({ tickTime: 500 });
   zooKeeper = connect({ servers: server.servers });
   await zooKeeper.connected({ timeoutMs: PATIENCE_MS });
   const [port] = await freePorts(1);
@@ -57,9 +57,8 @@ afterEach(async () => {
 });
 
 function config(mode: FakeDibMode, more: Readonly<Record<string, unknown>> = {}): object {
-  const [host, port] = server.servers.split(':');
   return {
-    'zookeeper-servers': [{ host, port: Number(port) }],
+    'zookeeper-servers': zooKeeperServers(server.servers),
     'zookeeper-timeout': SESSION_TIMEOUT_S,
     'images-dir': join(folder, 'images'),
     'build-log-dir': join(folder, 'build-logs'),

@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import {
   conditionMet,
@@ -15,6 +15,7 @@ import {
   startRequestor,
   type Program,
   type RunningRequestor,
+  zooKeeperServers,
 } from '@nodepool/harness';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 
@@ -56,14 +57,14 @@ export function describeChain({ driver, driverPackage, callsPerNode, openCloud }
   const folder = join(__dirname, '..', 'logs', driver);
   const programs: Program[] = [];
   let cloud: ChainCloud;
-  let server: RunningZooKeeper;
+  let server: ZooKeeperForTests;
   let zooKeeper: ZooKeeper;
 
   beforeAll(async () => {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(join(folder, 'images'), { recursive: true });
     cloud = await openCloud();
-    server = await startZooKeeper({ tickTime: 500 });
+    server = await zooKeeperForTests({ tickTime: 500 });
     zooKeeper = connect({ servers: server.servers });
     await zooKeeper.connected({ timeoutMs: DEADLINE_MS });
   });
@@ -76,9 +77,8 @@ export function describeChain({ driver, driverPackage, callsPerNode, openCloud }
   });
 
   function config(): object {
-    const [host, port] = server.servers.split(':');
     return {
-      'zookeeper-servers': [{ host, port: Number(port) }],
+      'zookeeper-servers': zooKeeperServers(server.servers),
       'zookeeper-timeout': SESSION_TIMEOUT_S,
       drivers: [{ name: driver, package: driverPackage }],
       'images-dir': join(folder, 'images'),

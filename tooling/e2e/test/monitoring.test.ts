@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import { exampleConfig, Program, startBuilder, startLauncher } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 
@@ -15,7 +15,7 @@ const RULES = join(__dirname, '..', '..', '..', 'docs', 'examples', 'alerts.yaml
 const run = promisify(execFile);
 
 let folder: string;
-let zooKeeper: RunningZooKeeper | undefined;
+let zooKeeper: ZooKeeperForTests | undefined;
 const programs: Program[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'nodepool-monitoring-'));
@@ -44,7 +44,7 @@ interface Answer {
 }
 
 it('Prometheus scrapes a launcher and a builder, and a restart of the launcher preserves its history', async () => {
-  zooKeeper = await startZooKeeper();
+  zooKeeper = await zooKeeperForTests();
   const [webappPort = 0, builderPort = 0, prometheusPort = 0] = await freePorts(3);
   const { servers } = zooKeeper;
   const config = exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'], minReady: { small: 2 } });

@@ -72,7 +72,8 @@ function providerSection(provider: ExampleProvider, allLabels: readonly string[]
   };
 }
 
-function zooKeeperServers(text: string): object[] {
+/** Converts `host:port,…/chroot` to the configuration key `zookeeper-servers`. */
+export function zooKeeperServers(text: string): object[] {
   const slash = text.indexOf('/');
   const chroot = slash < 0 ? undefined : text.slice(slash);
   const servers = slash < 0 ? text : text.slice(0, slash);

@@ -2,6 +2,7 @@
 export { conditionMet, labelsOffered, noNodesLeft, registeredPools } from './conditions.js';
 export {
   exampleConfig,
+  zooKeeperServers,
   type ExampleConfigOptions,
   type ExampleProvider,
   type ZooKeeperAddress,

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import {
   labelsOffered,
   noNodesLeft,
@@ -12,6 +12,7 @@ import {
   startRequestor,
   type Program,
   type RequestorResult,
+  zooKeeperServers,
 } from '@nodepool/harness';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 
@@ -52,7 +53,7 @@ export class Site {
   private started = 0;
 
   private constructor(
-    private readonly server: RunningZooKeeper,
+    private readonly server: ZooKeeperForTests,
     private readonly zooKeeper: ZooKeeper,
     private readonly cloudsYaml: string,
     /** Folder of configurations and logs. */
@@ -61,7 +62,7 @@ export class Site {
 
   static async start(cloudsYaml: string): Promise<Site> {
     const folder = mkdtempSync(join(tmpdir(), 'openstack-scenario-'));
-    const server = await startZooKeeper({ tickTime: 500 });
+    const server = await zooKeeperForTests({ tickTime: 500 });
     const zooKeeper = connect({ servers: server.servers });
     await zooKeeper.connected({ timeoutMs: START_DEADLINE_MS });
     return new Site(server, zooKeeper, cloudsYaml, folder);
@@ -137,10 +138,9 @@ export class Site {
 }
 
 function configOf(zooKeeper: string, webappPort: number, providers: readonly ProviderOptions[]): object {
-  const [host = '', port = ''] = zooKeeper.split(':');
   return {
     webapp: { port: webappPort, listen_address: '127.0.0.1' },
-    'zookeeper-servers': [{ host, port: Number(port) }],
+    'zookeeper-servers': zooKeeperServers(zooKeeper),
     'zookeeper-timeout': SESSION_TIMEOUT_S,
     drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
     labels: [{ name: LABEL }],
