@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import { interruption, Narrator } from '@nodepool/harness';
-import { playShow } from './show.js';
+import { runDemonstration } from './demonstration.js';
 import { PROVIDER } from './site.js';
 import { Stage } from './stage.js';
 
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   let stage: Stage | undefined;
   try {
     stage = await Stage.build({ simulated, flavor, network, keep, dibCmd }, narrator, interrupted);
-    await playShow(stage, { standIn, secondReal }, narrator, interrupted);
+    await runDemonstration(stage, { standIn, secondReal }, narrator, interrupted);
     narrator.say('that was the life of two images');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -6,7 +6,7 @@
 
 import { parseArgs } from 'node:util';
 import { interruption, Narrator } from '@nodepool/harness';
-import { playShow } from './show.js';
+import { runDemonstration } from './demonstration.js';
 import { Stage } from './stage.js';
 
 async function main(): Promise<void> {
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   let stage: Stage | undefined;
   try {
     stage = await Stage.build(narrator, interrupted);
-    await playShow(stage, narrator, interrupted);
+    await runDemonstration(stage, narrator, interrupted);
     if (!values.once) {
       narrator.text(stage.whereToLook());
       await stage.untilInterrupted(interrupted);

@@ -159,7 +159,7 @@ function readIfThere(file: string): string {
 }
 
 describe('nodepool-builder', () => {
-  it('builds, uploads, stops when it is told to, and finds everything done when it comes back', async () => {
+  it('builds, uploads, stops on a signal, and finds all work done after a restart', async () => {
     const first = await builder('works');
     await until(first, 'the image is uploaded', async () => inState('ready', await uploads()) === 1);
     const [build] = await builds();
@@ -177,7 +177,7 @@ describe('nodepool-builder', () => {
     expect(await cloudImages()).toHaveLength(1);
   });
 
-  it('waits for a build when it is told to stop, and ends it when it is told again', async () => {
+  it('finishes a build after the first signal, and aborts it after the second', async () => {
     const program = await builder('hangs');
     await until(program, 'it builds', async () => inState('building', await builds()) === 1);
     await until(program, 'the command runs', () => logOf(program).includes('Running the build'));
@@ -188,7 +188,7 @@ describe('nodepool-builder', () => {
     expect(inState('failed', await builds())).toBe(1);
   });
 
-  it('leaves nothing behind when it is killed while it builds', async () => {
+  it('leaves nothing behind when it is killed during a build', async () => {
     const killed = await builder('hangs');
     await until(killed, 'it builds', async () => inState('building', await builds()) === 1);
     const [lost] = await builds();
@@ -200,7 +200,7 @@ describe('nodepool-builder', () => {
     expect(await builds()).toHaveLength(1);
   });
 
-  it('takes a changed configuration up, refuses one that is not right, and says what runs', async () => {
+  it('applies a changed configuration, refuses an invalid one, and logs the running work', async () => {
     const program = await builder('fails');
     await until(program, 'the build fails', () => logOf(program).includes('An image could not be built'));
     await writeDaemonConfig({ folder, name: 'builder', config: { ...config('works'), nonsense: true } });
@@ -216,7 +216,7 @@ describe('nodepool-builder', () => {
     expect(readdirSync(folder).some((name) => name.endsWith('.cpuprofile'))).toBe(true);
   });
 
-  it('does not start without a folder for images that it can use, and says why', async () => {
+  it('does not start without a usable folder for images, and reports the reason', async () => {
     const program = await startBuilder({
       folder,
       config: { ...config('works'), 'images-dir': '/dev/null/images' },

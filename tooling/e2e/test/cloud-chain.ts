@@ -116,7 +116,7 @@ export function describeChain({ driver, driverPackage, callsPerNode, openCloud }
     await conditionMet(zooKeeper, '/nodepool/images', signal, async () => cloud.images() > 0);
   }
 
-  it('builds and uploads an image, makes a hundred nodes, survives a kill -9, and leaves nothing', async () => {
+  it('builds and uploads an image, creates a hundred nodes, survives a kill -9, and leaves no resources', async () => {
     const builder = await startBuilder({ name: 'builder', folder: folder, config: config() });
     programs.push(builder);
     await builder.while('uploads the image', DEADLINE_MS, imageUploaded);

@@ -101,7 +101,7 @@ describe('with a ZooKeeper', () => {
     expect(stackLines(log())).toEqual([]);
   });
 
-  it('a builder says that it needs a folder for images', async () => {
+  it('a builder reports that it needs a folder for images', async () => {
     const { program, log } = await start('builder', 'builder-folder', zooKeeper.servers);
     expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toContain('nodepool-builder cannot start: images-dir is not in the configuration');
@@ -176,7 +176,7 @@ describe('with a ZooKeeper', () => {
     expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
   });
 
-  it('the command line names a chroot that does not exist, and what to do', async () => {
+  it('the command line names a missing chroot and the remedy', async () => {
     await start('launcher', 'cli-chroot', `${zooKeeper.servers}/no/such`);
     const config = configFileOf({ folder, name: 'cli-chroot' });
     const { code, stderr } = await run(process.execPath, [

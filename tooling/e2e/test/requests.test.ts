@@ -70,7 +70,7 @@ describe.each<[string, RequestorKind]>([
     expect(exitCode).toBe(0);
   });
 
-  it('sees the request gone, and its nodes in use and locked, while they are held', async () => {
+  it('sees the request deleted, and its nodes locked and in use while they are held', async () => {
     const holding = await site.requestor('--labels', 'debian,fedora', '--hold', '300', '--tenant', 'tenant-one');
     await launcher.while('hands the nodes over', 120_000, (signal) =>
       conditionMet(site.zooKeeper, NODES, signal, async () => {
@@ -96,7 +96,7 @@ describe.each<[string, RequestorKind]>([
     expect(exitCode).toBe(0);
   });
 
-  it('gets new nodes if it wants none that are ready', async () => {
+  it('gets new nodes if it refuses ready ones', async () => {
     const { exitCode, summary } = await site.ask('--labels', 'fedora', '--no-reuse', '--wait-deleted');
 
     expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [] });

@@ -154,7 +154,7 @@ it.each(PROGRAMS)('systemd accepts the unit of %s', async (name) => {
   await expect(execute('systemd-analyze', check)).resolves.toEqual({ stdout: '', stderr: '' });
 });
 
-describe('started as the unit tells', () => {
+describe('started according to the unit', () => {
   it('a launcher serves, refuses a wrong configuration at its reload, and stops in order', async () => {
     const defaults = '# Settings\nOPTIONS=-s /etc/nodepool/secure.yaml --debug\nNODEPOOL_SITE=test\n';
     const service = await start('nodepool-launcher', defaults.replaceAll('/etc/', `${root}/etc/`));

@@ -2,9 +2,9 @@
 
 import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { sleep, systemClock } from '@nodepool/core';
-import { takeRealOpenStack } from './real-openstack.js';
+import { openRealOpenStack } from './real-openstack.js';
 
-export interface ShowCloud {
+export interface ScenarioCloud {
   readonly kind: 'real' | 'simulated';
   /** Path of a clouds.yaml with the clouds `real` and `limited`. */
   readonly cloudsYaml: string;
@@ -25,7 +25,7 @@ const REGION_AWAY_MS = { real: 120_000, simulated: 15_000 };
 /** Roughly the speed of real services on a separate machine. */
 const SIMULATED_SETTINGS = { bootMs: 1500, deleteMs: 300, latencyMs: 20 };
 
-export async function simulatedCloud(): Promise<ShowCloud> {
+export async function simulatedCloud(): Promise<ScenarioCloud> {
   const cloud = await startSimulatedOpenStack({ settings: SIMULATED_SETTINGS });
   return {
     kind: 'simulated',
@@ -42,8 +42,8 @@ export async function simulatedCloud(): Promise<ShowCloud> {
 }
 
 /** Uses running services or starts some. Returns the reason if that is impossible here. */
-export async function realCloud(say: (line: string) => void): Promise<ShowCloud | string> {
-  const found = await takeRealOpenStack(say);
+export async function realCloud(say: (line: string) => void): Promise<ScenarioCloud | string> {
+  const found = await openRealOpenStack(say);
   if (typeof found === 'string') return found;
   const { cloudsYaml, restartKeystone } = found;
   const regionAwayMs = REGION_AWAY_MS.real;

@@ -43,7 +43,7 @@ function findScript(env: NodeJS.ProcessEnv): string | undefined {
  * Uses running services or starts some. Returns the reason if that is impossible here. Rejects if the named script does
  * not exist, or if services should start but do not.
  */
-export async function takeRealOpenStack(
+export async function openRealOpenStack(
   say: (line: string) => void,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<RealOpenStack | string> {

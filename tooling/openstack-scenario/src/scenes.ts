@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { sleep, systemClock } from '@nodepool/core';
 import type { RequestorResult } from '@nodepool/harness';
-import type { ShowCloud } from './cloud.js';
+import type { ScenarioCloud } from './cloud.js';
 import { gateTo } from './gate.js';
 import type { ProviderOptions, RunningLauncher, Site } from './site.js';
-import { CloudWatch, type Left } from './watch.js';
+import { CloudWatch, type RemainingResources } from './watch.js';
 
 /** Sizes of the scenes. */
 export interface Sizes {
@@ -35,7 +35,7 @@ export interface Row {
 
 export interface SceneContext {
   readonly site: Site;
-  readonly cloud: ShowCloud;
+  readonly cloud: ScenarioCloud;
   readonly sizes: Sizes;
   readonly say: (line: string) => void;
 }
@@ -134,10 +134,10 @@ async function killedLauncher(context: SceneContext): Promise<Row[]> {
     const second = await start();
     const result = await asked;
     await site.clean(second);
-    const twins = watch.twins;
+    const duplicates = watch.duplicates;
     return [
       ...served('c', result, killed),
-      row('c', 'launch attempts with two servers', String(twins), '0', twins === 0),
+      row('c', 'launch attempts with two servers', String(duplicates), '0', duplicates === 0),
       row('c', 'servers that were made for them', String(watch.seen), '', true),
     ];
   });
@@ -273,7 +273,7 @@ function served(scene: string, { summary }: RequestorResult, count: number): Row
   ];
 }
 
-function leftRow(scene: string, left: Left): Row {
+function leftRow(scene: string, left: RemainingResources): Row {
   const some = Object.entries(left).filter(([, count]) => count > 0);
   const text = some.length === 0 ? 'nothing' : some.map(([kind, count]) => `${count} ${kind}`).join(', ');
   return row(scene, 'left in nova, neutron, cinder', text, 'nothing', some.length === 0);

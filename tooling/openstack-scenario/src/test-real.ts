@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { REAL_CLOUD_VARIABLE } from '@nodepool/simulated-openstack';
 import { Narrator, Program } from '@nodepool/harness';
-import { takeRealOpenStack } from './real-openstack.js';
+import { openRealOpenStack } from './real-openstack.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
 const PACKAGES = ['tooling/simulated-openstack', 'packages/driver-openstack'];
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const sum: Sum = { passed: 0, failed: 0, skipped: 0 };
-  const cloud = await takeRealOpenStack(say);
+  const cloud = await openRealOpenStack(say);
   if (typeof cloud === 'string') {
     process.stdout.write(`SKIPPED: ${cloud}\n`);
     sum.skipped = countTestFiles();

@@ -10,7 +10,7 @@ const SEEN_TIMEOUT_MS = 300_000;
 const EMPTY_TIMEOUT_MS = 60_000;
 
 /** Remaining resources of a provider in the cloud. */
-export interface Left {
+export interface RemainingResources {
   readonly servers: number;
   readonly ports: number;
   readonly floatingIps: number;
@@ -51,7 +51,7 @@ export class CloudWatch {
   }
 
   /** Number of launch attempts with more than one server. */
-  get twins(): number {
+  get duplicates(): number {
     return [...this.attempts.values()].filter((servers) => servers.size > 1).length;
   }
 
@@ -69,7 +69,7 @@ export class CloudWatch {
    * Stops the observation. Resolves with the remaining resources once there are none, or their number no longer
    * decreases.
    */
-  async end(): Promise<Left> {
+  async end(): Promise<RemainingResources> {
     await this.stop();
     this.client = await ApiClient.logIn(this.cloudsYaml, this.cloud);
     const deadline = systemClock.monotonic() + EMPTY_TIMEOUT_MS;
@@ -87,7 +87,7 @@ export class CloudWatch {
     await this.watching;
   }
 
-  private async left(): Promise<Left> {
+  private async left(): Promise<RemainingResources> {
     const items = (await everything(this.client)).filter(({ id, kind, owner }) => {
       if (kind === 'servers') return owner === this.provider;
       // A new resource that belongs to one of our servers or to none.
@@ -126,7 +126,7 @@ export class CloudWatch {
 }
 
 interface Item {
-  readonly kind: keyof Left;
+  readonly kind: keyof RemainingResources;
   readonly id: string;
   /**
    * The provider in a server's metadata, or the server that another resource belongs to; empty if it belongs to none.

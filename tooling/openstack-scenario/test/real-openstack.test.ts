@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { takeRealOpenStack } from '../src/real-openstack.js';
+import { openRealOpenStack } from '../src/real-openstack.js';
 
 const CLOUDS = 'clouds:\n  real:\n  limited:\n  real-admin:\n  real-appcred:\n';
 
@@ -32,12 +32,12 @@ describe('real services', () => {
     ...more,
   });
 
-  it('are those that run, and are left running', async () => {
+  it('are the running ones, which continue to run', async () => {
     const clouds = join(folder, 'clouds.yaml');
     writeFileSync(clouds, CLOUDS);
     writeFileSync(script, 'exit 1\n');
 
-    const found = await takeRealOpenStack(say, env({ OS_CLIENT_CONFIG_FILE: clouds }));
+    const found = await openRealOpenStack(say, env({ OS_CLIENT_CONFIG_FILE: clouds }));
 
     if (typeof found === 'string') throw new Error(found);
     expect(found.cloudsYaml).toBe(clouds);
@@ -49,15 +49,15 @@ describe('real services', () => {
     const clouds = join(folder, 'clouds.yaml');
     writeFileSync(clouds, 'clouds:\n  real:\n  production:\n');
 
-    expect(await takeRealOpenStack(say, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
+    expect(await openRealOpenStack(say, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
       `${clouds} (OS_CLIENT_CONFIG_FILE) is no test bed: it has no cloud limited, real-admin, real-appcred`,
     );
   });
 
-  it('are started by the script, which says last where they are, and stopped in the end', async () => {
+  it('are started by the script, which prints their clouds.yaml last, and stopped in the end', async () => {
     writeFileSync(script, 'echo starting >&2\necho "$OSTACK/clouds.yaml"\n');
 
-    const found = await takeRealOpenStack(say, env());
+    const found = await openRealOpenStack(say, env());
 
     if (typeof found === 'string') throw new Error(found);
     expect(found.cloudsYaml).toBe(join(folder, 'state', 'clouds.yaml'));
@@ -70,7 +70,7 @@ describe('real services', () => {
     async (why) => {
       writeFileSync(script, `echo '${why}' >&2\nexit 1\n`);
 
-      expect(await takeRealOpenStack(say, env())).toBe(`the services cannot be installed here: exit status 1: ${why}`);
+      expect(await openRealOpenStack(say, env())).toBe(`the services cannot be installed here: exit status 1: ${why}`);
       expect(existsSync(join(folder, 'state', 'stopped'))).toBe(true);
     },
   );
@@ -78,12 +78,12 @@ describe('real services', () => {
   it('that do not start though they should are an error with the reason', async () => {
     writeFileSync(script, 'echo "nova-api did not come up"\nexit 3\n');
 
-    await expect(takeRealOpenStack(say, env())).rejects.toThrow(
+    await expect(openRealOpenStack(say, env())).rejects.toThrow(
       /up\.sh failed: exit status 3: nova-api did not come up$/,
     );
   });
 
   it('of a script that is not there are an error', async () => {
-    await expect(takeRealOpenStack(say, env())).rejects.toThrow(`there is no ${script}: set NODEPOOL_OPENSTACK_UP`);
+    await expect(openRealOpenStack(say, env())).rejects.toThrow(`there is no ${script}: set NODEPOOL_OPENSTACK_UP`);
   });
 });

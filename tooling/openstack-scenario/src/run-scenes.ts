@@ -1,12 +1,12 @@
 /** Runs scenes on a cloud. */
 
 import { createRecordList, toTable, type ListColumn } from '@nodepool/store';
-import type { ShowCloud } from './cloud.js';
+import type { ScenarioCloud } from './cloud.js';
 import { scenes, type Row, type Sizes } from './scenes.js';
 import { Site } from './site.js';
 
-export interface ShowOptions {
-  readonly cloud: ShowCloud;
+export interface ScenarioOptions {
+  readonly cloud: ScenarioCloud;
   readonly sizes: Sizes;
   /** Names of scenes. Default: all. */
   readonly only?: readonly string[];
@@ -20,7 +20,7 @@ export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, re
  * Resolves with the measured rows, scene by scene. A failed scene becomes a row with the reason, and the next scenes
  * still run.
  */
-export async function playShow({ cloud, sizes, only, say }: ShowOptions): Promise<Row[]> {
+export async function runScenes({ cloud, sizes, only, say }: ScenarioOptions): Promise<Row[]> {
   const site = await Site.start(cloud.cloudsYaml);
   const rows: Row[] = [];
   try {

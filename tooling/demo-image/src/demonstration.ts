@@ -28,7 +28,7 @@ export interface ShowOptions {
   readonly secondReal: boolean;
 }
 
-export async function playShow(
+export async function runDemonstration(
   stage: Stage,
   options: ShowOptions,
   narrator: Narrator,

@@ -14,7 +14,7 @@ const IN_USE_MS = 1000;
 const REQUESTOR = 'demonstration';
 
 /** Requests, uses and returns a node, and prints the observed states. Rejects if a step fails. */
-export async function playShow(stage: Stage, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
+export async function runDemonstration(stage: Stage, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
   await stage.launcher.while('serves a request from beginning to end', DEADLINE_MS, (signal) =>
     play(stage, narrator, AbortSignal.any([signal, interrupted])),
   );

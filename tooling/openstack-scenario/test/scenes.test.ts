@@ -1,14 +1,14 @@
 /** The scenario on a simulated OpenStack, with the built launcher, the OpenStack driver and the Python requestor. */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { simulatedCloud, type ShowCloud } from '../src/cloud.js';
+import { simulatedCloud, type ScenarioCloud } from '../src/cloud.js';
 import type { Sizes } from '../src/scenes.js';
-import { playShow, tableOf } from '../src/show.js';
+import { runScenes, tableOf } from '../src/run-scenes.js';
 
 const SIZES: Sizes = { nodes: 12, equipped: 3, limited: 5, killed: 8, restarted: 6, regions: 12 };
 
 describe('on a simulated OpenStack', () => {
-  let cloud: ShowCloud;
+  let cloud: ScenarioCloud;
 
   beforeAll(async () => {
     cloud = await simulatedCloud();
@@ -27,7 +27,7 @@ describe('on a simulated OpenStack', () => {
     ['f', 'of two regions, one is full and then away: no request fails'],
   ])('%s: %s', async (scene) => {
     const said: string[] = [];
-    const rows = await playShow({ cloud, sizes: SIZES, only: [scene], say: (line) => said.push(line) });
+    const rows = await runScenes({ cloud, sizes: SIZES, only: [scene], say: (line) => said.push(line) });
 
     expect(rows.length).toBeGreaterThan(3);
     const missed = rows.filter(({ met }) => !met);
