@@ -79,7 +79,7 @@ describe('the file with the credentials', () => {
   const file = join(folder, 'auth.json');
   const right = { subscriptionId: 's', tenantId: 't', clientId: 'c', clientSecret: 'hush' };
 
-  it('has endpoints of Azure unless it says otherwise', () => {
+  it('has the endpoints of the public Azure by default', () => {
     writeFileSync(file, `\uFEFF${JSON.stringify(right)}`);
     expect(readAuth(file)).toMatchObject({
       endpoint: 'https://management.azure.com',

@@ -36,7 +36,7 @@ describe('an answer', () => {
 });
 
 describe('a policy', () => {
-  it('is a matter of configuration, whatever its name says', () => {
+  it('is a configuration error for any code', () => {
     const text = "Resource 'np1' was disallowed by policy 'quota limit exceeded by roles'.";
     const error = Object.assign(new Error(text), { statusCode: 403, code: 'RequestDisallowedByPolicy' });
     expect(errorOf(put, error)).toMatchObject({ code: 'configuration' });

@@ -41,7 +41,7 @@ function text(externalId: ExternalId): string {
 }
 
 describe('an upload', () => {
-  it('makes an image of just these bytes, with its tags, and leaves no disk', async () => {
+  it('creates an image of exactly these bytes with its tags, and leaves no disk', async () => {
     const externalId = await test.upload(file, { metadata: { team: 'ci' } });
     expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
     expect(open.cloud.list(IMAGES).map(({ tags }) => tags)).toEqual([
@@ -59,7 +59,7 @@ describe('an upload', () => {
     expect(names(DISKS)).toEqual([]);
   });
 
-  it('makes images of Generation 2 in all zones, unless told otherwise', async () => {
+  it('creates images of Generation 2 in all zones by default', async () => {
     await test.upload(file);
     const shown = open.cloud.list(IMAGES).map(({ properties }) => properties);
     expect(shown).toMatchObject([{ hyperVGeneration: 'V2', storageProfile: { zoneResilient: true } }]);
@@ -71,7 +71,7 @@ describe('an upload', () => {
     expect(second?.properties).toMatchObject({ hyperVGeneration: 'V1', storageProfile: { zoneResilient: false } });
   });
 
-  it('sends what is not zero only, and tells its progress to the end', async () => {
+  it('skips blocks of zeros, and reports its progress to the end', async () => {
     const told: number[] = [];
     await test.upload(file, { progress: (sent) => void told.push(sent) });
     // The second of the three blocks contains only zeros and is skipped; the last contains the footer.
@@ -80,7 +80,7 @@ describe('an upload', () => {
     expect(told).toEqual(told.toSorted((a, b) => a - b));
   });
 
-  it('goes on after errors of the storage, without beginning anew', async () => {
+  it('continues after storage errors without a new start', async () => {
     open.cloud.faults.add({ on: 'pages.put', times: 3, fault: { kind: 'status', status: 503, code: 'ServerBusy' } });
     open.cloud.faults.add({ on: 'pages.put', after: 1, fault: { kind: 'cut', when: 'after' } });
     const externalId = await test.upload(file);

@@ -179,7 +179,7 @@ describe('a launch', () => {
     expect(open.cloud.list(VMS)[0]?.properties).toMatchObject({ storageProfile: { imageReference: reference } });
   });
 
-  it('takes the last by name of the images that a filter finds', async () => {
+  it('uses the image that is last by name among those that match a filter', async () => {
     for (const name of ['ci-1', 'ci-3', 'ci-2'])
       open.cloud.disks.addImage('nodepool', name, 'centralus', { use: 'ci' });
     open.cloud.disks.addImage('nodepool', 'other-9', 'centralus', {});
@@ -197,7 +197,7 @@ describe('a launch', () => {
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
 
-  it('says what is wrong with a size that the location does not have', async () => {
+  it('reports why a size cannot be used in the location', async () => {
     const test = await provider({}, { 'hardware-profile': { 'vm-size': 'Standard_X9' } });
     expect(test.provider.labelReady('main', 'small')).toMatchObject({ ready: false });
     expect((await test.failedLaunch()).code).toBe('configuration');
@@ -223,7 +223,7 @@ describe('a launch in trouble', () => {
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
 
-  it('waits as long as Azure wants it to when there are too many calls', async () => {
+  it('waits for the time that Azure demands when it throttles calls', async () => {
     const test = await provider();
     open.cloud.faults.add({
       on: 'virtualMachines.put',
@@ -246,14 +246,14 @@ describe('a launch in trouble', () => {
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
 
-  it('logs in anew when its token is refused', async () => {
+  it('logs in again when its token is refused', async () => {
     const test = await provider();
     open.cloud.revokeTokens();
     await test.launch();
     expect(open.cloud.calls.count('login.token')).toBe(2);
   });
 
-  it('goes on by the VM itself when Azure has forgotten the operation', async () => {
+  it('reads the VM itself when Azure has deleted the operation', async () => {
     const test = await provider();
     const launch = test.begin();
     await open.time.until(() => open.cloud.list(VMS).length > 0, 60_000);
@@ -271,7 +271,7 @@ describe('a launch in trouble', () => {
     expect(await test.failedLaunch()).toMatchObject({ code: expected, outcome: 'applied' });
   });
 
-  it('that failed says why, although Azure has forgotten the operation', async () => {
+  it('reports the reason of a failure although Azure has deleted the operation', async () => {
     const test = await provider();
     open.cloud.faults.failNextVm({ code: 'OSProvisioningTimedOut', message: 'OS provisioning did not finish' });
     const launch = test.begin();
@@ -304,7 +304,7 @@ describe('a launch in trouble', () => {
     expect((await test.failedLaunch()).code).toBe('quota');
   });
 
-  it('goes on where another process left it, and makes nothing twice', async () => {
+  it('continues the work of another process, and creates nothing twice', async () => {
     const first = await provider();
     let saved: unknown;
     const launch = first.begin('0000000001', {
@@ -324,14 +324,14 @@ describe('a launch in trouble', () => {
 });
 
 describe('a deletion', () => {
-  it('takes everything away that was made with the VM', async () => {
+  it('deletes everything that was created with the VM', async () => {
     const test = await provider();
     const { externalId } = await test.launch();
     await test.cleanUp(externalId);
     expect(everything()).toEqual([]);
   });
 
-  it('of a VM that is gone is a success', async () => {
+  it('of a nonexistent VM succeeds', async () => {
     const test = await provider();
     await test.cleanUp('np-never-was');
     expect(open.cloud.calls.count('virtualMachines.delete')).toBe(1);
@@ -351,7 +351,7 @@ describe('a deletion', () => {
 });
 
 describe('a hundred nodes at once', () => {
-  it('are made and removed with a dozen calls each, and leave nothing', async () => {
+  it('are created and deleted with a dozen calls each, and leave no resources', async () => {
     const test = await provider();
     open.cloud.calls.reset();
     const ids = Array.from({ length: 100 }, (_, index) => String(index + 1).padStart(10, '0'));
@@ -363,8 +363,8 @@ describe('a hundred nodes at once', () => {
   });
 });
 
-describe('what was left behind', () => {
-  it('is found by its tags, and goes in an order that Azure accepts', async () => {
+describe('leaked resources', () => {
+  it('are found by their tags and deleted in an order that Azure accepts', async () => {
     const test = await provider();
     await test.launch();
     const [vm] = open.cloud.list(VMS);
@@ -375,7 +375,7 @@ describe('what was left behind', () => {
     expect(everything()).toEqual([]);
   });
 
-  it('of others is left alone', async () => {
+  it('of other owners are not deleted', async () => {
     open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
     open.cloud.machines.addForeign('other');
     const test = await provider();

@@ -57,7 +57,7 @@ describe.each([
     cloud.configure(readCloudSettings(section));
   }
 
-  it('makes, lists and deletes instances', async () => {
+  it('creates, lists and deletes instances', async () => {
     const spec = instanceSpec({ tags: { nodepool_node_id: '0000000001' }, size: 'small', cores: null, ram: null });
     const created = await api.createInstance(spec, callOn(clock));
     expect(created).toEqual(cloud.existingInstances()[0]);
@@ -77,7 +77,7 @@ describe.each([
     expect(second).toMatchObject({ items: [{ name: 'c' }], next: null });
   });
 
-  it('says what the cloud offers', async () => {
+  it('describes the zones, sizes and quota of the cloud', async () => {
     configure({ zones: ['a', 'b'], quota: { instances: 5 } });
     const description = await api.describe(callOn(clock));
     expect(description).toMatchObject({ zones: ['a', 'b'], quota: { instances: 5, cores: -1, ram: -1 } });
@@ -131,7 +131,7 @@ describe.each([
     expect(cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('knows that what it deletes does not exist', async () => {
+  it('reports a deletion of a nonexistent resource', async () => {
     const failure = await failureOf(() => api.deleteInstance('i-none/../x', callOn(clock)));
     expect(failure).toMatchObject({ code: 'not-found', message: expect.stringContaining('i-none/../x') });
   });
@@ -143,7 +143,7 @@ describe.each([
     expect(await failure).toMatchObject({ code: 'timeout', outcome: 'unknown' });
   });
 
-  it('gives a call up when nobody wants it any more', async () => {
+  it('ends a call when its signal aborts', async () => {
     configure({ 'api-latency': 100 });
     const controller = new AbortController();
     const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, undefined, controller.signal)));
@@ -194,7 +194,7 @@ describe('a client over HTTP', () => {
     return new HttpClient(`http://127.0.0.1:${port}/`, { clock, onApiCall: () => undefined });
   }
 
-  it('knows that nothing was done when nobody listens, and says what to do', async () => {
+  it('reports a refused connection as not applied, with a remedy', async () => {
     const cloud = new ExampleCloud({ clock, random: seededRandom(1) });
     const server = await serveCloud(cloud, { port: 0, address: '127.0.0.1' });
     await server.stop();
@@ -264,7 +264,7 @@ describe('a client over HTTP', () => {
 });
 
 describe('the HTTP API', () => {
-  it('refuses what it does not understand, and goes on', async () => {
+  it('refuses an invalid request, and continues to serve', async () => {
     const clock = new VirtualClock();
     const cloud = new ExampleCloud({ clock, random: seededRandom(1) });
     const server = await serveCloud(cloud, { port: 0, address: '127.0.0.1' });

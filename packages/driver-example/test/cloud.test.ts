@@ -23,7 +23,7 @@ describe('an instance of the example cloud', () => {
     expect(cloud.existingInstances()).toMatchObject([{ id, state: 'running' }]);
   });
 
-  it('runs at once, and is gone at once, in a cloud that takes no time for it', async () => {
+  it('boots and is deleted immediately in a cloud without delays', async () => {
     const { cloud, clock } = cloudWith();
     const created = cloud.createInstance(instanceSpec());
     expect(created).toMatchObject({ state: 'running' });
@@ -59,7 +59,7 @@ describe('an instance of the example cloud', () => {
     expect(await bootTimes(8)).not.toEqual(times);
   });
 
-  it('is being deleted for a while, keeps its quota meanwhile, and then does not exist any more', async () => {
+  it('uses quota during its deletion, and then no longer exists', async () => {
     const { cloud, clock } = cloudWith({ 'delete-time': 5, quota: { instances: 1 } });
     const { id } = await cloud.createInstance(instanceSpec());
     expect(await cloud.deleteInstance(id)).toMatchObject({ id, state: 'deleting' });
@@ -71,7 +71,7 @@ describe('an instance of the example cloud', () => {
     await cloud.createInstance(instanceSpec());
   });
 
-  it('has addresses of its own, which are given to others after it', async () => {
+  it('has unique addresses, which are reused after its deletion', async () => {
     const { cloud } = cloudWith();
     const first = await cloud.createInstance(instanceSpec());
     const second = await cloud.createInstance(instanceSpec());
@@ -84,7 +84,7 @@ describe('an instance of the example cloud', () => {
     expect(third.id).not.toBe(first.id);
   });
 
-  it('keeps its tags and says on its console what it does', async () => {
+  it('has its tags, and prints its events on its console', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2 });
     const { id } = await cloud.createInstance(instanceSpec({ name: 'np-7', tags: { colour: 'red' } }));
     expect(await cloud.consoleOf(id)).not.toContain('login:');
@@ -225,7 +225,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('lost-answers: it is made, and nobody hears of it', async () => {
+  it('lost-answers: it is created, but the answer is lost', async () => {
     const { cloud } = cloudWith({ faults: { 'lost-answers': 1 } });
     expect(await failureOf(() => cloud.createInstance(instanceSpec()))).toMatchObject({ code: 'answer-lost' });
     const [instance] = cloud.existingInstances();
@@ -233,7 +233,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('failed-instances: it fails where it would have been ready, and says why', async () => {
+  it('failed-instances: it fails at the end of its boot, with a reason', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2, faults: { 'failed-instances': 1 } });
     await cloud.createInstance(instanceSpec());
     expect(cloud.existingInstances()).toMatchObject([{ state: 'building', failure: null }]);
@@ -241,7 +241,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toMatchObject([{ state: 'failed', failure: expect.stringContaining('panic') }]);
   });
 
-  it('stuck-instances: it boots for ever, and can be deleted', async () => {
+  it('stuck-instances: it never finishes booting, and can be deleted', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2, faults: { 'stuck-instances': 1 } });
     const { id } = await cloud.createInstance(instanceSpec());
     await clock.advance(1e9);
@@ -250,7 +250,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('delete-errors and list-errors: 500, and nothing happens', async () => {
+  it('delete-errors and list-errors: 500 without an effect', async () => {
     const { cloud } = cloudWith();
     const { id } = await cloud.createInstance(instanceSpec());
     cloud.configure({ faults: { ...DEFAULT_SETTINGS.faults, 'delete-errors': 1, 'list-errors': 1 } });
@@ -311,7 +311,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toMatchObject([{ id, state: 'failed' }]);
   });
 
-  it('are gone when deleted, and cannot be used then', async () => {
+  it('no longer exist after their deletion, and cannot be used', async () => {
     const { cloud } = cloudWith();
     const { id } = await cloud.createImage(imageSpec());
     await cloud.deleteImage(id);

@@ -47,7 +47,7 @@ function labelOf(provider: ExampleProvider): ExampleLabel {
 }
 
 describe('the configuration of a provider', () => {
-  it('needs no more than a label with an image, and means a perfect cloud inside the launcher then', async () => {
+  it('needs only a label with an image, and then uses a cloud without faults inside the launcher', async () => {
     const provider = await loadGood(section());
     expect(provider).toMatchObject({ endpoint: undefined, callsPerSecond: Infinity, bootTimeoutMs: 60_000 });
     expect(provider.cloudSettings).toEqual(readCloudSettings({}));

@@ -44,7 +44,7 @@ describe('a launch', () => {
     expect(instance.interfaceIp).toBe(made?.privateIpv4);
   });
 
-  it('is over at once in a cloud that answers at once: no listing, no timer, nothing saved', async () => {
+  it('completes immediately in a cloud without delays: no listing, no timer, no saved state', async () => {
     const { cloud, clock } = cloudWith();
     const { provider, apiCalls } = await startProvider(clock, cloud);
     apiCalls.length = 0;
@@ -97,7 +97,7 @@ describe('a launch', () => {
     expect(ending).toMatchObject({ code: 'instance-failed' });
   });
 
-  it('spaces its calls as `rate` says', async () => {
+  it('spaces its calls according to `rate`', async () => {
     const { cloud, clock } = cloudWith({ 'rate-limit': 2 });
     const { provider } = await startProvider(clock, cloud, section({ rate: 2 }));
     const endings = Array.from({ length: 10 }, (_, index) => endingOf(launch(provider, launchOf(clock, `${index}`))));
@@ -105,7 +105,7 @@ describe('a launch', () => {
     expect(endings.filter(({ value }) => value !== undefined)).toHaveLength(10);
   });
 
-  it('gives up its place in the queue of calls at its deadline, knowing that nothing was done', async () => {
+  it('leaves the queue of calls at its deadline, as not applied', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud, section({ rate: 0.01 }));
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001', { deadline: 5000 })));
@@ -117,7 +117,7 @@ describe('a launch', () => {
 });
 
 describe('a create call whose outcome is unknown', () => {
-  it('made an instance: the launch goes on with that one', async () => {
+  it('created an instance: the launch continues with it', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 3, 'list-lag': 2, faults: { 'lost-answers': 1 } });
     const { provider, apiCalls } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -127,7 +127,7 @@ describe('a create call whose outcome is unknown', () => {
     expect(apiCalls.filter(({ operation }) => operation === 'create')).toHaveLength(1);
   });
 
-  it('made none: the launch fails, known to have had no effect, and only after listings had time to show it', async () => {
+  it('created none: the launch fails as not applied, only after listings had time to show an instance', async () => {
     const { cloud, clock } = cloudWith({ faults: { 'create-errors': 1 } });
     const { provider, apiCalls } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -151,7 +151,7 @@ describe('a create call whose outcome is unknown', () => {
 });
 
 describe('a launch whose launcher died', () => {
-  it('is gone on with by another process, wherever it was, with one instance in the end', async () => {
+  it('is resumed by another process at any step, with exactly one instance', async () => {
     let resumed = 0;
     for (let diedAt = 0; diedAt < 9000; diedAt += 500) {
       const { cloud, clock } = cloudWith({ 'api-latency': 2, 'boot-time': 4, 'list-lag': 1 });
@@ -182,7 +182,7 @@ describe('a launch whose launcher died', () => {
     expect(resumed).toBeGreaterThan(5);
   });
 
-  it('goes on with the instance whose id is known, even if nothing else was kept', async () => {
+  it('continues with a known instance id, even without other saved state', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 4 });
     const { id } = await cloud.createInstance(instanceSpec());
     const { provider } = await startProvider(clock, cloud);
@@ -192,7 +192,7 @@ describe('a launch whose launcher died', () => {
     expect(cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('fails when its call never reached the cloud, and makes nothing', async () => {
+  it('fails when its call never reached the cloud, and creates nothing', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001', { saved: { state: 'creating' } })));

@@ -38,7 +38,7 @@ describe('nodepool-example-cloud', () => {
     return line;
   }
 
-  it('prints where it listens, is shared by providers, outlives them, and ends when it is told to', async () => {
+  it('prints its address, is shared by providers, outlives them, and stops on a signal', async () => {
     const child = run(
       '--port',
       '0',
@@ -69,7 +69,7 @@ describe('nodepool-example-cloud', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('tells a provider whose cloud is not there that it is not', async () => {
+  it('reports a missing cloud to the provider', async () => {
     const child = run('--port', '0');
     const endpoint = await endpointOf(child);
     child.kill('SIGTERM');

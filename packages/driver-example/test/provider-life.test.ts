@@ -13,7 +13,7 @@ import { cloudWith, failureOf, instanceSpec } from './helpers.js';
 import { cleanUp, endingOf, launch, launchOf, PROVIDER, section, startProvider, tagsOf } from './provider.js';
 
 describe('the cleanup of a node', () => {
-  it('is done when the cloud says that the instance is gone', async () => {
+  it('completes when the cloud confirms that the instance does not exist', async () => {
     const { cloud, clock } = cloudWith({ 'delete-time': 5 });
     const { provider, failures } = await startProvider(clock, cloud);
     const { externalId } = await launch(provider, launchOf(clock, '0000000001'));
@@ -35,7 +35,7 @@ describe('the cleanup of a node', () => {
     expect(apiCalls.map(({ operation }) => operation)).toEqual(['delete']);
   });
 
-  it('finds the instance by its tags when its id is not known, and leaves those of others', async () => {
+  it('finds the instance by its tags if its id is unknown, and keeps foreign ones', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     await launch(provider, launchOf(clock, '0000000001'));
@@ -109,7 +109,7 @@ describe('a provider', () => {
     expect(await failureOf(() => provider.listNodes(callOn(clock)))).toMatchObject({ code: 'transient' });
   });
 
-  it('knows the quota and what a label takes of it', async () => {
+  it('reads the quota and the resources of a label', async () => {
     const { cloud, clock } = cloudWith({ quota: { instances: 7, cores: 9 } });
     const { provider } = await startProvider(clock, cloud, section({}, { size: 'medium' }));
     const limits = await provider.getQuotaLimits!(callOn(clock));
@@ -128,7 +128,7 @@ describe('a provider', () => {
     expect(await some.provider.getAvailabilityZones!('main', callOn(clock))).toEqual(['c', 'a']);
   });
 
-  it('serves no label whose size the cloud does not have, and says so', async () => {
+  it('reports a label whose size the cloud does not have as not ready', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud, section({}, { size: 'huge' }));
     expect(provider.labelReady('main', 'small')).toEqual({
@@ -156,7 +156,7 @@ describe('a provider', () => {
     expect(log).toContain('np-0000000001 login:');
   });
 
-  it('does not start when its cloud refuses it, and says why', async () => {
+  it('does not start when its cloud refuses it, and reports the reason', async () => {
     const { cloud, clock } = cloudWith({ faults: { 'auth-errors': 1 } });
     expect(await failureOf(() => startProvider(clock, cloud))).toMatchObject({ code: 'auth' });
   });
@@ -168,7 +168,7 @@ describe('a provider', () => {
     expect(await failure).toMatchObject({ code: 'timeout' });
   });
 
-  it('leaves no timer behind when it has nothing to do', async () => {
+  it('has no timer while it is idle', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2, 'delete-time': 2 });
     const { provider } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -269,7 +269,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toEqual([]);
   });
 
-  it('leave nothing behind when the answer to their creation is lost', async () => {
+  it('leave no resources when the answer to their creation is lost', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     cloud.configure({ faults: { ...DEFAULT_SETTINGS.faults, 'lost-answers': 1 } });
@@ -280,7 +280,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toEqual([]);
   });
 
-  it('say which file cannot be read', async () => {
+  it('name the file that cannot be read', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     const failure = await failureOf(() => provider.images!.uploadImage(upload(clock, '/nonexistent/image.raw')));

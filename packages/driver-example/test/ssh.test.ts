@@ -42,7 +42,7 @@ describe('an instance with ssh', () => {
     return lines.map((line) => line.slice(line.indexOf(' ') + 1)).sort();
   }
 
-  it('runs once it listens, and has host keys of its own that can be gathered', async () => {
+  it('runs once it listens, with its own host keys', async () => {
     openCloud();
     const created = await cloud.createInstance(instanceSpec());
     expect(created).toMatchObject({ state: 'building', sshPort: null, publicIpv4: '127.0.0.1' });

@@ -41,7 +41,7 @@ function sha256(): string {
 }
 
 describe('an upload', () => {
-  it('makes an image with the disk, its tags and its properties, and leaves nothing in the bucket', async () => {
+  it('creates an image with the disk, its tags and its properties, and leaves nothing in the bucket', async () => {
     const externalId = await provider.upload(file, { sha256: sha256(), metadata: { team: 'ci' } });
     expect(externalId).toMatch(/^debian-1-[0-9a-f]{16}$/);
     const { inspect } = open.cloud;
@@ -79,28 +79,28 @@ describe('an upload', () => {
     expect(open.cloud.inspect.images()).toMatchObject([{ sha256: sha256() }]);
   });
 
-  it('that the bucket refuses for good fails, and leaves nothing', async () => {
+  it('that the bucket refuses permanently fails, and leaves nothing', async () => {
     open.cloud.faults.add({ on: 'objects.upload', times: Infinity, fault: { kind: 'status', status: 500 } });
     expect((await failureOf(provider.upload(file))).code).toBe('transient');
     expect(open.cloud.inspect.objects()).toEqual([]);
     expect(open.cloud.inspect.images()).toEqual([]);
   });
 
-  it('whose image cannot be made fails, and leaves nothing', async () => {
+  it('whose image cannot be created fails, and leaves nothing', async () => {
     const fault = { kind: 'operation-error', code: 'QUOTA_EXCEEDED', message: "Quota 'IMAGES' exceeded." } as const;
     open.cloud.faults.add({ on: 'images.insert', fault });
     expect((await failureOf(provider.upload(file))).code).toBe('quota');
     expect(open.cloud.inspect.objects()).toEqual([]);
   });
 
-  it('whose file is not what was built makes no image', async () => {
+  it('whose file differs from the build creates no image', async () => {
     const error = await failureOf(provider.upload(file, { sha256: 'f'.repeat(64) }));
     expect(error.message).toContain('is not what was built: its SHA-256 is');
     expect(open.cloud.inspect.images()).toEqual([]);
     expect(open.cloud.inspect.objects()).toEqual([]);
   });
 
-  it('leaves a file in the bucket that the clean-up knows by its tags, when it cannot be removed', async () => {
+  it('leaves a tagged file for the cleanup if it cannot delete it', async () => {
     open.cloud.faults.add({ on: 'objects.delete', fault: { kind: 'status', status: 500 } });
     await provider.upload(file);
     expect(open.cloud.inspect.objects()).toHaveLength(1);
@@ -120,7 +120,7 @@ describe('a packed disk', () => {
     await pipeline(packDisk({ file, size, signal, onPiece: () => undefined }), createWriteStream(target));
   };
 
-  it('is what GNU tar unpacks, byte for byte', async () => {
+  it('can be unpacked by GNU tar without differences', async () => {
     const target = join(folder, 'packed.tar.gz');
     await pack(target, DISK_BYTES);
     expect(execFileSync('tar', ['-tzf', target]).toString()).toBe('disk.raw\n');
@@ -128,7 +128,7 @@ describe('a packed disk', () => {
     expect(readFileSync(join(folder, 'disk.raw')).equals(readFileSync(file))).toBe(true);
   });
 
-  it('says sizes of 8 GiB and more as GNU tar reads them', () => {
+  it('encodes sizes of 8 GiB and more in the format of GNU tar', () => {
     const size = 9 * 2 ** 30;
     const archive = join(folder, 'large.tar');
     writeFileSync(archive, tarHeader('disk.raw', size));

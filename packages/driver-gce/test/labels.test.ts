@@ -12,7 +12,7 @@ describe('a tag in a label', () => {
     },
   );
 
-  it('of others is left as it is', () => {
+  it('of other owners is decoded unchanged', () => {
     expect(fromLabel('my_label')).toBe('my_label');
   });
 

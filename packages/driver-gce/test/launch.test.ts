@@ -54,7 +54,7 @@ const OTHER_ZONE = 'us-central1-f';
 const exhausted = { kind: 'operation-error', code: 'ZONE_RESOURCE_POOL_EXHAUSTED', message: 'no room' } as const;
 
 describe('an instance', () => {
-  it('has everything that the label says', async () => {
+  it('has all properties of the label', async () => {
     const used = section(
       {
         name: 'Acme North_1',
@@ -95,7 +95,7 @@ describe('an instance', () => {
     expect(metadata.items).toContainEqual({ key: 'nodepool_provider_name', value: 'Acme North_1' });
   });
 
-  it('is known by its tags as they were, whatever labels can hold', async () => {
+  it('has its original tags, including characters that labels cannot contain', async () => {
     const { provider } = await openWith(section({ name: 'Acme North_1' }));
     await provider.launch();
     const [instance] = await provider.end(provider.provider.listNodes(provider.call()));
@@ -174,7 +174,7 @@ describe('a launch', () => {
     expect((await provider.launch('0000000001', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
   });
 
-  it('fails with capacity when its zone has no room, and leaves the choice of another zone to the launcher', async () => {
+  it('fails with capacity when its zone has none, and leaves the choice of another zone to the launcher', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.insert', fault: exhausted });
     const failed = provider.launch('0000000001', { availabilityZone: 'us-central1-a' });
@@ -208,14 +208,14 @@ describe('a launch', () => {
     expect(cloud.inspect.instances()).toHaveLength(1);
   });
 
-  it('waits as long as the cloud says when it is throttled', async () => {
+  it('waits for the time that the cloud demands when it is throttled', async () => {
     const { cloud, provider } = await openWith();
     const fault = { kind: 'status', status: 429, reason: 'rateLimitExceeded', retryAfter: 7 } as const;
     cloud.faults.add({ on: 'instances.insert', fault });
     expect(await failureOf(provider.launch())).toMatchObject({ code: 'throttled', retryAfterMs: 7000 });
   });
 
-  it('whose insertion arrives once more makes no second instance, also after its deletion', async () => {
+  it('whose insertion arrives twice creates one instance, also after its deletion', async () => {
     const { cloud, provider } = await openWith();
     const paths = pathsOf(cloud, 'instances.insert');
     const { externalId } = await provider.launch();
@@ -250,7 +250,7 @@ describe('what is left', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
-  it('is nothing once a deletion has ended, however long the cloud takes', async () => {
+  it('are none after a deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();
     await provider.cleanUp(externalId);
@@ -304,7 +304,7 @@ describe('the list', () => {
     expect(await list()).toEqual([]);
   });
 
-  it('goes on while a zone does not answer, whose instances count as they were last known', async () => {
+  it('continues while a zone does not answer, with its last known instances', async () => {
     const { cloud, provider } = await openWith(twoZones);
     await provider.launch('0000000001');
     cloud.faults.add({
@@ -325,7 +325,7 @@ describe('the list', () => {
     });
   });
 
-  it('has the instances of others with their sizes, which count for the limits', async () => {
+  it('contains foreign instances with their sizes, which use the quota', async () => {
     const { cloud, provider } = await openWith(undefined, { pageSize: 2 });
     await addForeignInstances(cloud, 5);
     const listed = await provider.end(provider.provider.listNodes(provider.call()));
@@ -348,7 +348,7 @@ describe('the console', () => {
 });
 
 describe('a provider', () => {
-  it('does not start in a region that does not exist, and says so', async () => {
+  it('does not start in a nonexistent region, and reports it', async () => {
     const open = await openCloud();
     ending.push(() => open.cloud.close());
     const provider = new TestProvider(open, section({ region: 'mars-east1', zone: 'mars-east1-a' }));
@@ -358,7 +358,7 @@ describe('a provider', () => {
     await provider.stop();
   });
 
-  it('whose credentials are refused says so', async () => {
+  it('reports refused credentials', async () => {
     const { cloud, provider } = await openWith();
     cloud.revokeTokens();
     const error = await failureOf(provider.launch());

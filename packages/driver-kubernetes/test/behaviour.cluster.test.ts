@@ -303,7 +303,7 @@ describe('pods in an existing project', () => {
 });
 
 describe('a provider', () => {
-  it('that may not list namespaces says so at its start', async () => {
+  it('reports a missing permission to list namespaces at its start', async () => {
     const options = {
       time: realTime(),
       driver: kubernetesDriver('kubernetes', cluster.environment),

@@ -61,7 +61,7 @@ describe('the addresses of a server', () => {
     expect(chooseAddresses({ addresses }, facts).publicIpv6).toBe('2001:db8::7');
   });
 
-  it('the operator’s word on networks goes before what they look like', () => {
+  it('the network settings of the operator override the detected properties', () => {
     const addresses = [address('203.0.113.9', 'lan'), address('10.0.0.4', 'lan'), address('10.9.9.9', 'other')];
     const hints = [hint('lan', { routesExternally: false }), hint('other', { routesExternally: true })];
     expect(chooseAddresses({ addresses }, { ...facts, hints })).toMatchObject({

@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 describe('a clean-up round', () => {
-  it('offers servers and floating IPs with their tags, and deletes what is said to be leaked', async () => {
+  it('lists servers and floating IPs with their tags, and deletes leaked ones', async () => {
     await started({}, {}, { 'auto-floating-ip': true });
     await test.launch();
     const offered = await test.cleanUpRound(() => true);
@@ -48,7 +48,7 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.volumes().map(({ name }) => name)).toEqual(['of others']);
   });
 
-  it('leaves floating IPs of others alone, unless the operator wants them gone', async () => {
+  it('keeps foreign floating IPs unless clean-floating-ips is set', async () => {
     await started();
     await looseFloatingIp();
     for (let round = 0; round < 5; round += 1) {
@@ -58,7 +58,7 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
   });
 
-  it('deletes floating IPs that lead nowhere for a minute when the operator wants that', async () => {
+  it('deletes floating IPs that are unattached for a minute if clean-floating-ips is set', async () => {
     await started({ 'clean-floating-ips': true });
     await looseFloatingIp();
     await test.cleanUpRound();
@@ -70,7 +70,7 @@ describe('a clean-up round', () => {
 });
 
 describe('ports that are DOWN', () => {
-  it('and belong to a server that is gone are deleted after port-cleanup-interval', async () => {
+  it('of a nonexistent server are deleted after port-cleanup-interval', async () => {
     await started({ 'port-cleanup-interval': 300 });
     await downPort('11111111-2222-3333-4444-555555555555');
     for (let minute = 0; minute < 5; minute += 1) {

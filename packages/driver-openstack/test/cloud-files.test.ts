@@ -79,7 +79,7 @@ describe('the files', () => {
     expect(found).toEqual(['https://named/v3', 'https://cwd/v3', 'https://home/v3', 'https://site/v3']);
   });
 
-  it('secure.yaml goes over clouds.yaml, key by key', () => {
+  it('secure.yaml overrides clouds.yaml key by key', () => {
     const { credentials } = cloudOf(
       { auth: { ...auth, password: undefined } },
       { 'home/.config/openstack/secure.yaml': { clouds: { acme: { auth: { password: 'from secure' } } } } },
@@ -89,7 +89,7 @@ describe('the files', () => {
     });
   });
 
-  it('a profile of clouds-public.yaml goes under the cloud', () => {
+  it('the cloud overrides a profile of clouds-public.yaml', () => {
     const cloud = cloudOf(
       { profile: 'vendor', auth: { ...auth, auth_url: undefined } },
       {
@@ -104,7 +104,7 @@ describe('the files', () => {
     expect(cloud.credentials.identityUrl).toBe('https://vendor/v3');
   });
 
-  it('the environment is a cloud of its own', () => {
+  it('the environment is a separate cloud', () => {
     const env = Object.fromEntries(Object.entries(auth).map(([key, value]) => [`OS_${key.toUpperCase()}`, value]));
     const cloud = readCloud(
       'envvars',

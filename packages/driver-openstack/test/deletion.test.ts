@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 describe('a deletion', () => {
-  it('is over when the cloud knows the server no more, and asks for that very server', async () => {
+  it('completes when the cloud answers 404 for the server itself', async () => {
     const id = await launched();
     open.cloud.configure({ deleteMs: 30_000 });
     await test.cleanUp(id);
@@ -30,7 +30,7 @@ describe('a deletion', () => {
     expect(test.apiCalls.at(-1)).toMatchObject({ operation: 'server', method: 'GET', status: 404 });
   });
 
-  it('of a server that is gone is a success', async () => {
+  it('of a nonexistent server succeeds', async () => {
     const id = await launched();
     open.cloud.faults.vanish(id);
     await test.cleanUp(id);
@@ -70,7 +70,7 @@ describe('a deletion', () => {
     expect(open.cloud.inspect.servers()).toEqual([]);
   });
 
-  it('of a server whose floating IP is gone already goes on', async () => {
+  it('of a server without its floating IP continues', async () => {
     const id = await launched({ 'auto-floating-ip': true });
     open.cloud.faults.add({ on: 'network.floating-ips.delete', fault: { kind: 'cut', when: 'after' } });
     await test.cleanUp(id);

@@ -45,7 +45,7 @@ async function leftBy(test: TestProvider): Promise<readonly unknown[]> {
 }
 
 describe('the driver', () => {
-  it('launches a node that can be reached at a floating IP, finds it again, and leaves nothing of it', async () => {
+  it('launches a node with a floating IP, finds it again, and deletes it completely', async () => {
     await withProvider({ pool: { 'auto-floating-ip': true } }, async (test) => {
       const made = await test.launch();
       expect(made).toMatchObject({ region: 'RegionOne', az: 'nova', resources: { instances: 1, cores: 1, ram: 512 } });
@@ -59,7 +59,7 @@ describe('the driver', () => {
     });
   });
 
-  it('launches a node that boots from a volume, which goes with it', async () => {
+  it('launches a node that boots from a volume, which is deleted with it', async () => {
     await withProvider({ label: { 'boot-from-volume': true, 'volume-size': 1 } }, async (test) => {
       const made = await test.launch();
       expect(made.resources).toMatchObject({ volumes: 1 });
@@ -74,7 +74,7 @@ describe('the driver', () => {
     });
   });
 
-  it('tells a full quota, and what it does not count', async () => {
+  it('reports an exceeded quota as not applied', async () => {
     await withProvider({ change: { cloud: 'limited' } }, async (test) => {
       expect((await limitsOf(test))?.toResources()).toEqual({ instances: 3, cores: 3, ram: 4096 });
       const ids = ['0000000001', '0000000002', '0000000003'];

@@ -68,7 +68,7 @@ describe('an answer', () => {
     expect(errorOf(create, answer(status, body))).toMatchObject({ code });
   });
 
-  it('says what was tried, the status, and what the cloud says, in one line without markup', () => {
+  it('contains the operation, the status and the text of the cloud in one line without markup', () => {
     const html =
       '<html><head><title>No</title></head><body><h1>404 Not Found</h1>\nNo image  found<br /></body></html>';
     expect(errorOf(create, answer(404, html)).message).toBe('compute: POST servers: 404 404 Not Found No image found');

@@ -59,13 +59,13 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
-  it('that is cut in the middle fails, and leaves nothing behind', async () => {
+  it('whose connection breaks fails, and leaves nothing behind', async () => {
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'cut', when: 'before' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
     expect(ours()).toEqual([]);
   });
 
-  it('whose image was made but whose answer was lost leaves nothing behind', async () => {
+  it('whose image was created but whose answer was lost leaves nothing behind', async () => {
     open.cloud.faults.add({ on: 'image.images.create', fault: { kind: 'cut', when: 'after' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
     expect(ours()).toEqual([]);
@@ -111,7 +111,7 @@ describe('an upload', () => {
     },
   );
 
-  it('that the quota does not allow says so', async () => {
+  it('that exceeds the quota reports it', async () => {
     const body =
       '<html><body><h1>413 Request Entity Too Large</h1>The request exceeds the quota for images</body></html>';
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 413, body } });

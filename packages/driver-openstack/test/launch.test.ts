@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 describe('a server', () => {
-  it('carries groups, tags, and properties of label and request; those of the request are cut to what the cloud takes', async () => {
+  it('has groups, tags, and properties of label and request; the latter are truncated to the limit of the cloud', async () => {
     await provider(
       {},
       {
@@ -106,7 +106,7 @@ describe('a server', () => {
     expect(await test.launch()).toMatchObject({ resources: { ram } });
   });
 
-  it('that boots from a volume has one of that size, with our tags, and it goes with the server', async () => {
+  it('that boots from a volume has one of that size, tagged, which is deleted with the server', async () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
     const { externalId } = await test.launch();
     const [volume] = open.cloud.inspect.volumes();
@@ -124,7 +124,7 @@ describe('a server', () => {
 describe('a floating IP', () => {
   const withFloatingIp = { 'auto-floating-ip': true };
 
-  it('is given to a server without public address, carries our tags, and goes before the server', async () => {
+  it('is created for a server without a public address, is tagged, and is deleted before the server', async () => {
     await provider({}, {}, withFloatingIp);
     const instance = await test.launch();
     const [floating] = open.cloud.inspect.floatingIps();
@@ -145,7 +145,7 @@ describe('a floating IP', () => {
     expect(open.cloud.inspect.floatingIps()).toEqual([]);
   });
 
-  it('whose answer was lost is found again, not made twice', async () => {
+  it('whose answer was lost is found, not created twice', async () => {
     await provider({}, {}, withFloatingIp);
     open.cloud.faults.add({ on: 'network.floating-ips.create', fault: { kind: 'cut', when: 'after' } });
     const instance = await test.launch();
@@ -153,7 +153,7 @@ describe('a floating IP', () => {
     expect(instance.publicIpv4).toBe(open.cloud.inspect.floatingIps()[0]?.address);
   });
 
-  it('that an earlier process has made is found again, not made twice', async () => {
+  it('of an earlier process is found, not created twice', async () => {
     await provider({}, {}, withFloatingIp);
     const { externalId } = await test.launch();
     await test.launch('0000000001', { externalId, saved: { state: 'attaching' } });
@@ -172,7 +172,7 @@ describe('a floating IP', () => {
     expect((await test.launch()).publicIpv4).toBeDefined();
   });
 
-  it('costs few calls when sixty nodes are made and deleted at once, polling included', async () => {
+  it('needs few calls for sixty concurrent nodes, polling included', async () => {
     await provider({}, {}, withFloatingIp, { bootMs: 20_000, deleteMs: 2000 });
     test.apiCalls.length = 0;
     const ids = Array.from({ length: 60 }, (_, index) => String(index).padStart(10, '0'));
@@ -183,7 +183,7 @@ describe('a floating IP', () => {
   });
 });
 
-describe('a server that goes to ERROR', () => {
+describe('a server that enters ERROR', () => {
   it.each([
     ['No valid host was found. ', 'capacity'],
     ['Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance {id}.', 'capacity'],
@@ -199,7 +199,7 @@ describe('a server that goes to ERROR', () => {
   });
 });
 
-describe('a server in ERROR of which the list does not say why', () => {
+describe('a server in ERROR whose fault is not listed', () => {
   it.each([
     ['is judged by the fault that it tells when it is asked', 'No valid host was found. ', 'capacity'],
     ['has failed when it never tells', '', 'instance-failed'],
@@ -217,7 +217,7 @@ describe('a server in ERROR of which the list does not say why', () => {
 });
 
 describe('a creation', () => {
-  it('that is over quota makes nothing', async () => {
+  it('that exceeds the quota creates nothing', async () => {
     await provider();
     open.cloud.quota('demo').set({ instances: 0 });
     expect(await test.failedLaunch()).toMatchObject({ code: 'quota', outcome: 'not-applied' });
@@ -239,7 +239,7 @@ describe('a creation', () => {
     });
   });
 
-  it('is tried with what the name means now when the image that was found before is gone', async () => {
+  it('is retried with a new lookup when the cached image no longer exists', async () => {
     await provider();
     await test.launch('0000000001');
     open.cloud.faults.add({
@@ -252,7 +252,7 @@ describe('a creation', () => {
     expect(test.count('servers', 'POST')).toBe(3);
   });
 
-  it('from an upload that the cloud has no more fails without putting the label out of service', async () => {
+  it('from a deleted upload fails without taking the label out of service', async () => {
     await provider({
       diskimages: [{ name: 'built' }],
       pools: [{ name: 'main', networks: ['private'], labels: [{ name: 'small', diskimage: 'built', 'min-ram': 1 }] }],
@@ -287,7 +287,7 @@ describe('a creation', () => {
     },
   );
 
-  it('finds its server among those of others, on whatever page', async () => {
+  it('finds its server among foreign ones on any page', async () => {
     await provider({}, {}, {}, { pageLimit: 2 });
     await addForeignServers(open, 5);
     open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'after' } });
@@ -329,7 +329,7 @@ describe('a label', () => {
     expect(test.provider.labelReady('main', 'small')).toEqual({ ready: true });
   });
 
-  it('whose flavor is missing is not ready, and the reason says what there is', async () => {
+  it('whose flavor is missing is not ready, and the reason lists the existing ones', async () => {
     await provider({}, { 'flavor-name': 'giant' });
     expect(test.provider.labelReady('main', 'small')).toEqual({
       ready: false,

@@ -127,14 +127,14 @@ describe('a session', () => {
     expect(script.requests).toHaveLength(20);
   });
 
-  it('gives up when a fresh token is refused too', async () => {
+  it('fails when a new token is refused too', async () => {
     const script = new Script(() => json(401, { error: { message: 'no' } }));
     const { session } = sessionOn(script);
     expect(await failureOf(session.request(LIMITS, callOn(time.clock)))).toMatchObject({ code: 'auth' });
     expect(script.logins).toBe(2);
   });
 
-  it('leaves a service alone as long as it wants to be', async () => {
+  it('pauses the calls to a service for the time that it demands', async () => {
     const script = new Script((_request, count) =>
       count === 1 ? json(429, {}, { 'retry-after': '20' }) : json(200, {}),
     );
@@ -150,7 +150,7 @@ describe('a session', () => {
     await next;
   });
 
-  it('repeats what only reads when the connection breaks, and nothing else', async () => {
+  it('repeats only reading calls when the connection breaks', async () => {
     const broken = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
     const script = new Script((_request, count) => (count % 2 === 1 ? Promise.reject(broken) : json(200, {})));
     const { session, calls } = sessionOn(script);
@@ -167,7 +167,7 @@ describe('a session', () => {
     ]);
   });
 
-  it('ends a call that gets no answer, and says that its outcome is unknown', async () => {
+  it('ends a call without an answer with an unknown outcome', async () => {
     const script = new Script(() => new Promise(() => undefined));
     const { session } = sessionOn(script);
     const failure = failureOf(session.request(CREATE, callOn(time.clock)));
@@ -224,7 +224,7 @@ describe('a list', () => {
     return servers.map(({ id }) => id);
   }
 
-  it('follows the links by their query, at the endpoint that it knows, and has every server once', async () => {
+  it('follows the query of links at the known endpoint, and returns every server once', async () => {
     const urls: string[] = [];
     const ids = await list(({ url }, count) => {
       urls.push(url);
@@ -258,7 +258,7 @@ describe('a provider', () => {
     await open.cloud.close();
   });
 
-  it('makes no more calls than its rate allows', async () => {
+  it('does not exceed its rate of calls', async () => {
     open = await openCloud();
     test = await TestProvider.started(open, section({ rate: 2 }));
     const before = open.time.clock.monotonic();
@@ -282,7 +282,7 @@ describe('a provider', () => {
     expect(creations.filter((index) => index < firstList).length).toBeLessThan(5);
   });
 
-  it('goes on when its token expires in the middle of launches', async () => {
+  it('continues when its token expires during launches', async () => {
     open = await openCloud({ tokenTtlMs: 20_000, bootMs: 90_000 });
     test = await TestProvider.started(open);
     await test.launch();
@@ -290,7 +290,7 @@ describe('a provider', () => {
     expect(test.apiCalls.some(({ status }) => status === 401)).toBe(false);
   });
 
-  it('whose cloud is not in clouds.yaml does not start, and says so', async () => {
+  it('whose cloud is not in clouds.yaml does not start, and reports it', async () => {
     open = await openCloud();
     test = new TestProvider(open, section({ cloud: 'nowhere' }));
     expect(await failureOf(test.start())).toMatchObject({

@@ -71,7 +71,7 @@ async function failureOf(
 }
 
 describe('HTTP', () => {
-  it('keeps connections for the next call', async () => {
+  it('reuses connections', async () => {
     const server = createHttp();
     let connections = 0;
     server.on('connection', () => (connections += 1));
@@ -87,7 +87,7 @@ describe('HTTP', () => {
     expect(connections).toBeLessThan(3);
   });
 
-  it('streams what it sends', async () => {
+  it('streams request bodies', async () => {
     const url = await serve(createHttp(), 'http');
     const pieces = Array.from({ length: 200 }, () => Buffer.alloc(10_000));
     expect(await send({}, url, Readable.from(pieces))).toMatchObject({ text: '2000000' });
@@ -99,7 +99,7 @@ describe('TLS', () => {
     expect(await send({ cacert: certificates.ca }, await https())).toMatchObject({ status: 200 });
   });
 
-  it('refuses an unknown authority, and says which keys are about that', async () => {
+  it('refuses an unknown authority, and names the keys for it', async () => {
     const url = await https();
     expect(await failureOf(send({}, url), url)).toMatchObject({
       code: 'configuration',

@@ -123,7 +123,7 @@ describe('the Dockerfile', () => {
     expect([...needed].filter((name) => !packed.includes(name))).toEqual([]);
   });
 
-  it('leaves out of its context what the build makes', () => {
+  it('excludes build results from its context', () => {
     const ignored = readFileSync(join(REPOSITORY, '.dockerignore'), 'utf8').split('\n');
     expect(ignored).toEqual(expect.arrayContaining(['.git', '.tools', '**/node_modules', '**/dist']));
   });

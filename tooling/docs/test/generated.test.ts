@@ -19,14 +19,14 @@ describe('the documentation that is made from the code', () => {
 describe('insertGenerated', () => {
   const part = { page: 'a.md', name: 'options' };
 
-  it('replaces what is between the comments, and nothing else', () => {
+  it('replaces only the text between the comments', () => {
     const page = 'before\n\n<!-- generated: options -->\nold\n<!-- /generated -->\n\nafter\n';
     expect(insertGenerated(page, part, 'new')).toBe(
       'before\n\n<!-- generated: options -->\n\nnew\n\n<!-- /generated -->\n\nafter\n',
     );
   });
 
-  it('says what to write into a page that has no place for it', () => {
+  it('reports the comments that a page without a place for it needs', () => {
     expect(() => insertGenerated('nothing', part, 'new')).toThrow(/docs\/a\.md .*<!-- generated: options -->/);
   });
 });

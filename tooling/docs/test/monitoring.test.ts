@@ -105,7 +105,7 @@ describe('the dashboard', () => {
     expect(used.filter((name) => !names.has(name))).toEqual([]);
   });
 
-  it('has panels that do not overlap, each with an id of its own', () => {
+  it('has panels with unique ids that do not overlap', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),

@@ -33,7 +33,7 @@ describe('the reference of a schema', () => {
     expect(text.match(/^## .*/gm)).toEqual(['## `one`', '## `many[]`']);
   });
 
-  it('says which keys exclude or need each other', () => {
+  it('states which keys exclude or require each other', () => {
     const text = schemaReference({
       properties: { a: described, b: described },
       allOf: [
@@ -58,7 +58,7 @@ describe('the reference of a schema', () => {
     expect(text).toMatch(/`release` +\| string or number +\|/);
   });
 
-  it('keeps what a description says out of the markup of the table', () => {
+  it('escapes the markup in descriptions', () => {
     const text = schemaReference({ properties: { a: { type: 'string', description: '<x> | *y*' } } });
     expect(text).toContain(String.raw`\<x> \| \*y\*`);
   });

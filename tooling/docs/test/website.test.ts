@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the site of this repository', () => {
-  it('has no dead links, and no page that nothing leads to', async () => {
+  it('has no dead links and no unlinked pages', async () => {
     const { problems } = await buildSite({ repository: REPOSITORY, folder });
     expect(problems).toEqual([]);
   });
@@ -74,7 +74,7 @@ describe('the frame around a page', () => {
   const pages = new Map([page, other].map((each) => [each.file, each]));
   const chapters = [{ title: 'All', files: [page.file, other.file] }];
 
-  it('takes titles as text, links to the neighbours and lists the headings', () => {
+  it('escapes titles, links to the neighbouring pages and lists the headings', () => {
     const html = layout(page, { pages, chapters });
     expect(html).toContain('<title>A &lt;b&gt; &amp; more · Nodepool</title>');
     expect(html).toContain('<a class="after" href="drivers/c.html">C</a>');
@@ -85,7 +85,7 @@ describe('the frame around a page', () => {
     expect(searchIndex(pages.values())).toContain('["One","A <b> & more","a.html","one"]');
   });
 
-  it('names drivers by themselves, and what is in no chapter last', () => {
+  it('lists drivers without entries, and pages without a chapter last', () => {
     const found = chaptersOf(['docs/drivers/x.md', 'docs/new.md', 'docs/decisions/0001.md']);
     expect(found.find(({ title }) => title === 'Drivers')?.files).toEqual(['docs/drivers/x.md']);
     expect(found.at(-1)).toEqual({ title: 'More', files: ['docs/new.md'] });

@@ -34,7 +34,7 @@ describe('a program', () => {
     await server.stop();
   });
 
-  it('can wait until all nodes are gone', async () => {
+  it('can wait until all nodes are deleted', async () => {
     await launcher.create(NODE);
     await launcher.create(`${NODE}/lock`);
     let gone = false;
@@ -46,7 +46,7 @@ describe('a program', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('can wait until pools offer labels between them, without those that it knows of', async () => {
+  it('can wait until pools together offer labels, ignoring known pools', async () => {
     const offer = (...labels: string[]): Promise<unknown> =>
       launcher.create('/nodepool/components/pool/host', Buffer.from(JSON.stringify({ supported_labels: labels })), {
         mode: 'persistent-sequential',
@@ -63,7 +63,7 @@ describe('a program', () => {
     expect((await registeredPools(zooKeeper)).size).toBe(3);
   });
 
-  it('stops to wait when it is told to', async () => {
+  it('stops waiting when its signal aborts', async () => {
     const stop = new AbortController();
     const waiting = labelsOffered(zooKeeper, ['plan9'], stop.signal);
     stop.abort(new Error('enough'));

@@ -45,7 +45,7 @@ describe('a program', () => {
     });
   }
 
-  it('leaves what it writes in its log, and tells how it ended', async () => {
+  it('writes its output to the log, and reports its exit', async () => {
     const program = await start('console.log(process.env.GREETING); console.error("oh"); process.exit(3)', {
       GREETING: 'hello',
     });
@@ -56,7 +56,7 @@ describe('a program', () => {
     expect(program.logTail(1)).toBe('oh');
   });
 
-  it('is asked to end before it is made to', async () => {
+  it('gets SIGTERM before SIGKILL', async () => {
     const program = await start(
       'process.on("SIGTERM", () => process.exit(7)); setInterval(() => {}, 1000); console.log("up")',
     );
@@ -81,7 +81,7 @@ describe('a program', () => {
     expect(program.exit).toEqual({ code: null, signal: 'SIGKILL' });
   });
 
-  it('that ends while something is waited for makes the wait fail, with its last words', async () => {
+  it('that ends during a wait fails the wait, with the end of its log', async () => {
     const program = await start('console.log("out of paper"); process.exit(1)');
     const forever = (): Promise<never> => new Promise<never>(() => undefined);
 
@@ -90,7 +90,7 @@ describe('a program', () => {
     );
   });
 
-  it('that does not bring about in time what is waited for makes the wait fail, and the work is told to stop', async () => {
+  it('that exceeds the time limit of a wait fails it, and aborts the work', async () => {
     const program = await start('setInterval(() => {}, 1000)');
     let told: AbortSignal | undefined;
     const forever = (signal: AbortSignal): Promise<never> => {
