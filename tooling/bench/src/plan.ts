@@ -17,6 +17,7 @@ import {
   singleRequests,
   throughBottleneck,
 } from './scenarios.js';
+import { measureStartUp } from './start-up.js';
 import { measureStatic, STATIC_MACHINES } from './static-machines.js';
 import type { Row } from './table.js';
 
@@ -67,6 +68,7 @@ async function onBed<T>(
 }
 
 export const SCENARIOS: readonly Scenario[] = [
+  { letters: 'w', what: 'starts of the programs on an empty site', run: startUp },
   scenario('a h', '50 requests one after the other', async (bed, signal) => {
     const { medianMs, transactionsPerLife } = await singleRequests(bed, 50, signal);
     return [
@@ -171,6 +173,18 @@ export const SCENARIOS: readonly Scenario[] = [
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
+
+async function startUp({ dataFolder }: BedOptions): Promise<Outcome> {
+  const { listMs, launcherMs, launcherCpuMs } = await measureStartUp(dataFolder);
+  return {
+    rows: [
+      row('w  nodepool list on an empty site, median of 5', listMs, 300, milliseconds, '-'),
+      row('   start of a launcher until it offers its label, median of 5', launcherMs, 800, milliseconds, '-'),
+      row('   … processor time until then', launcherCpuMs, undefined, milliseconds, '-'),
+    ],
+    launchers: [],
+  };
+}
 
 /** Launches and deletes pods on a simulated cluster. */
 async function pods(options: BedOptions): Promise<Outcome> {

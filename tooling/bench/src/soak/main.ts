@@ -17,19 +17,23 @@ go on without restarts. Finally the requests pause every 15 seconds until no nod
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second; default 25, which fills the launchers' memory of decisions in seven minutes
+  --rate N      requests per second; default 25; fewer if the machine is too slow for them, so that the run takes longer
   --help        this text
 `;
 
 /** Part of the run in which programs are restarted. */
 const RESTARTS_SHARE = 0.15;
-/** Part of the run after the restarts before memory is measured: until the launchers' bounded memories are full. */
+/** Part of the run after the restarts before memory is measured, at least until this many requests were served. */
 const WARM_UP_SHARE = 0.5;
+/** Fills the launchers' memory of 20,000 decisions: each launcher records at least one of every request. */
+const WARM_UP_REQUESTS = 10_000;
+const MIN_SAMPLES = 15;
+const MAX_RUNNING = 100;
 /** Time of traffic before each sample. */
 const SAMPLE_EVERY_MS = 15_000;
 const USE_MS = 500;
 /** Time limit of one request, milliseconds. */
-const REQUEST_LIMIT_MS = 120_000;
+const REQUEST_LIMIT_MS = 600_000;
 /** Time limit of the deletion of all nodes, milliseconds. */
 const DELETION_LIMIT_MS = 600_000;
 const SLOPE_LIMIT = 2 * MEBIBYTE;
@@ -42,13 +46,15 @@ interface Load {
   longestMs: number;
 }
 
-/** Requests nodes at a constant rate until the signal aborts, and resolves when the last request has ended. */
+/** Requests nodes at a constant rate, or as fast as they are served if that is slower, until the signal aborts, and resolves when the last request has ended. */
 async function applyLoad(requestor: Requestor, perSecond: number, load: Load, signal: AbortSignal): Promise<void> {
   const running = new Set<Promise<void>>();
   const began = systemClock.monotonic();
   for (let index = 0; !signal.aborted; index += 1) {
     const work: Promise<void> = oneRequest(requestor, load).finally(() => running.delete(work));
     running.add(work);
+    // A slow machine gets fewer requests, not requests that wait until they fail.
+    if (running.size >= MAX_RUNNING) await Promise.race(running);
     const early = began + ((index + 1) * 1000) / perSecond - systemClock.monotonic();
     if (early > 1) await sleep(systemClock, early, signal).catch(() => undefined);
   }
@@ -125,9 +131,13 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
     narrator.say(`${restarts} restarts; now without them`);
-    await sleep(systemClock, Math.max(0, at(RESTARTS_SHARE + WARM_UP_SHARE) - systemClock.monotonic()), signal);
+    const warm = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 15);
+    while (systemClock.monotonic() < at(RESTARTS_SHARE + WARM_UP_SHARE) || load.served < warm) {
+      site.check();
+      await sleep(systemClock, SAMPLE_EVERY_MS, signal);
+    }
     await traffic.end();
-    while (systemClock.monotonic() < at(1)) {
+    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
       const more = startTraffic(requestor, rate, load, signal);
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
