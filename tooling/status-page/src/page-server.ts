@@ -31,6 +31,7 @@ export class PageServer {
     ...{ providers: new Map(), brokenProviders: new Map(), diskImages: new Map(), labels: new Map() },
   };
   problems: readonly ConfigProblem[] = [];
+  refusedSince: number | undefined;
   ready = true;
   version = '1.4.0';
   readonly store: Store;
@@ -132,7 +133,7 @@ export class PageServer {
         version: this.version,
         config: () => this.config,
         problems: () => this.problems,
-        refusedSince: () => (this.problems.length === 0 ? undefined : this.clock.now() - 65_000),
+        refusedSince: () => this.refusedSince,
         failures: this.failures,
         recorder: this.recorder,
         eventLoopDelay: () => ({ p99: 0.001 }),

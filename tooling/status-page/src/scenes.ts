@@ -68,6 +68,7 @@ export async function busy(page: PageServer): Promise<void> {
 export async function broken(page: PageServer): Promise<void> {
   await busy(page);
   const file = '/etc/nodepool/nodepool.yaml';
+  page.refusedSince = page.clock.now() - 65_000;
   page.problems = [
     {
       file,
