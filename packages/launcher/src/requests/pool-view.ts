@@ -61,8 +61,8 @@ export interface LabelView {
 /** The offers of a pool, as used by requests. */
 export interface OfferView {
   /**
-   * Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). `skip` is the number
-   * of usable machine types to pass over.
+   * Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). `skip` is the
+   * number of usable machine types to skip.
    */
   plan(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan;
   /** Returns another offer for a node whose launch has failed, in the same zone unless the node is alone. */

@@ -8,7 +8,9 @@ import { errorOf, eventOf, turn } from './helpers.js';
 let server: RunningZooKeeper;
 let clients: ZooKeeper[] = [];
 
-/** Limits that a busy machine does not reach. A starting server can swallow an attempt to connect, which is repeated. */
+/**
+ * Limits that a busy machine does not reach. A starting server can ignore an attempt to connect; the client retries.
+ */
 const LONG_SESSION_MS = 120_000;
 const PATIENCE = { sessionTimeoutMs: LONG_SESSION_MS, operationTimeoutMs: 600_000, connectTimeoutMs: 5000 };
 const settings = { maxSessionTimeout: LONG_SESSION_MS };
