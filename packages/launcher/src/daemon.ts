@@ -110,7 +110,7 @@ export class LauncherDaemon implements Daemon {
       metrics: this.options.metrics,
       explain: {
         ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },
-        standing: (id) => this.launcher.standing(id),
+        queuePosition: (id) => this.launcher.queuePosition(id),
       },
       status: {
         hostname: hostname(),

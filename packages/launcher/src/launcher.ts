@@ -16,7 +16,7 @@ import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from '
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
-import type { ProviderActivity, Standing } from './diagnostics/activity.js';
+import type { ProviderActivity, QueuePosition } from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
@@ -74,8 +74,8 @@ export class Launcher implements ProvidersShare {
   }
 
   /** Returns the place of a waiting request among the requests with the same needs; undefined if it does not wait. */
-  standing(requestId: string): Standing | undefined {
-    return this.scheduler.standing(requestId);
+  queuePosition(requestId: string): QueuePosition | undefined {
+    return this.scheduler.queuePosition(requestId);
   }
 
   /** True while ZooKeeper is connected and every configured provider serves requests or is known to fail. */

@@ -126,7 +126,7 @@ export class PageServer {
         decisions: this.decisions,
         activity: () => this.activity,
         timelines: this.recorder.timelines,
-        standing: () => undefined,
+        queuePosition: () => undefined,
       },
       status: {
         hostname: 'nl01.example.org',

@@ -118,7 +118,7 @@ export class PoolOffers {
   }
 
   /** Makes the next probe of full offers due at once: the cloud may have room for one more instance now. */
-  roomFreed(): void {
+  capacityFreed(): void {
     for (const { breaker } of this.known.values()) {
       const cause = breaker.obstacle?.cause;
       if (cause === 'quota' || cause === 'capacity') breaker.probeNow();

@@ -50,7 +50,7 @@ export interface LabelActivity {
 }
 
 /** The place of a waiting request in its class: requests with the same needs that the same pools can serve. */
-export interface Standing {
+export interface QueuePosition {
   /** Id of the first request of the class, about which pools decide. */
   readonly first: string;
   /** Number of requests of the class that are served before it. */

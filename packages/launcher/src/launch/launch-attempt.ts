@@ -13,7 +13,7 @@ import { type LauncherContext, unixSeconds } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import type { LaunchStage } from '../diagnostics/timeline/timeline-recorder.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
-import { readyNode, remnantNode } from './node-record.js';
+import { readyNode, leftoverNode } from './node-record.js';
 
 /** Limit of the time for reading the console of an instance, milliseconds. */
 const CONSOLE_TIMEOUT_MS = 60_000;
@@ -65,11 +65,11 @@ export class LaunchAttempt {
    * Creates a node record for the instance that this attempt leaves behind, so that the instance is deleted in any
    * case. Resolves with the record's id, or with undefined if there is no instance.
    */
-  async leaveRemnant(): Promise<string | undefined> {
+  async recordLeftover(): Promise<string | undefined> {
     const externalId = this.job.node.node.external_id ?? this.externalId;
     if (externalId === null) return undefined;
     const { node } = this.job.node;
-    const [id] = await this.context.store.nodes.create([remnantNode(node, externalId, unixSeconds(this.context))]);
+    const [id] = await this.context.store.nodes.create([leftoverNode(node, externalId, unixSeconds(this.context))]);
     return id;
   }
 

@@ -137,7 +137,7 @@ async function launchWithRetries(
         ? retries.next(failure, fault, offer, progress.number)
         : { delayMs: 0, offer, number: progress.number };
     if (next === undefined) throw failure;
-    const remnant = await tried.leaveRemnant();
+    const remnant = await tried.recordLeftover();
     if (next.delayMs > 0) await sleep(context.clock, next.delayMs, job.signal);
     upload = replacement ?? upload;
     const isOther = next.offer !== offer;
@@ -169,7 +169,7 @@ type Tried = AttemptFacts &
     | {
         readonly failure: DriverError;
         readonly fault: LaunchFault;
-        readonly leaveRemnant: () => Promise<string | undefined>;
+        readonly recordLeftover: () => Promise<string | undefined>;
       }
   );
 
@@ -205,7 +205,7 @@ async function attempt(
     if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
     const failure = job.signal.aborted ? aborted(job) : toDriverError(slow.signal.aborted ? slow.signal.reason : error);
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
-    return { ...facts, failure, fault, leaveRemnant: async () => launch?.leaveRemnant() };
+    return { ...facts, failure, fault, recordLeftover: async () => launch?.recordLeftover() };
   } finally {
     linked.unlink();
     timed.end(false);

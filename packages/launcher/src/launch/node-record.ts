@@ -108,7 +108,7 @@ export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[
 }
 
 /** Returns a record that serves only to delete an instance left by a failed attempt. */
-export function remnantNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
+export function leftoverNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
   return {
     ...of,
     state: 'deleting',

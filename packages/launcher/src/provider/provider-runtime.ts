@@ -89,10 +89,10 @@ export class ProviderRuntime {
     this.deletions?.stop();
     this.unsubscribe();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
-    await this.orLeftBehind('the start', () => this.started);
+    await this.withTimeLimit('the start', () => this.started);
     this.machines.withdraw();
     await Promise.all([this.supply.stop(), ...this.pools.map((pool) => pool.stop())]);
-    await this.orLeftBehind('the end', async () => {
+    await this.withTimeLimit('the end', async () => {
       this.provider.stop();
       await this.provider.join();
     });
@@ -101,7 +101,7 @@ export class ProviderRuntime {
   /**
    * Waits for the driver for a limited time, because a driver that does not stop must not delay the other providers.
    */
-  private async orLeftBehind(what: string, work: () => Promise<void>): Promise<void> {
+  private async withTimeLimit(what: string, work: () => Promise<void>): Promise<void> {
     const { clock } = this.context;
     const { name, driver } = this.provider.config;
     const call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log: this.log };

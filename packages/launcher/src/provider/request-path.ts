@@ -81,7 +81,7 @@ export class RequestPath implements ScheduledPool {
    * deleted an instance.
    */
   capacityFreed(removed: boolean): void {
-    if (removed) this.labels.offers.roomFreed();
+    if (removed) this.labels.offers.capacityFreed();
     this.scheduler.wake();
   }
 
@@ -91,7 +91,7 @@ export class RequestPath implements ScheduledPool {
    */
   limitsRead(changed: boolean): void {
     // If the limits have not changed, the cloud will still refuse the launches that it refused before.
-    if (changed) this.labels.offers.roomFreed();
+    if (changed) this.labels.offers.capacityFreed();
     this.reconsider();
   }
 
@@ -103,7 +103,7 @@ export class RequestPath implements ScheduledPool {
     const admission = evaluate(entry, this.pool, requestClass);
     if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));
     this.scheduler.forget(requestClass);
-    return this.turnAway(entry, admission);
+    return this.leaveOrDecline(entry, admission);
   }
 
   hasLabels(labels: readonly string[]): boolean {
@@ -150,7 +150,7 @@ export class RequestPath implements ScheduledPool {
   }
 
   /** Returns true if the pool takes the request. */
-  private turnAway(entry: RequestEntry, admission: Exclude<AdmissionDecision, { kind: 'admit' }>): boolean {
+  private leaveOrDecline(entry: RequestEntry, admission: Exclude<AdmissionDecision, { kind: 'admit' }>): boolean {
     switch (admission.kind) {
       case 'decline':
         this.acceptor.decline(entry, admission.reason);

@@ -19,7 +19,7 @@ export interface ScheduledRequest {
   readonly allocation: Allocation;
   readonly driverHandler: NodeRequestHandler;
   /** Ids of pools that could not launch its nodes before. */
-  readonly givenUpBy: ReadonlySet<string>;
+  readonly abandonedBy: ReadonlySet<string>;
   /** Capacity for the new nodes, held until their records count. */
   readonly hold: CapacityHold | undefined;
   /** Permit of the provider (`max-concurrency`) and probes of offers, held until the work on the request ends. */

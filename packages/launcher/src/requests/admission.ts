@@ -27,20 +27,21 @@ export type AdmittingPool = Pick<
   'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
 >;
 
-/** Ids of pools of this launcher that could not launch the nodes of a request. */
-export interface GivenUp {
-  readonly givenUpBy: ReadonlySet<string>;
+/** Pools of this launcher that could not launch the nodes of a request. */
+export interface FailedPools {
+  /** Their ids. */
+  readonly abandonedBy: ReadonlySet<string>;
   /** The pools among them that failed recently and leave the request to other pools for a while. */
-  readonly leftBy: ReadonlySet<string>;
+  readonly deferredBy: ReadonlySet<string>;
 }
 
-const NOT_GIVEN_UP: GivenUp = { givenUpBy: new Set(), leftBy: new Set() };
+const NO_FAILED_POOLS: FailedPools = { abandonedBy: new Set(), deferredBy: new Set() };
 
 /** Decides about a request for one pool. `candidates.complete` must be true. */
 export function evaluate(
   { id, request }: RequestEntry,
   pool: AdmittingPool,
-  { givenUpBy, leftBy }: GivenUp = NOT_GIVEN_UP,
+  { abandonedBy, deferredBy }: FailedPools = NO_FAILED_POOLS,
 ): AdmissionDecision {
   const { candidates } = pool;
   if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
@@ -72,9 +73,9 @@ export function evaluate(
   const { priority } = pool.config;
   const ahead = begun
     ? undefined
-    : others().find((other) => other.priority < priority && serves(other, request) && !givenUpBy.has(other.id));
+    : others().find((other) => other.priority < priority && serves(other, request) && !abandonedBy.has(other.id));
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
-  if (!begun && leftBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
+  if (!begun && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
     return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
   }
   return { kind: 'admit' };
@@ -99,9 +100,9 @@ export function canBeServedElsewhere(request: NodeRequest, pool: Pick<PoolView, 
 export function isTakenElsewhere(
   request: NodeRequest,
   pool: Pick<PoolView, 'id' | 'candidates'>,
-  givenUpBy: ReadonlySet<string>,
+  abandonedBy: ReadonlySet<string>,
 ): boolean {
-  return otherCandidates(request, pool).some((other) => !givenUpBy.has(other.id) && serves(other, request));
+  return otherCandidates(request, pool).some((other) => !abandonedBy.has(other.id) && serves(other, request));
 }
 
 function serves(

@@ -67,9 +67,9 @@ export class RequestAcceptor {
         // The records count from here on.
         hold?.release();
         if (accepted === undefined) return undefined;
-        const { allocation, driverHandler, givenUpBy } = scheduled;
+        const { allocation, driverHandler, abandonedBy } = scheduled;
         const slots = slotsOf(allocation, accepted.reused);
-        const handler = new RequestHandler(this.pool, { accepted, slots, driverHandler, givenUpBy }, this.report);
+        const handler = new RequestHandler(this.pool, { accepted, slots, driverHandler, abandonedBy }, this.report);
         this.handlers.set(entry.id, handler);
         if (this.pool.context.store.requests.get(entry.id) === undefined) handler.cancel();
         if (this.stopped) handler.stop();

@@ -32,7 +32,7 @@ export interface HandledRequest {
   readonly slots: readonly Slot[];
   readonly driverHandler: NodeRequestHandler;
   /** Ids of pools that could not launch its nodes before. */
-  readonly givenUpBy: ReadonlySet<string>;
+  readonly abandonedBy: ReadonlySet<string>;
 }
 
 export class RequestHandler {
@@ -187,7 +187,7 @@ export class RequestHandler {
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
       retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
-      canMoveOn: () => isTakenElsewhere(request, pool, this.handled.givenUpBy),
+      canMoveOn: () => isTakenElsewhere(request, pool, this.handled.abandonedBy),
       alternative: (failed, isTried) => {
         if (!pool.context.capacity.offers) return undefined;
         const fits = (offer: Offer): boolean => this.fits(offer, node.node);

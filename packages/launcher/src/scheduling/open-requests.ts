@@ -4,7 +4,7 @@
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
-import type { Standing } from '../diagnostics/activity.js';
+import type { QueuePosition } from '../diagnostics/activity.js';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 /** Requests that are scheduled together, in the order of service. */
@@ -18,9 +18,9 @@ export class RequestClass {
     readonly begun: boolean,
     first: RequestEntry,
     /** Ids of pools that have given up the requests. */
-    readonly givenUpBy: ReadonlySet<string>,
+    readonly abandonedBy: ReadonlySet<string>,
     /** The pools among them that failed recently and leave the requests to other pools for a while. */
-    readonly leftBy: ReadonlySet<string>,
+    readonly deferredBy: ReadonlySet<string>,
   ) {
     this.latest = first.request;
   }
@@ -95,7 +95,7 @@ export class OpenRequests {
   }
 
   /** Returns the place in the order of service; undefined if the request is not open or is hidden. */
-  standing(id: string): Standing | undefined {
+  queuePosition(id: string): QueuePosition | undefined {
     const known = this.byId.get(id);
     if (known === undefined) return undefined;
     const { entries } = known.requestClass;
@@ -117,7 +117,7 @@ export class OpenRequests {
   }
 
   /** Makes the pool serve the request again if no other pool does. */
-  takeBack(id: string, pool: string): void {
+  readmit(id: string, pool: string): void {
     if (this.left.get(id)?.delete(pool) === true) this.update(id);
   }
 
@@ -151,23 +151,23 @@ export class OpenRequests {
       return;
     }
     const begun = this.store.nodes.allocatedTo(id).length > 0;
-    const givenUpBy = this.givenUp.get(id) ?? NONE;
-    const leftBy = this.left.get(id) ?? NONE;
-    const key = begun ? `begun\n${id}` : keyOf(entry.request, givenUpBy, leftBy);
+    const abandonedBy = this.givenUp.get(id) ?? NONE;
+    const deferredBy = this.left.get(id) ?? NONE;
+    const key = begun ? `begun\n${id}` : keyOf(entry.request, abandonedBy, deferredBy);
     if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
-    this.add(id, entry, key, { begun, givenUpBy: new Set(givenUpBy), leftBy: new Set(leftBy) });
+    this.add(id, entry, key, { begun, abandonedBy: new Set(abandonedBy), deferredBy: new Set(deferredBy) });
   }
 
   private add(
     id: string,
     entry: RequestEntry,
     key: string,
-    { begun, givenUpBy, leftBy }: Pick<RequestClass, 'begun' | 'givenUpBy' | 'leftBy'>,
+    { begun, abandonedBy, deferredBy }: Pick<RequestClass, 'begun' | 'abandonedBy' | 'deferredBy'>,
   ): void {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
-      requestClass = new RequestClass(key, begun, entry, givenUpBy, leftBy);
+      requestClass = new RequestClass(key, begun, entry, abandonedBy, deferredBy);
       this.byKey.set(key, requestClass);
     }
     const at = position(requestClass.entries, entry);
@@ -193,7 +193,7 @@ export class OpenRequests {
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the same key for requests with the same needs that the same pools may serve. */
-function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>, leftBy: ReadonlySet<string>): string {
+function keyOf(request: NodeRequest, abandonedBy: ReadonlySet<string>, deferredBy: ReadonlySet<string>): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;
   return JSON.stringify([
@@ -204,8 +204,8 @@ function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>, leftBy: Rea
     state,
     provider,
     declined_by,
-    [...givenUpBy],
-    [...leftBy],
+    [...abandonedBy],
+    [...deferredBy],
   ]);
 }
 

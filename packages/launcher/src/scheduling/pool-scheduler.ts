@@ -88,15 +88,15 @@ export class PoolScheduler {
 
   /** Decides about the first request of a class, which the pool has admitted. */
   schedule(requestClass: RequestClass, entry: RequestEntry): SchedulingDecision {
-    if (this.isHopeless(requestClass, entry)) return WAIT;
+    if (this.cannotProceed(requestClass, entry)) return WAIT;
     if (this.waiting.get(requestClass) === undefined) recordDecision(this.pool, entry.id, 'can serve it');
     const allocated = this.allocate(entry);
     if (typeof allocated === 'string') return { kind: 'decline', reason: allocated };
     const scopes = this.options.ledger.scopesOf(this.pool.place, entry.request.tenant_name);
     const candidate = { requestClass, entry, scopes, ...allocated };
     const { blocked } = candidate.allocation;
-    const isPassable = blocked === undefined || this.isPassable(blocked, entry);
-    if (!isPassable) return this.block(candidate, blocked);
+    const isUsableAnyway = blocked === undefined || this.isUsableAnyway(blocked, entry);
+    if (!isUsableAnyway) return this.block(candidate, blocked);
     const shortfalls = this.shortfalls(candidate);
     if (shortfalls !== undefined) return this.useNextTypes(candidate, shortfalls);
     if (candidate.allocation.missing.length > 0) return this.waitForNodes(candidate);
@@ -143,7 +143,7 @@ export class PoolScheduler {
     }
     const hold = needsRoom(allocation) ? ledger.hold(scopes, allocation) : undefined;
     this.forget(requestClass);
-    const { givenUpBy } = requestClass;
+    const { abandonedBy } = requestClass;
     const endProbes = this.pool.offers.begin(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit must join the line again.
@@ -153,7 +153,7 @@ export class PoolScheduler {
       permit.release();
       endProbes();
     };
-    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, givenUpBy, hold, permit: { release } } };
+    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, abandonedBy, hold, permit: { release } } };
   }
 
   /** Returns the reason as a string if the request cannot be served in this pool. */
@@ -176,7 +176,7 @@ export class PoolScheduler {
    * Returns true if a waiting class certainly continues to wait: a limit has no capacity for a single node, and no
    * ready node can be used or evicted.
    */
-  private isHopeless(requestClass: RequestClass, { request }: RequestEntry): boolean {
+  private cannotProceed(requestClass: RequestClass, { request }: RequestEntry): boolean {
     const waiting = this.waiting.get(requestClass);
     if (requestClass.begun || waiting === undefined) return false;
     const { context, place, provider: cloud } = this.pool;
@@ -270,7 +270,7 @@ export class PoolScheduler {
   }
 
   /** Returns true if the blocked offer is used nevertheless, because no better offer can serve the request. */
-  private isPassable({ cause }: BlockedOffer, { request }: RequestEntry): boolean {
+  private isUsableAnyway({ cause }: BlockedOffer, { request }: RequestEntry): boolean {
     return cause === 'slow' && !canBeServedElsewhere(request, this.pool);
   }
 

@@ -9,7 +9,7 @@ import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
-import type { Standing } from '../diagnostics/activity.js';
+import type { QueuePosition } from '../diagnostics/activity.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
 
 /** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
@@ -24,7 +24,7 @@ const MAX_RECORDING = 32;
 const MAX_LABEL_SETS = 10_000;
 
 /** Time for which a pool leaves a request to other pools after a failed launch, milliseconds. */
-const LEFT_MS = 5000;
+const DEFERRAL_MS = 5000;
 
 /** Delay before an expired wait is handled if pools have not decided about the request yet, milliseconds. */
 const UNDECIDED_MS = 1000;
@@ -130,8 +130,8 @@ export class RequestScheduler {
   }
 
   /** Returns the place of a waiting request among the requests with the same needs. */
-  standing(requestId: string): Standing | undefined {
-    return this.open.standing(requestId);
+  queuePosition(requestId: string): QueuePosition | undefined {
+    return this.open.queuePosition(requestId);
   }
 
   add(pool: ScheduledPool): void {
@@ -188,9 +188,9 @@ export class RequestScheduler {
   /** Records that a pool has given up the request without declining it, so that other pools precede it. */
   givenUp(requestId: string, pool: string): void {
     this.open.giveUp(requestId, pool);
-    const timer = this.clock.schedule(LEFT_MS, () => {
+    const timer = this.clock.schedule(DEFERRAL_MS, () => {
       this.timers.delete(timer);
-      this.open.takeBack(requestId, pool);
+      this.open.readmit(requestId, pool);
     });
     this.timers.add(timer);
   }

@@ -161,8 +161,8 @@ export class World {
   ): ExplanationSources {
     const timelines = this.timelines.get(hostname);
     if (timelines === undefined) throw new Error(`no launcher on ${hostname}`);
-    const standing = launcher.standing.bind(launcher);
-    return { store, clock: this.clock, decisions, activity: () => launcher.activity(), timelines, standing };
+    const queuePosition = launcher.queuePosition.bind(launcher);
+    return { store, clock: this.clock, decisions, activity: () => launcher.activity(), timelines, queuePosition };
   }
 
   /** Advances the clock until the condition holds. */

@@ -24,7 +24,7 @@ beforeEach(async () => {
   metrics = new MetricsRegistry({ clock, statsd: undefined, prometheus, onError: () => undefined });
   const store: Store = records.asStore();
   const timelines = new Timelines({ store, clock, onError: () => undefined });
-  const explain = { decisions, activity: () => [], timelines, standing: () => undefined };
+  const explain = { decisions, activity: () => [], timelines, queuePosition: () => undefined };
   server = createWebServer({ store, log: silentLogger, clock, isReady: () => true, metrics, explain });
   ({ port } = await server.start(0, '127.0.0.1'));
 });

@@ -3,7 +3,7 @@
 import type { Clock, JsonValue } from '@nodepool/core';
 import type { Decision, DecisionLog, DecisionSubject } from '../decisions.js';
 import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
-import type { ProviderActivity, Standing } from '../activity.js';
+import type { ProviderActivity, QueuePosition } from '../activity.js';
 import type { Life, Phase } from '../timeline/life.js';
 import type { Timelines } from '../timeline/timelines.js';
 
@@ -63,7 +63,7 @@ export interface ExplanationSources {
   readonly activity: () => readonly ProviderActivity[];
   readonly timelines: Pick<Timelines, 'request' | 'node'>;
   /** Returns the place of a waiting request among the requests with the same needs. */
-  readonly standing: (requestId: string) => Standing | undefined;
+  readonly queuePosition: (requestId: string) => QueuePosition | undefined;
 }
 
 export function explainDecisions(decisions: readonly Decision[]): DecisionExplanation[] {

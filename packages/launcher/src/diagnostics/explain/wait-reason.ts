@@ -4,7 +4,7 @@ import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
 import type { ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
-import type { PoolActivity, Standing } from '../activity.js';
+import type { PoolActivity, QueuePosition } from '../activity.js';
 import type { PoolWait } from '../timeline/request-life.js';
 import type { LimitFacts } from '../timeline/timeline-recorder.js';
 
@@ -25,7 +25,7 @@ export interface WaitReason {
   readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];
 }
 
-type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'standing'>;
+type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition'>;
 
 /** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
 const WAIT_RANK = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
@@ -53,8 +53,8 @@ export class WaitReasons {
   /** Returns the reasons of a request, one per pool that can serve it, most likely first; never empty. */
   of(request: NodeRequest): WaitReason[] {
     const { timelines } = this.sources;
-    const standing = this.sources.standing(request.id);
-    const life = timelines.request(standing?.first ?? request.id);
+    const queuePosition = this.sources.queuePosition(request.id);
+    const life = timelines.request(queuePosition?.first ?? request.id);
     const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
     const since = sinceOf(this.sources, request);
     const ranked: Ranked[] = [];
@@ -66,26 +66,26 @@ export class WaitReasons {
       const activity = this.own.get(pool.id);
       if (activity === undefined) ranked.push(foreign(pool, where, since));
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
-      else ranked.push(this.ofWait(request, wait, where, standing));
+      else ranked.push(this.ofWait(request, wait, where, queuePosition));
     }
     if (ranked.length === 0) return [none(request, since)];
     return ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since).map(({ reason }) => reason);
   }
 
-  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, standing: Standing | undefined): Ranked {
+  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, queuePosition: QueuePosition | undefined): Ranked {
     const { kind, reason, limit, behind } = wait;
     const rank = WAIT_RANK[kind];
     const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
     const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
     const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
     const missing = limit === undefined ? null : missingOf(limit);
-    if (standing === undefined || standing.ahead === 0) {
+    if (queuePosition === undefined || queuePosition.ahead === 0) {
       const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
       const { since } = wait;
       return { rank, reason: { ...where, phase: kind, text: `${reason}.${use}`, since, missing, heldBy } };
     }
-    const text = `${describeTurn(standing)} waits because ${reason}.${use}`;
-    const heldBy = [{ kind: 'request' as const, id: standing.first }, ...nodes];
+    const text = `${describeTurn(queuePosition)} waits because ${reason}.${use}`;
+    const heldBy = [{ kind: 'request' as const, id: queuePosition.first }, ...nodes];
     const since = sinceOf(this.sources, request);
     return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy } };
   }
@@ -108,7 +108,7 @@ function sinceOf({ timelines }: Sources, { id, created_time: created, state_time
 type Where = Pick<WaitReason, 'pool' | 'launcher'>;
 
 /** Returns the start of a sentence about the first request of the class, which names the requests that come before. */
-function describeTurn({ first, ahead }: Standing): string {
+function describeTurn({ first, ahead }: QueuePosition): string {
   if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
 }

@@ -42,7 +42,7 @@ const DELAY_GROWTH = 1.5;
 /**
  * Number of attempts to fetch an offered key. A key that cannot be fetched is left out if the server has another one.
  */
-const TRIES_PER_KEY = 3;
+const ATTEMPTS_PER_KEY = 3;
 
 /**
  * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has; with none for logins without
@@ -141,7 +141,7 @@ class Scan {
       } catch (error) {
         this.signal.throwIfAborted();
         this.lastFailure = error;
-        if (tries === TRIES_PER_KEY) {
+        if (tries === ATTEMPTS_PER_KEY) {
           this.login.log.warn('a host key that the server offers could not be fetched', { algorithm, error });
           return undefined;
         }

@@ -212,8 +212,8 @@ class Reasons {
 
   /** Returns the reason of the first request with the same needs. */
   of(request: NodeRequest): WaitReason | undefined {
-    const { store, standing } = this.observed;
-    const first = standing(request.id)?.first ?? request.id;
+    const { store, queuePosition } = this.observed;
+    const first = queuePosition(request.id)?.first ?? request.id;
     if (!this.byFirst.has(first)) {
       const [best] = this.waits.of(store.requests.get(first)?.request ?? request);
       this.byFirst.set(first, best);
@@ -224,7 +224,7 @@ class Reasons {
   text({ request, life }: Known): string {
     if (request?.state === 'requested') {
       const reason = this.of(request);
-      const ahead = this.observed.standing(request.id)?.ahead ?? 0;
+      const ahead = this.observed.queuePosition(request.id)?.ahead ?? 0;
       const first = ahead === 1 ? '1 request that needs the same comes' : `${ahead} requests that need the same come`;
       return reason === undefined ? '' : `${ahead === 0 ? '' : `${first} first; `}${reason.text}`;
     }
