@@ -19,7 +19,7 @@ import {
 } from '@nodepool/harness';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 
-const DEADLINE_MS = 280_000;
+const DEADLINE_MS = 900_000;
 const SESSION_TIMEOUT_S = 4;
 const NODES = 100;
 
