@@ -14,6 +14,8 @@ import { AzureAdapter, azureDriver, type AzureProvider } from '../src/index.js';
 import { openCloud, section } from './cloud.js';
 import { vhd } from './vhd-file.js';
 
+const IMAGE_CONTENT = vhd();
+
 const size = { 'hardware-profile': { 'vm-size': 'Standard_B1ls' } };
 
 const sizes = {
@@ -206,7 +208,7 @@ export const simulated: DriverFixture = {
       destroyInstance: (id) => cloud.machines.destroy(text(id)),
       setQuota: ({ instances }) => cloud.setLimit('virtualMachines', instances),
       plan: (fault) => plan(cloud, fault),
-      imageContent: vhd(),
+      imageContent: IMAGE_CONTENT,
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),

@@ -10,15 +10,18 @@ export interface VhdOptions {
   readonly cookie?: string;
 }
 
+const SECTOR_BYTES = 512;
+const DATA = Buffer.from(Array.from({ length: 251 }, (_, index) => index));
+
 /** Returns a disk with some data at its start, followed by zeros and the footer. */
 export function vhd({ bytes = 9 * 2 ** 20, type = 2, cookie = 'conectix' }: VhdOptions = {}): Buffer {
-  const disk = Buffer.alloc(bytes);
-  for (let index = 0; index < Math.min(bytes, 2 ** 20); index += 1) disk[index] = index % 251;
-  const footer = Buffer.alloc(512);
+  const disk = Buffer.alloc(bytes + SECTOR_BYTES);
+  disk.fill(DATA, 0, Math.min(bytes, 2 ** 20));
+  const footer = disk.subarray(bytes);
   footer.write(cookie, 0, 'latin1');
   footer.writeBigUInt64BE(BigInt(bytes), 40);
   footer.writeBigUInt64BE(BigInt(bytes), 48);
   footer.writeUInt32BE(type, 60);
   footer.writeUInt32BE(checksum(footer), 64);
-  return Buffer.concat([disk, footer]);
+  return disk;
 }

@@ -24,9 +24,9 @@ export class Cloud extends CloudState<CloudSettings> {
   /** Locations by lower-case group name. */
   readonly groups = new Map<string, string>();
   readonly limits = new Map(Object.entries(SAMPLE_LIMITS));
-  readonly compute = new Definitions('compute');
-  readonly network = new Definitions('network');
-  readonly resources = new Definitions('resources');
+  readonly compute = Definitions.of('compute');
+  readonly network = Definitions.of('network');
+  readonly resources = Definitions.of('resources');
 
   constructor(
     options: SimulatedCloudOptions<CloudSettings>,

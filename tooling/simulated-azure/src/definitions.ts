@@ -31,10 +31,18 @@ const VERSION = /^20\d{2}-\d{2}-\d{2}$/;
 const PAGE = '$skiptoken';
 
 export class Definitions {
+  private static readonly loaded = new Map<Service, Definitions>();
   private readonly document: Document;
   private readonly validator: Validator;
 
-  constructor(service: Service) {
+  /** Returns the definitions of a service, which all clouds share: their schemas are compiled once. */
+  static of(service: Service): Definitions {
+    const definitions = Definitions.loaded.get(service) ?? new Definitions(service);
+    Definitions.loaded.set(service, definitions);
+    return definitions;
+  }
+
+  private constructor(service: Service) {
     const file = join(__dirname, '..', 'definitions', `${service}.json`);
     this.document = JSON.parse(readFileSync(file, 'utf8')) as Document;
     this.validator = new Validator(closed(this.document.$defs) as JsonObject);
