@@ -1,19 +1,10 @@
 /** `nodepool alien-image-list [PROVIDER]`: images in clouds that have Nodepool's tags but no record. */
 
-import {
-  externalIdKey,
-  isError,
-  TaskSupervisor,
-  TimerQueue,
-  withDeadline,
-  type ImageManager,
-  type ListedImage,
-  type Provider,
-  type ProviderConfig,
-} from '@nodepool/core';
+import { externalIdKey, isError, type ListedImage, type ProviderConfig } from '@nodepool/core';
 import { createRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
+import { withStartedProvider } from '../started-provider.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 
 const TIMEOUT_MS = 120_000;
@@ -63,8 +54,9 @@ async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): 
   const { config, store } = context;
   const { name } = providerConfig;
   const provider = config.loadedDrivers.get(providerConfig.driver)?.getProvider(providerConfig);
-  if (provider?.images === undefined) return [];
-  const listed = await listImages(context, provider, provider.images);
+  const images = provider?.images;
+  if (provider === undefined || images === undefined) return [];
+  const listed = await withStartedProvider(context, provider, TIMEOUT_MS, (call) => images.listImages(call));
   // Read after the listing, so that uploads created meanwhile are known.
   const uploads = [...store.images.uploads({ provider: name })];
   const ids = new Set(uploads.flatMap(({ external_id: id }) => (id === null ? [] : [externalIdKey(id)])));
@@ -77,28 +69,4 @@ async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): 
       return !records.has(`${tags['nodepool_build_id']}/${tags['nodepool_upload_id']}`);
     })
     .map((image) => ({ provider: name, image }));
-}
-
-async function listImages(
-  { clock, random, log, interrupted }: StoreContext,
-  provider: Provider,
-  images: ImageManager,
-): Promise<readonly ListedImage[]> {
-  const tasks = new TaskSupervisor(clock, (task, error) => log.error(`The task "${task}" failed`, error));
-  const deadline = clock.monotonic() + TIMEOUT_MS;
-  const limits = {
-    timers: new TimerQueue(clock),
-    signal: interrupted,
-    deadline,
-    onDeadline: () => new RefusedError(`the cloud has not answered for ${TIMEOUT_MS / 1000} s`),
-  };
-  try {
-    return await withDeadline(limits, async (signal) => {
-      await provider.start({ clock, random, log, tasks, onApiCall: () => undefined });
-      signal.throwIfAborted();
-      return images.listImages({ signal, deadline, log });
-    });
-  } finally {
-    provider.stop();
-  }
 }

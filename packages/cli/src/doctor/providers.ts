@@ -3,11 +3,7 @@
 import {
   isError,
   QuotaInformation,
-  TaskSupervisor,
-  TimerQueue,
   toDriverError,
-  withDeadline,
-  type Call,
   type Clock,
   type DriverErrorCode,
   type Logger,
@@ -17,6 +13,7 @@ import {
 } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
+import { withStartedProvider } from '../started-provider.js';
 import { Findings, type Finding } from './finding.js';
 
 const TIMEOUT_MS = 20_000;
@@ -76,29 +73,13 @@ const REMEDIES: Readonly<Partial<Record<DriverErrorCode, string>>> = {
   throttled: 'set a slower `rate`; other programs may use the same account',
 };
 
-/** Starts the provider and makes one cheap call. Resolves with the limits of the cloud if it reports any. */
+/** Makes one cheap call. Resolves with the limits of the cloud if it reports any. */
 async function readCloud(sources: ProviderSources, provider: Provider): Promise<QuotaInformation | undefined> {
-  const { clock, random, log, interrupted } = sources;
-  const tasks = new TaskSupervisor(clock, (task, error) => log.error(`The task "${task}" failed`, error));
-  const deadline = clock.monotonic() + TIMEOUT_MS;
-  const limits = {
-    timers: new TimerQueue(clock),
-    signal: interrupted,
-    deadline,
-    onDeadline: () => new Error(`the cloud has not answered for ${TIMEOUT_MS / 1000} s`),
-  };
-  try {
-    return await withDeadline(limits, async (signal) => {
-      await provider.start({ clock, random, log, tasks, onApiCall: () => undefined });
-      signal.throwIfAborted();
-      const call: Call = { signal, deadline, log };
-      if (provider.getQuotaLimits !== undefined) return provider.getQuotaLimits(call);
-      await provider.listNodes(call);
-      return undefined;
-    });
-  } finally {
-    provider.stop();
-  }
+  return withStartedProvider(sources, provider, TIMEOUT_MS, async (call) => {
+    if (provider.getQuotaLimits !== undefined) return provider.getQuotaLimits(call);
+    await provider.listNodes(call);
+    return undefined;
+  });
 }
 
 function reportPools({ name: provider, pools }: ProviderConfig, nodes: readonly NodeEntry[], findings: Findings): void {
