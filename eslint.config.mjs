@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 import { importDirection } from './tooling/eslint/import-direction.mjs';
-import { CHECKED_PACKAGES, plainEnglish } from './tooling/eslint/plain-english.mjs';
+import { plainEnglish } from './tooling/eslint/plain-english.mjs';
 
 const inPackage = !existsSync('pnpm-workspace.yaml');
 
@@ -32,6 +32,7 @@ export default tseslint.config(
     plugins: { nodepool: { rules: { 'import-direction': importDirection, 'plain-english': plainEnglish } } },
     rules: {
       'nodepool/import-direction': 'error',
+      'nodepool/plain-english': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
@@ -46,10 +47,6 @@ export default tseslint.config(
         { name: 'setInterval', message: 'Use a Clock.' },
       ],
     },
-  },
-  {
-    files: CHECKED_PACKAGES.map((folder) => `${folder}/**/*.ts`),
-    rules: { 'nodepool/plain-english': 'error' },
   },
   {
     files: ['**/test/**/*.ts'],

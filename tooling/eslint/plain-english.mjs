@@ -1,31 +1,5 @@
 // Checks the English of comments, messages and Markdown: sentences with a subject, named actors, the usual verbs.
 
-/** Packages whose comments and messages the rule checks. */
-export const CHECKED_PACKAGES = [
-  'packages/zookeeper',
-  'packages/pyyaml',
-  'packages/store',
-  'packages/config',
-  'packages/daemon',
-  'packages/cli',
-  'packages/builder',
-  'packages/create-driver',
-  'packages/requestor',
-  'packages/core',
-  'packages/driver-azure',
-  'packages/driver-example',
-  'packages/driver-gce',
-  'packages/driver-kit',
-  'packages/launcher',
-  'packages/driver-kubernetes',
-  'packages/driver-openstack',
-  'packages/driver-static',
-  'tooling',
-];
-
-/** Markdown pages whose prose is not checked. */
-export const UNCHECKED_PAGES = [];
-
 /** Start of a sentence: of the text, a paragraph or a list item, or after the end of another sentence. */
 const SENTENCE_START = String.raw`(?:^\s*|\n\s*\n\s*|(?:^|\n)[ \t]*(?:[-*]|\d+\.)[ \t]+|(?<!\b(?:e\.g|i\.e|vs|etc))[.!?]["')\]]*\s+)`;
 

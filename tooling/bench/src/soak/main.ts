@@ -46,7 +46,10 @@ interface Load {
   longestMs: number;
 }
 
-/** Requests nodes at a constant rate, or as fast as they are served if that is slower, until the signal aborts, and resolves when the last request has ended. */
+/**
+ * Requests nodes at a constant rate, or as fast as they are served if that is slower, until the signal aborts. Resolves
+ * when the last request has ended.
+ */
 async function applyLoad(requestor: Requestor, perSecond: number, load: Load, signal: AbortSignal): Promise<void> {
   const running = new Set<Promise<void>>();
   const began = systemClock.monotonic();
