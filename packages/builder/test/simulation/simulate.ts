@@ -15,22 +15,27 @@ const HOUR = 3_600_000;
 /** Duration of the faults, milliseconds. */
 const BUSY_MS = 1.5 * HOUR;
 /** Time limit (ms) to reach a stable state, longer than any chain of back-offs and time-outs. */
-const UPLOAD_START_DELAY_MS = 6 * HOUR;
+const LONGEST_REST_MS = 6 * HOUR;
 /** Interval (ms) between checks for a stable state. */
 const LOOK_MS = 60_000;
 
+export interface RunOptions extends WorldOptions {
+  /** Time limit to reach a stable state after the faults (ms). Default: longer than any chain of back-offs. */
+  readonly patienceMs?: number;
+}
+
 /** Runs one seed to its end, or to the first violation. */
-export async function simulate(options: WorldOptions & { readonly trouble?: boolean }): Promise<RunResult> {
-  const { seed, trouble = true } = options;
+export async function simulate(options: RunOptions): Promise<RunResult> {
+  const { seed, patienceMs = LONGEST_REST_MS } = options;
   const world = new SimulatedBuilders(options);
   for (const machine of world.machines) world.start(machine, BUSY_SITE);
   const faultInjector = new FaultInjector(world, world.random());
-  if (trouble) faultInjector.begin();
+  faultInjector.begin();
   await world.until(() => false, BUSY_MS);
   faultInjector.end();
   const { checker } = world;
   let rests = false;
-  const deadline = world.clock.monotonic() + UPLOAD_START_DELAY_MS;
+  const deadline = world.clock.monotonic() + patienceMs;
   while (!rests && checker.violation === undefined && world.clock.monotonic() < deadline) {
     await world.until(() => false, LOOK_MS);
     rests = checker.unrest().length === 0;
