@@ -134,9 +134,9 @@ describe('a build that does not', () => {
   });
 
   it.each([
-    ['no-file', 'has not made'],
+    ['no-file', 'did not create'],
     ['empty', 'is empty'],
-    ['partial', 'has not made'],
+    ['partial', 'did not create'],
   ] as const)('succeeds but with "%s": is reported', async (mode, words) => {
     await dib().create(job(mode));
     const failure = await failureOf(files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal));

@@ -29,7 +29,7 @@ it('gets the provider, the external id and the file', async () => {
 
 it('refuses an image by its status, and what it says is told', async () => {
   await expect(runPostUploadHook(await hook('echo the image has no kernel; exit 3'))).rejects.toThrow(
-    /hook ended with 3; it said: the image has no kernel/,
+    /hook ended with 3; its output: the image has no kernel/,
   );
 });
 

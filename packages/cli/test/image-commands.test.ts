@@ -100,7 +100,7 @@ describe('nodepool image-build', () => {
       0,
       expect.stringContaining('a build of image debian-12 is requested'),
     ]);
-    expect(first.out.noted).toContain('no running builder is registered');
+    expect(first.out.noted).toContain('no builder is registered');
     await world.until(() => world.store.images.buildRequested('debian-12'));
     const second = await world.run('image-build', 'debian-12');
     expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('was already requested')]);
@@ -131,7 +131,7 @@ describe('nodepool image-build', () => {
     const path = '/nodepool/components/builder/vm';
     await world.finish(world.store.zooKeeper.create(path, Buffer.from(component), { mode: 'ephemeral-sequential' }));
     await world.until(() => [...world.store.components.all('builder')].length === 1);
-    expect((await world.run('image-build', 'debian-12')).out.noted).not.toContain('no running builder');
+    expect((await world.run('image-build', 'debian-12')).out.noted).not.toContain('no builder is registered');
   });
 });
 

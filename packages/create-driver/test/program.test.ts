@@ -104,7 +104,7 @@ describe('the program', () => {
     const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(folder, 'deeper')]);
 
     expect(code).toBe(1);
-    expect(complaints).toContain('does not exist; make that first');
+    expect(complaints).toContain('does not exist; create it first');
   });
 
   it('says when the folder would be in a file', async () => {
@@ -114,14 +114,14 @@ describe('the program', () => {
     const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(file, 'driver')]);
 
     expect(code).toBe(1);
-    expect(complaints).toContain('is no folder');
+    expect(complaints).toContain('is not a folder');
   });
 
   it.each([
-    [[], 'Which NAME'],
-    [['x', 'y'], 'too many: y'],
-    [['Big Name'], 'is no name for a driver'],
-    [['x', '--package', 'Big'], 'is no name for an npm package'],
+    [[], 'Give the NAME'],
+    [['x', 'y'], 'unexpected: y'],
+    [['Big Name'], 'is not a valid driver name'],
+    [['x', '--package', 'Big'], 'is not a valid package name'],
     [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
     [['x', '--colour'], '--colour'],
   ])('refuses %j, and says why', async (args, why) => {
