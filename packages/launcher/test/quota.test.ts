@@ -107,7 +107,7 @@ describe('a label with several machine types', () => {
     const waits = await submit(['small'], tenant);
     await world.clock.advance(10_000);
     expect(stateOf(waits)).toBe('requested');
-    expect(latestReason(waits)).toMatch(/10 of 10 cores, 1 more are needed/);
+    expect(latestReason(waits)).toMatch(/uses 10 of 10 cores, 1 more/);
     await giveBack(second);
     await inState(waits, 'fulfilled');
     expect(sizes()).toEqual([1, 1, 8]);
