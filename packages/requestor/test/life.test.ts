@@ -114,7 +114,9 @@ describe('a request', () => {
     const [pool] = [...world.server.dump().keys()].filter((path) => path.startsWith('/nodepool/components/pool/'));
     await world.run(world.zooKeeper.set(pool ?? '', encode({ ...POOL, paused: true })));
 
-    expect((await world.run(progress.next())).value).toMatchObject({ reasons: [expect.stringMatching(/has room/)] });
+    expect((await world.run(progress.next())).value).toMatchObject({
+      reasons: [expect.stringMatching(/quota or max-servers is in use/)],
+    });
     await progress.return();
   });
 

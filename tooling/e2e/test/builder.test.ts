@@ -182,7 +182,9 @@ describe('nodepool-builder', () => {
     await until(program, 'it builds', async () => inState('building', await builds()) === 1);
     await until(program, 'the command runs', () => logOf(program).includes('Running the build'));
     program.signal('SIGTERM');
-    await until(program, 'it says what it waits for', () => logOf(program).includes('waiting for running builds and uploads'));
+    await until(program, 'it says what it waits for', () =>
+      logOf(program).includes('waiting for running builds and uploads'),
+    );
     program.signal('SIGTERM');
     expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
     expect(inState('failed', await builds())).toBe(1);
