@@ -51,6 +51,8 @@ beforeAll(async () => {
     const place = join(root, 'opt/nodepool/node_modules/.bin', program);
     mkdirSync(dirname(place), { recursive: true });
     symlinkSync(programPath(program), place);
+    // npm does this when it installs a package.
+    chmodSync(place, 0o755);
   }
 });
 
