@@ -288,9 +288,8 @@ describe('back-pressure', () => {
     controller.abort();
     await Promise.all(given);
     expect([zk.counters.pendingCalls, zk.writable]).toEqual([0, true]);
-    const sent = Array.from({ length: 10 }, () => errorOf(zk.get(path, { timeoutMs: 1 })));
     await server.pause();
-    await Promise.all(sent);
+    await Promise.all(Array.from({ length: 10 }, () => errorOf(zk.get(path, { timeoutMs: 50 }))));
     await server.continue();
     await zk.drained();
     await zk.get(path);
