@@ -11,8 +11,9 @@ import {
   type Provider,
   type ProviderConfig,
 } from '@nodepool/core';
-import { DecisionLog } from '@nodepool/launcher';
 import type { NodepoolConfig } from '@nodepool/config';
+import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
+import { DecisionLog } from '../../src/index.js';
 import { spoiltDriver } from '../support/spoilt-driver.js';
 import { World, pool, provider } from '../support/world.js';
 
@@ -105,10 +106,13 @@ async function served(id: string): Promise<number> {
 
 describe('a request in a pool with several offers', () => {
   it('is launched in another zone when one has no capacity, which is then left alone until it is probed', async () => {
-    await world.launcher([region('demo', { 'availability-zones': ZONES })], 'launcher1', drivers());
+    const running = await world.launcher([region('demo', { 'availability-zones': ZONES })], 'launcher1', drivers());
     spoils = (place) => (place.includes('zone-1') ? full : undefined);
     for (let index = 0; index < 10; index += 1) await served(await submit('small'));
     expect(launches.filter((place) => place.includes('zone-1'))).toHaveLength(1);
+    const says = explainLabel(world.explanation(running, decisions), 'small')?.pools[0]?.says;
+    expect(says).toContain('; label small, zone zone-1: out of service (capacity: no valid host)');
+    expect(says).toContain('; label small, zone zone-2: in service');
     spoils = () => undefined;
     await world.clock.advance(20_000);
     for (let index = 0; index < 20; index += 1) await served(await submit('small'));

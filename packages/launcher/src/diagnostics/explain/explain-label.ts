@@ -1,5 +1,6 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
+import type { OfferHealth } from '../health.js';
 import {
   describeOutages,
   explainDecisions,
@@ -38,7 +39,9 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
   const here = new Map(
-    activity().flatMap(({ pools, reason }) => pools.map((pool) => [pool.id, { ...pool, failure: reason }] as const)),
+    activity().flatMap(({ pools, reason, offers }) =>
+      pools.map((pool) => [pool.id, { ...pool, failure: reason, offers }] as const),
+    ),
   );
   return [...store.components.pools()]
     .filter((pool) => pool.supported_labels.includes(label))
@@ -48,12 +51,19 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const room = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
       const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
       const paused = pool.paused ? '; is out of capacity' : '';
+      const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
+}
+
+function describeOffer({ name, obstacle }: OfferHealth): string {
+  if (obstacle === undefined) return `; ${name}: in service`;
+  const { state, cause, reason } = obstacle;
+  return `; ${name}: ${state === 'open' ? 'out of service' : 'being probed'} (${cause}: ${reason})`;
 }
 
 function amounts(resources: Readonly<Record<string, number>>): string {
