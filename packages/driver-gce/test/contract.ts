@@ -191,9 +191,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
 };
 
 function plan(cloud: SimulatedGce, { operation, kind, skip }: PlannedFault): void {
-  // The driver tries two zones, and both must be full.
-  const times = kind === 'capacity' ? 2 : 1;
-  cloud.faults.add({ on: OPERATIONS[operation], after: skip, times, fault: FAULTS[kind] });
+  cloud.faults.add({ on: OPERATIONS[operation], after: skip, times: 1, fault: FAULTS[kind] });
 }
 
 function resourcesOf({ inspect }: SimulatedGce): CloudResource[] {
