@@ -16,8 +16,8 @@ export interface ParsedYaml {
 const PART = 10_000;
 
 /**
- * Parses one YAML document. Never throws: every fault of the text, deep nesting and multiplying aliases included, is a
- * problem of the result. Unlike PyYAML it refuses duplicate keys, and reads every key as it is written.
+ * Parses one YAML document. It never throws: the result contains a problem for every fault of the text, also for deep
+ * nesting and for aliases that multiply. Unlike PyYAML it refuses duplicate keys, and keeps every key as it is written.
  */
 export function parseYaml(text: string): ParsedYaml {
   const parts = parseInParts(text);
@@ -105,7 +105,7 @@ function syntaxProblem(text: string, { code, message, pos }: YAMLError): YamlPro
   return problemAt(firstContent(text, pos[0]), 'valid YAML', `an error: ${reason}`, hint);
 }
 
-/** Returns the offset of the first content at or after `offset`: an error at blanks or comments belongs to it. */
+/** Returns the offset of the content that an error at blanks or comments refers to: the first one at or after `offset`. */
 function firstContent(text: string, offset: number): number {
   const blank = /(?:\s+|#[^\n]*\n)*/y;
   blank.lastIndex = offset;
