@@ -105,7 +105,7 @@ function syntaxProblem(text: string, { code, message, pos }: YAMLError): YamlPro
   return problemAt(firstContent(text, pos[0]), 'valid YAML', `an error: ${reason}`, hint);
 }
 
-/** Returns the offset of the content that an error at blanks or comments refers to: the first one at or after `offset`. */
+/** Returns the offset of the first content at or after `offset`. Errors at blanks or comments refer to it. */
 function firstContent(text: string, offset: number): number {
   const blank = /(?:\s+|#[^\n]*\n)*/y;
   blank.lastIndex = offset;
