@@ -54,7 +54,7 @@ export async function finalState(zk: ZooKeeper, clients: readonly string[]): Pro
   return {
     nodes: folders.flat().map(withoutSequence),
     registers: Object.fromEntries(registers),
-    contenders: lines.flat(),
+    contenders: await Promise.all(lines.flat().map((path) => withOwner(zk, path))),
     ephemerals,
     tree,
   };
@@ -75,4 +75,10 @@ async function readTree(zk: ZooKeeper, path: string, into: Record<string, string
   const { data, stat } = await zk.get(path);
   into[path] = stateOf(data, stat.mzxid);
   for (const child of await paths(zk, path)) await readTree(zk, child, into);
+}
+
+/** Returns a contender with the session that owns it, which tells whether a client or a server has left it. */
+async function withOwner(zk: ZooKeeper, path: string): Promise<string> {
+  const stat = await zk.exists(path);
+  return `${path} of session ${stat?.ephemeralOwner ?? 'none, because it was deleted meanwhile'}`;
 }

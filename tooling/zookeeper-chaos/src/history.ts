@@ -105,7 +105,7 @@ export interface FinalState {
   /** Paths of all znodes of `nodeWrites`, without sequence numbers. */
   readonly nodes: readonly string[];
   readonly registers: Readonly<Record<string, { readonly version: number; readonly value: string }>>;
-  /** Contenders in the lock directories after the release of all locks. */
+  /** Contenders, with their sessions, in the lock directories after the release of all locks. */
   readonly contenders: readonly string[];
   /** Session ids of the owners of ephemerals, in decimal, by path. */
   readonly ephemerals: Readonly<Record<string, string>>;

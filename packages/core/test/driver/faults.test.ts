@@ -11,7 +11,7 @@ import {
   type RandomSource,
 } from '../../src/index.js';
 import { seededRandom } from '../../src/testing/index.js';
-import { Bench, watch, type Watched } from './bench.js';
+import { ProviderHarness, watch, type Watched } from './provider-harness.js';
 import { TinyCloud, type Fault, type Operation } from './tiny-cloud.js';
 import { machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -36,11 +36,11 @@ interface Attempt {
   saved: { readonly externalId: ExternalId | null; readonly machine: JsonValue } | undefined;
 }
 
-function launchAll(bench: Bench, attempts: readonly Attempt[]): Watched<unknown>[] {
+function launchAll(harness: ProviderHarness, attempts: readonly Attempt[]): Watched<unknown>[] {
   return attempts.map((attempt) =>
-    bench.launch({
+    harness.launch({
       nodeId: attempt.nodeId,
-      deadline: bench.clock.monotonic() + 120_000,
+      deadline: harness.clock.monotonic() + 120_000,
       saved: attempt.saved?.machine ?? null,
       externalId: attempt.saved?.externalId ?? null,
       save: async (progress) => {
@@ -51,10 +51,10 @@ function launchAll(bench: Bench, attempts: readonly Attempt[]): Watched<unknown>
 }
 
 /** Cleans up a node as the launcher does, restarting a deletion that has failed. */
-async function cleanUp(bench: Bench, nodeId: string): Promise<void> {
+async function cleanUp(harness: ProviderHarness, nodeId: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await bench.cleanUp(nodeId);
+      await harness.cleanUp(nodeId);
       return;
     } catch (error) {
       expect(error).toMatchObject({ code: 'timeout' });
@@ -76,7 +76,7 @@ describe.each([
       planFaults(cloud, random);
       const attempts: Attempt[] = Array.from({ length: 5 }, (_, index) => ({ nodeId: `${index}`, saved: undefined }));
 
-      const first = await new Bench(clock, driver(cloud)).start();
+      const first = await new ProviderHarness(clock, driver(cloud)).start();
       const killed = launchAll(first, attempts);
       await clock.advance(random.next() * 12_000);
       first.provider.stop();
@@ -85,7 +85,7 @@ describe.each([
       await first.finish(watch(first.provider.join()));
 
       // Launches that had saved nothing are left out: the launcher retries them under another attempt.
-      const second = await new Bench(clock, driver(cloud)).start();
+      const second = await new ProviderHarness(clock, driver(cloud)).start();
       for (const launch of launchAll(
         second,
         attempts.filter(({ saved }) => saved !== undefined),

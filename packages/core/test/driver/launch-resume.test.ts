@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { InstanceFailedError, type Driver, type JsonValue, type StateMachine } from '../../src/index.js';
-import { Bench } from './bench.js';
+import { ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -31,11 +31,11 @@ describe('a launch on state machines', () => {
   it('goes through all the steps that are tried below', async () => {
     const clock = new VirtualClock();
     const states = new Set<string>();
-    const bench = await new Bench(
+    const harness = await new ProviderHarness(
       clock,
       recording(new TinyCloud(clock), (machine) => states.add(machine.state)),
     ).start();
-    await bench.finish(bench.launch());
+    await harness.finish(harness.launch());
     expect([...states]).toEqual([...STEPS, 'complete']);
   });
 
@@ -44,7 +44,7 @@ describe('a launch on state machines', () => {
     const cloud = new TinyCloud(clock);
     let saved: { text: string; externalId: StateMachine['externalId'] } | undefined;
     const killed = new AbortController();
-    const first = await new Bench(
+    const first = await new ProviderHarness(
       clock,
       recording(cloud, (machine) => {
         if (machine.state !== state || saved !== undefined) return;
@@ -55,7 +55,7 @@ describe('a launch on state machines', () => {
     ).start();
     await expect(first.finish(first.launch({ signal: killed.signal }))).rejects.toMatchObject({ code: 'aborted' });
 
-    const second = await new Bench(clock, machineDriver(cloud)).start();
+    const second = await new ProviderHarness(clock, machineDriver(cloud)).start();
     const instance = await second.finish(
       second.launch({
         saved: JSON.parse(saved!.text) as JsonValue,
@@ -69,9 +69,9 @@ describe('a launch on state machines', () => {
 
   it('saves when the external id is known, then each further state that it waits in', async () => {
     const clock = new VirtualClock();
-    const bench = await new Bench(clock, machineDriver(new TinyCloud(clock))).start();
-    await bench.finish(bench.launch());
-    expect(bench.saves).toEqual(
+    const harness = await new ProviderHarness(clock, machineDriver(new TinyCloud(clock))).start();
+    await harness.finish(harness.launch());
+    expect(harness.saves).toEqual(
       ['booting', 'attaching', 'checking'].map((state) => ({ externalId: 'i-1', machine: { state } })),
     );
   });
@@ -92,17 +92,17 @@ describe('a launch on state machines', () => {
         return machine;
       },
     });
-    const bench = await new Bench(clock, failing).start();
-    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ code: 'instance-failed' });
-    expect(bench.saves).toEqual([{ externalId: 'i-1', machine: { state: 'booting' } }]);
+    const harness = await new ProviderHarness(clock, failing).start();
+    await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'instance-failed' });
+    expect(harness.saves).toEqual([{ externalId: 'i-1', machine: { state: 'booting' } }]);
   });
 
   it('writes one state at a time, and of those that came meanwhile the last', async () => {
     const clock = new VirtualClock();
-    const bench = await new Bench(clock, machineDriver(new TinyCloud(clock))).start();
+    const harness = await new ProviderHarness(clock, machineDriver(new TinyCloud(clock))).start();
     const written: unknown[] = [];
     let underway = 0;
-    const launch = bench.launch({
+    const launch = harness.launch({
       save: ({ machine }) =>
         new Promise((resolve) => {
           expect(++underway).toBe(1);
@@ -113,7 +113,7 @@ describe('a launch on state machines', () => {
           });
         }),
     });
-    await bench.finish(launch);
+    await harness.finish(launch);
     // The state `attaching` began and ended during the first write.
     expect(written).toEqual([{ state: 'booting' }, { state: 'checking' }]);
     expect(underway).toBe(0);
@@ -135,18 +135,18 @@ describe('a launch on state machines', () => {
         };
       },
     });
-    const bench = await new Bench(clock, driverOf(adapter)).start();
-    await bench.finish(bench.launch());
-    expect(bench.saves).toEqual([]);
+    const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    await harness.finish(harness.launch());
+    expect(harness.saves).toEqual([]);
   });
 
   it('fails with the error of the save, because another launcher may own the node', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
     const lost = new Error('the lock is lost');
-    const launch = bench.launch({ save: () => Promise.reject(lost) });
-    await expect(bench.finish(launch)).rejects.toBe(lost);
+    const launch = harness.launch({ save: () => Promise.reject(lost) });
+    await expect(harness.finish(launch)).rejects.toBe(lost);
     await clock.advance(60_000);
     expect(cloud.calls.attach).toBe(0);
   });
@@ -161,12 +161,12 @@ describe('a launch on the simple framework', () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const killed = new AbortController();
-    const first = await new Bench(clock, simpleDriver(cloud)).start();
+    const first = await new ProviderHarness(clock, simpleDriver(cloud)).start();
     const launch = first.launch({ signal: killed.signal });
     await clock.advance(100);
     killed.abort();
     await expect(first.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
-    const second = await new Bench(clock, simpleDriver(cloud)).start();
+    const second = await new ProviderHarness(clock, simpleDriver(cloud)).start();
     expect(await second.finish(second.launch({ saved, externalId }))).toMatchObject({ externalId: 'i-1' });
     expect(cloud.existing).toEqual(['i-1']);
   });
@@ -174,9 +174,9 @@ describe('a launch on the simple framework', () => {
   it('creates no second instance for an attempt that is not found', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    const bench = await new Bench(clock, simpleDriver(cloud)).start();
-    const launch = bench.launch({ saved: { state: 'creating' } });
-    await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'transient', outcome: 'not-applied' });
+    const harness = await new ProviderHarness(clock, simpleDriver(cloud)).start();
+    const launch = harness.launch({ saved: { state: 'creating' } });
+    await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'transient', outcome: 'not-applied' });
     expect(cloud.calls.create).toBe(0);
   });
 });

@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { AuthError, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
-import { Bench } from './bench.js';
+import { ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -18,10 +18,10 @@ describe('the shared list of instances', () => {
   ])('is requested once per round for 200 launches on %s', async (_name, driver) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    const bench = await new Bench(clock, driver(cloud)).start();
-    const launches = Array.from({ length: 200 }, () => bench.launch());
+    const harness = await new ProviderHarness(clock, driver(cloud)).start();
+    const launches = Array.from({ length: 200 }, () => harness.launch());
     const instances = [];
-    for (const launch of launches) instances.push(await bench.finish(launch));
+    for (const launch of launches) instances.push(await harness.finish(launch));
     expect(new Set(instances.map(({ externalId }) => externalId)).size).toBe(200);
     const times = listings(cloud);
     expect(times.length).toBeLessThanOrEqual(Math.ceil(clock.monotonic() / 1000) + 1);
@@ -32,9 +32,9 @@ describe('the shared list of instances', () => {
   it('is not requested, and no timer is set, while nothing is in progress', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
     expect(clock.pending).toBe(0);
-    await bench.finish(bench.launch());
+    await harness.finish(harness.launch());
     const count = cloud.calls.list;
     expect(clock.pending).toBe(0);
     await clock.advance(60_000);
@@ -44,12 +44,12 @@ describe('the shared list of instances', () => {
   it('is given up when the last machine that waits for it is aborted', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { latencyMs: 100 });
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
     const controller = new AbortController();
-    const launch = bench.launch({ signal: controller.signal });
+    const launch = harness.launch({ signal: controller.signal });
     await clock.runUntil(() => cloud.calls.list === 1);
     controller.abort();
-    await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
+    await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
     await clock.settle();
     expect(clock.pending).toBe(0);
   });
@@ -57,8 +57,11 @@ describe('the shared list of instances', () => {
   it('respects the interval that the adapter asks for', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { bootMs: 60_000 });
-    const bench = await new Bench(clock, driverOf(machineAdapter(cloud, { listIntervalMs: 15_000 }))).start();
-    await bench.finish(bench.launch());
+    const harness = await new ProviderHarness(
+      clock,
+      driverOf(machineAdapter(cloud, { listIntervalMs: 15_000 })),
+    ).start();
+    await harness.finish(harness.launch());
     const times = listings(cloud);
     expect(Math.min(...times.slice(1).map((at, index) => at - times[index]!))).toBeGreaterThanOrEqual(15_000);
   });
@@ -72,8 +75,8 @@ describe('the shared list of instances', () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', ...Array.from({ length: 5 }, () => ({ kind: 'refuse', error }) as const));
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
-    await bench.finish(bench.launch());
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
+    await harness.finish(harness.launch());
     const times = listings(cloud);
     const gaps = times.slice(1, 6).map((at, index) => at - times[index]!);
     expect(gaps[4]).toBeGreaterThan(4 * gaps[0]!);
@@ -83,8 +86,8 @@ describe('the shared list of instances', () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', { kind: 'refuse', error: new ThrottledError('slow down', { retryAfterMs: 90_000 }) });
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
-    await bench.finish(bench.launch());
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
+    await harness.finish(harness.launch());
     const [first, second] = listings(cloud);
     expect(second! - first!).toBeGreaterThanOrEqual(90_000);
   });
@@ -93,8 +96,8 @@ describe('the shared list of instances', () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', { kind: 'hang' });
-    const bench = await new Bench(clock, machineDriver(cloud)).start();
-    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
+    expect(await harness.finish(harness.launch())).toMatchObject({ externalId: 'i-1' });
   });
 
   it.each([
@@ -112,8 +115,8 @@ describe('the shared list of instances', () => {
         return calls === 1 ? (driverDefect as never) : cloud.list(call.signal);
       },
     });
-    const bench = await new Bench(clock, driverOf(adapter)).start();
-    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    expect(await harness.finish(harness.launch())).toMatchObject({ externalId: 'i-1' });
   });
 });
 

@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { QuotaError, type Resource } from '../../src/index.js';
-import { Bench, INSTALLATION, watch } from './bench.js';
+import { ProviderHarness, INSTALLATION, watch } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { machineDriver, plainDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -12,18 +12,18 @@ describe.each([
   ['state machines', machineDriver],
   ['the simple framework', simpleDriver],
 ])('a provider on %s', (_name, driver) => {
-  async function setUp(): Promise<{ clock: VirtualClock; cloud: TinyCloud; bench: Bench }> {
+  async function setUp(): Promise<{ clock: VirtualClock; cloud: TinyCloud; harness: ProviderHarness }> {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    return { clock, cloud, bench: await new Bench(clock, driver(cloud)).start() };
+    return { clock, cloud, harness: await new ProviderHarness(clock, driver(cloud)).start() };
   }
 
   it('launches an instance that carries its tags, and keeps its external id', async () => {
-    const { bench } = await setUp();
-    const instance = await bench.finish(bench.launch());
+    const { harness } = await setUp();
+    const instance = await harness.finish(harness.launch());
     expect(instance).toMatchObject({ externalId: 'i-1', hostname: 'node-0000000001', ready: true });
-    expect(bench.saves[0]?.externalId).toBe('i-1');
-    const [listed] = await bench.finish(watch(bench.provider.listNodes(bench.call())));
+    expect(harness.saves[0]?.externalId).toBe('i-1');
+    const [listed] = await harness.finish(watch(harness.provider.listNodes(harness.call())));
     expect(listed?.tags).toEqual({
       nodepool_node_id: '0000000001',
       nodepool_provider_name: 'tiny',
@@ -34,39 +34,39 @@ describe.each([
   });
 
   it('cleans a node up until the cloud shows nothing of it, and again without complaint', async () => {
-    const { bench, cloud } = await setUp();
-    const { externalId } = await bench.finish(bench.launch());
-    await bench.cleanUp('0000000001', { externalId });
+    const { harness, cloud } = await setUp();
+    const { externalId } = await harness.finish(harness.launch());
+    await harness.cleanUp('0000000001', { externalId });
     expect(cloud.existing).toEqual([]);
-    await bench.cleanUp('0000000001', { externalId });
+    await harness.cleanUp('0000000001', { externalId });
   });
 
   it('finds what there is of a node by its tags when the external id is not known', async () => {
-    const { bench, cloud } = await setUp();
-    await bench.finish(bench.launch({ nodeId: '0000000007' }));
-    await bench.finish(bench.launch({ nodeId: '0000000008' }));
-    await bench.cleanUp('0000000007');
+    const { harness, cloud } = await setUp();
+    await harness.finish(harness.launch({ nodeId: '0000000007' }));
+    await harness.finish(harness.launch({ nodeId: '0000000008' }));
+    await harness.cleanUp('0000000007');
     expect(cloud.existing).toEqual(['i-2']);
   });
 
   it('passes the typed error of the cloud on', async () => {
-    const { bench, cloud } = await setUp();
+    const { harness, cloud } = await setUp();
     cloud.failNext('create', { kind: 'refuse', error: new QuotaError('no more than 10 instances') });
-    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ code: 'quota', outcome: 'not-applied' });
+    await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'quota', outcome: 'not-applied' });
   });
 
   it('ends a launch whose signal aborts', async () => {
-    const { bench, clock } = await setUp();
+    const { harness, clock } = await setUp();
     const controller = new AbortController();
-    const launch = bench.launch({ signal: controller.signal });
+    const launch = harness.launch({ signal: controller.signal });
     await clock.advance(1500);
     controller.abort(new Error('the request was withdrawn'));
-    await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
+    await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
   });
 
   it('deletes those resources that are said to be leaked, and no others', async () => {
-    const { bench, cloud } = await setUp();
-    for (let index = 0; index < 3; index += 1) await bench.finish(bench.launch());
+    const { harness, cloud } = await setUp();
+    for (let index = 0; index < 3; index += 1) await harness.finish(harness.launch());
     const asked: Resource[][] = [];
     const round = {
       leaked: async (resources: readonly Resource[]) => {
@@ -74,24 +74,24 @@ describe.each([
         return resources.filter((resource) => resource.externalId === 'i-2');
       },
     };
-    await bench.finish(watch(bench.provider.cleanupLeakedResources(round, bench.call())));
+    await harness.finish(watch(harness.provider.cleanupLeakedResources(round, harness.call())));
     expect(asked.map((resources) => resources.map(({ externalId }) => externalId))).toEqual([['i-1', 'i-2', 'i-3']]);
-    await bench.clock.advance(10_000);
+    await harness.clock.advance(10_000);
     expect(cloud.existing).toEqual(['i-1', 'i-3']);
   });
 
   it('leaves nothing running when it has stopped, and what was launched as it is', async () => {
-    const { bench, cloud, clock } = await setUp();
-    const launches = [bench.launch(), bench.launch(), bench.launch()];
+    const { harness, cloud, clock } = await setUp();
+    const launches = [harness.launch(), harness.launch(), harness.launch()];
     await clock.advance(2500);
-    bench.provider.stop();
-    await bench.finish(watch(bench.provider.join()));
-    for (const launch of launches) await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
+    harness.provider.stop();
+    await harness.finish(watch(harness.provider.join()));
+    for (const launch of launches) await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
     const calls = { ...cloud.calls };
     await clock.advance(3_600_000);
     expect(cloud.calls).toEqual(calls);
     expect(clock.pending).toBe(0);
     expect(cloud.existing).toHaveLength(3);
-    expect(bench.tasks.size).toBe(0);
+    expect(harness.tasks.size).toBe(0);
   });
 });

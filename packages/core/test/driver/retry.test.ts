@@ -15,7 +15,7 @@ import {
 import { seededRandom } from '../../src/testing/index.js';
 
 describe('a call that is repeated', () => {
-  const bench = () => {
+  const harness = () => {
     const clock = new VirtualClock();
     const stop = new AbortController();
     const calls: number[] = [];
@@ -29,7 +29,7 @@ describe('a call that is repeated', () => {
   };
 
   it('is repeated with a doubling wait, which a cloud can lengthen', async () => {
-    const { clock, calls, options, failing } = bench();
+    const { clock, calls, options, failing } = harness();
     const errors = [
       new TransientError('a'),
       new TransientError('b'),
@@ -42,7 +42,7 @@ describe('a call that is repeated', () => {
   });
 
   it('fails with its last error when its attempts are used up', async () => {
-    const { clock, calls, options, failing } = bench();
+    const { clock, calls, options, failing } = harness();
     const errors = [1, 2, 3].map((n) => new TransientError(`failure ${n}`));
     const result = expect(retryPassing({ ...options, attempts: 3 }, failing(errors))).rejects.toThrow('failure 3');
     await clock.advance(60_000);
@@ -52,7 +52,7 @@ describe('a call that is repeated', () => {
 
   it('is repeated for exactly those errors that may pass', async () => {
     for (const code of Object.keys(ERROR_POLICIES) as DriverErrorCode[]) {
-      const { clock, calls, options, failing } = bench();
+      const { clock, calls, options, failing } = harness();
       const result = retryPassing(options, failing([new DriverError(code, 'no')])).catch(() => undefined);
       await clock.advance(60_000);
       await result;
@@ -61,7 +61,7 @@ describe('a call that is repeated', () => {
   });
 
   it('is not repeated after the signal has aborted', async () => {
-    const { clock, stop, calls, options, failing } = bench();
+    const { clock, stop, calls, options, failing } = harness();
     const result = expect(retryPassing(options, failing([new TransientError('a')]))).rejects.toThrow('stopped');
     await clock.advance(1);
     stop.abort(new Error('stopped'));
@@ -70,7 +70,7 @@ describe('a call that is repeated', () => {
   });
 
   it('fails at once with an error that does not pass', async () => {
-    const { options, failing } = bench();
+    const { options, failing } = harness();
     await expect(retryPassing(options, failing([new ConfigurationError('no such image')]))).rejects.toThrow('no such image'); // prettier-ignore
   });
 });

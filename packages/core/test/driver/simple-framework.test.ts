@@ -13,7 +13,7 @@ import {
   type SimpleTaskManagerAdapter,
   type TaskManager,
 } from '../../src/index.js';
-import { Bench, watch } from './bench.js';
+import { ProviderHarness, watch } from './provider-harness.js';
 import { tinyConfig } from './tiny-drivers.js';
 
 const CALL_MS = 1000;
@@ -28,14 +28,14 @@ function adapterWith(overrides: Partial<SimpleTaskManagerAdapter>): SimpleTaskMa
   };
 }
 
-async function benchFor(clock: VirtualClock, adapter: SimpleTaskManagerAdapter): Promise<Bench> {
+async function benchFor(clock: VirtualClock, adapter: SimpleTaskManagerAdapter): Promise<ProviderHarness> {
   const driver = simpleTaskManagerDriver<LabelConfig, ProviderConfig>({
     name: 'simple',
     schema: {},
     getProviderConfig: () => tinyConfig(),
     getAdapter: () => adapter,
   });
-  return new Bench(clock, driver).start();
+  return new ProviderHarness(clock, driver).start();
 }
 
 describe('calls of a driver on the simple framework', () => {
@@ -45,7 +45,7 @@ describe('calls of a driver on the simple framework', () => {
   ])('are made %s', async (_how, concurrency, rounds) => {
     const clock = new VirtualClock();
     const managers: TaskManager[] = [];
-    const bench = await benchFor(
+    const harness = await benchFor(
       clock,
       adapterWith({
         ...(concurrency === undefined ? {} : { concurrency }),
@@ -55,9 +55,9 @@ describe('calls of a driver on the simple framework', () => {
       }),
     );
     const task = { service: 'tiny', method: 'GET', operation: 'wait', main: () => sleep(clock, CALL_MS) };
-    const calls = managers.flatMap((tasks) => Array.from({ length: CALLS }, () => tasks.submit(task, bench.call())));
+    const calls = managers.flatMap((tasks) => Array.from({ length: CALLS }, () => tasks.submit(task, harness.call())));
     expect(calls).toHaveLength(CALLS);
-    await bench.finish(watch(Promise.all(calls)));
+    await harness.finish(watch(Promise.all(calls)));
     expect(clock.monotonic()).toBe(rounds * CALL_MS);
   });
 });
@@ -67,7 +67,7 @@ describe('a clean-up round of a driver on the simple framework', () => {
     const tags = { nodepool_provider_name: 'tiny' };
     const image: Resource = { kind: 'image', externalId: 'image-1', name: 'image-1', tags };
     const deleted: unknown[] = [];
-    const bench = await benchFor(
+    const harness = await benchFor(
       new VirtualClock(),
       adapterWith({
         listInstances: async () => [{ externalId: 'i-1', ready: true, deleted: false, tags }],
@@ -77,7 +77,7 @@ describe('a clean-up round of a driver on the simple framework', () => {
       }),
     );
     const round = { leaked: async (resources: readonly Resource[]) => resources };
-    await bench.finish(watch(bench.provider.cleanupLeakedResources(round, bench.call())));
+    await harness.finish(watch(harness.provider.cleanupLeakedResources(round, harness.call())));
     expect(deleted).toEqual(
       expect.arrayContaining([
         ['instance', 'i-1'],

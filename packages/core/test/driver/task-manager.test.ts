@@ -16,7 +16,7 @@ import {
   type Task,
   type TaskManager,
 } from '../../src/index.js';
-import { watch } from './bench.js';
+import { watch } from './provider-harness.js';
 import { tinyConfig } from './tiny-drivers.js';
 
 class Stage {

@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { CapacityError } from '../../src/index.js';
-import { Bench } from './bench.js';
+import { ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -23,11 +23,11 @@ it('a machine waits two minutes for the answer to one call at most, however long
       return machine;
     },
   });
-  const bench = await new Bench(clock, driverOf(watched)).start();
-  await bench.finish(bench.launch({ deadline: clock.monotonic() + 3_600_000 }));
+  const harness = await new ProviderHarness(clock, driverOf(watched)).start();
+  await harness.finish(harness.launch({ deadline: clock.monotonic() + 3_600_000 }));
   expect(new Set(times)).toEqual(new Set([120_000]));
   times.length = 0;
-  await bench.finish(bench.launch({ deadline: clock.monotonic() + 60_000 }));
+  await harness.finish(harness.launch({ deadline: clock.monotonic() + 60_000 }));
   expect(times[0]).toBe(60_000);
 });
 
@@ -39,8 +39,8 @@ describe.each([
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'lose-answer' });
-    const bench = await new Bench(clock, driver(cloud)).start();
-    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    const harness = await new ProviderHarness(clock, driver(cloud)).start();
+    expect(await harness.finish(harness.launch())).toMatchObject({ externalId: 'i-1' });
     expect(cloud.existing).toEqual(['i-1']);
     expect(cloud.calls.create).toBe(1);
   });
@@ -49,8 +49,8 @@ describe.each([
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { lagMs: 3000 });
     cloud.failNext('create', { kind: 'late-effect', ms: 3000 });
-    const bench = await new Bench(clock, driver(cloud)).start();
-    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    const harness = await new ProviderHarness(clock, driver(cloud)).start();
+    expect(await harness.finish(harness.launch())).toMatchObject({ externalId: 'i-1' });
     expect(cloud.calls.create).toBe(1);
   });
 
@@ -58,8 +58,8 @@ describe.each([
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'late-effect', ms: 120_000 });
-    const bench = await new Bench(clock, driver(cloud)).start();
-    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ outcome: 'not-applied' });
+    const harness = await new ProviderHarness(clock, driver(cloud)).start();
+    await expect(harness.finish(harness.launch())).rejects.toMatchObject({ outcome: 'not-applied' });
     expect(cloud.calls).toMatchObject({ create: 1 });
     expect(cloud.calls.list).toBeGreaterThanOrEqual(3);
   });
@@ -68,8 +68,8 @@ describe.each([
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'refuse', error: new CapacityError('no host is free') });
-    const bench = await new Bench(clock, driver(cloud)).start();
-    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ code: 'capacity' });
+    const harness = await new ProviderHarness(clock, driver(cloud)).start();
+    await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'capacity' });
     expect(cloud.calls.list).toBe(0);
   });
 });

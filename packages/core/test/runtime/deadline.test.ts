@@ -8,7 +8,7 @@ import { seededRandom } from '../../src/testing/index.js';
 const never = (): Promise<never> => new Promise(() => undefined);
 
 describe('work with a deadline', () => {
-  const bench = () => {
+  const harness = () => {
     const clock = new VirtualClock();
     const stop = new AbortController();
     const limits = {
@@ -21,7 +21,7 @@ describe('work with a deadline', () => {
   };
 
   it('settles as the work does, and leaves no timer and no listener', async () => {
-    const { clock, limits } = bench();
+    const { clock, limits } = harness();
     await expect(withDeadline(limits, () => Promise.resolve(7))).resolves.toBe(7);
     await expect(withDeadline(limits, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
     await expect(
@@ -33,7 +33,7 @@ describe('work with a deadline', () => {
   });
 
   it('rejects at the deadline although the work goes on, whose signal aborts with the same error', async () => {
-    const { clock, limits } = bench();
+    const { clock, limits } = harness();
     let signal: AbortSignal | undefined;
     const outcome = withDeadline(limits, (given) => {
       signal = given;
@@ -48,7 +48,7 @@ describe('work with a deadline', () => {
   });
 
   it('rejects with the reason of the aborted signal, or the error that is made of it', async () => {
-    const { clock, stop, limits } = bench();
+    const { clock, stop, limits } = harness();
     const outcomes = [
       expect(withDeadline(limits, never)).rejects.toThrow('the program stops'),
       expect(
@@ -61,7 +61,7 @@ describe('work with a deadline', () => {
   });
 
   it('does not begin after the signal has aborted', async () => {
-    const { stop, limits } = bench();
+    const { stop, limits } = harness();
     stop.abort(new Error('the program stops'));
     let begun = false;
     const outcome = withDeadline(limits, () => {

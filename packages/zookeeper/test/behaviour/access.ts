@@ -8,9 +8,9 @@ import {
   Collector,
   EventLog,
   outcomeOf,
-  type Bench,
+  type Harness,
   type Inabilities,
-  type PlainBench,
+  type PlainHarness,
   type PlainZooKeeper,
 } from './harness.js';
 
@@ -73,35 +73,35 @@ const INVALID_LISTS: readonly (readonly [what: string, entry: Acl])[] = [
 ];
 
 /** Sets the lists on existing znodes, because not every client can set them at creation. */
-export function describeAccess(bench: PlainBench, unable: Inabilities = {}): void {
+export function describeAccess(harness: PlainHarness, unable: Inabilities = {}): void {
   const verdicts = VERDICTS.filter(
     ({ name, verdict }) => name !== 'getAcl' || verdict === 'ok' || unable.refusedGetAcl !== true,
   );
 
   describe('a znode that grants one permission', () => {
     it.each(verdicts)('$permission: $name ends with $verdict', async ({ permission, attempt, verdict }) => {
-      await bench.zk.create(bench.path('a'), bytes(''));
-      await bench.zk.create(bench.path('a/child'));
-      await bench.zk.setAcl(bench.path('a'), [world(Permission[permission])]);
+      await harness.zk.create(harness.path('a'), bytes(''));
+      await harness.zk.create(harness.path('a/child'));
+      await harness.zk.setAcl(harness.path('a'), [world(Permission[permission])]);
       // The leader checks writes against the old list until it has applied the change, and a follower may answer
       // earlier. Another write waits for the change.
-      await bench.zk.create(bench.path('applied'));
-      expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(verdict);
+      await harness.zk.create(harness.path('applied'));
+      expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(verdict);
     });
 
     it('and lacks the others for every client can be deleted by means of its parent', async () => {
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.setAcl(bench.path('a'), [world(Permission.read)]);
-      await bench.zk.delete(bench.path('a'));
-      expect(await bench.zk.exists(bench.path('a'))).toBeUndefined();
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.setAcl(harness.path('a'), [world(Permission.read)]);
+      await harness.zk.delete(harness.path('a'));
+      expect(await harness.zk.exists(harness.path('a'))).toBeUndefined();
     });
   });
 
   describe('an access control list', () => {
     it.each(INVALID_LISTS)('with %s is refused', async (_what, entry) => {
-      await bench.zk.create(bench.path('a'));
-      await expect(bench.zk.setAcl(bench.path('a'), [entry])).rejects.toMatchObject({ code: 'invalid-acl' });
-      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual(OPEN_ACL);
+      await harness.zk.create(harness.path('a'));
+      await expect(harness.zk.setAcl(harness.path('a'), [entry])).rejects.toMatchObject({ code: 'invalid-acl' });
+      expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual(OPEN_ACL);
     });
 
     it.each([
@@ -110,11 +110,11 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       ['an address', [{ permissions: 31, scheme: 'ip', id: '127.0.0.1' }]],
       ['a range', [{ permissions: 31, scheme: 'ip', id: '127.0.0.0/8' }]],
     ])('with %s is kept, in its order', async (_what, acl) => {
-      await bench.zk.create(bench.path('a'));
-      const stat = await bench.zk.setAcl(bench.path('a'), acl);
+      await harness.zk.create(harness.path('a'));
+      const stat = await harness.zk.setAcl(harness.path('a'), acl);
       expect(stat).toMatchObject({ aversion: 1, version: 0 });
       if (acl.some(({ permissions }) => permissions === 31)) {
-        expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual(acl);
+        expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual(acl);
       }
     });
 
@@ -128,76 +128,76 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       ['127.0.0.2/32', 'no-auth'],
       ['10.0.0.0/8', 'no-auth'],
     ])('of the address %s lets a local client end with %s', async (id, outcome) => {
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
-      await bench.zk.create(bench.path('applied'));
-      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe(outcome);
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
+      await harness.zk.create(harness.path('applied'));
+      expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe(outcome);
     });
 
     it('loses its doubles', async () => {
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.setAcl(bench.path('a'), [world(31), world(31), world(1)]);
-      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual([world(31), world(1)]);
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.setAcl(harness.path('a'), [world(31), world(31), world(1)]);
+      expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual([world(31), world(1)]);
     });
 
     it('is not inherited', async () => {
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.setAcl(bench.path('a'), [world(Permission.create | Permission.read)]);
-      await bench.zk.create(bench.path('applied'));
-      await bench.zk.create(bench.path('a/b'));
-      expect((await bench.zk.getAcl(bench.path('a/b'))).acl).toEqual(OPEN_ACL);
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.setAcl(harness.path('a'), [world(Permission.create | Permission.read)]);
+      await harness.zk.create(harness.path('applied'));
+      await harness.zk.create(harness.path('a/b'));
+      expect((await harness.zk.getAcl(harness.path('a/b'))).acl).toEqual(OPEN_ACL);
     });
   });
 
   describe('credentials', () => {
     it('open what a digest protects, and those of other users do not', async () => {
-      await bench.zk.create(bench.path('a'), bytes('x'));
-      await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
-      await bench.zk.create(bench.path('applied'));
-      const [alice, bob] = [await bench.client({ auth: [ALICE] }), await bench.client({ auth: [BOB] })];
-      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
-      expect(await outcomeOf(bob.get(bench.path('a')))).toBe('no-auth');
-      expect(await outcomeOf(alice.get(bench.path('a')))).toBe('ok');
-      expect(await outcomeOf(alice.set(bench.path('a'), bytes('y')))).toBe('ok');
+      await harness.zk.create(harness.path('a'), bytes('x'));
+      await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
+      await harness.zk.create(harness.path('applied'));
+      const [alice, bob] = [await harness.client({ auth: [ALICE] }), await harness.client({ auth: [BOB] })];
+      expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe('no-auth');
+      expect(await outcomeOf(bob.get(harness.path('a')))).toBe('no-auth');
+      expect(await outcomeOf(alice.get(harness.path('a')))).toBe('ok');
+      expect(await outcomeOf(alice.set(harness.path('a'), bytes('y')))).toBe('ok');
     });
 
     it('with another password are another’s', async () => {
-      const wrong = await bench.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
-      await bench.zk.create(bench.path('applied'));
-      expect(await outcomeOf(wrong.get(bench.path('a')))).toBe('no-auth');
+      const wrong = await harness.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
+      await harness.zk.create(harness.path('applied'));
+      expect(await outcomeOf(wrong.get(harness.path('a')))).toBe('no-auth');
     });
 
     it('may be several', async () => {
-      const both = await bench.client({ auth: [ALICE, BOB] });
+      const both = await harness.client({ auth: [ALICE, BOB] });
       for (const [name, credentials] of [
         ['a', ALICE],
         ['b', BOB],
       ] as const) {
-        await bench.zk.create(bench.path(name));
-        await bench.zk.setAcl(bench.path(name), [digest(31, credentials.auth)]);
-        await bench.zk.create(bench.path(`applied-${name}`));
-        expect(await outcomeOf(both.get(bench.path(name)))).toBe('ok');
+        await harness.zk.create(harness.path(name));
+        await harness.zk.setAcl(harness.path(name), [digest(31, credentials.auth)]);
+        await harness.zk.create(harness.path(`applied-${name}`));
+        expect(await outcomeOf(both.get(harness.path(name)))).toBe('ok');
       }
     });
 
     it('are what the scheme "auth" stands for', async () => {
-      const both = await bench.client({ auth: [ALICE, BOB] });
-      await both.create(bench.path('a'));
-      await both.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
-      await bench.zk.create(bench.path('applied'));
-      expect((await both.getAcl(bench.path('a'))).acl).toEqual([digest(31, ALICE.auth), digest(31, BOB.auth)]);
-      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
+      const both = await harness.client({ auth: [ALICE, BOB] });
+      await both.create(harness.path('a'));
+      await both.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
+      await harness.zk.create(harness.path('applied'));
+      expect((await both.getAcl(harness.path('a'))).acl).toEqual([digest(31, ALICE.auth), digest(31, BOB.auth)]);
+      expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe('no-auth');
     });
 
     it('of others are shown without their digests to who may not change the list', async () => {
-      const alice = await bench.client({ auth: [ALICE] });
-      await bench.zk.create(bench.path('a'));
+      const alice = await harness.client({ auth: [ALICE] });
+      await harness.zk.create(harness.path('a'));
       const acl = [digest(31, ALICE.auth), world(Permission.read)];
-      await bench.zk.setAcl(bench.path('a'), acl);
-      expect((await alice.getAcl(bench.path('a'))).acl).toEqual(acl);
-      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual([
+      await harness.zk.setAcl(harness.path('a'), acl);
+      expect((await alice.getAcl(harness.path('a'))).acl).toEqual(acl);
+      expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual([
         { ...acl[0], id: 'alice:x' },
         world(Permission.read),
       ]);
@@ -206,58 +206,58 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
 }
 
 /** Tests for clients that set lists at creation and have transactions. */
-export function describeAccessOfOurs(bench: Bench): void {
+export function describeAccessOfOurs(harness: Harness): void {
   describe('access control', () => {
     it.each(INVALID_LISTS)('refuses a creation with %s', async (_what, entry) => {
-      expect(await outcomeOf(bench.zk.create(bench.path('a'), undefined, { acl: [entry] }))).toBe('invalid-acl');
-      expect(await bench.zk.exists(bench.path('a'))).toBeUndefined();
+      expect(await outcomeOf(harness.zk.create(harness.path('a'), undefined, { acl: [entry] }))).toBe('invalid-acl');
+      expect(await harness.zk.exists(harness.path('a'))).toBeUndefined();
     });
 
     it('names the operation of a transaction that it refuses', async () => {
-      await bench.zk.create(bench.path('a'), bytes('kept'), { acl: [world(Permission.read)] });
+      await harness.zk.create(harness.path('a'), bytes('kept'), { acl: [world(Permission.read)] });
       for (const [index, op] of (
         [
-          { type: 'set', path: bench.path('a'), data: bytes('lost') },
-          { type: 'create', path: bench.path('a/b') },
+          { type: 'set', path: harness.path('a'), data: bytes('lost') },
+          { type: 'create', path: harness.path('a/b') },
         ] as const
       ).entries()) {
-        const free = { type: 'create', path: bench.path(`free-${index}`) } as const;
-        await expect(bench.zk.transaction([free, op])).rejects.toMatchObject({ code: 'no-auth', operationIndex: 1 });
-        expect(await bench.zk.exists(free.path)).toBeUndefined();
+        const free = { type: 'create', path: harness.path(`free-${index}`) } as const;
+        await expect(harness.zk.transaction([free, op])).rejects.toMatchObject({ code: 'no-auth', operationIndex: 1 });
+        expect(await harness.zk.exists(free.path)).toBeUndefined();
       }
     });
 
     it('lets a check of a transaction through only to who may read', async () => {
-      await bench.zk.create(bench.path('a'), undefined, { acl: [world(Permission.write)] });
-      expect(await outcomeOf(bench.zk.transaction([{ type: 'check', path: bench.path('a') }]))).toBe('no-auth');
+      await harness.zk.create(harness.path('a'), undefined, { acl: [world(Permission.write)] });
+      expect(await outcomeOf(harness.zk.transaction([{ type: 'check', path: harness.path('a') }]))).toBe('no-auth');
     });
 
     // ZOOKEEPER-4799: servers since 3.8.4 and 3.9.2, and Debian's 3.8.0.
     it('keeps changes of what a client may not read from its watches, which they use up', async () => {
       const log = new EventLog();
-      bench.zk.watch(bench.path('a'), 'persistent', log);
+      harness.zk.watch(harness.path('a'), 'persistent', log);
       await log.atLeast(1);
       const once = new Collector<string>();
-      await bench.zk.exists(bench.path('b'), { watch: ({ type }) => once.add(type) });
+      await harness.zk.exists(harness.path('b'), { watch: ({ type }) => once.add(type) });
       const acl = [world(Permission.all & ~Permission.read)];
-      for (const name of ['a', 'b']) await bench.zk.create(bench.path(name), undefined, { acl });
-      await bench.zk.set(bench.path('a'), bytes('secret'));
-      for (const name of ['a', 'b']) await bench.zk.setAcl(bench.path(name), OPEN_ACL);
-      for (const name of ['a', 'b']) await bench.zk.set(bench.path(name), bytes('open'));
-      expect([log.items, once.items]).toEqual([['reset', `changed ${bench.path('a')}`], []]);
+      for (const name of ['a', 'b']) await harness.zk.create(harness.path(name), undefined, { acl });
+      await harness.zk.set(harness.path('a'), bytes('secret'));
+      for (const name of ['a', 'b']) await harness.zk.setAcl(harness.path(name), OPEN_ACL);
+      for (const name of ['a', 'b']) await harness.zk.set(harness.path(name), bytes('open'));
+      expect([log.items, once.items]).toEqual([['reset', `changed ${harness.path('a')}`], []]);
     });
 
     it('is lost with credentials of an unknown scheme: the client gives up', async () => {
       // The session may be created first, depending on timing.
-      const asked = bench.client({ auth: [{ scheme: 'nobody', auth: 'x' }] }).then((zk) => zk.sync('/'));
+      const asked = harness.client({ auth: [{ scheme: 'nobody', auth: 'x' }] }).then((zk) => zk.sync('/'));
       await expect(asked).rejects.toMatchObject({ code: 'auth-failed' });
     });
 
     it('holds for credentials on every connection', async () => {
-      const alice = await bench.client({ auth: [ALICE] });
-      await alice.create(bench.path('a'), undefined, { acl: [{ permissions: 31, scheme: 'auth', id: '' }] });
-      await bench.reconnect(alice);
-      expect(await outcomeOf(alice.get(bench.path('a')))).toBe('ok');
+      const alice = await harness.client({ auth: [ALICE] });
+      await alice.create(harness.path('a'), undefined, { acl: [{ permissions: 31, scheme: 'auth', id: '' }] });
+      await harness.reconnect(alice);
+      expect(await outcomeOf(alice.get(harness.path('a')))).toBe('ok');
     });
   });
 }

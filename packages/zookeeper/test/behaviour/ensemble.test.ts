@@ -1,16 +1,16 @@
 /** An ensemble of three servers behaves as one server: tests use leader and followers in turn, then together. */
 import { describe, expect, it } from '@jest/globals';
 import { connect, type ZooKeeper } from '../../src/index.js';
-import { bytes, EventLog, outcomeOf, textOf, type Bench } from './harness.js';
+import { bytes, EventLog, outcomeOf, textOf, type Harness } from './harness.js';
 import { RealFactory } from './real-factory.js';
 import { describeZooKeeper } from './suite.js';
 
 const factory = new RealFactory(3);
 
-describeZooKeeper('an ensemble of three', factory, (bench) => {
+describeZooKeeper('an ensemble of three', factory, (harness) => {
   describe('clients at different servers', () => {
     it('read what another one wrote after a sync', async () => {
-      await withClients(bench, async (clients) => {
+      await withClients(harness, async (clients) => {
         for (const [index, zk] of clients.entries()) {
           await zk.create(`/n${index}`, bytes(`${index}`));
           for (const other of clients) {
@@ -22,7 +22,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
     });
 
     it('get events of each other’s changes, all in the same order', async () => {
-      await withClients(bench, async (clients) => {
+      await withClients(harness, async (clients) => {
         const logs = clients.map(() => new EventLog());
         for (const [index, zk] of clients.entries()) zk.watch('/', 'persistent-recursive', logs[index]!);
         await Promise.all(logs.map((log) => log.atLeast(1)));
@@ -39,7 +39,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
     });
 
     it('get numbers of a sequence without gaps and doubles', async () => {
-      await withClients(bench, async (clients) => {
+      await withClients(harness, async (clients) => {
         const created = await Promise.all(
           Array.from({ length: 90 }, (_, index) =>
             clients[index % 3]!.create('/n-', undefined, { mode: 'ephemeral-sequential' }),
@@ -51,7 +51,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
     });
 
     it('that write the same version at once: one of them wins, each time', async () => {
-      await withClients(bench, async (clients) => {
+      await withClients(harness, async (clients) => {
         await clients[0]!.create('/a');
         await Promise.all(clients.map((zk) => zk.sync('/')));
         for (let version = 0; version < 20; version++) {
@@ -62,7 +62,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
     });
 
     it('see ephemerals go with their session', async () => {
-      await withClients(bench, async ([owner, ...others]) => {
+      await withClients(harness, async ([owner, ...others]) => {
         await owner!.create('/e', undefined, { mode: 'ephemeral' });
         const logs = others.map(() => new EventLog());
         for (const [index, zk] of others.entries()) {
@@ -77,9 +77,9 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
 });
 
 /** Connects one client per server, with the root of the test as its chroot. */
-async function withClients(bench: Bench, work: (clients: readonly ZooKeeper[]) => Promise<void>): Promise<void> {
+async function withClients(harness: Harness, work: (clients: readonly ZooKeeper[]) => Promise<void>): Promise<void> {
   const slash = factory.servers.indexOf('/');
-  const chroot = factory.servers.slice(slash) + bench.root;
+  const chroot = factory.servers.slice(slash) + harness.root;
   const clients = factory.servers
     .slice(0, slash)
     .split(',')

@@ -54,7 +54,7 @@ export interface ZooKeeperFactory extends PlainFactory<ZooKeeper> {
 }
 
 /** The factory for one test: each test has its own root, and its clients are closed after it. */
-export class PlainBench<Client extends PlainZooKeeper = PlainZooKeeper> {
+export class PlainHarness<Client extends PlainZooKeeper = PlainZooKeeper> {
   private clients: Client[] = [];
   /** Returns a path below the root of the test. */
   root = '';
@@ -95,8 +95,8 @@ export class PlainBench<Client extends PlainZooKeeper = PlainZooKeeper> {
   }
 }
 
-/** A `PlainBench` for clients whose connections can be cut. */
-export class Bench extends PlainBench<ZooKeeper> {
+/** A `PlainHarness` for clients whose connections can be cut. */
+export class Harness extends PlainHarness<ZooKeeper> {
   constructor(readonly factory: ZooKeeperFactory) {
     super(factory);
   }

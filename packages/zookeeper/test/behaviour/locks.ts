@@ -2,43 +2,43 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { election, isZooKeeperError, lockRecipe, type Locks, type ZooKeeper } from '../../src/index.js';
-import { bytes, Collector, textOf, type Bench } from './harness.js';
+import { bytes, Collector, textOf, type Harness } from './harness.js';
 
-export function describeLocks(bench: Bench): void {
-  const locksOf = (zk: ZooKeeper): Locks => lockRecipe(zk, { clock: bench.factory.clock, identifier: 'tester' });
-  describeWaiting(bench, locksOf);
-  describeTrying(bench, locksOf);
-  describeElections(bench);
+export function describeLocks(harness: Harness): void {
+  const locksOf = (zk: ZooKeeper): Locks => lockRecipe(zk, { clock: harness.factory.clock, identifier: 'tester' });
+  describeWaiting(harness, locksOf);
+  describeTrying(harness, locksOf);
+  describeElections(harness);
 }
 
-function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
+function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): void {
   describe('locks with acquire', () => {
     it('make a contender with a name that kazoo understands, and remove it', async () => {
-      const lock = await locksOf(bench.zk).acquire(bench.path('deep/lock'));
-      const { children } = await bench.zk.children(bench.path('deep/lock'));
+      const lock = await locksOf(harness.zk).acquire(harness.path('deep/lock'));
+      const { children } = await harness.zk.children(harness.path('deep/lock'));
       expect(children).toEqual([expect.stringMatching(/^[0-9a-f]{32}__lock__0000000000$/)]);
-      expect(lock.contender).toBe(bench.path(`deep/lock/${children[0]}`));
-      const { data, stat } = await bench.zk.get(lock.contender);
+      expect(lock.contender).toBe(harness.path(`deep/lock/${children[0]}`));
+      const { data, stat } = await harness.zk.get(lock.contender);
       expect([textOf(data), stat.ephemeralOwner]).toEqual(['tester', lock.session.id]);
       await lock.release();
       await lock.release();
       expect(lock.lost.aborted).toBe(true);
-      expect((await bench.zk.children(bench.path('deep/lock'))).children).toEqual([]);
+      expect((await harness.zk.children(harness.path('deep/lock'))).children).toEqual([]);
     });
 
     it('are held by one of many at a time, and go round in the order of arrival', async () => {
-      const clients = await Promise.all(Array.from({ length: 20 }, () => bench.client()));
+      const clients = await Promise.all(Array.from({ length: 20 }, () => harness.client()));
       let holders = 0;
       const order: string[] = [];
       await Promise.all(
         clients.map(async (client) => {
           const locks = locksOf(client);
           for (let round = 0; round < 2; round++) {
-            const lock = await locks.acquire(bench.path('lock'));
+            const lock = await locks.acquire(harness.path('lock'));
             holders++;
             expect(holders).toBe(1);
             order.push(lock.contender.slice(-10));
-            await client.set(bench.root, bytes(lock.contender));
+            await client.set(harness.root, bytes(lock.contender));
             holders--;
             await lock.release();
           }
@@ -48,59 +48,59 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
     });
 
     it('compare sequence numbers only, and ignore what is no contender', async () => {
-      await bench.zk.create(bench.path('lock'));
-      await bench.zk.create(bench.path('lock/note'));
+      await harness.zk.create(harness.path('lock'));
+      await harness.zk.create(harness.path('lock/note'));
       const other = `${'f'.repeat(32)}__lock__`;
-      const first = await bench.zk.create(bench.path(`lock/${other}`), undefined, { mode: 'ephemeral-sequential' });
+      const first = await harness.zk.create(harness.path(`lock/${other}`), undefined, { mode: 'ephemeral-sequential' });
       const got = new Collector<string>();
-      const waiting = locksOf(bench.zk)
-        .acquire(bench.path('lock'))
+      const waiting = locksOf(harness.zk)
+        .acquire(harness.path('lock'))
         .then((lock) => {
           got.add('locked');
           return lock;
         });
-      await bench.zk.sync(bench.root);
-      await bench.zk.sync(bench.root);
+      await harness.zk.sync(harness.root);
+      await harness.zk.sync(harness.root);
       expect(got.items).toEqual([]);
-      await bench.zk.delete(first.path);
+      await harness.zk.delete(first.path);
       await (await waiting).release();
     });
 
     it('end at the deadline or by the signal, and leave no contender', async () => {
-      const held = await locksOf(bench.zk).acquire(bench.path('lock'));
-      const other = await bench.client();
+      const held = await locksOf(harness.zk).acquire(harness.path('lock'));
+      const other = await harness.client();
       const locks = locksOf(other);
-      await expect(locks.acquire(bench.path('lock'), { timeoutMs: 20 })).rejects.toMatchObject({ code: 'timeout' });
+      await expect(locks.acquire(harness.path('lock'), { timeoutMs: 20 })).rejects.toMatchObject({ code: 'timeout' });
       const controller = new AbortController();
-      const attempt = locks.acquire(bench.path('lock'), { signal: controller.signal });
+      const attempt = locks.acquire(harness.path('lock'), { signal: controller.signal });
       const reason = new Error('not needed any more');
       controller.abort(reason);
       await expect(attempt).rejects.toBe(reason);
       await locks.idle();
-      expect((await other.children(bench.path('lock'))).children).toHaveLength(1);
+      expect((await other.children(harness.path('lock'))).children).toHaveLength(1);
       await held.release();
     });
 
     it('pass on when the holder’s session is lost, which its holder notices', async () => {
-      const holder = await bench.client({ sessionTimeoutMs: 2000 });
-      const held = await locksOf(holder).acquire(bench.path('lock'));
-      const waiting = locksOf(bench.zk).acquire(bench.path('lock'));
-      await bench.expire(holder);
+      const holder = await harness.client({ sessionTimeoutMs: 2000 });
+      const held = await locksOf(holder).acquire(harness.path('lock'));
+      const waiting = locksOf(harness.zk).acquire(harness.path('lock'));
+      await harness.expire(holder);
       expect(held.lost.aborted).toBe(true);
       const lock = await waiting;
       await expect(holder.transaction([held.fence])).rejects.toMatchObject({ code: 'no-node' });
       await held.release();
-      await bench.zk.transaction([lock.fence]);
+      await harness.zk.transaction([lock.fence]);
       await lock.release();
     });
 
     it('pass over a waiter that gave up in the middle of the line', async () => {
-      const [one, two, three] = [locksOf(bench.zk), locksOf(await bench.client()), locksOf(await bench.client())];
-      const held = await one.acquire(bench.path('lock'));
+      const [one, two, three] = [locksOf(harness.zk), locksOf(await harness.client()), locksOf(await harness.client())];
+      const held = await one.acquire(harness.path('lock'));
       const controller = new AbortController();
-      const second = two.acquire(bench.path('lock'), { signal: controller.signal }).catch(() => 'gave up');
-      await bench.zk.sync(bench.root);
-      const third = three.acquire(bench.path('lock'));
+      const second = two.acquire(harness.path('lock'), { signal: controller.signal }).catch(() => 'gave up');
+      await harness.zk.sync(harness.root);
+      const third = three.acquire(harness.path('lock'));
       controller.abort();
       expect(await second).toBe('gave up');
       await two.idle();
@@ -109,131 +109,131 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
     });
 
     it('are lost when another client removes the contender, if it is watched', async () => {
-      const lock = await locksOf(bench.zk).acquire(bench.path('lock'), { watchContender: true });
+      const lock = await locksOf(harness.zk).acquire(harness.path('lock'), { watchContender: true });
       const lost = new Promise<void>((resolve) => lock.lost.addEventListener('abort', () => resolve()));
-      await bench.zk.exists(lock.contender);
-      await bench.zk.delete(lock.contender);
+      await harness.zk.exists(lock.contender);
+      await harness.zk.delete(lock.contender);
       await lost;
       expect(lock.lost.reason).toMatchObject({ code: 'no-node' });
     });
 
     it('are released by an operation of a transaction', async () => {
-      const lock = await locksOf(bench.zk).acquire(bench.path('lock'));
-      await bench.zk.transaction([lock.fence, { type: 'create', path: bench.path('done') }, lock.releaseOp]);
+      const lock = await locksOf(harness.zk).acquire(harness.path('lock'));
+      await harness.zk.transaction([lock.fence, { type: 'create', path: harness.path('done') }, lock.releaseOp]);
       lock.released();
       await lock.release();
-      expect((await bench.zk.children(bench.path('lock'))).children).toEqual([]);
+      expect((await harness.zk.children(harness.path('lock'))).children).toEqual([]);
     });
   });
 }
 
-function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
+function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): void {
   describe('locks with tryAcquire', () => {
     it.each([undefined, true, false])(
       'are taken when free, whether or not the directory exists (told: %s)',
       async (exists) => {
-        const locks = locksOf(bench.zk);
+        const locks = locksOf(harness.zk);
         const options = exists === undefined ? {} : { exists };
         for (let round = 0; round < 3; round++) {
-          const taken = await locks.tryAcquire(bench.path('a/lock'), options);
+          const taken = await locks.tryAcquire(harness.path('a/lock'), options);
           expect(taken?.lock.contender).toMatch(/__lock__0000000000$/);
-          await bench.zk.transaction([taken!.lock.fence]);
+          await harness.zk.transaction([taken!.lock.fence]);
           await taken?.lock.release();
         }
       },
     );
 
     it('are not taken when another client contends, and leave nothing behind', async () => {
-      const held = await locksOf(bench.zk).acquire(bench.path('lock'));
-      const other = locksOf(await bench.client());
+      const held = await locksOf(harness.zk).acquire(harness.path('lock'));
+      const other = locksOf(await harness.client());
       for (const exists of [true, false]) {
-        expect(await other.tryAcquire(bench.path('lock'), { exists })).toBeUndefined();
+        expect(await other.tryAcquire(harness.path('lock'), { exists })).toBeUndefined();
       }
-      expect((await bench.zk.children(bench.path('lock'))).children).toEqual([held.contender.split('/').at(-1)]);
+      expect((await harness.zk.children(harness.path('lock'))).children).toEqual([held.contender.split('/').at(-1)]);
       expect(other.removals).toBe(0);
     });
 
     it('are taken by one of many', async () => {
-      const clients = await Promise.all(Array.from({ length: 10 }, () => bench.client()));
-      const taken = await Promise.all(clients.map((client) => locksOf(client).tryAcquire(bench.path('lock'))));
+      const clients = await Promise.all(Array.from({ length: 10 }, () => harness.client()));
+      const taken = await Promise.all(clients.map((client) => locksOf(client).tryAcquire(harness.path('lock'))));
       expect(taken.filter((result) => result !== undefined)).toHaveLength(1);
     });
 
     it('apply further operations in the same transaction', async () => {
-      await bench.zk.create(bench.path('record'), bytes('0'));
-      const taken = await locksOf(bench.zk).tryAcquire(bench.path('lock'), {
-        ops: [{ type: 'set', path: bench.path('record'), data: bytes('1'), version: 0 }],
+      await harness.zk.create(harness.path('record'), bytes('0'));
+      const taken = await locksOf(harness.zk).tryAcquire(harness.path('lock'), {
+        ops: [{ type: 'set', path: harness.path('record'), data: bytes('1'), version: 0 }],
       });
-      expect(taken?.results).toEqual([{ type: 'set', stat: await bench.zk.exists(bench.path('record')) }]);
+      expect(taken?.results).toEqual([{ type: 'set', stat: await harness.zk.exists(harness.path('record')) }]);
     });
 
     it('take nothing, and make nothing, when one of the operations fails', async () => {
-      const attempt = locksOf(bench.zk).tryAcquire(bench.path('record/lock'), {
+      const attempt = locksOf(harness.zk).tryAcquire(harness.path('record/lock'), {
         exists: false,
         ops: [
-          { type: 'check', path: bench.root },
-          { type: 'set', path: bench.path('record'), data: bytes('1'), version: 0 },
+          { type: 'check', path: harness.root },
+          { type: 'set', path: harness.path('record'), data: bytes('1'), version: 0 },
         ],
       });
       await expect(attempt).rejects.toMatchObject({ code: 'no-node', operationIndex: 1 });
-      expect((await bench.zk.children(bench.root)).children).toEqual([]);
+      expect((await harness.zk.children(harness.root)).children).toEqual([]);
     });
 
     it('are taken several at once, or none', async () => {
-      const locks = locksOf(bench.zk);
-      await bench.zk.create(bench.path('b'));
-      const paths = ['a', 'b', 'c'].map((name) => ({ path: bench.path(name) }));
+      const locks = locksOf(harness.zk);
+      await harness.zk.create(harness.path('b'));
+      const paths = ['a', 'b', 'c'].map((name) => ({ path: harness.path(name) }));
       const taken = await locks.tryAcquireAll(paths, {
-        before: [{ type: 'create', path: bench.path('x') }],
-        after: [{ type: 'set', path: bench.path('x'), data: bytes('after') }],
+        before: [{ type: 'create', path: harness.path('x') }],
+        after: [{ type: 'set', path: harness.path('x'), data: bytes('after') }],
       });
       expect(taken?.locks.map(({ path }) => path)).toEqual(paths.map(({ path }) => path));
       expect([taken?.before[0]?.type, taken?.after[0]?.type]).toEqual(['create', 'set']);
-      expect(await locks.tryAcquireAll([{ path: bench.path('d') }, { path: bench.path('b') }])).toBeUndefined();
-      expect(await bench.zk.exists(bench.path('d'))).toBeUndefined();
+      expect(await locks.tryAcquireAll([{ path: harness.path('d') }, { path: harness.path('b') }])).toBeUndefined();
+      expect(await harness.zk.exists(harness.path('d'))).toBeUndefined();
       await Promise.all(taken!.locks.map((lock) => lock.release()));
     });
 
     it('are made below a znode that the same transaction makes', async () => {
-      const path = bench.path('node');
-      const taken = await locksOf(bench.zk).tryAcquireAll([{ path: `${path}/lock` }], {
+      const path = harness.path('node');
+      const taken = await locksOf(harness.zk).tryAcquireAll([{ path: `${path}/lock` }], {
         before: [{ type: 'create', path }],
       });
       expect(taken?.locks).toHaveLength(1);
     });
 
     it('say which of the operations after them failed', async () => {
-      const attempt = locksOf(bench.zk).tryAcquireAll([{ path: bench.path('lock') }], {
-        before: [{ type: 'check', path: bench.root }],
-        after: [{ type: 'check', path: bench.path('missing') }],
+      const attempt = locksOf(harness.zk).tryAcquireAll([{ path: harness.path('lock') }], {
+        before: [{ type: 'check', path: harness.root }],
+        after: [{ type: 'check', path: harness.path('missing') }],
       });
       const error: unknown = await attempt.catch((reason: unknown) => reason);
       expect(isZooKeeperError(error, 'no-node') && error.operationIndex).toBe(1);
     });
 
     it('fail the fence once the lock went to another client', async () => {
-      const first = await locksOf(bench.zk).tryAcquire(bench.path('lock'));
-      await bench.zk.delete(first!.lock.contender);
-      const second = await locksOf(await bench.client()).tryAcquire(bench.path('lock'));
+      const first = await locksOf(harness.zk).tryAcquire(harness.path('lock'));
+      await harness.zk.delete(first!.lock.contender);
+      const second = await locksOf(await harness.client()).tryAcquire(harness.path('lock'));
       expect(second).toBeDefined();
-      await expect(bench.zk.transaction([first!.lock.fence])).rejects.toMatchObject({ code: 'no-node' });
+      await expect(harness.zk.transaction([first!.lock.fence])).rejects.toMatchObject({ code: 'no-node' });
     });
   });
 }
 
-function describeElections(bench: Bench): void {
+function describeElections(harness: Harness): void {
   describe('elections', () => {
     it('have one winner; the next follows when it leaves', async () => {
-      const options = { clock: bench.factory.clock };
-      const other = await bench.client();
+      const options = { clock: harness.factory.clock };
+      const other = await harness.client();
       const terms = new Collector<string>();
-      const one = election(bench.zk, bench.path('office'), options);
+      const one = election(harness.zk, harness.path('office'), options);
       one.run((term) => {
         terms.add('one');
         term.addEventListener('abort', () => terms.add('one left'));
       });
       await terms.atLeast(1);
-      const two = election(other, bench.path('office'), options);
+      const two = election(other, harness.path('office'), options);
       two.run(() => terms.add('two'));
       expect([one.elected, two.elected]).toEqual([true, false]);
       await one.close();
@@ -241,16 +241,16 @@ function describeElections(bench: Bench): void {
       expect([one.elected, two.elected]).toEqual([false, true]);
       expect(terms.items).toEqual(['one', 'one left', 'two']);
       await two.close();
-      expect((await other.children(bench.path('office'))).children).toEqual([]);
+      expect((await other.children(harness.path('office'))).children).toEqual([]);
     });
 
     it('continue after the session was lost', async () => {
-      const client = await bench.client({ sessionTimeoutMs: 2000 });
+      const client = await harness.client({ sessionTimeoutMs: 2000 });
       const terms = new Collector<AbortSignal>();
-      const candidate = election(client, bench.path('office'), { clock: bench.factory.clock });
+      const candidate = election(client, harness.path('office'), { clock: harness.factory.clock });
       candidate.run(terms.add);
       const [first] = await terms.atLeast(1);
-      await bench.expire(client);
+      await harness.expire(client);
       await terms.atLeast(2);
       expect([first?.aborted, terms.items[1]?.aborted]).toEqual([true, false]);
       await candidate.close();
@@ -259,8 +259,8 @@ function describeElections(bench: Bench): void {
     it('continue after the term failed', async () => {
       const terms = new Collector<number>();
       const errors: unknown[] = [];
-      const candidate = election(bench.zk, bench.path('office'), {
-        clock: bench.factory.clock,
+      const candidate = election(harness.zk, harness.path('office'), {
+        clock: harness.factory.clock,
         retryMs: 10,
         onError: (error) => errors.push(error),
       });

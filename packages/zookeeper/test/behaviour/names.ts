@@ -1,7 +1,7 @@
 /** Valid names of znodes, and the answer of every operation to invalid ones. */
 
 import { describe, expect, it } from '@jest/globals';
-import { bytes, outcomeOf, type Bench, type Inabilities, type PlainBench, type PlainZooKeeper } from './harness.js';
+import { bytes, outcomeOf, type Harness, type Inabilities, type PlainHarness, type PlainZooKeeper } from './harness.js';
 
 const GOOD_NAMES = [
   'a',
@@ -70,63 +70,63 @@ const OPERATIONS: readonly (readonly [name: string, attempt: Attempt])[] = [
   ['sync', (zk, path) => zk.sync(path)],
 ];
 
-export function describeNames(bench: PlainBench): void {
+export function describeNames(harness: PlainHarness): void {
   describe('names', () => {
     it.each(GOOD_NAMES)('may be %j', async (name) => {
-      const path = bench.path(name);
-      expect((await bench.zk.create(path, bytes(name))).path).toBe(path);
-      expect((await bench.zk.children(bench.root)).children).toEqual([name]);
-      expect(Buffer.from((await bench.zk.get(path)).data).toString()).toBe(name);
-      await bench.zk.delete(path);
+      const path = harness.path(name);
+      expect((await harness.zk.create(path, bytes(name))).path).toBe(path);
+      expect((await harness.zk.children(harness.root)).children).toEqual([name]);
+      expect(Buffer.from((await harness.zk.get(path)).data).toString()).toBe(name);
+      await harness.zk.delete(path);
     });
 
     it('differ by case and by normal form', async () => {
       const names = ['a', 'A', '\u00e9', 'e\u0301'];
-      for (const name of names) await bench.zk.create(bench.path(name));
-      expect([...(await bench.zk.children(bench.root)).children].sort()).toEqual([...names].sort());
+      for (const name of names) await harness.zk.create(harness.path(name));
+      expect([...(await harness.zk.children(harness.root)).children].sort()).toEqual([...names].sort());
     });
 
     it('may be nested deeply', async () => {
-      let path = bench.root;
+      let path = harness.root;
       for (let depth = 0; depth < 100; depth++) {
         path += '/d';
-        await bench.zk.create(path);
+        await harness.zk.create(path);
       }
-      expect((await bench.zk.exists(path))?.numChildren).toBe(0);
+      expect((await harness.zk.exists(path))?.numChildren).toBe(0);
     });
   });
 }
 
 /** Some clients do not refuse all of these, and a server may accept a name that it cannot read back. */
-export function describeBadPaths(bench: Bench): void {
+export function describeBadPaths(harness: Harness): void {
   describe.each(BAD_PATHS)('a path that is %s', (_why, path) => {
     it('is refused by every operation, and nothing is sent', async () => {
-      const { requests } = bench.zk.counters;
+      const { requests } = harness.zk.counters;
       for (const [, attempt] of OPERATIONS) {
-        await expect(attempt(bench.zk, path)).rejects.toMatchObject({ code: 'invalid-argument', path });
+        await expect(attempt(harness.zk, path)).rejects.toMatchObject({ code: 'invalid-argument', path });
       }
       for (const type of ['create', 'delete', 'check'] as const) {
-        expect(await outcomeOf(bench.zk.transaction([{ type, path }]))).toBe('invalid-argument');
+        expect(await outcomeOf(harness.zk.transaction([{ type, path }]))).toBe('invalid-argument');
       }
-      expect(() => bench.zk.watch(path, 'persistent', { onEvent: () => undefined })).toThrow(/invalid path/);
-      expect(bench.zk.counters.requests).toEqual(requests);
+      expect(() => harness.zk.watch(path, 'persistent', { onEvent: () => undefined })).toThrow(/invalid path/);
+      expect(harness.zk.counters.requests).toEqual(requests);
     });
   });
 }
 
 /** The answer of every operation to a missing znode. */
-export function describeMissing(bench: PlainBench, unable: Inabilities = {}): void {
+export function describeMissing(harness: PlainHarness, unable: Inabilities = {}): void {
   describe('where there is no znode', () => {
     const EXPECTED: Readonly<Record<string, string>> = { create: 'ok', exists: 'ok', sync: 'ok' };
     const operations = OPERATIONS.filter(([name]) => name !== 'getAcl' || unable.refusedGetAcl !== true);
 
     it.each(operations)('%s says so, or has nothing against it', async (name, attempt) => {
-      expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(EXPECTED[name] ?? 'no-node');
+      expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(EXPECTED[name] ?? 'no-node');
     });
 
     it.each(operations)('%s below it says so, or has nothing against it', async (name, attempt) => {
       const expected = name === 'create' ? 'no-node' : (EXPECTED[name] ?? 'no-node');
-      expect(await outcomeOf(attempt(bench.zk, bench.path('a/b')))).toBe(expected);
+      expect(await outcomeOf(attempt(harness.zk, harness.path('a/b')))).toBe(expected);
     });
   });
 }

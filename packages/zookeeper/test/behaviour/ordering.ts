@@ -1,43 +1,45 @@
 /** Behaviour in time: the order of answers and events, visibility to other clients, and many concurrent calls. */
 
 import { describe, expect, it } from '@jest/globals';
-import { bytes, EventLog, outcomeOf, textOf, type Bench, type PlainBench } from './harness.js';
+import { bytes, EventLog, outcomeOf, textOf, type Harness, type PlainHarness } from './harness.js';
 
-export function describeOrdering(bench: PlainBench): void {
+export function describeOrdering(harness: PlainHarness): void {
   describe('calls that are issued at once', () => {
     it('take effect in their order', async () => {
-      const path = bench.path('a');
+      const path = harness.path('a');
       const outcomes = await Promise.all(
         [
-          bench.zk.get(path),
-          bench.zk.create(path, bytes('1')),
-          bench.zk.create(path, bytes('2')),
-          bench.zk.set(path, bytes('3'), { version: 0 }),
-          bench.zk.set(path, bytes('4'), { version: 0 }),
-          bench.zk.delete(path, { version: 1 }),
-          bench.zk.get(path),
-          bench.zk.create(path, bytes('5')),
+          harness.zk.get(path),
+          harness.zk.create(path, bytes('1')),
+          harness.zk.create(path, bytes('2')),
+          harness.zk.set(path, bytes('3'), { version: 0 }),
+          harness.zk.set(path, bytes('4'), { version: 0 }),
+          harness.zk.delete(path, { version: 1 }),
+          harness.zk.get(path),
+          harness.zk.create(path, bytes('5')),
         ].map(outcomeOf),
       );
       expect(outcomes).toEqual(['no-node', 'ok', 'node-exists', 'ok', 'bad-version', 'ok', 'no-node', 'ok']);
-      expect(textOf((await bench.zk.get(path)).data)).toBe('5');
+      expect(textOf((await harness.zk.get(path)).data)).toBe('5');
     });
 
     it('may be a thousand creations, each with a number of its own', async () => {
       const created = await Promise.all(
         Array.from({ length: 1000 }, () =>
-          bench.zk.create(bench.path('n-'), undefined, { mode: 'persistent-sequential' }),
+          harness.zk.create(harness.path('n-'), undefined, { mode: 'persistent-sequential' }),
         ),
       );
       const numbers = created.map(({ path }) => Number(path.slice(-10)));
       expect(numbers).toEqual(created.map((_, index) => index));
-      const { children, stat } = await bench.zk.children(bench.root);
+      const { children, stat } = await harness.zk.children(harness.root);
       expect([children.length, stat.numChildren, stat.cversion]).toEqual([1000, 1000, 1000]);
     });
 
     it('of a failed one do not disturb those around it', async () => {
       const calls = Array.from({ length: 100 }, (_, index) =>
-        outcomeOf(index % 2 === 0 ? bench.zk.create(bench.path(`n${index}`)) : bench.zk.get(bench.path('missing'))),
+        outcomeOf(
+          index % 2 === 0 ? harness.zk.create(harness.path(`n${index}`)) : harness.zk.get(harness.path('missing')),
+        ),
       );
       const outcomes = await Promise.all(calls);
       expect(outcomes).toEqual(outcomes.map((_, index) => (index % 2 === 0 ? 'ok' : 'no-node')));
@@ -46,20 +48,20 @@ export function describeOrdering(bench: PlainBench): void {
 
   describe('what one client wrote', () => {
     it('another one reads after a sync', async () => {
-      const other = await bench.client();
+      const other = await harness.client();
       for (let round = 0; round < 20; round++) {
-        await bench.zk.create(bench.path(`n${round}`), bytes(`${round}`));
-        await other.sync(bench.root);
-        expect(textOf((await other.get(bench.path(`n${round}`))).data)).toBe(`${round}`);
+        await harness.zk.create(harness.path(`n${round}`), bytes(`${round}`));
+        await other.sync(harness.root);
+        expect(textOf((await other.get(harness.path(`n${round}`))).data)).toBe(`${round}`);
       }
     });
 
     it('has a greater transaction number than what was before', async () => {
-      const other = await bench.client();
+      const other = await harness.client();
       let last = 0n;
       for (let round = 0; round < 10; round++) {
-        const zk = round % 2 === 0 ? bench.zk : other;
-        const { stat } = await zk.create(bench.path(`n${round}`));
+        const zk = round % 2 === 0 ? harness.zk : other;
+        const { stat } = await zk.create(harness.path(`n${round}`));
         expect(stat.czxid).toBeGreaterThan(last);
         last = stat.czxid;
       }
@@ -69,8 +71,8 @@ export function describeOrdering(bench: PlainBench): void {
       'is read back byte by byte when it has %d bytes',
       async (length) => {
         const data = Uint8Array.from({ length }, (_, index) => (index * 31 + (index >> 8)) % 256);
-        await bench.zk.create(bench.path('a'), data);
-        const read = await bench.zk.get(bench.path('a'));
+        await harness.zk.create(harness.path('a'), data);
+        const read = await harness.zk.get(harness.path('a'));
         expect([Buffer.compare(read.data, data), read.stat.dataLength]).toEqual([0, length]);
       },
     );
@@ -79,33 +81,33 @@ export function describeOrdering(bench: PlainBench): void {
   describe('lists of children', () => {
     it.each([0, 1, 2, 100, 2000])('may have %d entries', async (count) => {
       const names = Array.from({ length: count }, (_, index) => `child-${index}`);
-      await Promise.all(names.map((name) => bench.zk.create(bench.path(name))));
-      const { children, stat } = await bench.zk.children(bench.root);
+      await Promise.all(names.map((name) => harness.zk.create(harness.path(name))));
+      const { children, stat } = await harness.zk.children(harness.root);
       expect([...children].sort()).toEqual([...names].sort());
       expect(stat.numChildren).toBe(count);
     });
 
     it('hold the children only, not theirs', async () => {
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.create(bench.path('a/b'));
-      await bench.zk.create(bench.path('a/b/c'));
-      expect((await bench.zk.children(bench.root)).children).toEqual(['a']);
-      expect((await bench.zk.children(bench.path('a'))).children).toEqual(['b']);
-      expect((await bench.zk.children(bench.path('a/b/c'))).children).toEqual([]);
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.create(harness.path('a/b'));
+      await harness.zk.create(harness.path('a/b/c'));
+      expect((await harness.zk.children(harness.root)).children).toEqual(['a']);
+      expect((await harness.zk.children(harness.path('a'))).children).toEqual(['b']);
+      expect((await harness.zk.children(harness.path('a/b/c'))).children).toEqual([]);
     });
   });
 }
 
-export function describeEventOrder(bench: Bench): void {
+export function describeEventOrder(harness: Harness): void {
   describe('events', () => {
     it('come in the order of the changes, those of many clients as well', async () => {
       const log = new EventLog();
-      bench.zk.watch(bench.root, 'persistent-recursive', log);
+      harness.zk.watch(harness.root, 'persistent-recursive', log);
       await log.atLeast(1);
-      const writers = [bench.zk, await bench.client(), await bench.client()];
+      const writers = [harness.zk, await harness.client(), await harness.client()];
       const created = await Promise.all(
         Array.from({ length: 300 }, (_, index) =>
-          writers[index % 3]!.create(bench.path('n-'), undefined, { mode: 'persistent-sequential' }),
+          writers[index % 3]!.create(harness.path('n-'), undefined, { mode: 'persistent-sequential' }),
         ),
       );
       const events = (await log.atLeast(301)).slice(1);
@@ -114,25 +116,25 @@ export function describeEventOrder(bench: Bench): void {
     });
 
     it('come before every answer that reflects their change', async () => {
-      const other = await bench.client();
-      await bench.zk.create(bench.path('a'), bytes('0'));
+      const other = await harness.client();
+      await harness.zk.create(harness.path('a'), bytes('0'));
       let told = 0;
-      bench.zk.watch(bench.path('a'), 'persistent', { onEvent: () => told++ });
-      await bench.zk.sync(bench.root);
+      harness.zk.watch(harness.path('a'), 'persistent', { onEvent: () => told++ });
+      await harness.zk.sync(harness.root);
       for (let version = 1; version <= 50; version++) {
-        const written = other.set(bench.path('a'), bytes(`${version}`));
-        const { stat } = await bench.zk.get(bench.path('a'));
+        const written = other.set(harness.path('a'), bytes(`${version}`));
+        const { stat } = await harness.zk.get(harness.path('a'));
         expect(told).toBeGreaterThanOrEqual(stat.version);
         await written;
       }
     });
 
     it('of a thousand changes are a thousand', async () => {
-      await bench.zk.create(bench.path('a'));
+      await harness.zk.create(harness.path('a'));
       const log = new EventLog();
-      bench.zk.watch(bench.path('a'), 'persistent', log);
+      harness.zk.watch(harness.path('a'), 'persistent', log);
       await log.atLeast(1);
-      const changes = Array.from({ length: 1000 }, () => bench.zk.set(bench.path('a'), bytes('x')));
+      const changes = Array.from({ length: 1000 }, () => harness.zk.set(harness.path('a'), bytes('x')));
       await Promise.all(changes);
       expect(log.items).toHaveLength(1001);
     });

@@ -2,80 +2,80 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { isZooKeeperError, type ConnectionState, type Session, type ZooKeeperError } from '../../src/index.js';
-import { bytes, Collector, type Bench } from './harness.js';
+import { bytes, Collector, type Harness } from './harness.js';
 
 const SHORT_SESSION = { sessionTimeoutMs: 2000 };
 
-export function describeSessions(bench: Bench): void {
-  describeEphemerals(bench);
-  describeLife(bench);
+export function describeSessions(harness: Harness): void {
+  describeEphemerals(harness);
+  describeLife(harness);
 }
 
-function describeEphemerals(bench: Bench): void {
+function describeEphemerals(harness: Harness): void {
   describe('ephemeral znodes', () => {
     it('go when their client is closed', async () => {
-      const owner = await bench.client();
-      await owner.create(bench.path('e'), bytes('x'), { mode: 'ephemeral' });
-      await owner.create(bench.path('p'));
-      expect(await bench.zk.exists(bench.path('e'))).toBeDefined();
+      const owner = await harness.client();
+      await owner.create(harness.path('e'), bytes('x'), { mode: 'ephemeral' });
+      await owner.create(harness.path('p'));
+      expect(await harness.zk.exists(harness.path('e'))).toBeDefined();
       await owner.close();
-      await bench.zk.sync(bench.root);
-      expect((await bench.zk.children(bench.root)).children).toEqual(['p']);
+      await harness.zk.sync(harness.root);
+      expect((await harness.zk.children(harness.root)).children).toEqual(['p']);
     });
 
     it('go when the session expires, and their watches fire', async () => {
-      const owner = await bench.client(SHORT_SESSION);
-      await owner.create(bench.path('e-'), undefined, { mode: 'ephemeral-sequential' });
+      const owner = await harness.client(SHORT_SESSION);
+      await owner.create(harness.path('e-'), undefined, { mode: 'ephemeral-sequential' });
       const events = new Collector<string>();
-      await bench.zk.exists(bench.path('e-0000000000'), {
+      await harness.zk.exists(harness.path('e-0000000000'), {
         watch: (event) => events.add(`${event.type} ${event.path}`),
       });
-      await bench.expire(owner);
-      expect(await events.atLeast(1)).toEqual([`deleted ${bench.path('e-0000000000')}`]);
+      await harness.expire(owner);
+      expect(await events.atLeast(1)).toEqual([`deleted ${harness.path('e-0000000000')}`]);
     });
 
     it('stay while the connection of their client is replaced', async () => {
-      const owner = await bench.client();
-      const { stat } = await owner.create(bench.path('e'), undefined, { mode: 'ephemeral' });
-      await bench.reconnect(owner);
-      expect(await bench.zk.exists(bench.path('e'))).toEqual(stat);
+      const owner = await harness.client();
+      const { stat } = await owner.create(harness.path('e'), undefined, { mode: 'ephemeral' });
+      await harness.reconnect(owner);
+      expect(await harness.zk.exists(harness.path('e'))).toEqual(stat);
     });
 
     it('cannot have children', async () => {
-      await bench.zk.create(bench.path('e'), undefined, { mode: 'ephemeral' });
-      await expect(bench.zk.create(bench.path('e/child'))).rejects.toMatchObject({
+      await harness.zk.create(harness.path('e'), undefined, { mode: 'ephemeral' });
+      await expect(harness.zk.create(harness.path('e/child'))).rejects.toMatchObject({
         code: 'no-children-for-ephemerals',
       });
     });
 
     it('may be deleted by any client', async () => {
-      const owner = await bench.client();
-      await owner.create(bench.path('e'), undefined, { mode: 'ephemeral' });
-      await bench.zk.delete(bench.path('e'));
-      expect(await owner.exists(bench.path('e'))).toBeUndefined();
+      const owner = await harness.client();
+      await owner.create(harness.path('e'), undefined, { mode: 'ephemeral' });
+      await harness.zk.delete(harness.path('e'));
+      expect(await owner.exists(harness.path('e'))).toBeUndefined();
     });
   });
 }
 
-function describeLife(bench: Bench): void {
+function describeLife(harness: Harness): void {
   describe('sessions', () => {
     it('resume after a lost connection, with the same id', async () => {
-      const client = await bench.client();
-      const session = bench.sessionOf(client);
+      const client = await harness.client();
+      const session = harness.sessionOf(client);
       const states: ConnectionState[] = [];
       client.on('state', (state) => states.push(state));
-      await bench.reconnect(client);
+      await harness.reconnect(client);
       expect(client.session).toBe(session);
       expect(states).toEqual(['suspended', 'connected']);
       expect([session.confirmed, session.lost.aborted]).toEqual([true, false]);
     });
 
     it('are replaced when they are lost; the old one says so', async () => {
-      const client = await bench.client(SHORT_SESSION);
-      const session = bench.sessionOf(client);
+      const client = await harness.client(SHORT_SESSION);
+      const session = harness.sessionOf(client);
       const losses: [Session, ZooKeeperError][] = [];
       client.on('lost', (lost, error) => losses.push([lost, error]));
-      const next = await bench.expire(client);
+      const next = await harness.expire(client);
       expect(next).not.toBe(session);
       expect(next.id).not.toBe(session.id);
       expect([session.lost.aborted, session.confirmed]).toEqual([true, false]);
@@ -85,9 +85,9 @@ function describeLife(bench: Bench): void {
     });
 
     it('let calls wait while there is no connection', async () => {
-      const client = await bench.client();
-      const resumed = bench.reconnect(client);
-      const created = client.create(bench.path('a'));
+      const client = await harness.client();
+      const resumed = harness.reconnect(client);
+      const created = client.create(harness.path('a'));
       await resumed;
       const outcome = await created.then(
         () => 'created',
@@ -95,29 +95,29 @@ function describeLife(bench: Bench): void {
       );
       // Depends on the time of sending; the code must agree with the effect.
       expect(['created', 'outcome-unknown']).toContain(outcome);
-      await client.exists(bench.path('a'));
+      await client.exists(harness.path('a'));
     });
 
     it('end with the client, and what is asked of it afterwards is refused', async () => {
-      const client = await bench.client();
-      const session = bench.sessionOf(client);
+      const client = await harness.client();
+      const session = harness.sessionOf(client);
       await client.close();
       await client.close();
       expect([client.state, client.session]).toEqual(['closed', undefined]);
       expect(session.lost.aborted).toBe(true);
-      await expect(client.get(bench.root)).rejects.toMatchObject({ code: 'closed' });
+      await expect(client.get(harness.root)).rejects.toMatchObject({ code: 'closed' });
       await expect(client.connected()).rejects.toMatchObject({ code: 'closed' });
     });
 
     it('do not delay a call that was given up', async () => {
-      const client = await bench.client();
+      const client = await harness.client();
       const controller = new AbortController();
       controller.abort(new Error('enough'));
-      await expect(client.create(bench.path('a'), undefined, { signal: controller.signal })).rejects.toMatchObject({
+      await expect(client.create(harness.path('a'), undefined, { signal: controller.signal })).rejects.toMatchObject({
         code: 'aborted',
         outcome: 'not-applied',
       });
-      expect(await client.exists(bench.path('a'))).toBeUndefined();
+      expect(await client.exists(harness.path('a'))).toBeUndefined();
     });
   });
 }

@@ -4,8 +4,8 @@ import { describe } from '@jest/globals';
 import { describeAccess, describeAccessOfOurs } from './access.js';
 import { describeCreationInTransactions, describeCreationModes } from './creation.js';
 import {
-  Bench,
-  PlainBench,
+  Harness,
+  PlainHarness,
   type Inabilities,
   type PlainFactory,
   type PlainZooKeeper,
@@ -24,44 +24,44 @@ import { describeWatches } from './watches.js';
 import { describeZnodes } from './znodes.js';
 
 /** The sections for any client, this one or the reference. */
-function describePlain(bench: PlainBench, unable?: Inabilities): void {
-  describeCreationModes(bench);
-  describeNames(bench);
-  describeMissing(bench, unable);
-  describeVersions(bench);
-  describeAccess(bench, unable);
-  describeOneShotMatrix(bench);
-  describeOrdering(bench);
+function describePlain(harness: PlainHarness, unable?: Inabilities): void {
+  describeCreationModes(harness);
+  describeNames(harness);
+  describeMissing(harness, unable);
+  describeVersions(harness);
+  describeAccess(harness, unable);
+  describeOneShotMatrix(harness);
+  describeOrdering(harness);
 }
 
 /** All sections for this client, and `describeMore`, the tests of one type of server. */
 export function describeZooKeeper(
   name: string,
   factory: ZooKeeperFactory,
-  describeMore?: (bench: Bench) => void,
+  describeMore?: (harness: Harness) => void,
 ): void {
   describe(name, () => {
-    const bench = new Bench(factory);
-    describePlain(bench);
-    describeZnodes(bench);
-    describeCreationInTransactions(bench);
-    describeBadPaths(bench);
-    describeVersionsInTransactions(bench);
-    describeAccessOfOurs(bench);
-    describeSessions(bench);
-    describeTransactions(bench);
-    describeWatches(bench);
-    describePersistentMatrix(bench);
-    describeMissedEvents(bench);
-    describeEventOrder(bench);
-    describeInquiries(bench);
-    describeLocks(bench);
-    describeTrees(bench);
-    describeMore?.(bench);
+    const harness = new Harness(factory);
+    describePlain(harness);
+    describeZnodes(harness);
+    describeCreationInTransactions(harness);
+    describeBadPaths(harness);
+    describeVersionsInTransactions(harness);
+    describeAccessOfOurs(harness);
+    describeSessions(harness);
+    describeTransactions(harness);
+    describeWatches(harness);
+    describePersistentMatrix(harness);
+    describeMissedEvents(harness);
+    describeEventOrder(harness);
+    describeInquiries(harness);
+    describeLocks(harness);
+    describeTrees(harness);
+    describeMore?.(harness);
   });
 }
 
 /** The sections for the reference client, which shows if a behaviour is the server's or this client's. */
 export function describeReference(name: string, factory: PlainFactory<PlainZooKeeper>, unable: Inabilities): void {
-  describe(name, () => describePlain(new PlainBench(factory), unable));
+  describe(name, () => describePlain(new PlainHarness(factory), unable));
 }

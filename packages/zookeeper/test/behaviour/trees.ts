@@ -9,14 +9,14 @@ import {
   type TreeNode,
   type ZooKeeper,
 } from '../../src/index.js';
-import { bytes, Collector, textOf, type Bench } from './harness.js';
+import { bytes, Collector, textOf, type Harness } from './harness.js';
 import { seeded } from './seeded.js';
 
-export function describeTrees(bench: Bench): void {
-  describeMirror(bench);
-  describeWrites(bench);
-  describeLateOutcomes(bench);
-  describeStorms(bench);
+export function describeTrees(harness: Harness): void {
+  describeMirror(harness);
+  describeWrites(harness);
+  describeLateOutcomes(harness);
+  describeStorms(harness);
 }
 
 interface ZooKeeperTreeCache {
@@ -24,7 +24,7 @@ interface ZooKeeperTreeCache {
   readonly log: Collector<string>;
 }
 
-function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: TreeCacheSettings = {}): ZooKeeperTreeCache {
+function mirror(harness: Harness, zk: ZooKeeper, root: string, settings: TreeCacheSettings = {}): ZooKeeperTreeCache {
   const log = new Collector<string>();
   const tree = treeCache(
     zk,
@@ -35,93 +35,93 @@ function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: TreeCacheSe
       onRemove: (node) => log.add(`removed ${node.path}`),
       onComplete: (complete) => log.add(`complete: ${String(complete)}`),
     },
-    { clock: bench.factory.clock, ...settings },
+    { clock: harness.factory.clock, ...settings },
   );
   return { tree, log };
 }
 
-function describeMirror(bench: Bench): void {
+function describeMirror(harness: Harness): void {
   describe('tree caches', () => {
     it('read what is there, then follow every change', async () => {
-      await bench.zk.create(bench.path('a'), bytes('1'));
-      await bench.zk.create(bench.path('a/b'), bytes('2'));
-      const { tree, log } = mirror(bench, await bench.client(), bench.root);
+      await harness.zk.create(harness.path('a'), bytes('1'));
+      await harness.zk.create(harness.path('a/b'), bytes('2'));
+      const { tree, log } = mirror(harness, await harness.client(), harness.root);
       await tree.ready();
       expect([...log.items].sort()).toEqual([
         'complete: true',
-        `new ${bench.root}`,
-        `new ${bench.path('a')} 1`,
-        `new ${bench.path('a/b')} 2`,
+        `new ${harness.root}`,
+        `new ${harness.path('a')} 1`,
+        `new ${harness.path('a/b')} 2`,
       ]);
-      await bench.zk.set(bench.path('a'), bytes('1b'));
+      await harness.zk.set(harness.path('a'), bytes('1b'));
       await log.atLeast(5);
-      await bench.zk.create(bench.path('c'), bytes('3'));
+      await harness.zk.create(harness.path('c'), bytes('3'));
       await log.atLeast(6);
-      await bench.zk.delete(bench.path('a/b'));
+      await harness.zk.delete(harness.path('a/b'));
       await log.atLeast(7);
       expect(log.items.slice(4)).toEqual([
-        `put ${bench.path('a')} 1b`,
-        `new ${bench.path('c')} 3`,
-        `removed ${bench.path('a/b')}`,
+        `put ${harness.path('a')} 1b`,
+        `new ${harness.path('c')} 3`,
+        `removed ${harness.path('a/b')}`,
       ]);
-      expect([...tree.children(bench.root)].sort()).toEqual(['a', 'c']);
-      expect(tree.children(bench.path('a')).size).toBe(0);
-      expect(tree.get(bench.path('a'))?.stat).toMatchObject({ version: 1, dataLength: 2 });
+      expect([...tree.children(harness.root)].sort()).toEqual(['a', 'c']);
+      expect(tree.children(harness.path('a')).size).toBe(0);
+      expect(tree.get(harness.path('a'))?.stat).toMatchObject({ version: 1, dataLength: 2 });
       tree.close();
     });
 
     it('are complete without a root, and see it come and go', async () => {
-      const { tree, log } = mirror(bench, bench.zk, bench.path('later'));
+      const { tree, log } = mirror(harness, harness.zk, harness.path('later'));
       await tree.ready();
       expect(log.items).toEqual(['complete: true']);
-      await bench.zk.create(bench.path('later'), bytes('x'));
-      await bench.zk.create(bench.path('later/child'));
+      await harness.zk.create(harness.path('later'), bytes('x'));
+      await harness.zk.create(harness.path('later/child'));
       await log.atLeast(3);
-      await bench.zk.delete(bench.path('later/child'));
-      await bench.zk.delete(bench.path('later'));
+      await harness.zk.delete(harness.path('later/child'));
+      await harness.zk.delete(harness.path('later'));
       await log.atLeast(5);
       expect(log.items.slice(1)).toEqual([
-        `new ${bench.path('later')} x`,
-        `new ${bench.path('later/child')}`,
-        `removed ${bench.path('later/child')}`,
-        `removed ${bench.path('later')}`,
+        `new ${harness.path('later')} x`,
+        `new ${harness.path('later/child')}`,
+        `removed ${harness.path('later/child')}`,
+        `removed ${harness.path('later')}`,
       ]);
       tree.close();
     });
 
     it('keep the presence only of what is not wanted, and read nothing for it', async () => {
-      await bench.zk.create(bench.path('n'), bytes('data'));
-      await bench.zk.create(bench.path('n/lock'), bytes('not wanted'));
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root, { wantsData: (path) => !path.includes('/lock') });
+      await harness.zk.create(harness.path('n'), bytes('data'));
+      await harness.zk.create(harness.path('n/lock'), bytes('not wanted'));
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root, { wantsData: (path) => !path.includes('/lock') });
       await tree.ready();
       const reads = client.counters.requests['get'];
-      await bench.zk.create(bench.path('n/lock/contender'), bytes('x'));
-      await bench.zk.set(bench.path('n/lock/contender'), bytes('y'));
-      await bench.zk.create(bench.path('n/z'), bytes('last'));
+      await harness.zk.create(harness.path('n/lock/contender'), bytes('x'));
+      await harness.zk.set(harness.path('n/lock/contender'), bytes('y'));
+      await harness.zk.create(harness.path('n/z'), bytes('last'));
       await log.atLeast(6);
-      expect([...tree.children(bench.path('n/lock'))]).toEqual(['contender']);
-      expect(tree.get(bench.path('n/lock'))?.data).toHaveLength(0);
+      expect([...tree.children(harness.path('n/lock'))]).toEqual(['contender']);
+      expect(tree.get(harness.path('n/lock'))?.data).toHaveLength(0);
       expect(client.counters.requests['get']).toBe((reads ?? 0) + 1);
       tree.close();
     });
 
     it('are incomplete while there is no connection, and report only what changed meanwhile', async () => {
-      for (const name of ['same', 'changed', 'gone']) await bench.zk.create(bench.path(name), bytes('1'));
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      for (const name of ['same', 'changed', 'gone']) await harness.zk.create(harness.path(name), bytes('1'));
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const before = log.items.length;
       const suspended = new Promise<void>((resolve) =>
         client.on('state', (state) => state === 'suspended' && resolve()),
       );
-      const resumed = bench.reconnect(client);
+      const resumed = harness.reconnect(client);
       await suspended;
       expect(tree.complete).toBe(false);
-      await bench.zk.transaction([
-        { type: 'set', path: bench.path('changed'), data: bytes('2') },
-        { type: 'delete', path: bench.path('gone') },
-        { type: 'create', path: bench.path('fresh'), data: bytes('3') },
+      await harness.zk.transaction([
+        { type: 'set', path: harness.path('changed'), data: bytes('2') },
+        { type: 'delete', path: harness.path('gone') },
+        { type: 'create', path: harness.path('fresh'), data: bytes('3') },
       ]);
       await resumed;
       await tree.ready();
@@ -129,48 +129,48 @@ function describeMirror(bench: Bench): void {
       expect([...log.items.slice(before)].sort()).toEqual([
         'complete: false',
         'complete: true',
-        `new ${bench.path('fresh')} 3`,
-        `put ${bench.path('changed')} 2`,
-        `removed ${bench.path('gone')}`,
+        `new ${harness.path('fresh')} 3`,
+        `put ${harness.path('changed')} 2`,
+        `removed ${harness.path('gone')}`,
       ]);
       tree.close();
     });
 
     it('go on in the next session', async () => {
-      const client = await bench.client({ sessionTimeoutMs: 2000 });
-      const { tree, log } = mirror(bench, client, bench.root);
+      const client = await harness.client({ sessionTimeoutMs: 2000 });
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
-      await bench.expire(client);
-      await bench.zk.create(bench.path('a'));
+      await harness.expire(client);
+      await harness.zk.create(harness.path('a'));
       await tree.ready();
       await log.atLeast(5);
-      expect(tree.get(bench.path('a'))).toBeDefined();
+      expect(tree.get(harness.path('a'))).toBeDefined();
       tree.close();
     });
 
     it('stop when closed', async () => {
-      const { tree, log } = mirror(bench, bench.zk, bench.root);
+      const { tree, log } = mirror(harness, harness.zk, harness.root);
       await tree.ready();
       tree.close();
-      await bench.zk.create(bench.path('a'));
-      await bench.zk.sync(bench.root);
-      expect(log.items).toEqual([`new ${bench.root}`, 'complete: true', 'complete: false']);
+      await harness.zk.create(harness.path('a'));
+      await harness.zk.sync(harness.root);
+      expect(log.items).toEqual([`new ${harness.root}`, 'complete: true', 'complete: false']);
     });
 
     it('give up waiting at the deadline', async () => {
-      const { tree } = mirror(bench, bench.zk, bench.root);
+      const { tree } = mirror(harness, harness.zk, harness.root);
       tree.close();
       await expect(tree.ready({ timeoutMs: 10 })).rejects.toMatchObject({ code: 'timeout' });
     });
   });
 }
 
-function describeWrites(bench: Bench): void {
+function describeWrites(harness: Harness): void {
   describe('tree caches and writes of their own client', () => {
     it('take what was written instead of reading it', async () => {
-      const path = bench.path('a');
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      const path = harness.path('a');
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const reads = client.counters.requests['get'];
 
@@ -189,20 +189,20 @@ function describeWrites(bench: Bench): void {
       deletion.applied([{ path, node: undefined }]);
       expect(tree.get(path)).toBeUndefined();
 
-      await client.sync(bench.root);
+      await client.sync(harness.root);
       expect(client.counters.requests['get']).toBe(reads);
       expect(log.items.slice(2)).toEqual([`new ${path} 1`, `put ${path} 2`, `removed ${path}`]);
       tree.close();
     });
 
     it('read again what was not written after all', async () => {
-      const path = bench.path('a');
-      await bench.zk.create(path, bytes('1'));
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      const path = harness.path('a');
+      await harness.zk.create(path, bytes('1'));
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const expectation = tree.expect([path]);
-      await bench.zk.set(path, bytes('theirs'));
+      await harness.zk.set(path, bytes('theirs'));
       await client.sync(path);
       await expect(client.set(path, bytes('ours'), { version: 0 })).rejects.toMatchObject({ code: 'bad-version' });
       expectation.unknown();
@@ -212,15 +212,15 @@ function describeWrites(bench: Bench): void {
     });
 
     it('read an announced path that was not touched but that another client changed', async () => {
-      const [one, two] = [bench.path('one'), bench.path('two')];
-      await bench.zk.create(one, bytes('1'));
-      await bench.zk.create(two, bytes('1'));
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      const [one, two] = [harness.path('one'), harness.path('two')];
+      await harness.zk.create(one, bytes('1'));
+      await harness.zk.create(two, bytes('1'));
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const before = log.items.length;
       const expectation = tree.expect([one, two]);
-      await bench.zk.set(two, bytes('theirs'));
+      await harness.zk.set(two, bytes('theirs'));
       await client.sync(two);
       const stat = await client.set(one, bytes('ours'));
       expectation.applied([{ path: one, node: { data: bytes('ours'), stat } }]);
@@ -231,13 +231,13 @@ function describeWrites(bench: Bench): void {
   });
 }
 
-function describeLateOutcomes(bench: Bench): void {
+function describeLateOutcomes(harness: Harness): void {
   describe('tree caches with late reports of writes', () => {
     it('do not go back to an older one', async () => {
-      const path = bench.path('a');
-      const { stat: first } = await bench.zk.create(path, bytes('0'));
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      const path = harness.path('a');
+      const { stat: first } = await harness.zk.create(path, bytes('0'));
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const [one, two] = [tree.expect([path]), tree.expect([path])];
       const before = log.items.length;
@@ -253,14 +253,14 @@ function describeLateOutcomes(bench: Bench): void {
     });
 
     it('do not bring back what another client deleted since', async () => {
-      const path = bench.path('a');
-      const client = await bench.client();
-      const { tree, log } = mirror(bench, client, bench.root);
+      const path = harness.path('a');
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
       const before = log.items.length;
       const [one, two] = [tree.expect([path]), tree.expect([path])];
       const { stat } = await client.create(path, bytes('ours'));
-      await bench.zk.delete(path);
+      await harness.zk.delete(path);
       await client.sync(path);
       one.applied([{ path, node: { data: bytes('ours'), stat } }]);
       await expect(client.set(path, bytes('too late'))).rejects.toMatchObject({ code: 'no-node' });
@@ -312,34 +312,34 @@ async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: 
   }
 }
 
-function describeStorms(bench: Bench): void {
+function describeStorms(harness: Harness): void {
   describe('tree caches in a storm of operations', () => {
     const storm = async (client: ZooKeeper, tree: TreeCache, random: () => number): Promise<void> => {
       const pick = (): string => {
         const parent = `n${Math.floor(random() * 6)}`;
-        return bench.path(random() < 0.5 ? parent : `${parent}/m${Math.floor(random() * 3)}`);
+        return harness.path(random() < 0.5 ? parent : `${parent}/m${Math.floor(random() * 3)}`);
       };
       for (let round = 0; round < 60; round++) {
         const operations = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
           strike(client, tree, pick(), random),
         );
         await Promise.all(operations);
-        if (random() < 0.04) await bench.reconnect(client);
+        if (random() < 0.04) await harness.reconnect(client);
       }
     };
 
     it.each([1, 2, 3, 4, 5, 6])('are equal to the server afterwards (seed %d)', async (seed) => {
       const random = seeded(seed);
-      const clients = await Promise.all([bench.client(), bench.client(), bench.client()]);
-      const pairs = clients.map((client) => ({ client, tree: mirror(bench, client, bench.root).tree }));
+      const clients = await Promise.all([harness.client(), harness.client(), harness.client()]);
+      const pairs = clients.map((client) => ({ client, tree: mirror(harness, client, harness.root).tree }));
       await Promise.all(pairs.map(({ client, tree }) => storm(client, tree, random)));
-      await bench.zk.sync(bench.root);
-      const truth = await contentOf(bench.zk, bench.root);
+      await harness.zk.sync(harness.root);
+      const truth = await contentOf(harness.zk, harness.root);
       for (const { client, tree } of pairs) {
         await tree.ready();
         // An answer to this implies that all earlier requests were answered.
-        for (let turn = 0; turn < 3; turn++) await client.sync(bench.root);
-        expect(contentOfTree(tree, bench.root)).toEqual(truth);
+        for (let turn = 0; turn < 3; turn++) await client.sync(harness.root);
+        expect(contentOfTree(tree, harness.root)).toEqual(truth);
         tree.close();
       }
     });

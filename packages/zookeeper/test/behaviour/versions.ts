@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { OPEN_ACL } from '../../src/index.js';
-import { bytes, outcomeOf, textOf, type Bench, type PlainBench, type PlainZooKeeper } from './harness.js';
+import { bytes, outcomeOf, textOf, type Harness, type PlainHarness, type PlainZooKeeper } from './harness.js';
 
 type Write = (zk: PlainZooKeeper, path: string, version: number | undefined) => Promise<unknown>;
 
@@ -27,23 +27,23 @@ const EXPECTATIONS: readonly (readonly [version: number | undefined, outcome: st
   [-(2 ** 31), 'bad-version'],
 ];
 
-async function twiceChanged(bench: PlainBench): Promise<string> {
-  const path = bench.path('a');
-  await bench.zk.create(path, bytes('0'));
+async function twiceChanged(harness: PlainHarness): Promise<string> {
+  const path = harness.path('a');
+  await harness.zk.create(path, bytes('0'));
   for (const text of ['1', '2']) {
-    await bench.zk.set(path, bytes(text));
-    await bench.zk.setAcl(path, OPEN_ACL);
+    await harness.zk.set(path, bytes(text));
+    await harness.zk.setAcl(path, OPEN_ACL);
   }
   return path;
 }
 
-export function describeVersions(bench: PlainBench): void {
+export function describeVersions(harness: PlainHarness): void {
   describe.each(WRITES)('%s of a znode of version 2', (name, write) => {
     it.each(EXPECTATIONS)('that expects version %s ends with %s', async (version, outcome) => {
-      const path = await twiceChanged(bench);
-      const before = await bench.zk.get(path);
-      expect(await outcomeOf(write(bench.zk, path, version))).toBe(outcome);
-      const after = await bench.zk.exists(path);
+      const path = await twiceChanged(harness);
+      const before = await harness.zk.get(path);
+      expect(await outcomeOf(write(harness.zk, path, version))).toBe(outcome);
+      const after = await harness.zk.exists(path);
       if (outcome !== 'ok') expect(after).toEqual(before.stat);
       else if (name === 'delete') expect(after).toBeUndefined();
       else expect([after?.version, after?.aversion]).toEqual(name === 'set' ? [3, 2] : [2, 3]);
@@ -52,53 +52,53 @@ export function describeVersions(bench: PlainBench): void {
 
   describe('versions', () => {
     it('begin at zero again for a znode that was made anew', async () => {
-      const path = await twiceChanged(bench);
-      await bench.zk.delete(path);
-      const { stat } = await bench.zk.create(path);
+      const path = await twiceChanged(harness);
+      await harness.zk.delete(path);
+      const { stat } = await harness.zk.create(path);
       expect([stat.version, stat.aversion, stat.cversion]).toEqual([0, 0, 0]);
     });
 
     it('count data that stays the same as well', async () => {
-      await bench.zk.create(bench.path('a'), bytes('x'));
-      const stat = await bench.zk.set(bench.path('a'), bytes('x'));
+      await harness.zk.create(harness.path('a'), bytes('x'));
+      const stat = await harness.zk.set(harness.path('a'), bytes('x'));
       expect(stat.version).toBe(1);
     });
 
     it('let one of many writers through that all expect the same', async () => {
-      await bench.zk.create(bench.path('a'), bytes(''));
-      const writers = await Promise.all([bench.client(), bench.client(), bench.client()]);
+      await harness.zk.create(harness.path('a'), bytes(''));
+      const writers = await Promise.all([harness.client(), harness.client(), harness.client()]);
       const outcomes = await Promise.all(
-        writers.map((zk, index) => outcomeOf(zk.set(bench.path('a'), bytes(`${index}`), { version: 0 }))),
+        writers.map((zk, index) => outcomeOf(zk.set(harness.path('a'), bytes(`${index}`), { version: 0 }))),
       );
       expect([...outcomes].sort()).toEqual(['bad-version', 'bad-version', 'ok']);
-      await bench.zk.sync(bench.root);
-      const { data, stat } = await bench.zk.get(bench.path('a'));
+      await harness.zk.sync(harness.root);
+      const { data, stat } = await harness.zk.get(harness.path('a'));
       expect([textOf(data), stat.version]).toEqual([`${outcomes.indexOf('ok')}`, 1]);
     });
 
     it('let a chain of writes through that are issued at once', async () => {
-      await bench.zk.create(bench.path('a'), bytes(''));
+      await harness.zk.create(harness.path('a'), bytes(''));
       const writes = Array.from({ length: 20 }, (_, version) =>
-        bench.zk.set(bench.path('a'), bytes(`${version}`), { version }),
+        harness.zk.set(harness.path('a'), bytes(`${version}`), { version }),
       );
       expect((await Promise.all(writes)).map(({ version }) => version)).toEqual(writes.map((_, index) => index + 1));
     });
   });
 }
 
-export function describeVersionsInTransactions(bench: Bench): void {
+export function describeVersionsInTransactions(harness: Harness): void {
   describe.each(['check', 'set', 'delete'] as const)('%s in a transaction, of a znode of version 2', (type) => {
     it.each(EXPECTATIONS)('that expects version %s ends with %s', async (version, outcome) => {
-      const path = await twiceChanged(bench);
-      const before = await bench.zk.exists(path);
+      const path = await twiceChanged(harness);
+      const before = await harness.zk.exists(path);
       const op = type === 'set' ? { type, path, data: bytes('new') } : { type, path };
-      const transaction = bench.zk.transaction([
-        { type: 'create', path: bench.path('first') },
+      const transaction = harness.zk.transaction([
+        { type: 'create', path: harness.path('first') },
         { ...op, ...only(version) },
       ]);
       expect(await outcomeOf(transaction)).toBe(outcome);
-      expect((await bench.zk.exists(bench.path('first'))) !== undefined).toBe(outcome === 'ok');
-      const after = await bench.zk.exists(path);
+      expect((await harness.zk.exists(harness.path('first'))) !== undefined).toBe(outcome === 'ok');
+      const after = await harness.zk.exists(path);
       if (outcome !== 'ok' || type === 'check') expect(after).toEqual(before);
       else expect(after?.version).toBe(type === 'set' ? 3 : undefined);
     });
@@ -106,8 +106,8 @@ export function describeVersionsInTransactions(bench: Bench): void {
 
   describe('versions within a transaction', () => {
     it('count up from operation to operation', async () => {
-      const path = await twiceChanged(bench);
-      const results = await bench.zk.transaction([
+      const path = await twiceChanged(harness);
+      const results = await harness.zk.transaction([
         { type: 'set', path, data: bytes('a'), version: 2 },
         { type: 'check', path, version: 3 },
         { type: 'set', path, data: bytes('b'), version: 3 },
@@ -116,7 +116,7 @@ export function describeVersionsInTransactions(bench: Bench): void {
         { type: 'check', path, version: 0 },
       ]);
       expect(results[2]).toMatchObject({ stat: { version: 4 } });
-      const { data, stat } = await bench.zk.get(path);
+      const { data, stat } = await harness.zk.get(path);
       expect([textOf(data), stat.version, stat.mzxid]).toEqual(['c', 0, stat.czxid]);
     });
   });

@@ -2,7 +2,15 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { OPEN_ACL, type WatchEvent, type ZooKeeper } from '../../src/index.js';
-import { bytes, Collector, EventLog, outcomeOf, type Bench, type PlainBench, type PlainZooKeeper } from './harness.js';
+import {
+  bytes,
+  Collector,
+  EventLog,
+  outcomeOf,
+  type Harness,
+  type PlainHarness,
+  type PlainZooKeeper,
+} from './harness.js';
 
 /** All changes are at the znode `a`, which may have a child `a/child`. */
 interface Step {
@@ -82,31 +90,31 @@ const ONE_SHOT_CASES = (Object.keys(TOLD_ONCE) as OneShot[]).flatMap((kind) =>
   })),
 );
 
-export function describeOneShotMatrix(bench: PlainBench): void {
+export function describeOneShotMatrix(harness: PlainHarness): void {
   describe('a one-shot watch', () => {
     it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
-      const path = bench.path('a');
-      await prepare(bench.zk, change, path);
+      const path = harness.path('a');
+      await prepare(harness.zk, change, path);
       const log = new Collector<string>();
-      await setWatch(bench.zk, kind, path, (event) => log.add(`${event.type} ${event.path}`));
-      await CHANGES[change].run(bench.zk, path);
+      await setWatch(harness.zk, kind, path, (event) => log.add(`${event.type} ${event.path}`));
+      await CHANGES[change].run(harness.zk, path);
       // An answer arrives after the events of the changes that it reflects.
-      await bench.zk.exists(path);
+      await harness.zk.exists(path);
       expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
     });
   });
 }
 
 /** Events of a one-shot watch after a reconnection, for changes during the lost connection. */
-export function describeMissedEvents(bench: Bench): void {
+export function describeMissedEvents(harness: Harness): void {
   describe('a one-shot watch, whose client had no connection', () => {
     it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
-      const path = bench.path('a');
-      await prepare(bench.zk, change, path);
-      const client = await bench.client();
+      const path = harness.path('a');
+      await prepare(harness.zk, change, path);
+      const client = await harness.client();
       const log = new Collector<string>();
       await setWatch(client, kind, path, (event) => log.add(`${event.type} ${event.path}`));
-      await bench.whileIsolated(client, () => CHANGES[change].run(bench.zk, path));
+      await harness.whileIsolated(client, () => CHANGES[change].run(harness.zk, path));
       await client.exists(path);
       expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
     });
@@ -116,16 +124,16 @@ export function describeMissedEvents(bench: Bench): void {
       ['exists', 'deleted'],
       ['children', 'deleted'],
     ] as const)('set by %s: of a deletion after other changes it is told %s', async (kind, told) => {
-      const path = bench.path('a');
-      await bench.zk.create(path);
-      const client = await bench.client();
+      const path = harness.path('a');
+      await harness.zk.create(path);
+      const client = await harness.client();
       const log = new Collector<string>();
       await setWatch(client, kind, path, (event) => log.add(event.type));
-      await bench.whileIsolated(client, async () => {
-        await bench.zk.set(path, bytes('1'));
-        await bench.zk.create(`${path}/child`);
-        await bench.zk.delete(`${path}/child`);
-        await bench.zk.delete(path);
+      await harness.whileIsolated(client, async () => {
+        await harness.zk.set(path, bytes('1'));
+        await harness.zk.create(`${path}/child`);
+        await harness.zk.delete(`${path}/child`);
+        await harness.zk.delete(path);
       });
       await client.exists(path);
       expect(log.items).toEqual([told]);
@@ -135,26 +143,26 @@ export function describeMissedEvents(bench: Bench): void {
       ['get', 'changed'],
       ['exists', 'changed'],
     ] as const)('set by %s: of a znode that was made anew it is told %s', async (kind, told) => {
-      const path = bench.path('a');
-      await bench.zk.create(path);
-      const client = await bench.client();
+      const path = harness.path('a');
+      await harness.zk.create(path);
+      const client = await harness.client();
       const log = new Collector<string>();
       await setWatch(client, kind, path, (event) => log.add(event.type));
-      await bench.whileIsolated(client, async () => {
-        await bench.zk.delete(path);
-        await bench.zk.create(path);
+      await harness.whileIsolated(client, async () => {
+        await harness.zk.delete(path);
+        await harness.zk.create(path);
       });
       await client.exists(path);
       expect(log.items).toEqual([told]);
     });
 
     it('is still there for what comes afterwards, when nothing was missed', async () => {
-      const client = await bench.client();
-      await bench.zk.create(bench.path('a'));
+      const client = await harness.client();
+      await harness.zk.create(harness.path('a'));
       const log = new Collector<string>();
-      await client.get(bench.path('a'), { watch: (event) => log.add(event.type) });
-      await bench.whileIsolated(client, async () => undefined);
-      await bench.zk.set(bench.path('a'), bytes('1'));
+      await client.get(harness.path('a'), { watch: (event) => log.add(event.type) });
+      await harness.whileIsolated(client, async () => undefined);
+      await harness.zk.set(harness.path('a'), bytes('1'));
       expect(await log.atLeast(1)).toEqual(['changed']);
     });
   });
@@ -198,14 +206,14 @@ const follow = async (zk: ZooKeeper, path: string, mode: 'persistent' | 'persist
   return log;
 };
 
-export function describePersistentMatrix(bench: Bench): void {
+export function describePersistentMatrix(harness: Harness): void {
   describe('a persistent watch', () => {
     it.each(PERSISTENT_CASES)('of mode $mode: gets $told for $what', async ({ mode, change, told }) => {
-      const path = bench.path('a');
-      await prepare(bench.zk, change, path);
-      const log = await follow(bench.zk, path, mode);
-      await CHANGES[change].run(bench.zk, path);
-      await bench.zk.exists(path);
+      const path = harness.path('a');
+      await prepare(harness.zk, change, path);
+      const log = await follow(harness.zk, path, mode);
+      await CHANGES[change].run(harness.zk, path);
+      await harness.zk.exists(path);
       const expected = told.map((text) => text.replace(' ', ` ${path}`));
       expect(log.items).toEqual(['reset', ...expected]);
     });
@@ -213,11 +221,11 @@ export function describePersistentMatrix(bench: Bench): void {
     it.each(['persistent', 'persistent-recursive'] as const)(
       'of mode %s is notified of every change by any client',
       async (mode) => {
-        const path = bench.path('a');
-        await bench.zk.create(path);
-        const log = await follow(bench.zk, path, mode);
-        const other = await bench.client();
-        for (const zk of [bench.zk, other, bench.zk]) await zk.set(path, bytes('x'));
+        const path = harness.path('a');
+        await harness.zk.create(path);
+        const log = await follow(harness.zk, path, mode);
+        const other = await harness.client();
+        for (const zk of [harness.zk, other, harness.zk]) await zk.set(path, bytes('x'));
         expect(await log.atLeast(4)).toEqual(['reset', ...Array<string>(3).fill(`changed ${path}`)]);
       },
     );
@@ -225,22 +233,22 @@ export function describePersistentMatrix(bench: Bench): void {
     it.each(['persistent', 'persistent-recursive'] as const)(
       'of mode %s is not notified of operations of a failed transaction',
       async (mode) => {
-        const path = bench.path('a');
-        await bench.zk.create(path);
-        const log = await follow(bench.zk, path, mode);
-        const transaction = bench.zk.transaction([
+        const path = harness.path('a');
+        await harness.zk.create(path);
+        const log = await follow(harness.zk, path, mode);
+        const transaction = harness.zk.transaction([
           { type: 'set', path, data: bytes('x') },
           { type: 'create', path: `${path}/new` },
           { type: 'check', path, version: 99 },
         ]);
         expect(await outcomeOf(transaction)).toBe('bad-version');
-        await bench.zk.exists(path);
+        await harness.zk.exists(path);
         expect(log.items).toEqual(['reset']);
       },
     );
 
     it('at the root of the tree gets all events', async () => {
-      const inside = await bench.client({ chroot: bench.root });
+      const inside = await harness.client({ chroot: harness.root });
       const log = await follow(inside, '/', 'persistent-recursive');
       await inside.create('/a');
       await inside.create('/a/b');
@@ -248,32 +256,32 @@ export function describePersistentMatrix(bench: Bench): void {
     });
 
     it('within another one gets each event once, as does the other', async () => {
-      await bench.zk.create(bench.path('a'));
-      const outer = await follow(bench.zk, bench.root, 'persistent-recursive');
-      const inner = await follow(bench.zk, bench.path('a'), 'persistent-recursive');
-      await bench.zk.create(bench.path('a/b'));
-      await bench.zk.create(bench.path('c'));
-      expect(outer.items).toEqual(['reset', `created ${bench.path('a/b')}`, `created ${bench.path('c')}`]);
-      expect(inner.items).toEqual(['reset', `created ${bench.path('a/b')}`]);
+      await harness.zk.create(harness.path('a'));
+      const outer = await follow(harness.zk, harness.root, 'persistent-recursive');
+      const inner = await follow(harness.zk, harness.path('a'), 'persistent-recursive');
+      await harness.zk.create(harness.path('a/b'));
+      await harness.zk.create(harness.path('c'));
+      expect(outer.items).toEqual(['reset', `created ${harness.path('a/b')}`, `created ${harness.path('c')}`]);
+      expect(inner.items).toEqual(['reset', `created ${harness.path('a/b')}`]);
     });
 
     it('gets events of ephemerals that end with their session', async () => {
-      const owner = await bench.client();
-      for (const name of ['e1', 'e2']) await owner.create(bench.path(name), undefined, { mode: 'ephemeral' });
-      const log = await follow(bench.zk, bench.root, 'persistent-recursive');
+      const owner = await harness.client();
+      for (const name of ['e1', 'e2']) await owner.create(harness.path(name), undefined, { mode: 'ephemeral' });
+      const log = await follow(harness.zk, harness.root, 'persistent-recursive');
       await owner.close();
       const events = (await log.atLeast(3)).slice(1);
-      expect([...events].sort()).toEqual([`deleted ${bench.path('e1')}`, `deleted ${bench.path('e2')}`]);
+      expect([...events].sort()).toEqual([`deleted ${harness.path('e1')}`, `deleted ${harness.path('e2')}`]);
     });
 
     it('that is closed and set again gets events from then on', async () => {
       const first = new EventLog();
-      const watch = bench.zk.watch(bench.root, 'persistent', first);
+      const watch = harness.zk.watch(harness.root, 'persistent', first);
       await first.atLeast(1);
       watch.close();
-      const second = await follow(bench.zk, bench.root, 'persistent');
-      await bench.zk.create(bench.path('a'));
-      expect([first.items, second.items]).toEqual([['reset'], ['reset', `children ${bench.root}`]]);
+      const second = await follow(harness.zk, harness.root, 'persistent');
+      await harness.zk.create(harness.path('a'));
+      expect([first.items, second.items]).toEqual([['reset'], ['reset', `children ${harness.root}`]]);
     });
   });
 }

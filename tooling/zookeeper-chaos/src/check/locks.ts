@@ -12,9 +12,10 @@ const HELD_BY_TWO = 'no lock held by two';
 const LEFT_BEHIND = 'no contender left behind';
 
 export function checkLocks(histories: readonly ClientHistory[], final: FinalState): Violation[] {
-  const violations = final.contenders.map((path): Violation => ({
+  const sessions = histories.map(({ client, session }) => `${client} ${session}`).join(', ');
+  const violations = final.contenders.map((contender): Violation => ({
     rule: LEFT_BEHIND,
-    detail: `${path} is still in line, but everybody gave up his locks`,
+    detail: `${contender} exists after the release of all locks; open sessions: ${sessions}`,
   }));
   const byLock = new Map<string, FencedWrite[]>();
   for (const { client, fencedWrites } of histories) {

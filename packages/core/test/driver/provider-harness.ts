@@ -36,7 +36,7 @@ export interface Progress {
   readonly machine: JsonValue;
 }
 
-export class Bench {
+export class ProviderHarness {
   readonly apiCalls: ApiCall[] = [];
   /** Failures of background work; must stay empty. */
   readonly failures: unknown[] = [];
