@@ -8,7 +8,12 @@
 # or newer compiles it (https://github.com/modern-go/reflect2/issues/22).
 set -euo pipefail
 target=$(mkdir -p "${1:?usage: build.sh FOLDER}" && cd "$1" && pwd)
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# By default, the mirror from which this machine installs Debian 12.
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | sed -n 1p)}
+if [ -z "$mirror" ]; then
+  echo "build.sh: apt has no source for bookworm; set DEBIAN_MIRROR to the address of a Debian mirror" >&2
+  exit 1
+fi
 keyring=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 version=v1.20.2
 work=$(mktemp -d "${TMPDIR:-/tmp}/kubernetes-build-XXXXXX")

@@ -332,7 +332,7 @@ describe('nodepool erase', () => {
 
   it.each([
     ['another name was typed', 'clout'],
-    ['nobody is there to be asked', undefined],
+    ['the command has no terminal', undefined],
   ])('removes nothing when %s', async (_why, answer) => {
     await provider();
     world.answer = answer;

@@ -108,7 +108,7 @@ describe('an instance with ssh', () => {
     }
   });
 
-  it('lets nobody in', async () => {
+  it('accepts no login', async () => {
     openCloud();
     const { sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
     const failure = await new Promise((resolve, reject) => {

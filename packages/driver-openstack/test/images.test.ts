@@ -121,7 +121,7 @@ describe('an upload', () => {
 });
 
 describe('the list of images', () => {
-  it('has ours and nobody else’s', async () => {
+  it('contains only images of this provider', async () => {
     const externalId = await test.upload(file);
     const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
     expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);

@@ -40,7 +40,7 @@ describe('a release', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('of what has collected here makes no major version that nobody asked for', () => {
+  it('the first release of the present changesets has no major version', () => {
     for (const [name, version] of firstRelease) expect([name, lt(version, '1.0.0')]).toEqual([name, true]);
   });
 

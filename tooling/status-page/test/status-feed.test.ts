@@ -124,7 +124,7 @@ describe('the stream of the status page', () => {
     expect(viewer.messages).toHaveLength(2);
   });
 
-  it('costs nothing while nobody looks, and once for all who do', async () => {
+  it('costs nothing without viewers, and the same for one viewer and for many', async () => {
     let made = 0;
     Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     await server.clock.advance(60_000);

@@ -136,7 +136,7 @@ async function revive(servers: RunningZooKeeper, index: number): Promise<void> {
 /** Restarts the servers that ended unexpectedly. Resolves when all serve. */
 export async function reviveAll(servers: RunningZooKeeper, count: number): Promise<void> {
   for (let index = 0; index < count; index++) {
-    const answer = await servers.fourLetterWord('srvr', index).catch(() => 'nobody answers');
+    const answer = await servers.fourLetterWord('srvr', index).catch(() => 'no server answers');
     if (answer.includes('Mode:')) continue;
     await servers.kill('SIGKILL', index);
     await revive(servers, index);

@@ -32,7 +32,7 @@ describe('the checker', () => {
     ['a creation that was not applied, of which something is', {}, { nodes: [...nodes, '/b'] }, /\/b exists/],
     ['a deletion that was applied, of what is still there', {}, { nodes: [...nodes, '/f'] }, /\/f exists/],
     ['a write against its condition', {}, { nodes: [...nodes, '/e'] }, /\/e exists/],
-    ['a znode that nobody made', {}, { nodes: [...nodes, '/z'] }, /nobody made it/],
+    ['a znode that no client created', {}, { nodes: [...nodes, '/z'] }, /no client created it/],
     ['a creation that was sent twice', {}, { nodes: [...nodes, '/a'] }, /more than once/],
     ['half a transaction', {}, { nodes: nodes.filter((path) => path !== '/d-2') }, /in part/],
     [
@@ -79,7 +79,7 @@ describe('the checker', () => {
       /was not applied/,
     ],
     [
-      'a value that nobody wrote',
+      'a value that no client wrote',
       { registerReads: [...registerReads, { path: '/r', version: 3, value: 'what' }] },
       {},
       /nobody wrote/,

@@ -124,7 +124,7 @@ export class Checker {
     const found: string[] = [];
     const known = new Set(uploads.map(({ data }) => data['external_id']));
     for (const image of this.world.cloud.images.values()) {
-      if (image.provider !== BAD_PROVIDER && !known.has(image.id)) found.push(`image ${image.id} is nobody's`);
+      if (image.provider !== BAD_PROVIDER && !known.has(image.id)) found.push(`image ${image.id} has no record`);
     }
     for (const { name, disk, builderId } of this.world.machines) {
       for (const { path, image, id } of disk.files.values()) {

@@ -62,14 +62,14 @@ const VERDICTS = PERMISSIONS.flatMap((permission) =>
 );
 
 const INVALID_LISTS: readonly (readonly [what: string, entry: Acl])[] = [
-  ['an unknown scheme', { permissions: 31, scheme: 'nobody', id: 'x' }],
+  ['an unknown scheme', { permissions: 31, scheme: 'unknown', id: 'x' }],
   ['an empty scheme', { permissions: 31, scheme: '', id: '' }],
   ['a world of somebody', { permissions: 31, scheme: 'world', id: 'somebody' }],
   ['a digest without a password', { permissions: 31, scheme: 'digest', id: 'alice' }],
   ['a digest of too many parts', { permissions: 31, scheme: 'digest', id: 'a:b:c' }],
   ['an address that is none', { permissions: 31, scheme: 'ip', id: 'localhost' }],
   ['a range that is too long', { permissions: 31, scheme: 'ip', id: '127.0.0.1/33' }],
-  ['credentials of nobody', { permissions: 31, scheme: 'auth', id: '' }],
+  ['no credentials', { permissions: 31, scheme: 'auth', id: '' }],
 ];
 
 /** Sets the lists on existing znodes, because not every client can set them at creation. */
@@ -249,7 +249,7 @@ export function describeAccessOfOurs(harness: Harness): void {
 
     it('is lost with credentials of an unknown scheme: the client gives up', async () => {
       // The session may be created first, depending on timing.
-      const asked = harness.client({ auth: [{ scheme: 'nobody', auth: 'x' }] }).then((zk) => zk.sync('/'));
+      const asked = harness.client({ auth: [{ scheme: 'unknown', auth: 'x' }] }).then((zk) => zk.sync('/'));
       await expect(asked).rejects.toMatchObject({ code: 'auth-failed' });
     });
 

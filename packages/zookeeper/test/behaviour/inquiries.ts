@@ -63,9 +63,9 @@ export function describeInquiries(harness: Harness): void {
 
   describe('asking for the own identities', () => {
     it('tells the credentials that were added', async () => {
-      await harness.zk.addAuth('digest', 'somebody:secret');
+      await harness.zk.addAuth('digest', 'user:secret');
       const identities = await harness.zk.whoAmI();
-      expect(identities).toContainEqual({ scheme: 'digest', user: 'somebody' });
+      expect(identities).toContainEqual({ scheme: 'digest', user: 'user' });
     });
   });
 

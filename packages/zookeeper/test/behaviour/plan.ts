@@ -36,7 +36,7 @@ const LISTS: readonly (readonly Acl[])[] = [
   OPEN_ACL,
   [{ permissions: 17, scheme: 'world', id: 'anyone' }],
   [{ permissions: 30, scheme: 'ip', id: '127.0.0.0/8' }],
-  [{ permissions: 31, scheme: 'nobody', id: '' }],
+  [{ permissions: 31, scheme: 'unknown', id: '' }],
 ];
 
 /** The answers and events of one client, in order. */
@@ -187,7 +187,7 @@ export function normalized(lines: readonly unknown[], sessions: readonly bigint[
     czxid: ranks.get(stat.czxid),
     mzxid: ranks.get(stat.mzxid),
     pzxid: ranks.get(stat.pzxid),
-    ephemeralOwner: stat.ephemeralOwner === 0n ? 'nobody' : `client ${sessions.indexOf(stat.ephemeralOwner)}`,
+    ephemeralOwner: stat.ephemeralOwner === 0n ? 'no client' : `client ${sessions.indexOf(stat.ephemeralOwner)}`,
     ctime: 'some time',
     mtime: 'some time',
   })) as unknown[];

@@ -43,7 +43,7 @@ export function oneInstancePerAttempt({ observed, cloud }: CheckerView): Rule {
     creating({ tags }) {
       const { nodepool_node_id: node = '', nodepool_launch_attempt: attempt = '' } = tags;
       if (recorded.has(`${node} ${attempt}`)) return undefined;
-      return `an instance was asked for by attempt ${attempt} of node ${node}, which nobody has recorded`;
+      return `attempt ${attempt} of node ${node} requested an instance without a record of the attempt`;
     },
     created({ tags }) {
       const attempt = tags['nodepool_launch_attempt'];

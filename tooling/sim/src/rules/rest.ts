@@ -62,7 +62,7 @@ function* requests({ checker, requestors }: World): Generator<UnfinishedWork> {
     if (!wanted.has(id) && (state === 'fulfilled' || state === 'failed')) continue;
     const subject = `request ${id}`;
     if (state === 'pending' && holder === undefined)
-      yield { rule: 'L3', subject, what: `nobody takes the lost request ${id} over` };
+      yield { rule: 'L3', subject, what: `no launcher accepts the lost request ${id}` };
     else yield { rule: 'L1', subject, what: `request ${id} is still ${state}` };
   }
   if (requestors.some(({ done }) => !done))

@@ -36,7 +36,7 @@ export function checkRegisters(histories: readonly ClientHistory[], final: Final
     for (const { path, version, value } of registerReads) {
       if (version === 0) continue;
       const write = writes.get(`${path} ${value}`);
-      if (write === undefined) complain(client, `${path}: read ${value}, which nobody wrote`);
+      if (write === undefined) complain(client, `${path}: read ${value}, which no client wrote`);
       else if (write.outcome === 'not-applied') complain(client, `${path}: read ${value}, which was not applied`);
       agree(tallyOf(tallies, path), version, value, (other) =>
         complain(client, `${path}: version ${version} was read as ${value}, but is ${other}`),
