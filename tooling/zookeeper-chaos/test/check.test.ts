@@ -82,7 +82,7 @@ describe('the checker', () => {
       'a value that no client wrote',
       { registerReads: [...registerReads, { path: '/r', version: 3, value: 'what' }] },
       {},
-      /nobody wrote/,
+      /no client wrote/,
     ],
     [
       'two values of one version',
