@@ -38,9 +38,15 @@ export class ContenderRemovals {
     return this.retryUntilSessionLost(session, (options) => this.deleteIfExists(contender, options));
   }
 
-  /** Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. */
-  removeByPrefix(directory: string, prefix: string, session: Session): Promise<void> {
-    return this.retryUntilSessionLost(session, async (options) => {
+  /**
+   * Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. An
+   * unsent request survives its session, so the present session may be the owner; the servers delete what a lost one
+   * owns.
+   */
+  async removeByPrefix(directory: string, prefix: string): Promise<void> {
+    const { session } = this.zk;
+    if (session === undefined) return;
+    await this.retryUntilSessionLost(session, async (options) => {
       const contender = await findContender(this.zk, directory, prefix, options);
       if (contender !== undefined) await this.deleteIfExists(contender, options);
     });

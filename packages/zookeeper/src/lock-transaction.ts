@@ -45,7 +45,7 @@ export async function tryAcquireLocks(
       results = await zk.transaction(plan.ops, options);
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error;
-      if (error.code === 'outcome-unknown') removeContenders(removals, locks, session);
+      if (error.code === 'outcome-unknown') removeContenders(removals, locks);
       const diagnosis = plan.diagnose(error);
       if (diagnosis === 'contended') return undefined;
       if (diagnosis === 'failed') throw plan.rebased(error);
@@ -164,8 +164,8 @@ function callOptions({ signal, timeoutMs }: CallOptions): CallOptions {
 }
 
 /** Deletes the contenders of a transaction that may have been applied. */
-function removeContenders(removals: ContenderRemovals, locks: readonly LockAttempt[], session: Session): void {
-  for (const { path, prefix } of locks) void removals.removeByPrefix(path, prefix, session);
+function removeContenders(removals: ContenderRemovals, locks: readonly LockAttempt[]): void {
+  for (const { path, prefix } of locks) void removals.removeByPrefix(path, prefix);
 }
 
 /** Releases locks that a transaction acquired in a session that is not the current one. */

@@ -140,7 +140,6 @@ class ZooKeeperLocks implements Locks {
     for (;;) {
       await this.zk.connected(options);
       const prefix = this.newPrefix();
-      const { session: before } = this.zk;
       try {
         const created = await this.zk.create(`${path}/${prefix}`, data, { ...options, mode: 'ephemeral-sequential' });
         const { session } = this.zk;
@@ -150,7 +149,7 @@ class ZooKeeperLocks implements Locks {
         if (isZooKeeperError(error, 'no-node')) await ensurePath(this.zk, path, options);
         else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
         else {
-          const found = await this.findAfterUnknownOutcome(path, prefix, before, deadline);
+          const found = await this.findAfterUnknownOutcome(path, prefix, deadline);
           if (found !== undefined) return found;
         }
       }
@@ -161,7 +160,6 @@ class ZooKeeperLocks implements Locks {
   private async findAfterUnknownOutcome(
     path: string,
     prefix: string,
-    before: Session | undefined,
     deadline: Deadline,
   ): Promise<OwnContender | undefined> {
     try {
@@ -173,7 +171,7 @@ class ZooKeeperLocks implements Locks {
         ? { path: found, session }
         : undefined;
     } catch (error) {
-      if (before !== undefined) void this.contenderRemovals.removeByPrefix(path, prefix, before);
+      void this.contenderRemovals.removeByPrefix(path, prefix);
       throw error;
     }
   }

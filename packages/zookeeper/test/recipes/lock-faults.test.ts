@@ -40,6 +40,14 @@ async function settled<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
+/** Lets the session expire before the calls of this turn are sent; the next session sends them and gets no answer. */
+async function nextSessionSends(): Promise<void> {
+  server.partition(client);
+  await clock.advance(15_000);
+  server.loseNextWrite(client, 'after-applied');
+  server.heal(client);
+}
+
 const contenders = (path = '/lock/'): string[] => [...server.dump().keys()].filter((znode) => znode.startsWith(path));
 const isContender = (request: { readonly type: string; readonly path?: string }): boolean =>
   request.type === 'create' && request.path?.includes('__lock__') === true;
@@ -79,6 +87,18 @@ describe('acquire', () => {
     await expect(settled(waiting)).rejects.toThrow('enough');
     await settled(locks.idle());
     await clock.advance(100);
+    expect(contenders()).toEqual([]);
+  });
+
+  it('leaves nothing when it is aborted after the next session created the contender', async () => {
+    await settled(client.create('/lock'));
+    const controller = new AbortController();
+    const waiting = locks.acquire('/lock', { signal: controller.signal });
+    await nextSessionSends();
+    expect(await clock.runUntil(() => contenders().length > 0, 60_000)).toBe(true);
+    controller.abort(new Error('enough'));
+    await expect(settled(waiting)).rejects.toThrow('enough');
+    await settled(locks.idle());
     expect(contenders()).toEqual([]);
   });
 
@@ -166,6 +186,15 @@ describe('tryAcquire', () => {
     server.partition(client);
     await clock.advance(15_000);
     server.heal(client);
+    await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
+    await settled(locks.idle());
+    expect([...server.dump().keys()]).toContain('/lock');
+    expect(contenders()).toEqual([]);
+  });
+
+  it('releases the lock when the next session acquired it and the answer is lost', async () => {
+    const attempt = locks.tryAcquire('/lock', { exists: false });
+    await nextSessionSends();
     await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
     await settled(locks.idle());
     expect([...server.dump().keys()]).toContain('/lock');
