@@ -28,40 +28,40 @@ function address(text: string, on: string, floating = false): ServerAddress {
 describe('the addresses of a server', () => {
   it.each([
     [
-      'a floating one before all others',
+      'a floating IP if there is one',
       [address('10.0.0.4', 'lan'), address('8.8.8.8', 'lan'), address('172.24.4.9', 'lan', true)],
       '172.24.4.9',
       '10.0.0.4',
     ],
     [
-      'one on an external network, routable or not',
+      'an address on an external network, routable or not',
       [address('10.0.0.4', 'lan'), address('172.24.4.9', 'wan')],
       '172.24.4.9',
       '10.0.0.4',
     ],
     [
-      'one that the world can reach',
+      'a globally routable address',
       [address('192.168.3.4', 'lan'), address('203.0.113.9', 'lan')],
       '203.0.113.9',
       '192.168.3.4',
     ],
     [
-      'none when all are private',
+      'undefined if all addresses are private',
       [address('10.0.0.4', 'lan'), address('100.64.1.1', 'lan'), address('172.31.255.1', 'lan')],
       undefined,
       '10.0.0.4',
     ],
-    ['one just outside the private ranges', [address('172.32.0.1', 'lan')], '172.32.0.1', undefined],
-  ])('public: %s', (_case, addresses, publicIpv4, privateIpv4) => {
+    ['an address just outside the private ranges', [address('172.32.0.1', 'lan')], '172.32.0.1', undefined],
+  ])('the public IPv4 address is %s', (_case, addresses, publicIpv4, privateIpv4) => {
     expect(chooseAddresses({ addresses }, facts)).toMatchObject({ publicIpv4, privateIpv4 });
   });
 
-  it('IPv6: the first that is not only local', () => {
+  it('the public IPv6 address is the first globally routable one', () => {
     const addresses = [address('fe80::1', 'lan'), address('fd00::1', 'lan'), address('2001:db8::7', 'lan')];
     expect(chooseAddresses({ addresses }, facts).publicIpv6).toBe('2001:db8::7');
   });
 
-  it('the network settings of the operator override the detected properties', () => {
+  it('network settings in clouds.yaml override the detected properties', () => {
     const addresses = [address('203.0.113.9', 'lan'), address('10.0.0.4', 'lan'), address('10.9.9.9', 'other')];
     const hints = [hint('lan', { routesExternally: false }), hint('other', { routesExternally: true })];
     expect(chooseAddresses({ addresses }, { ...facts, hints })).toMatchObject({
@@ -70,7 +70,7 @@ describe('the addresses of a server', () => {
     });
   });
 
-  it('those of a default interface come first', () => {
+  it('an address on the network with default_interface comes first', () => {
     const addresses = [address('10.0.0.4', 'lan'), address('10.1.0.4', 'best')];
     const hints = [hint('best', { defaultInterface: true })];
     expect(chooseAddresses({ addresses }, { ...facts, hints }).privateIpv4).toBe('10.1.0.4');
@@ -81,16 +81,26 @@ describe('a node is reached at', () => {
   const all = { publicIpv4: '8.8.8.8', privateIpv4: '10.0.0.1', publicIpv6: '2001:db8::1', hasFloating: false };
   it.each([
     ['its public address', all, false, '8.8.8.8'],
-    ['its private address where that is wanted', all, true, '10.0.0.1'],
-    ['IPv6 when that is all', { ...all, publicIpv4: undefined, privateIpv4: undefined }, false, '2001:db8::1'],
-    ['IPv6 rather than a private address', { ...all, publicIpv4: undefined }, false, '2001:db8::1'],
+    ['its private address with use-internal-ip', all, true, '10.0.0.1'],
     [
-      'its private address when there is no other',
+      'its IPv6 address if it has no other',
+      { ...all, publicIpv4: undefined, privateIpv4: undefined },
+      false,
+      '2001:db8::1',
+    ],
+    ['its IPv6 address if it has no public IPv4 address', { ...all, publicIpv4: undefined }, false, '2001:db8::1'],
+    [
+      'its private address if it has no other',
       { ...all, publicIpv4: undefined, publicIpv6: undefined },
       false,
       '10.0.0.1',
     ],
-    ['its public address when the private one is missing', { ...all, privateIpv4: undefined }, true, '8.8.8.8'],
+    [
+      'its public address with use-internal-ip if it has no private one',
+      { ...all, privateIpv4: undefined },
+      true,
+      '8.8.8.8',
+    ],
   ])('%s', (_case, chosen, wantsPrivate, expected) => {
     expect(interfaceAddress(chosen, wantsPrivate)).toBe(expected);
   });

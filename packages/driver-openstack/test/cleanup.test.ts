@@ -37,7 +37,7 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0 });
   });
 
-  it('offers a volume of ours that has lost its server, and no other', async () => {
+  it('reports a leaked volume of this provider, and no volume without its tags', async () => {
     await started();
     await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
     await send('volume', '/volumes', { volume: { name: 'of others', size: 1 } });
@@ -58,7 +58,7 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
   });
 
-  it('deletes floating IPs that are unattached for a minute if clean-floating-ips is set', async () => {
+  it('deletes floating IPs that have been unattached for a minute if clean-floating-ips is set', async () => {
     await started({ 'clean-floating-ips': true });
     await looseFloatingIp();
     await test.cleanUpRound();
@@ -69,8 +69,8 @@ describe('a clean-up round', () => {
   });
 });
 
-describe('ports that are DOWN', () => {
-  it('of a nonexistent server are deleted after port-cleanup-interval', async () => {
+describe('ports with status DOWN', () => {
+  it('are deleted after port-cleanup-interval if their server does not exist', async () => {
     await started({ 'port-cleanup-interval': 300 });
     await downPort('11111111-2222-3333-4444-555555555555');
     for (let minute = 0; minute < 5; minute += 1) {
@@ -82,7 +82,7 @@ describe('ports that are DOWN', () => {
     expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toEqual([]);
   });
 
-  it('stay as long as their server exists', async () => {
+  it('are not deleted while their server exists', async () => {
     await started({ 'port-cleanup-interval': 60 });
     await test.launch();
     await downPort(open.cloud.inspect.servers()[0]?.id ?? '');
@@ -93,7 +93,7 @@ describe('ports that are DOWN', () => {
     expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
   });
 
-  it('stay when the clean-up of ports is switched off', async () => {
+  it('are not deleted if port-cleanup-interval is 0', async () => {
     await started({ 'port-cleanup-interval': 0 });
     await downPort('11111111-2222-3333-4444-555555555555');
     for (let hour = 0; hour < 3; hour += 1) {

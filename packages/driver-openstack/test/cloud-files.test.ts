@@ -59,10 +59,10 @@ function messageOf(read: () => unknown): string {
   throw new Error('it was read');
 }
 
-describe('the files', () => {
+describe('the cloud files', () => {
   const at = (url: string): object => ({ clouds: { acme: { auth: { ...auth, auth_url: url } } } });
 
-  it('are looked for in OS_CLIENT_CONFIG_FILE, the working directory, the user’s and the site’s folder; the first counts', () => {
+  it('are the first found of OS_CLIENT_CONFIG_FILE, the working directory, the user’s folder and the site’s folder', () => {
     const files = {
       'named.yaml': at('https://named'),
       'cwd/clouds.yaml': at('https://cwd'),
@@ -104,7 +104,7 @@ describe('the files', () => {
     expect(cloud.credentials.identityUrl).toBe('https://vendor/v3');
   });
 
-  it('the environment is a separate cloud', () => {
+  it('the environment variables are the separate cloud envvars', () => {
     const env = Object.fromEntries(Object.entries(auth).map(([key, value]) => [`OS_${key.toUpperCase()}`, value]));
     const cloud = readCloud(
       'envvars',
@@ -116,20 +116,20 @@ describe('the files', () => {
   });
 
   it.each([
-    ['there is none', {}, /no clouds\.yaml; looked for .*cwd.*openstack.*OS_CLIENT_CONFIG_FILE/],
+    ['no file exists', {}, /no clouds\.yaml; looked for .*cwd.*openstack.*OS_CLIENT_CONFIG_FILE/],
     [
-      'the cloud is not in it',
+      'the file lacks the cloud',
       { 'cwd/clouds.yaml': { clouds: { other: {} } } },
       /clouds\.yaml: there is no cloud "acme".*other/,
     ],
-    ['it is no YAML', { 'cwd/clouds.yaml': 'clouds: {' }, /clouds\.yaml:1:10: expected valid YAML/],
-    ['it is no mapping', { 'cwd/clouds.yaml': '[]' }, /clouds\.yaml: expected a mapping/],
+    ['the file is not valid YAML', { 'cwd/clouds.yaml': 'clouds: {' }, /clouds\.yaml:1:10: expected valid YAML/],
+    ['the file is not a mapping', { 'cwd/clouds.yaml': '[]' }, /clouds\.yaml: expected a mapping/],
     [
       'the profile is unknown',
       { 'cwd/clouds.yaml': { clouds: { acme: { profile: 'nobody' } } } },
       /profile "nobody" is not known.*clouds-public\.yaml/,
     ],
-  ])('when %s, the message says where and what', (_case, files, message) => {
+  ])('cause an error with position and reason if %s', (_case, files, message) => {
     expect(messageOf(() => readCloud('acme', undefined, machine(files)))).toMatch(message);
   });
 });
@@ -137,7 +137,7 @@ describe('the files', () => {
 describe('credentials', () => {
   const bodyOf = (given: object, more: object = {}): unknown => cloudOf({ auth: given, ...more }).credentials.body;
 
-  it('password: user and project by name, with their domains', () => {
+  it('of the type password contain user and project by name, with their domains', () => {
     expect(bodyOf(auth)).toEqual({
       auth: {
         identity: {
@@ -149,7 +149,7 @@ describe('credentials', () => {
     });
   });
 
-  it('password: by id, with old names of keys', () => {
+  it('of the type password can contain ids, also with the old names of keys', () => {
     const given = { auth_url: auth.auth_url, user_id: 'u1', password: 'p', tenant_id: 't1' };
     expect(bodyOf(given)).toEqual({
       auth: {
@@ -159,7 +159,7 @@ describe('credentials', () => {
     });
   });
 
-  it('one domain can be for both, and a domain alone can be the scope', () => {
+  it('can have one domain for user and project, or a domain as their scope', () => {
     const { auth_url, username, password, project_name } = auth;
     expect(bodyOf({ auth_url, username, password, project_name, domain_id: 'd1' })).toMatchObject({
       auth: {
@@ -172,20 +172,20 @@ describe('credentials', () => {
     });
   });
 
-  it('token', () => {
+  it('of the type token contain the token and its scope', () => {
     expect(bodyOf({ auth_url: auth.auth_url, token: 'abc', project_id: 'p1' }, { auth_type: 'token' })).toEqual({
       auth: { identity: { methods: ['token'], token: { id: 'abc' } }, scope: { project: { id: 'p1' } } },
     });
   });
 
   it.each([
-    ['id', { application_credential_id: 'a1' }, { id: 'a1', secret: 's' }],
+    ['by id', { application_credential_id: 'a1' }, { id: 'a1', secret: 's' }],
     [
-      'name and user',
+      'by name and user',
       { application_credential_name: 'app', username: 'ci', user_domain_name: 'Default' },
       { name: 'app', secret: 's', user: { name: 'ci', domain: { name: 'Default' } } },
     ],
-  ])('application credential by %s, which has its scope already', (_case, given, expected) => {
+  ])('of an application credential %s contain no scope', (_case, given, expected) => {
     const all = { auth_url: auth.auth_url, application_credential_secret: 's', project_name: 'ignored', ...given };
     expect(bodyOf(all, { auth_type: 'v3applicationcredential' })).toEqual({
       auth: { identity: { methods: ['application_credential'], application_credential: expected } },
@@ -193,32 +193,32 @@ describe('credentials', () => {
   });
 
   it.each([
-    ['auth_url', { ...auth, auth_url: undefined }, {}, 'auth.auth_url is missing'],
-    ['a URL', { ...auth, auth_url: 'cloud.example.org' }, {}, 'is no URL'],
-    ['password', { ...auth, password: undefined }, {}, 'auth.password is missing'],
-    ['username', { ...auth, username: undefined }, {}, 'auth.username is missing'],
+    ['missing auth_url', { ...auth, auth_url: undefined }, {}, 'auth.auth_url is missing'],
+    ['invalid auth_url', { ...auth, auth_url: 'cloud.example.org' }, {}, 'is no URL'],
+    ['missing password', { ...auth, password: undefined }, {}, 'auth.password is missing'],
+    ['missing username', { ...auth, username: undefined }, {}, 'auth.username is missing'],
     [
-      'the user’s domain',
+      'missing domain of the user',
       { ...auth, user_domain_name: undefined, project_domain_name: undefined },
       {},
       'auth.user_domain_name is missing',
     ],
     [
-      'the secret',
+      'missing secret',
       { ...auth, application_credential_id: 'a' },
       { auth_type: 'v3applicationcredential' },
       'application_credential_secret is missing',
     ],
-    ['a method that there is', auth, { auth_type: 'v3oidcpassword' }, 'auth_type "v3oidcpassword" is not supported'],
-  ])('without %s the message names file, cloud and key', (_case, given, more, message) => {
+    ['unsupported auth_type', auth, { auth_type: 'v3oidcpassword' }, 'auth_type "v3oidcpassword" is not supported'],
+  ])('are refused with file, cloud and key: %s', (_case, given, more, message) => {
     const said = messageOf(() => bodyOf(given, more));
     expect(said).toContain(message);
     expect(said).toMatch(/clouds\.yaml: cloud acme/);
   });
 });
 
-describe('other keys', () => {
-  it('are read as other OpenStack tools read them', () => {
+describe('other keys of a cloud', () => {
+  it('have the same meaning as for other OpenStack tools', () => {
     const cloud = cloudOf({
       auth,
       interface: 'internalURL',
@@ -252,7 +252,7 @@ describe('other keys', () => {
     expect(cloud.tls.cacert).toMatch(/home\/ca\.pem$/);
   });
 
-  it('of a region go over those of the cloud; the provider’s region over the cloud’s', () => {
+  it('of a region override those of the cloud, and the provider’s region overrides the cloud’s', () => {
     const section = {
       auth,
       region_name: 'north',
@@ -263,7 +263,7 @@ describe('other keys', () => {
     expect(cloudOf(section, {}, 'south')).toMatchObject({ regionName: 'south', imageFormat: 'raw' });
   });
 
-  it('an interface that there is not is refused', () => {
+  it('are refused if the interface is unknown', () => {
     expect(messageOf(() => cloudOf({ auth, interface: 'secret' }))).toContain('expected public, internal or admin');
   });
 });

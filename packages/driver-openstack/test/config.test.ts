@@ -21,7 +21,7 @@ async function load(file: string, environment = nowhere): Promise<NodepoolConfig
 }
 
 function openStack(config: ProviderConfig | undefined): OpenStackProvider {
-  if (config === undefined || !('cloud' in config)) throw new Error('it is no provider of this driver');
+  if (config === undefined || !('cloud' in config)) throw new Error('the provider belongs to another driver');
   return config as OpenStackProvider;
 }
 
@@ -31,7 +31,7 @@ describe('the configuration of a real site', () => {
     'opendev/builder.yaml',
     'valid/integration_occ.yaml',
     'valid/secure_main.yaml',
-  ])('%s loads, without any clouds.yaml', async (name) => {
+  ])('%s loads without a clouds.yaml', async (name) => {
     const { providers, brokenProviders } = await load(join(FILES, name));
     expect(providers.size).toBeGreaterThan(0);
     expect(brokenProviders.size).toBe(0);
@@ -63,7 +63,7 @@ describe('the configuration of a real site', () => {
     });
   });
 
-  it('uploads images in the format that clouds.yaml names', async () => {
+  it('uses the image format of clouds.yaml for uploads', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'clouds-'));
     const auth = { auth_url: 'https://id.example.org', username: 'u', password: 'p', user_domain_id: 'default' };
     const clouds = { vexxhost: { auth, image_format: 'raw' } };
@@ -74,7 +74,7 @@ describe('the configuration of a real site', () => {
     expect(providers.get('ovh-gra1')?.imageUpload?.imageUploadTimeoutMs).toBe(21_600_000);
   });
 
-  it('names the providers whose cloud clouds.yaml lacks', async () => {
+  it('has a warning for each provider whose cloud is missing in clouds.yaml', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'clouds-'));
     const auth = { auth_url: 'https://id.example.org', username: 'u', password: 'p', user_domain_id: 'default' };
     writeFileSync(join(folder, 'clouds.yaml'), JSON.stringify({ clouds: { known: { auth } } }));

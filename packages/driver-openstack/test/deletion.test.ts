@@ -30,14 +30,14 @@ describe('a deletion', () => {
     expect(test.apiCalls.at(-1)).toMatchObject({ operation: 'server', method: 'GET', status: 404 });
   });
 
-  it('of a nonexistent server succeeds', async () => {
+  it('succeeds for a nonexistent server', async () => {
     const id = await launched();
     open.cloud.faults.vanish(id);
     await test.cleanUp(id);
     expect(test.count('server', 'DELETE')).toBe(1);
   });
 
-  it('that ends in ERROR is asked for again', async () => {
+  it('is repeated if the server enters ERROR', async () => {
     open = await openCloud();
     test = await TestProvider.started(open);
     open.cloud.faults.nextServers({ fate: { delete: 'error', times: 2 } });
@@ -47,7 +47,7 @@ describe('a deletion', () => {
     expect(test.count('server', 'DELETE')).toBe(3);
   });
 
-  it('that is refused because the server is busy is asked for again', async () => {
+  it('is repeated if the cloud refuses it because the server is busy', async () => {
     open = await openCloud();
     test = await TestProvider.started(open);
     open.cloud.faults.nextServers({ fate: { delete: 'conflict', times: 3 } });
@@ -56,7 +56,7 @@ describe('a deletion', () => {
     expect(open.cloud.inspect.servers()).toEqual([]);
   });
 
-  it('is not taken for done because a list lacks the server', async () => {
+  it('does not complete because a list lacks the server', async () => {
     const id = await launched();
     open.cloud.configure({ deleteMs: 60_000 });
     open.cloud.faults.add({ on: 'compute.servers.list-detail', times: 3, fault: { kind: 'truncate', to: 0 } });
@@ -70,14 +70,14 @@ describe('a deletion', () => {
     expect(open.cloud.inspect.servers()).toEqual([]);
   });
 
-  it('of a server without its floating IP continues', async () => {
+  it('continues after the floating IP was deleted and the answer was lost', async () => {
     const id = await launched({ 'auto-floating-ip': true });
     open.cloud.faults.add({ on: 'network.floating-ips.delete', fault: { kind: 'cut', when: 'after' } });
     await test.cleanUp(id);
     expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0 });
   });
 
-  it('outlasts a cloud that fails for a while', async () => {
+  it('succeeds although the cloud fails for a while', async () => {
     const id = await launched();
     open.cloud.faults.add({
       on: 'compute',

@@ -45,7 +45,7 @@ async function leftBy(test: TestProvider): Promise<readonly unknown[]> {
 }
 
 describe('the driver', () => {
-  it('launches a node with a floating IP, finds it again, and deletes it completely', async () => {
+  it('launches a node with a floating IP, lists it, and deletes it completely', async () => {
     await withProvider({ pool: { 'auto-floating-ip': true } }, async (test) => {
       const made = await test.launch();
       expect(made).toMatchObject({ region: 'RegionOne', az: 'nova', resources: { instances: 1, cores: 1, ram: 512 } });
@@ -59,7 +59,7 @@ describe('the driver', () => {
     });
   });
 
-  it('launches a node that boots from a volume, which is deleted with it', async () => {
+  it('launches a node that boots from a volume, and deletes both', async () => {
     await withProvider({ label: { 'boot-from-volume': true, 'volume-size': 1 } }, async (test) => {
       const made = await test.launch();
       expect(made.resources).toMatchObject({ volumes: 1 });
@@ -87,9 +87,9 @@ describe('the driver', () => {
 
   it.each<[string, JsonObject, string]>([
     ['no host is large enough', { 'flavor-name': 'm1.nohost' }, 'capacity'],
-    ['the hypervisor gives up', { 'instance-properties': { ostack_fail: 'spawn' } }, 'instance-failed'],
+    ['the hypervisor fails', { 'instance-properties': { ostack_fail: 'spawn' } }, 'instance-failed'],
     ['the key pair is unknown', { 'key-name': 'nobodys' }, 'configuration'],
-  ])('tells why a launch failed when %s, and cleans up', async (_case, label, code) => {
+  ])('reports why a launch failed if %s, and cleans up', async (_case, label, code) => {
     await withProvider({ label }, async (test) => {
       expect(await test.failedLaunch('0000000001', { tags: test.tagsOf('0000000001', code) })).toMatchObject({ code });
       await test.cleanUp(null);
@@ -97,7 +97,7 @@ describe('the driver', () => {
     });
   });
 
-  it('deletes a server again whose deletion went to ERROR', async () => {
+  it('repeats the deletion of a server that entered ERROR', async () => {
     await withProvider({ label: { 'instance-properties': { ostack_fail: 'delete' } } }, async (test) => {
       const made = await test.launch();
       await test.cleanUp(made.externalId);
@@ -106,7 +106,7 @@ describe('the driver', () => {
     });
   });
 
-  it('brings an image into the cloud, verified, and removes it', async () => {
+  it('uploads, verifies and deletes an image', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'image-'));
     const file = join(folder, 'image.raw');
     const data = Buffer.alloc(3_000_000, 'data');

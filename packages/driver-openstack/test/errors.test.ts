@@ -68,7 +68,7 @@ describe('an answer', () => {
     expect(errorOf(create, answer(status, body))).toMatchObject({ code });
   });
 
-  it('contains the operation, the status and the text of the cloud in one line without markup', () => {
+  it('leads to a message with operation, status and the text of the cloud, in one line without markup', () => {
     const html =
       '<html><head><title>No</title></head><body><h1>404 Not Found</h1>\nNo image  found<br /></body></html>';
     expect(errorOf(create, answer(404, html)).message).toBe('compute: POST servers: 404 404 Not Found No image found');
@@ -78,26 +78,26 @@ describe('an answer', () => {
     expect(errorOf(create, answer(500, 'x'.repeat(10_000))).message.length).toBeLessThan(600);
   });
 
-  it('that may have taken effect has an unknown outcome', () => {
+  it('has an unknown outcome if the call may have taken effect', () => {
     expect(errorOf(create, answer(502, '')).outcome).toBe('unknown');
     expect(errorOf({ ...create, changesSomething: false }, answer(502, '')).outcome).toBe('not-applied');
     expect(errorOf(create, answer(429, '')).outcome).toBe('not-applied');
   });
 
   it.each([
-    ['seconds', { 'retry-after': '7' }, {}, 7000],
-    ['a date', { 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }, {}, 30_000],
-    ['a date that has passed', { 'retry-after': 'Wed, 31 Dec 2025 00:00:30 GMT' }, {}, 0],
-    ['the body', {}, { overLimit: { message: 'slow', retryAfter: '9' } }, 9000],
-    ['nonsense', { 'retry-after': 'soon' }, {}, 5000],
-    ['a week', { 'retry-after': '604800' }, {}, 600_000],
-    ['nothing', {}, {}, 5000],
-  ])('asks to wait by %s', (_case, headers, body, retryAfterMs) => {
+    ['Retry-After in seconds', { 'retry-after': '7' }, {}, 7000],
+    ['a Retry-After date', { 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }, {}, 30_000],
+    ['a Retry-After date in the past', { 'retry-after': 'Wed, 31 Dec 2025 00:00:30 GMT' }, {}, 0],
+    ['retryAfter in the body', {}, { overLimit: { message: 'slow', retryAfter: '9' } }, 9000],
+    ['an invalid Retry-After', { 'retry-after': 'soon' }, {}, 5000],
+    ['a Retry-After of a week', { 'retry-after': '604800' }, {}, 600_000],
+    ['no Retry-After', {}, {}, 5000],
+  ])('with %s determines the wait', (_case, headers, body, retryAfterMs) => {
     expect(errorOf(create, answer(429, body, headers))).toMatchObject({ code: 'throttled', retryAfterMs });
   });
 });
 
-describe('a connection', () => {
+describe('a connection error', () => {
   const failed = (code: string): Error => Object.assign(new Error('failed'), { code });
 
   it.each([
@@ -106,7 +106,7 @@ describe('a connection', () => {
     ['ECONNRESET', 'transient', 'unknown'],
     ['UND_ERR_SOCKET', 'transient', 'unknown'],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'configuration', 'not-applied'],
-  ])('that fails with %s: %s, %s', (code, kind, outcome) => {
+  ])('%s is of kind %s with outcome %s', (code, kind, outcome) => {
     const error = connectionErrorOf(create, 'https://cloud.example.org:8774/v2.1/servers', failed(code));
     expect(error).toMatchObject({
       code: kind,
@@ -115,7 +115,7 @@ describe('a connection', () => {
     });
   });
 
-  it('that fails at several addresses is understood too', () => {
+  it('of several addresses is not applied if no connection was made', () => {
     const error = new AggregateError([failed('ECONNREFUSED'), failed('ECONNREFUSED')]);
     expect(connectionErrorOf(create, 'http://localhost:1/', error)).toMatchObject({ outcome: 'not-applied' });
   });
@@ -135,7 +135,7 @@ describe('a fault of a server', () => {
     ['FixedIpLimitExceeded', 'quota'],
     ['Zero fixed ips available.', 'capacity'],
     ['', 'instance-failed'],
-  ])('%j is of kind %s, and the server has to be deleted', (fault, code) => {
+  ])('%j is of kind %s, and the server must be deleted', (fault, code) => {
     expect(faultError('s1', fault)).toMatchObject({ code, outcome: 'applied' });
   });
 });

@@ -38,7 +38,7 @@ const ours = (): readonly { readonly name: string; readonly status: string }[] =
   open.cloud.inspect.images().filter(({ name }) => name.startsWith('debian'));
 
 describe('an upload', () => {
-  it('has the data, the properties and the tags', async () => {
+  it('creates an image with the data, the properties and the tags', async () => {
     const externalId = await test.upload(file, {
       md5,
       metadata: { hw_disk_bus: 'scsi', min_disk: '10', protected: 'False' },
@@ -53,31 +53,31 @@ describe('an upload', () => {
     });
   });
 
-  it('of a file that has changed since it was built is refused', async () => {
+  it('is refused if the file has changed since its build', async () => {
     const failure = await failureOf(test.upload(file, { md5: '0'.repeat(32) }));
     expect(failure.message).toContain('is not what was built');
     expect(ours()).toEqual([]);
   });
 
-  it('whose connection breaks fails, and leaves nothing behind', async () => {
+  it('fails and leaves nothing behind if its connection breaks', async () => {
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'cut', when: 'before' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
     expect(ours()).toEqual([]);
   });
 
-  it('whose image was created but whose answer was lost leaves nothing behind', async () => {
+  it('fails and leaves nothing behind if the answer to the creation of the image is lost', async () => {
     open.cloud.faults.add({ on: 'image.images.create', fault: { kind: 'cut', when: 'after' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
     expect(ours()).toEqual([]);
   });
 
-  it('is streamed again from the beginning when its token is refused', async () => {
+  it('starts again from the beginning if its token is refused', async () => {
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 401 } });
     const externalId = await test.upload(file, { md5 });
     expect(open.cloud.inspect.images().find(({ id }) => id === externalId)).toMatchObject({ size: data.length, md5 });
   });
 
-  it('reads no further ahead than a little, however large the file is', async () => {
+  it('reads only a small part of a large file ahead', async () => {
     writeFileSync(file, '');
     truncateSync(file, 256 * 2 ** 20);
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'hang', when: 'before' } });
@@ -91,27 +91,24 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
-  it.each([403, 503])(
-    'that is answered with %i leaves every other image in the project, and logs what it deletes',
-    async (status) => {
-      const inService = await test.upload(file, { tags: { ...test.imageTags, nodepool_build_id: 'b0' } });
-      const elsewhere = await test.upload(file, { tags: { ...test.imageTags, nodepool_installation: 'production' } });
-      open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status } });
-      const notes: unknown[] = [];
-      const info = (message: string, fields: unknown): void => void notes.push([message, fields]);
-      await failureOf(test.upload(file, { log: { ...silentLogger, info } }));
-      const left = open.cloud.inspect.images().filter(({ name }) => name.startsWith('debian'));
-      expect(left.map(({ id }) => id).sort()).toEqual([inService, elsewhere].sort());
-      expect(notes).toMatchObject([
-        [
-          'Deleting in the cloud',
-          { kind: 'image', name: 'debian-1', because: expect.stringMatching(/^its upload failed: /) },
-        ],
-      ]);
-    },
-  );
+  it.each([403, 503])('that fails with %i deletes only its own image, and logs the deletion', async (status) => {
+    const inService = await test.upload(file, { tags: { ...test.imageTags, nodepool_build_id: 'b0' } });
+    const elsewhere = await test.upload(file, { tags: { ...test.imageTags, nodepool_installation: 'production' } });
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status } });
+    const notes: unknown[] = [];
+    const info = (message: string, fields: unknown): void => void notes.push([message, fields]);
+    await failureOf(test.upload(file, { log: { ...silentLogger, info } }));
+    const left = open.cloud.inspect.images().filter(({ name }) => name.startsWith('debian'));
+    expect(left.map(({ id }) => id).sort()).toEqual([inService, elsewhere].sort());
+    expect(notes).toMatchObject([
+      [
+        'Deleting in the cloud',
+        { kind: 'image', name: 'debian-1', because: expect.stringMatching(/^its upload failed: /) },
+      ],
+    ]);
+  });
 
-  it('that exceeds the quota reports it', async () => {
+  it('fails with quota if it exceeds the quota', async () => {
     const body =
       '<html><body><h1>413 Request Entity Too Large</h1>The request exceeds the quota for images</body></html>';
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 413, body } });

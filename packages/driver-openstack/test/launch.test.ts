@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 describe('a server', () => {
-  it('has groups, tags, and properties of label and request; the latter are truncated to the limit of the cloud', async () => {
+  it('has groups, tags, and the properties of its label and request, truncated to the limit of the cloud', async () => {
     await provider(
       {},
       {
@@ -51,7 +51,7 @@ describe('a server', () => {
     });
   });
 
-  it('is on the network that clouds.yaml marks as default interface, when the configuration names none', async () => {
+  it('is on the default_interface of clouds.yaml if the label has no networks', async () => {
     await provider({}, {}, { networks: [] });
     const api = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');
     await api.post('network', '/networks', { network: { name: 'second' } });
@@ -68,7 +68,7 @@ describe('a server', () => {
     expect(open.cloud.inspect.servers()).toHaveLength(1);
   });
 
-  it('has the key, user data, config drive, security groups and zone that are configured', async () => {
+  it('has the configured key, user data, config drive, security groups and zone', async () => {
     await provider(
       { 'cloud-images': [{ name: 'test-image', 'config-drive': true }] },
       { userdata: '#cloud-config\n' },
@@ -86,9 +86,9 @@ describe('a server', () => {
   });
 
   it.each([
-    ['exactly that name', { 'flavor-name': 'm1.small' }, 2048],
-    ['the least memory', { 'flavor-name': undefined, 'min-ram': 1000 }, 2048],
-    ['the least memory, with that in its name', { 'flavor-name': 'm1.l', 'min-ram': 1000 }, 8192],
+    ['exactly the given name', { 'flavor-name': 'm1.small' }, 2048],
+    ['the least sufficient memory', { 'flavor-name': undefined, 'min-ram': 1000 }, 2048],
+    ['the least sufficient memory and the given text in its name', { 'flavor-name': 'm1.l', 'min-ram': 1000 }, 8192],
   ])('is of the flavor with %s', async (_case, label, ram) => {
     const given: JsonObject = Object.fromEntries(
       Object.entries(label).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
@@ -106,7 +106,7 @@ describe('a server', () => {
     expect(await test.launch()).toMatchObject({ resources: { ram } });
   });
 
-  it('that boots from a volume has one of that size, tagged, which is deleted with the server', async () => {
+  it('that boots from a volume has a tagged volume of the given size, which is deleted with it', async () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
     const { externalId } = await test.launch();
     const [volume] = open.cloud.inspect.volumes();
@@ -115,7 +115,7 @@ describe('a server', () => {
     expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, volumes: 0, ports: 0 });
   });
 
-  it('of a cloud that names the flavor of servers only is described all the same', async () => {
+  it('has its resources and region although the cloud lists only the id of its flavor', async () => {
     await provider({}, {}, {}, { microversion: '2.40' });
     expect(await test.launch()).toMatchObject({ resources: { instances: 1, cores: 1, ram: 512 }, region: 'RegionOne' });
   });
@@ -124,7 +124,7 @@ describe('a server', () => {
 describe('a floating IP', () => {
   const withFloatingIp = { 'auto-floating-ip': true };
 
-  it('is created for a server without a public address, is tagged, and is deleted before the server', async () => {
+  it('is created with tags for a server without a public address, and is deleted before the server', async () => {
     await provider({}, {}, withFloatingIp);
     const instance = await test.launch();
     const [floating] = open.cloud.inspect.floatingIps();
@@ -138,14 +138,14 @@ describe('a floating IP', () => {
     expect(deletions).toEqual(['floatingip', 'server']);
   });
 
-  it('is not given where private addresses are wanted', async () => {
+  it('is not created with use-internal-ip', async () => {
     await provider({}, {}, { ...withFloatingIp, 'use-internal-ip': true });
     const instance = await test.launch();
     expect(instance.interfaceIp).toBe(instance.privateIpv4);
     expect(open.cloud.inspect.floatingIps()).toEqual([]);
   });
 
-  it('whose answer was lost is found, not created twice', async () => {
+  it('is created once although the answer to its creation is lost', async () => {
     await provider({}, {}, withFloatingIp);
     open.cloud.faults.add({ on: 'network.floating-ips.create', fault: { kind: 'cut', when: 'after' } });
     const instance = await test.launch();
@@ -153,26 +153,26 @@ describe('a floating IP', () => {
     expect(instance.publicIpv4).toBe(open.cloud.inspect.floatingIps()[0]?.address);
   });
 
-  it('of an earlier process is found, not created twice', async () => {
+  it('is created once although another process resumes the launch', async () => {
     await provider({}, {}, withFloatingIp);
     const { externalId } = await test.launch();
     await test.launch('0000000001', { externalId, saved: { state: 'attaching' } });
     expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
   });
 
-  it('that the quota does not allow is a quota error', async () => {
+  it('fails the launch with quota if the quota is exhausted', async () => {
     await provider({}, {}, withFloatingIp);
     open.cloud.quota('demo').set({ floatingip: 0 });
     expect(await test.failedLaunch()).toMatchObject({ code: 'quota' });
   });
 
-  it('is waited for while the network service is down', async () => {
+  it('is created after an outage of the network service', async () => {
     await provider({}, {}, withFloatingIp);
     open.cloud.faults.add({ on: 'network', times: 6, fault: { kind: 'status', status: 503 } });
     expect((await test.launch()).publicIpv4).toBeDefined();
   });
 
-  it('needs few calls for sixty concurrent nodes, polling included', async () => {
+  it('requires at most six calls per node for sixty concurrent nodes, polling included', async () => {
     await provider({}, {}, withFloatingIp, { bootMs: 20_000, deleteMs: 2000 });
     test.apiCalls.length = 0;
     const ids = Array.from({ length: 60 }, (_, index) => String(index).padStart(10, '0'));
@@ -192,7 +192,7 @@ describe('a server that enters ERROR', () => {
     ['Build of instance {id} aborted: VolumeSizeExceedsAvailableQuota', 'quota'],
     ['Maximum number of ports exceeded', 'quota'],
     ['Build of instance {id} aborted: the hypervisor gave up', 'instance-failed'],
-  ])('with "%s" is a failure of kind %s that has left something to delete', async (message, code) => {
+  ])('with "%s" fails the launch with %s, and must be deleted', async (message, code) => {
     await provider();
     open.cloud.faults.nextServers({ fate: { boot: 'error', message } });
     expect(await test.failedLaunch()).toMatchObject({ code, outcome: 'applied' });
@@ -201,8 +201,8 @@ describe('a server that enters ERROR', () => {
 
 describe('a server in ERROR whose fault is not listed', () => {
   it.each([
-    ['is judged by the fault that it tells when it is asked', 'No valid host was found. ', 'capacity'],
-    ['has failed when it never tells', '', 'instance-failed'],
+    ['fails the launch by the fault in its own record', 'No valid host was found. ', 'capacity'],
+    ['fails the launch if its own record has no fault', '', 'instance-failed'],
   ])('%s', async (_case, message, code) => {
     await provider({}, {}, {}, { bootMs: 600_000 });
     const launch = test.failedLaunch();
@@ -217,7 +217,7 @@ describe('a server in ERROR whose fault is not listed', () => {
 });
 
 describe('a creation', () => {
-  it('that exceeds the quota creates nothing', async () => {
+  it('creates nothing if it exceeds the quota', async () => {
     await provider();
     open.cloud.quota('demo').set({ instances: 0 });
     expect(await test.failedLaunch()).toMatchObject({ code: 'quota', outcome: 'not-applied' });
@@ -226,12 +226,12 @@ describe('a creation', () => {
   it.each([
     ['key pair', { 'key-name': 'nobodys' }],
     ['network', { networks: ['elsewhere'] }],
-  ])('with a %s that there is not is refused for good', async (_case, label) => {
+  ])('with a nonexistent %s is a configuration error', async (_case, label) => {
     await provider({}, label);
     expect(await test.failedLaunch()).toMatchObject({ code: 'configuration' });
   });
 
-  it('in a zone that there is not is refused for good', async () => {
+  it('in a nonexistent zone is a configuration error', async () => {
     await provider();
     expect(await test.failedLaunch('0000000001', { availabilityZone: 'atlantis' })).toMatchObject({
       code: 'configuration',
@@ -239,7 +239,7 @@ describe('a creation', () => {
     });
   });
 
-  it('is retried with a new lookup when the cached image no longer exists', async () => {
+  it('is retried with a new lookup if the cached image no longer exists', async () => {
     await provider();
     await test.launch('0000000001');
     open.cloud.faults.add({
@@ -252,7 +252,7 @@ describe('a creation', () => {
     expect(test.count('servers', 'POST')).toBe(3);
   });
 
-  it('from a deleted upload fails without taking the label out of service', async () => {
+  it('from a deleted upload fails with not-found, so the label stays in service', async () => {
     await provider({
       diskimages: [{ name: 'built' }],
       pools: [{ name: 'main', networks: ['private'], labels: [{ name: 'small', diskimage: 'built', 'min-ram': 1 }] }],
@@ -261,7 +261,7 @@ describe('a creation', () => {
     expect(await test.failedLaunch('0000000001', { imageExternalId: gone })).toMatchObject({ code: 'not-found' });
   });
 
-  it('waits for the time that the cloud asks for', async () => {
+  it('waits for the time that the cloud demands', async () => {
     await provider();
     open.cloud.faults.add({ on: 'compute', times: 1, fault: { kind: 'status', status: 429, retryAfter: 30 } });
     const before = open.time.clock.monotonic();
@@ -270,24 +270,21 @@ describe('a creation', () => {
   });
 
   it.each([
-    ['before anything was made', 'before'],
-    ['after the server was made', 'after'],
-  ] as const)(
-    'that is never answered, %s, ends with one server at most, and the launcher knows which',
-    async (_case, when) => {
-      await provider();
-      open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
-      if (when === 'after') {
-        expect((await test.launch()).externalId).toBe(open.cloud.inspect.servers()[0]?.id);
-      } else {
-        expect(await test.failedLaunch()).toMatchObject({ code: 'timeout', outcome: 'not-applied' });
-      }
-      expect(open.cloud.inspect.servers()).toHaveLength(when === 'after' ? 1 : 0);
-      expect(test.count('servers', 'POST')).toBe(1);
-    },
-  );
+    ['before its effect', 'before'],
+    ['after its effect', 'after'],
+  ] as const)('that hangs %s creates at most one server, and reports it', async (_case, when) => {
+    await provider();
+    open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
+    if (when === 'after') {
+      expect((await test.launch()).externalId).toBe(open.cloud.inspect.servers()[0]?.id);
+    } else {
+      expect(await test.failedLaunch()).toMatchObject({ code: 'timeout', outcome: 'not-applied' });
+    }
+    expect(open.cloud.inspect.servers()).toHaveLength(when === 'after' ? 1 : 0);
+    expect(test.count('servers', 'POST')).toBe(1);
+  });
 
-  it('finds its server among foreign ones on any page', async () => {
+  it('finds its server among the foreign servers of all pages', async () => {
     await provider({}, {}, {}, { pageLimit: 2 });
     await addForeignServers(open, 5);
     open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'after' } });
@@ -297,8 +294,8 @@ describe('a creation', () => {
   });
 });
 
-describe('a launch while the identity service is away', () => {
-  it('waits for it', async () => {
+describe('a launch during an outage of the identity service', () => {
+  it('waits for the service', async () => {
     await provider();
     open.cloud.faults.revokeTokens();
     open.cloud.faults.add({ on: 'identity', times: 5, fault: { kind: 'status', status: 503 } });
@@ -306,7 +303,7 @@ describe('a launch while the identity service is away', () => {
     expect(test.count('servers', 'POST')).toBeGreaterThan(0);
   });
 
-  it('does not lose an attempt to a service that cannot ask it', async () => {
+  it('succeeds although another service cannot verify tokens', async () => {
     await provider();
     const body =
       '{"message": "The Keystone service is temporarily unavailable.\\n\\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}';
@@ -317,7 +314,7 @@ describe('a launch while the identity service is away', () => {
 });
 
 describe('a label', () => {
-  it('whose image is missing is not ready, and is again once there is one', async () => {
+  it('is not ready while its image is missing, and is ready after the upload', async () => {
     await provider({ 'cloud-images': [{ name: 'test-image', 'image-name': 'later' }] });
     const readiness = test.provider.labelReady('main', 'small');
     expect(readiness).toEqual({ ready: false, reason: expect.stringContaining('"later"') });
@@ -329,7 +326,7 @@ describe('a label', () => {
     expect(test.provider.labelReady('main', 'small')).toEqual({ ready: true });
   });
 
-  it('whose flavor is missing is not ready, and the reason lists the existing ones', async () => {
+  it('is not ready if its flavor is missing, and the reason lists the existing flavors', async () => {
     await provider({}, { 'flavor-name': 'giant' });
     expect(test.provider.labelReady('main', 'small')).toEqual({
       ready: false,
@@ -346,12 +343,12 @@ describe('a label', () => {
         reason: expect.stringMatching(/no flavor with the name or id "giant" or "huge"; it has: .*m1\.tiny/),
       },
     ],
-  ])('with the flavors %j is ready as long as one of them exists', async (names, readiness) => {
+  ])('with the flavors %j is ready if one of them exists', async (names, readiness) => {
     await provider({}, {}, { labels: [{ name: 'small', 'cloud-image': 'test-image', 'flavor-names': names }] });
     expect(test.provider.labelReady('main', 'small')).toEqual(readiness);
   });
 
-  it('with several flavors and `min-ram` gets the smallest flavor of the chosen name', async () => {
+  it('with several flavors and min-ram uses the smallest flavor of the chosen name', async () => {
     const label = { name: 'small', 'cloud-image': 'test-image', 'min-ram': 600, 'flavor-names': ['large', 'm1.'] };
     await provider({}, {}, { labels: [label] });
     await test.launch(undefined, { machineType: 'm1.' });

@@ -87,7 +87,7 @@ clouds:
         'public-clouds: {big: {auth: {auth_url: https://big.example.org/v3}, regions: [A, B], image_format: raw}}',
     },
   },
-  'a vendor profile, and a region of its own': {
+  'a vendor profile and a separate region': {
     files: {
       'clouds.yaml': `clouds: {acme: {profile: big, region_name: B, auth: ${AUTH.replace(/auth_url: \S+ /, '')}}}`,
       'clouds-public.yaml': 'public-clouds: {big: {auth: {auth_url: https://big.example.org/v3}, regions: [A, B]}}',
@@ -97,7 +97,7 @@ clouds:
   'an application credential': clouds(
     'auth_type: v3applicationcredential\nauth: {auth_url: https://id/v3, application_credential_id: abc, application_credential_secret: 00e1}',
   ),
-  'a domain for all': clouds(
+  'one domain for user and project': clouds(
     'auth: {auth_url: https://id/v3, username: ci, password: x, project_name: ci, domain_name: corp}',
   ),
   'a default domain': clouds(
@@ -106,7 +106,7 @@ clouds:
   'old names of keys': clouds(
     'auth: {auth_url: https://id/v3, username: ci, password: x, tenant_name: ci, user_domain_id: d, project_domain_id: d}',
   ),
-  'flags in words': clouds(
+  'flags as words': clouds(
     `auth: ${AUTH}\nverify: no\nnetworks: [{name: a, default_interface: yes, routes_externally: 'True'}, {name: b, nat_source: on, nat_destination: yes}]`,
   ),
   'a network that is external for IPv4 only': clouds(
@@ -128,7 +128,7 @@ const names = Object.keys(CASES);
 const hasSdk = spawnSync(PYTHON, ['-c', 'import openstack']).status === 0;
 const withSdk = hasSdk ? describe : describe.skip;
 
-withSdk('clouds.yaml means the same to openstacksdk', () => {
+withSdk('clouds.yaml has the same meaning as for openstacksdk, with', () => {
   const root = mkdtempSync(join(tmpdir(), 'clouds-'));
   const expected = new Map<string, unknown>();
 

@@ -104,7 +104,7 @@ describe('a session', () => {
     expect(script.requests[0]?.headers).toMatchObject({ 'x-auth-token': 'token-1' });
   });
 
-  it('renews its token before that expires', async () => {
+  it('renews its token before it expires', async () => {
     const script = new Script(() => json(200, {}));
     const { session } = sessionOn(script);
     await session.request(LIMITS, callOn(time.clock));
@@ -116,7 +116,7 @@ describe('a session', () => {
     expect(script.logins).toBe(2);
   });
 
-  it('renews a token that is refused once for all calls in flight, and repeats them', async () => {
+  it('renews a refused token once for all calls in flight, and repeats them', async () => {
     const script = new Script(({ headers }) => json(headers['x-auth-token'] === 'token-1' ? 401 : 200, {}));
     const { session } = sessionOn(script);
     const calls = Array.from({ length: 10 }, (_, index) =>
@@ -127,7 +127,7 @@ describe('a session', () => {
     expect(script.requests).toHaveLength(20);
   });
 
-  it('fails when a new token is refused too', async () => {
+  it('fails if a new token is refused, too', async () => {
     const script = new Script(() => json(401, { error: { message: 'no' } }));
     const { session } = sessionOn(script);
     expect(await failureOf(session.request(LIMITS, callOn(time.clock)))).toMatchObject({ code: 'auth' });
@@ -150,7 +150,7 @@ describe('a session', () => {
     await next;
   });
 
-  it('repeats only reading calls when the connection breaks', async () => {
+  it('repeats only reading calls if the connection breaks', async () => {
     const broken = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
     const script = new Script((_request, count) => (count % 2 === 1 ? Promise.reject(broken) : json(200, {})));
     const { session, calls } = sessionOn(script);
@@ -175,7 +175,7 @@ describe('a session', () => {
     expect(await failure).toMatchObject({ code: 'timeout', outcome: 'unknown' });
   });
 
-  it('a call whose signal aborts while it waits for its turn had no effect', async () => {
+  it('ends a waiting call as not applied if its signal aborts', async () => {
     const script = new Script(() => new Promise(() => undefined));
     const { session } = sessionOn(script);
     const others = Array.from({ length: 30 }, () => failureOf(session.request(CREATE, callOn(time.clock))));
@@ -189,14 +189,10 @@ describe('a session', () => {
   });
 
   it.each([
-    ['no region where there are several', {}, 'region_name is missing'],
-    ['a region that there is not', { regionName: 'west' }, 'in region west; it has regions: north, south'],
-    [
-      'an interface that there is not',
-      { interface: 'internal' as const },
-      'at interface internal; it has interfaces: public',
-    ],
-  ])('with %s says what there is', async (_case, change, message) => {
+    ['a missing region name and several regions', {}, 'region_name is missing'],
+    ['a nonexistent region', { regionName: 'west' }, 'in region west; it has regions: north, south'],
+    ['a nonexistent interface', { interface: 'internal' as const }, 'at interface internal; it has interfaces: public'],
+  ])('reports the valid values with %s', async (_case, change, message) => {
     const { session } = sessionOn(new Script(() => json(200, {})), change);
     expect(await failureOf(session.request(LIMITS, callOn(time.clock)))).toMatchObject({
       code: 'configuration',
@@ -235,16 +231,16 @@ describe('a list', () => {
   });
 
   it.each<[string, Answerer]>([
-    ['goes round in a circle', (_request, count) => page([String(count)], '?marker=b')],
+    ['links its pages in a cycle', (_request, count) => page([String(count)], '?marker=b')],
     [
-      'has a page that is cut',
+      'has a truncated page',
       (_request, count) =>
         count === 1 ? page(['a'], '?marker=a') : { status: 200, headers: {}, text: '{"servers": [{"id": "b' },
     ],
     ['has a page that fails', (_request, count) => (count === 1 ? page(['a'], '?marker=a') : json(500, {}))],
-    ['has something in it that is no server', () => json(200, { servers: ['a'] })],
+    ['contains an invalid server', () => json(200, { servers: ['a'] })],
     ['has no servers', () => json(200, {})],
-  ])('that %s is rejected, never cut short', async (_case, answer) => {
+  ])('that %s is rejected instead of truncated', async (_case, answer) => {
     expect(await failureOf(list(answer))).toMatchObject({ code: 'transient' });
   });
 });
@@ -268,7 +264,7 @@ describe('a provider', () => {
     expect(open.time.clock.monotonic() - before).toBeGreaterThanOrEqual((calls - 1) * 2000);
   });
 
-  it('lists in between, however many creations wait for their turn', async () => {
+  it('makes its list calls between the creations that wait for their turn', async () => {
     open = await openCloud();
     test = await TestProvider.started(open, section({ rate: 3 }));
     test.apiCalls.length = 0;
@@ -282,7 +278,7 @@ describe('a provider', () => {
     expect(creations.filter((index) => index < firstList).length).toBeLessThan(5);
   });
 
-  it('continues when its token expires during launches', async () => {
+  it('continues if its token expires during launches', async () => {
     open = await openCloud({ tokenTtlMs: 20_000, bootMs: 90_000 });
     test = await TestProvider.started(open);
     await test.launch();
@@ -290,7 +286,7 @@ describe('a provider', () => {
     expect(test.apiCalls.some(({ status }) => status === 401)).toBe(false);
   });
 
-  it('whose cloud is not in clouds.yaml does not start, and reports it', async () => {
+  it('fails to start with a reason if clouds.yaml lacks its cloud', async () => {
     open = await openCloud();
     test = new TestProvider(open, section({ cloud: 'nowhere' }));
     expect(await failureOf(test.start())).toMatchObject({

@@ -99,7 +99,7 @@ describe('TLS', () => {
     expect(await send({ cacert: certificates.ca }, await https())).toMatchObject({ status: 200 });
   });
 
-  it('refuses an unknown authority, and names the keys for it', async () => {
+  it('refuses an unknown authority, and names the keys that allow it', async () => {
     const url = await https();
     expect(await failureOf(send({}, url), url)).toMatchObject({
       code: 'configuration',
@@ -107,18 +107,18 @@ describe('TLS', () => {
     });
   });
 
-  it('trusts everybody when verify is false', async () => {
+  it('trusts every certificate if verify is false', async () => {
     expect(await send({ verify: false }, await https())).toMatchObject({ status: 200 });
   });
 
-  it('shows the client certificate in cert and key', async () => {
+  it('presents the client certificate in cert and key', async () => {
     const url = await https({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(certificates.ca) });
     const { ca, clientCert, clientKey } = certificates;
     expect(await send({ cacert: ca, cert: clientCert, key: clientKey }, url)).toMatchObject({ status: 200 });
     await expect(send({ cacert: ca }, url)).rejects.toThrow();
   });
 
-  it('names the key and the file that cannot be read', async () => {
+  it('reports the key and the path of an unreadable file', async () => {
     await expect(send({ cacert: '/nowhere/ca.pem' }, 'https://127.0.0.1:1/')).rejects.toMatchObject({
       code: 'configuration',
       message: expect.stringMatching(/cloud acme: cacert \/nowhere\/ca\.pem cannot be read/),
