@@ -40,7 +40,7 @@ describe('the configuration of a site', () => {
     },
   );
 
-  it('has sizes, images, logins, tags and data', async () => {
+  it('has the sizes, images, logins, tags and custom data of its labels', async () => {
     const labels = (await provider('azure.yaml')).pools.get('main')?.labels;
     expect(labels?.get('bionic')).toMatchObject({
       vmSize: 'Standard_B1ls',
@@ -58,7 +58,7 @@ describe('the configuration of a site', () => {
     });
   });
 
-  it('gives images the tags of the provider over those of the disk image', async () => {
+  it('prefers the tags of the provider to those of the disk image', async () => {
     const images = (await provider('azure-diskimage.yaml')).diskImages;
     expect(images.get('fake-image')?.metadata).toEqual({
       diskimage_metadata: 'diskimage',
@@ -75,7 +75,7 @@ describe('the driver', () => {
   });
 });
 
-describe('the file with the credentials', () => {
+describe('the credentials file', () => {
   const file = join(folder, 'auth.json');
   const right = { subscriptionId: 's', tenantId: 't', clientId: 'c', clientSecret: 'hush' };
 
@@ -89,7 +89,7 @@ describe('the file with the credentials', () => {
     expect(readAuth(file).endpoint).toBe('https://arm.example.org');
   });
 
-  it('needs no secret for identities', () => {
+  it('needs no secret for managed and workload identities', () => {
     const { subscriptionId } = right;
     writeFileSync(file, JSON.stringify({ subscriptionId, authentication: 'managed-identity', clientId: 'c' }));
     expect(readAuth(file).login).toEqual({ kind: 'managed-identity', clientId: 'c' });
@@ -101,8 +101,8 @@ describe('the file with the credentials', () => {
     ['a missing field', JSON.stringify({ ...right, tenantId: '' }), 'tenantId is missing'],
     ['an unknown authentication', JSON.stringify({ ...right, authentication: 'trust' }), 'authentication must be'],
     ['an endpoint without TLS', JSON.stringify({ ...right, activeDirectoryEndpointUrl: 'http://x' }), 'https URL'],
-    ['something else', 'hush', 'is not JSON'],
-  ])('is refused with %s, without telling its secrets', (_what, content, reason) => {
+    ['content that is not JSON', 'hush', 'is not JSON'],
+  ])('is refused with %s, and the error contains no secrets', (_what, content, reason) => {
     writeFileSync(file, content);
     expect(() => readAuth(file)).toThrow(reason);
     expect(() => readAuth(file)).not.toThrow('hush');

@@ -35,7 +35,7 @@ describe('an answer', () => {
   });
 });
 
-describe('a policy', () => {
+describe('a refusal by a policy', () => {
   it('is a configuration error for any code', () => {
     const text = "Resource 'np1' was disallowed by policy 'quota limit exceeded by roles'.";
     const error = Object.assign(new Error(text), { statusCode: 403, code: 'RequestDisallowedByPolicy' });

@@ -41,7 +41,7 @@ function text(externalId: ExternalId): string {
 }
 
 describe('an upload', () => {
-  it('creates an image of exactly these bytes with its tags, and leaves no disk', async () => {
+  it('creates an image with the same bytes and with tags, and leaves no disk', async () => {
     const externalId = await test.upload(file, { metadata: { team: 'ci' } });
     expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
     expect(open.cloud.list(IMAGES).map(({ tags }) => tags)).toEqual([
@@ -80,7 +80,7 @@ describe('an upload', () => {
     expect(told).toEqual(told.toSorted((a, b) => a - b));
   });
 
-  it('continues after storage errors without a new start', async () => {
+  it('continues after storage errors without a restart', async () => {
     open.cloud.faults.add({ on: 'pages.put', times: 3, fault: { kind: 'status', status: 503, code: 'ServerBusy' } });
     open.cloud.faults.add({ on: 'pages.put', after: 1, fault: { kind: 'cut', when: 'after' } });
     const externalId = await test.upload(file);
@@ -88,7 +88,7 @@ describe('an upload', () => {
     expect(open.cloud.calls.count('disks.put')).toBe(1);
   });
 
-  it('that fails leaves nothing behind', async () => {
+  it('leaves nothing behind if it fails', async () => {
     open.cloud.faults.add({
       on: 'pages.put',
       times: Infinity,
@@ -98,7 +98,7 @@ describe('an upload', () => {
     expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
   });
 
-  it('of a file that is not the one that was built becomes no image', async () => {
+  it('creates no image if the file differs from the build', async () => {
     const md5 = createHash('md5').update('another').digest('hex');
     await expect(test.upload(file, { md5 })).rejects.toThrow('is not what was built');
     expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
@@ -107,8 +107,8 @@ describe('an upload', () => {
   it.each([
     ['a file without a footer', { cookie: 'nothing!' }, 'no footer'],
     ['a dynamic disk', { type: 3 }, 'dynamic disk'],
-    ['a size that is no whole number of MiB', { bytes: 2 ** 20 + 512 }, 'no whole number of MiB'],
-  ])('refuses %s before anything is made', async (_what, options, reason) => {
+    ['a size that is not a whole number of MiB', { bytes: 2 ** 20 + 512 }, 'no whole number of MiB'],
+  ])('refuses %s before it creates a disk', async (_what, options, reason) => {
     await writeFile(file, vhd(options));
     const failure = await failureOf(test.upload(file));
     expect(failure.code).toBe('configuration');
@@ -116,7 +116,7 @@ describe('an upload', () => {
     expect(open.cloud.calls.count('disks.put')).toBe(0);
   });
 
-  it('refuses a footer whose checksum is wrong', async () => {
+  it('refuses a footer with a wrong checksum', async () => {
     const damaged = vhd();
     damaged.writeUInt8(1, damaged.length - 1);
     await writeFile(file, damaged);
@@ -124,7 +124,7 @@ describe('an upload', () => {
   });
 });
 
-describe('an upload without an answer', () => {
+describe('an upload that hangs', () => {
   it('ends at its deadline, and leaves nothing behind', async () => {
     open.cloud.faults.add({ on: 'pages.put', fault: { kind: 'hang', when: 'before' } });
     const deadline = open.time.clock.monotonic() + 10_000;
@@ -135,7 +135,7 @@ describe('an upload without an answer', () => {
 });
 
 describe('an image', () => {
-  it('is listed when it is ours, and can be deleted twice', async () => {
+  it('is listed if it has the tags of the provider, and can be deleted twice', async () => {
     open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
     const externalId = await test.upload(file);
     const images = test.provider.images;

@@ -43,7 +43,7 @@ function image(change: JsonObject): JsonObject {
 }
 
 describe('a launch', () => {
-  it('makes a VM with its parts by one PUT, each with the tags of the node', async () => {
+  it('creates a VM and its resources with one PUT, each with the tags of the node', async () => {
     const test = await provider();
     const launched = await test.launch();
     expect(launched.publicIpv4).toMatch(/^203\./);
@@ -55,7 +55,7 @@ describe('a launch', () => {
     for (const { tags } of everything()) expect(tags['nodepool_node_id']).toBe('0000000001');
   });
 
-  it('asks for its own VM and operation only, and for no list', async () => {
+  it('reads only its own VM and operation, and no list', async () => {
     const test = await provider();
     open.cloud.calls.reset();
     await test.launch();
@@ -64,7 +64,7 @@ describe('a launch', () => {
     expect(calls).toEqual({ 'virtualMachines.put': 1, 'virtualMachines.get': 1, 'networkInterfaces.get': 1 });
   });
 
-  it('has the addresses that the pool wants', async () => {
+  it('assigns the addresses that the pool configures', async () => {
     const test = await provider({ ipv6: true, 'public-ipv6': true, 'public-ipv4': false, ipv4: true });
     const launched = await test.launch();
     expect(launched.publicIpv4).toBeUndefined();
@@ -74,16 +74,16 @@ describe('a launch', () => {
   });
 
   it.each([
-    ['ipv6 alone', { ipv6: true }, ['10.', '203.', undefined], ['IPv4', 'IPv6']],
-    ['public-ipv6 alone', { 'public-ipv6': true }, ['10.', '203.', '2001:'], ['IPv4', 'IPv6']],
-    ['ipv4: false alone', { ipv4: false }, ['10.', '203.', undefined], ['IPv4']],
+    ['only ipv6', { ipv6: true }, ['10.', '203.', undefined], ['IPv4', 'IPv6']],
+    ['only public-ipv6', { 'public-ipv6': true }, ['10.', '203.', '2001:'], ['IPv4', 'IPv6']],
+    ['only ipv4: false', { ipv4: false }, ['10.', '203.', undefined], ['IPv4']],
     [
-      'only private ones',
+      'only private addresses',
       { ipv4: false, ipv6: true, 'public-ipv4': false },
       ['10.', undefined, undefined],
       ['IPv4', 'IPv6'],
     ],
-  ])('has IPv4 with %s', async (_what, change, expected, versions) => {
+  ])('has a private IPv4 address with %s', async (_what, change, expected, versions) => {
     const test = await provider(change);
     const { privateIpv4, publicIpv4, publicIpv6, interfaceIp } = await test.launch();
     const starts = [privateIpv4, publicIpv4, publicIpv6].map((address) => address?.replace(/(?<=[.:]).*/, ''));
@@ -103,7 +103,7 @@ describe('a launch', () => {
     expect(launched.publicIpv4).toBe(launched.interfaceIp);
   });
 
-  it('can be a spot VM with an ephemeral disk, trusted launch and an identity, in a zone', async () => {
+  it('can create a spot VM with an ephemeral disk, trusted launch and an identity, in a zone', async () => {
     const identity = '/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/ci';
     const test = await provider(
       {
@@ -138,14 +138,14 @@ describe('a launch', () => {
     });
   });
 
-  it('has no public address for a pool of private ones', async () => {
+  it('assigns no public address in a pool with private addresses', async () => {
     const test = await provider({ 'public-ipv4': false, 'use-internal-ip': true });
     const launched = await test.launch();
     expect(launched.interfaceIp).toMatch(/^10\./);
     expect(open.cloud.list(ADDRESSES)).toEqual([]);
   });
 
-  it('has the tags of the label, and those that are made of the request', async () => {
+  it('sets the tags of the label, and its dynamic tags of the request', async () => {
     const label = { tags: { department: 'R&D' }, 'dynamic-tags': { tenant: 'Tenant is {request.tenant_name}' } };
     const test = await provider({}, label);
     await test.launch();
@@ -154,7 +154,7 @@ describe('a launch', () => {
 
   it.each([
     [
-      'an image of the marketplace',
+      'a marketplace image',
       { 'image-reference': { publisher: 'Debian', offer: 'debian-12', sku: '12-gen2', version: 'latest' } },
       { offer: 'debian-12', sku: '12-gen2' },
     ],
@@ -173,13 +173,13 @@ describe('a launch', () => {
       { 'shared-gallery-image': gallery },
       { sharedGalleryImageId: `/SharedGalleries/${SAMPLE_GALLERY.name}/Images/debian` },
     ],
-  ])('takes its image from %s', async (_what, source, reference) => {
+  ])('uses %s', async (_what, source, reference) => {
     const test = await provider(image(source));
     await test.launch();
     expect(open.cloud.list(VMS)[0]?.properties).toMatchObject({ storageProfile: { imageReference: reference } });
   });
 
-  it('uses the image that is last by name among those that match a filter', async () => {
+  it('uses the last image by name that matches the filter', async () => {
     for (const name of ['ci-1', 'ci-3', 'ci-2'])
       open.cloud.disks.addImage('nodepool', name, 'centralus', { use: 'ci' });
     open.cloud.disks.addImage('nodepool', 'other-9', 'centralus', {});
@@ -189,7 +189,7 @@ describe('a launch', () => {
     expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci-3');
   });
 
-  it('can have a password by chance, of which Azure approves', async () => {
+  it('can generate a password that Azure accepts', async () => {
     open.cloud.disks.addImage('nodepool', 'own', 'centralus', {});
     const [own] = open.cloud.list('Microsoft.Compute/images');
     const test = await provider(image({ 'image-id': own?.id ?? '', 'generate-password': true }));
@@ -197,14 +197,14 @@ describe('a launch', () => {
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
 
-  it('reports why a size cannot be used in the location', async () => {
+  it('fails with configuration if the location does not have the size', async () => {
     const test = await provider({}, { 'hardware-profile': { 'vm-size': 'Standard_X9' } });
     expect(test.provider.labelReady('main', 'small')).toMatchObject({ ready: false });
     expect((await test.failedLaunch()).code).toBe('configuration');
     expect(everything()).toEqual([]);
   });
 
-  it('can have another size as long as one of several exists', async () => {
+  it('can use another size of the label if one of them does not exist', async () => {
     const sizes = [{ 'vm-size': 'Standard_X9' }, { 'vm-size': 'Standard_B2s' }];
     const label = { name: 'small', 'cloud-image': 'debian', 'hardware-profiles': sizes };
     const test = await provider({}, {}, { labels: [label] });
@@ -215,8 +215,8 @@ describe('a launch', () => {
   });
 });
 
-describe('a launch in trouble', () => {
-  it('whose answer is lost finds its VM by its name', async () => {
+describe('a launch under faults', () => {
+  it('finds its VM by name if the answer is lost', async () => {
     const test = await provider();
     open.cloud.faults.add({ on: 'virtualMachines.put', fault: { kind: 'cut', when: 'after' } });
     await test.launch();
@@ -239,21 +239,21 @@ describe('a launch in trouble', () => {
     ['operations.get', 429, 'RetryableErrorDueToAnotherOperation'],
     ['virtualMachines.get', 500, 'InternalServerError'],
     ['networkInterfaces.get', 503, 'ServiceUnavailable'],
-  ])('tries again when %s is answered with %d %s', async (on, status, code) => {
+  ])('retries if the answer to %s is %d %s', async (on, status, code) => {
     const test = await provider();
     open.cloud.faults.add({ on, fault: { kind: 'status', status, code } });
     await test.launch();
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
 
-  it('logs in again when its token is refused', async () => {
+  it('logs in again if its token is refused', async () => {
     const test = await provider();
     open.cloud.revokeTokens();
     await test.launch();
     expect(open.cloud.calls.count('login.token')).toBe(2);
   });
 
-  it('reads the VM itself when Azure has deleted the operation', async () => {
+  it('reads the VM itself if Azure has deleted the operation', async () => {
     const test = await provider();
     const launch = test.begin();
     await open.time.until(() => open.cloud.list(VMS).length > 0, 60_000);
@@ -265,7 +265,7 @@ describe('a launch in trouble', () => {
     ['AllocationFailed', 'We do not have sufficient capacity.', 'capacity'],
     ['OperationNotAllowed', 'It results in exceeding approved cores quota.', 'quota'],
     ['OSProvisioningTimedOut', 'OS Provisioning did not finish.', 'instance-failed'],
-  ])('that ends with %s after it was accepted fails as what it is', async (code, message, expected) => {
+  ])('fails with the right kind if the accepted operation ends with %s', async (code, message, expected) => {
     const test = await provider();
     open.cloud.faults.failNextVm({ code, message });
     expect(await test.failedLaunch()).toMatchObject({ code: expected, outcome: 'applied' });
@@ -280,12 +280,12 @@ describe('a launch in trouble', () => {
     expect((await failureOf(test.end(launch))).message).toContain('OS provisioning did not finish');
   });
 
-  it('in a zone that the location does not have is a matter of configuration', async () => {
+  it('fails with configuration in a zone that the location does not have', async () => {
     const test = await provider();
     expect((await test.failedLaunch('0000000001', { availabilityZone: '9' })).code).toBe('configuration');
   });
 
-  it('logs in with the token that Kubernetes writes to a file', async () => {
+  it('logs in with a token file of Kubernetes', async () => {
     const auth = JSON.parse(readFileSync(open.cloud.authFile, 'utf8')) as Record<string, string>;
     const folder = mkdtempSync(join(tmpdir(), 'azure-token-'));
     const [authFile, federatedTokenFile] = [join(folder, 'auth.json'), join(folder, 'token')];
@@ -298,13 +298,13 @@ describe('a launch in trouble', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('fails for quota when the family of its size is used up', async () => {
+  it('fails with quota if the VM family of its size has no quota', async () => {
     open.cloud.setLimit('standardBSFamily', 0);
     const test = await provider();
     expect((await test.failedLaunch()).code).toBe('quota');
   });
 
-  it('continues the work of another process, and creates nothing twice', async () => {
+  it('resumes the launch of another process, and creates nothing twice', async () => {
     const first = await provider();
     let saved: unknown;
     const launch = first.begin('0000000001', {
@@ -331,13 +331,13 @@ describe('a deletion', () => {
     expect(everything()).toEqual([]);
   });
 
-  it('of a nonexistent VM succeeds', async () => {
+  it('succeeds for a nonexistent VM', async () => {
     const test = await provider();
     await test.cleanUp('np-never-was');
     expect(open.cloud.calls.count('virtualMachines.delete')).toBe(1);
   });
 
-  it('survives a lost answer and an error', async () => {
+  it('succeeds after a lost answer and an error', async () => {
     const test = await provider();
     const { externalId } = await test.launch();
     open.cloud.faults.add({
@@ -350,8 +350,8 @@ describe('a deletion', () => {
   });
 });
 
-describe('a hundred nodes at once', () => {
-  it('are created and deleted with a dozen calls each, and leave no resources', async () => {
+describe('a hundred concurrent nodes', () => {
+  it('are created and deleted with at most twelve calls each, and leave no resources', async () => {
     const test = await provider();
     open.cloud.calls.reset();
     const ids = Array.from({ length: 100 }, (_, index) => String(index + 1).padStart(10, '0'));
@@ -375,7 +375,7 @@ describe('leaked resources', () => {
     expect(everything()).toEqual([]);
   });
 
-  it('of other owners are not deleted', async () => {
+  it('are not reported if they belong to other owners', async () => {
     open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
     open.cloud.machines.addForeign('other');
     const test = await provider();
