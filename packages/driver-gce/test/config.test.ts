@@ -25,7 +25,7 @@ async function problemsOf(provider: JsonObject): Promise<readonly string[]> {
 }
 
 describe('the configuration', () => {
-  it('of a real site loads, with the defaults of the driver', async () => {
+  it('is read from the file of a real site, with the defaults of the driver', async () => {
     const result = await load(join(FILES, 'gce.yaml'));
     if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
     expect(result.warnings).toEqual([]);
@@ -54,7 +54,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('leaves the network to the subnetwork, unless both are named', () => {
+  it('has no default network if it has a subnetwork', () => {
     const context = { diskImages: new Map(), labels: new Set(['small']), problem: () => undefined };
     const networkOf = (pool: JsonObject): unknown => {
       const config = driver.getProviderConfig(section({}, {}, pool), context);
@@ -65,15 +65,18 @@ describe('the configuration', () => {
     expect(networkOf({ subnetwork: 'ci', network: 'ci' })).toMatchObject({ network: 'global/networks/ci' });
   });
 
-  it('has rate-limit as another name of rate', async () => {
+  it('accepts rate-limit as another name of rate', async () => {
     const context = { diskImages: new Map(), labels: new Set<string>(), problem: () => undefined };
     const { rate: _rate, ...others } = section();
     expect(driver.getProviderConfig({ ...others, 'rate-limit': 7 }, context).callsPerSecond).toBe(7);
   });
 
   it.each([
-    ['an image by id and by family', { 'cloud-images': [{ name: 'debian', 'image-id': 'a', 'image-family': 'b' }] }],
-    ['an image by nothing', { 'cloud-images': [{ name: 'debian' }] }],
+    [
+      'an image with both id and family',
+      { 'cloud-images': [{ name: 'debian', 'image-id': 'a', 'image-family': 'b' }] },
+    ],
+    ['an image without id and family', { 'cloud-images': [{ name: 'debian' }] }],
     ['a family without its project', { 'cloud-images': [{ name: 'debian', 'image-family': 'b' }] }],
     ['an endpoint with a path', { 'api-endpoint': 'https://compute.example.org/compute/v1' }],
   ])('is refused with %s', async (_what, change) => {
@@ -81,7 +84,7 @@ describe('the configuration', () => {
     expect(await problemsOf(section())).toEqual([]);
   });
 
-  it('is refused with a label that Google Cloud would refuse', async () => {
+  it('is refused with an invalid Google Cloud label', async () => {
     const [problem] = await problemsOf(section({}, { labels: { Team: 'CI' } }));
     expect(problem).toContain('labels');
   });

@@ -30,7 +30,7 @@ describe('an answer', () => {
     expect(answerError(insert, { status, body: body(status, reason), retryAfter: undefined })).toMatchObject({ code });
   });
 
-  it('of a proxy with status 400 is no configuration error, and is not applied', () => {
+  it('of a proxy with status 400 is unexpected and not applied', () => {
     const error = answerError(insert, { status: 400, body: '<html>bad gateway config</html>', retryAfter: undefined });
     expect(error).toMatchObject({ code: 'unexpected', outcome: 'not-applied' });
   });

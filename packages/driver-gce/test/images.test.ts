@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect(inspect.openUploads()).toBe(0);
   });
 
-  it('whose insertion arrives once more gets the same operation', async () => {
+  it('gets the same operation if its insertion arrives twice', async () => {
     const paths = pathsOf(open.cloud, 'images.insert');
     await provider.upload(file, { sha256: sha256() });
     expect(await repeat(open.cloud, paths[0], {})).toMatchObject({ status: 200, answer: { operationType: 'insert' } });
@@ -73,34 +73,34 @@ describe('an upload', () => {
     ['cut off before its effect', { kind: 'cut', when: 'before' }],
     ['cut off after its effect', { kind: 'cut', when: 'after' }],
     ['throttled', { kind: 'status', status: 429 }],
-  ] as const)('goes on where it was when a piece is %s', async (_what, fault) => {
+  ] as const)('continues at the same position after a piece was %s', async (_what, fault) => {
     open.cloud.faults.add({ on: 'objects.upload', after: 1, fault });
     await provider.upload(file, { sha256: sha256() });
     expect(open.cloud.inspect.images()).toMatchObject([{ sha256: sha256() }]);
   });
 
-  it('that the bucket refuses permanently fails, and leaves nothing', async () => {
+  it('fails and leaves nothing behind if the bucket always refuses it', async () => {
     open.cloud.faults.add({ on: 'objects.upload', times: Infinity, fault: { kind: 'status', status: 500 } });
     expect((await failureOf(provider.upload(file))).code).toBe('transient');
     expect(open.cloud.inspect.objects()).toEqual([]);
     expect(open.cloud.inspect.images()).toEqual([]);
   });
 
-  it('whose image cannot be created fails, and leaves nothing', async () => {
+  it('fails and leaves nothing behind if its image cannot be created', async () => {
     const fault = { kind: 'operation-error', code: 'QUOTA_EXCEEDED', message: "Quota 'IMAGES' exceeded." } as const;
     open.cloud.faults.add({ on: 'images.insert', fault });
     expect((await failureOf(provider.upload(file))).code).toBe('quota');
     expect(open.cloud.inspect.objects()).toEqual([]);
   });
 
-  it('whose file differs from the build creates no image', async () => {
+  it('creates no image if its file differs from the build', async () => {
     const error = await failureOf(provider.upload(file, { sha256: 'f'.repeat(64) }));
     expect(error.message).toContain('is not what was built: its SHA-256 is');
     expect(open.cloud.inspect.images()).toEqual([]);
     expect(open.cloud.inspect.objects()).toEqual([]);
   });
 
-  it('leaves a tagged file for the cleanup if it cannot delete it', async () => {
+  it('leaves a tagged file for cleanup if it cannot delete it', async () => {
     open.cloud.faults.add({ on: 'objects.delete', fault: { kind: 'status', status: 500 } });
     await provider.upload(file);
     expect(open.cloud.inspect.objects()).toHaveLength(1);
@@ -136,7 +136,7 @@ describe('a packed disk', () => {
     expect(execFileSync('tar', ['-tvf', archive]).toString()).toContain(` ${size} `);
   });
 
-  it('fails when the file has become shorter', async () => {
+  it('is refused if the file has become shorter', async () => {
     await expect(pack(join(folder, 'packed.tar.gz'), DISK_BYTES + 1)).rejects.toThrow(
       `has ${DISK_BYTES} bytes, and had ${DISK_BYTES + 1} when its upload began`,
     );

@@ -102,7 +102,7 @@ describe('an instance', () => {
     expect(instance?.tags['nodepool_provider_name']).toBe('Acme North_1');
   });
 
-  it('that the existing Nodepool created, with tags in its metadata only, is known by these', async () => {
+  it('of the Python Nodepool is identified by the tags in its metadata', async () => {
     const { cloud, provider } = await openWith();
     const items = [
       { key: 'nodepool_node_id', value: '0000000007' },
@@ -120,7 +120,7 @@ describe('an instance', () => {
     });
   });
 
-  it('is ready once it has the external address that it gets', async () => {
+  it('is ready when it has its external address', async () => {
     const { cloud, provider } = await openWith(undefined, { addressMs: 20_000 });
     const instance = await provider.launch();
     expect(instance.publicIpv4).toMatch(/^127\.1\./);
@@ -130,10 +130,14 @@ describe('an instance', () => {
   });
 
   it.each([
-    ['spot', { 'provisioning-model': 'spot' }, { provisioningModel: 'SPOT', instanceTerminationAction: 'STOP' }],
-    ['preemptible', { preemptible: true }, { preemptible: true }],
-    ['with accelerators', { accelerators: [{ type: 'nvidia-tesla-t4', count: 2 }] }, {}],
-  ])('that is %s is never migrated, and counts for its own quotas', async (_what, label, scheduling) => {
+    [
+      'a spot instance',
+      { 'provisioning-model': 'spot' },
+      { provisioningModel: 'SPOT', instanceTerminationAction: 'STOP' },
+    ],
+    ['a preemptible instance', { preemptible: true }, { preemptible: true }],
+    ['an instance with accelerators', { accelerators: [{ type: 'nvidia-tesla-t4', count: 2 }] }, {}],
+  ])('is never migrated, and counts against its own quotas: %s', async (_what, label, scheduling) => {
     const { cloud, provider } = await openWith(section({}, label));
     cloud.setLimits({ PREEMPTIBLE_CPUS: 8, NVIDIA_T4_GPUS: 4 });
     await provider.end(provider.provider.getQuotaLimits?.(provider.call()) ?? Promise.reject(new Error('no limits')));
@@ -143,14 +147,14 @@ describe('an instance', () => {
     expect(resources).toEqual({ instances: 1, cores: 2, ram: 1024, ...own });
   });
 
-  it('gets no external address with use-internal-ip, and is reached at its internal one', async () => {
+  it('has no external address with use-internal-ip, and is reached at its internal one', async () => {
     const { provider } = await openWith(section({}, {}, { 'use-internal-ip': true }));
     const instance = await provider.launch();
     expect(instance.publicIpv4).toBeUndefined();
     expect(instance.interfaceIp).toBe(instance.privateIpv4);
   });
 
-  it('costs two calls and a share of the lists, and its machine type is read once', async () => {
+  it('needs two calls and shared lists, and its machine type is read once', async () => {
     const { cloud, provider } = await openWith(undefined, { bootMs: 10_000 });
     const ids = Array.from({ length: 10 }, (_, index) => String(index + 1).padStart(10, '0'));
     await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
@@ -167,14 +171,14 @@ describe('an instance', () => {
 });
 
 describe('a launch', () => {
-  it('is in the zone that the launcher has chosen among those of the pool', async () => {
+  it('uses the zone of the pool that the launcher has chosen', async () => {
     const { provider } = await openWith(twoZones);
     const zones = provider.provider.getAvailabilityZones?.('main', provider.call()) ?? Promise.resolve([]);
     expect(await provider.end(zones)).toEqual(['us-central1-a', 'us-central1-b']);
     expect((await provider.launch('0000000001', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
   });
 
-  it('fails with capacity when its zone has none, and leaves the choice of another zone to the launcher', async () => {
+  it('fails with capacity if its zone has none, and tries no other zone', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.insert', fault: exhausted });
     const failed = provider.launch('0000000001', { availabilityZone: 'us-central1-a' });
@@ -183,7 +187,7 @@ describe('a launch', () => {
     expect((await provider.launch('0000000001', { availabilityZone: 'us-central1-b' })).az).toBe('us-central1-b');
   });
 
-  it('fails with quota when the region has no more, and the limits say so', async () => {
+  it("fails with quota if the region's quota is exhausted, and the limits show the quota", async () => {
     const { cloud, provider } = await openWith();
     cloud.setLimits({ CPUS: 2 });
     await provider.launch();
@@ -194,28 +198,28 @@ describe('a launch', () => {
     expect((await provider.end(limits ?? Promise.reject(new Error('no limits')))).get('CPUS')).toBe(2);
   });
 
-  it('fails with configuration when the image does not exist, and names it', async () => {
+  it('fails with configuration if the image does not exist, and names it', async () => {
     const { provider } = await openWith(section({ 'cloud-images': [{ name: 'debian', 'image-id': 'nothing' }] }));
     const error = await failureOf(provider.launch());
     expect(error.code).toBe('configuration');
     expect(error.message).toMatch(/label small: .*projects\/acme\/global\/images\/nothing/);
   });
 
-  it('follows an operation further after its state could not be read', async () => {
+  it('continues to poll an operation after its state could not be read', async () => {
     const { cloud, provider } = await openWith();
     cloud.faults.add({ on: 'zoneOperations.wait', times: 2, fault: { kind: 'status', status: 503 } });
     await provider.launch();
     expect(cloud.inspect.instances()).toHaveLength(1);
   });
 
-  it('waits for the time that the cloud demands when it is throttled', async () => {
+  it('fails with the wait that the cloud demands if it is throttled', async () => {
     const { cloud, provider } = await openWith();
     const fault = { kind: 'status', status: 429, reason: 'rateLimitExceeded', retryAfter: 7 } as const;
     cloud.faults.add({ on: 'instances.insert', fault });
     expect(await failureOf(provider.launch())).toMatchObject({ code: 'throttled', retryAfterMs: 7000 });
   });
 
-  it('whose insertion arrives twice creates one instance, also after its deletion', async () => {
+  it('creates one instance if its insertion arrives twice, also after the deletion', async () => {
     const { cloud, provider } = await openWith();
     const paths = pathsOf(cloud, 'instances.insert');
     const { externalId } = await provider.launch();
@@ -227,7 +231,7 @@ describe('a launch', () => {
     expect(cloud.inspect.instances()).toHaveLength(0);
   });
 
-  it('fails when its instance is preempted while it boots, with the reason', async () => {
+  it('fails with the reason if its instance is preempted during the boot', async () => {
     const { cloud, provider, time } = await openWith(undefined, { bootMs: 60_000 });
     const launch = provider.begin();
     expect(await time.until(() => cloud.inspect.instances().length > 0, 30_000)).toBe(true);
@@ -239,8 +243,8 @@ describe('a launch', () => {
   });
 });
 
-describe('what is left', () => {
-  it('is offered when its instance was stopped, and deleted when it is leaked', async () => {
+describe('an instance of a provider', () => {
+  it('is reported in a clean-up round after it was stopped, and deleted if it is leaked', async () => {
     const { cloud, provider } = await openWith();
     const { externalId } = await provider.launch();
     cloud.stopInstance(ZONE, nameIn(externalId), 'Instance was preempted.');
@@ -250,7 +254,7 @@ describe('what is left', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
-  it('are none after a deletion, even a slow one', async () => {
+  it('does not exist after its deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();
     await provider.cleanUp(externalId);
@@ -258,7 +262,7 @@ describe('what is left', () => {
   });
 
   it.each([ZONE, OTHER_ZONE])(
-    'is deleted in zone %s, by a bare name in the zone of the provider, which the existing Nodepool understands',
+    'is deleted in zone %s; its id is a name without zone in the zone of the provider, as in the Python Nodepool',
     async (zone) => {
       const { cloud, provider } = await openWith(section({}, {}, { zones: [zone] }));
       const { externalId } = await provider.launch('0000000001', { availabilityZone: zone });
@@ -269,7 +273,7 @@ describe('what is left', () => {
     },
   );
 
-  it('is deleted by an id with the zone of the provider, too', async () => {
+  it('is also deleted by an id with the zone of the provider', async () => {
     const { cloud, provider } = await openWith();
     const { externalId } = await provider.launch();
     await provider.cleanUp(`${ZONE}/${nameIn(externalId)}`);
@@ -278,7 +282,7 @@ describe('what is left', () => {
 });
 
 describe('quotas', () => {
-  it('have metrics that Google has published', () => {
+  it('have the metric names that Google publishes', () => {
     const { schemas } = JSON.parse(readFileSync(DEFINITIONS, 'utf8')) as {
       schemas: { Quota: { properties: { metric: { enum: string[] } } } };
     };
@@ -290,8 +294,8 @@ describe('quotas', () => {
   });
 });
 
-describe('the list', () => {
-  it('fails when a list of a zone fails, until the zone has failed three times', async () => {
+describe('the list of instances', () => {
+  it('fails if the list of a zone fails, until the zone has failed three times', async () => {
     const { cloud, provider } = await openWith(twoZones);
     const list = (): Promise<readonly unknown[]> => provider.end(provider.provider.listNodes(provider.call()));
     await list();
@@ -304,7 +308,7 @@ describe('the list', () => {
     expect(await list()).toEqual([]);
   });
 
-  it('continues while a zone does not answer, with its last known instances', async () => {
+  it('contains the last known instances of a zone that does not answer', async () => {
     const { cloud, provider } = await openWith(twoZones);
     await provider.launch('0000000001');
     cloud.faults.add({
@@ -317,7 +321,7 @@ describe('the list', () => {
     expect(listed.map(({ az }) => az).toSorted()).toEqual(['us-central1-a', 'us-central1-b']);
   });
 
-  it('fails when no zone of the pools answers', async () => {
+  it('fails if no zone of the pools answers', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.list', fault: { kind: 'status', status: 503 }, times: Infinity });
     expect(await failureOf(provider.end(provider.provider.listNodes(provider.call())))).toMatchObject({
@@ -325,7 +329,7 @@ describe('the list', () => {
     });
   });
 
-  it('contains foreign instances with their sizes, which use the quota', async () => {
+  it('contains foreign instances with their sizes', async () => {
     const { cloud, provider } = await openWith(undefined, { pageSize: 2 });
     await addForeignInstances(cloud, 5);
     const listed = await provider.end(provider.provider.listNodes(provider.call()));
@@ -348,7 +352,7 @@ describe('the console', () => {
 });
 
 describe('a provider', () => {
-  it('does not start in a nonexistent region, and reports it', async () => {
+  it('fails to start with a reason if its region does not exist', async () => {
     const open = await openCloud();
     ending.push(() => open.cloud.close());
     const provider = new TestProvider(open, section({ region: 'mars-east1', zone: 'mars-east1-a' }));
