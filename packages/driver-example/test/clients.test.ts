@@ -96,7 +96,7 @@ describe.each([
     expect(await failureOf(() => api.deleteImage(id, callOn(clock)))).toMatchObject({ code: 'not-found' });
   });
 
-  it('refuses damaged image data, as worth another try', async () => {
+  it('refuses damaged image data with a transient error', async () => {
     const { id } = await api.createImage(imageSpec({ size: 3, md5: 'ff' }), callOn(clock));
     const failure = await failureOf(() => api.putImageData(id, Readable.from([Buffer.from('abc')]), callOn(clock)));
     expect(failure).toMatchObject({
@@ -109,11 +109,11 @@ describe.each([
   it.each([
     ['quota', { quota: { instances: 0 } }, { code: 'quota', outcome: 'not-applied' }],
     ['rate limit', { 'rate-limit': 0.1 }, { code: 'throttled', outcome: 'not-applied', retryAfterMs: 10_000 }],
-    ['zone without room', { faults: { 'capacity-errors': 1 } }, { code: 'capacity', outcome: 'not-applied' }],
+    ['zone without capacity', { faults: { 'capacity-errors': 1 } }, { code: 'capacity', outcome: 'not-applied' }],
     ['unknown image', { 'public-images': ['other'] }, { code: 'configuration', outcome: 'not-applied' }],
     ['refused credentials', { faults: { 'auth-errors': 1 } }, { code: 'auth', outcome: 'not-applied' }],
     ['internal error', { faults: { 'create-errors': 1 } }, { code: 'transient', outcome: 'unknown' }],
-  ] as const)('knows what a refusal means: %s', async (_refusal, section, expected) => {
+  ] as const)('returns the right error for a refusal: %s', async (_refusal, section, expected) => {
     if ('rate-limit' in section) {
       configure(section);
       await api.describe(callOn(clock));
@@ -124,7 +124,7 @@ describe.each([
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('does not know the outcome when the answer is lost', async () => {
+  it('reports an unknown outcome if the answer is lost', async () => {
     configure({ faults: { 'lost-answers': 1 } });
     const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
     expect(failure).toMatchObject({ code: 'transient', outcome: 'unknown' });
@@ -136,14 +136,14 @@ describe.each([
     expect(failure).toMatchObject({ code: 'not-found', message: expect.stringContaining('i-none/../x') });
   });
 
-  it('gives a call up at its deadline, not knowing its outcome', async () => {
+  it('ends a call at its deadline with an unknown outcome', async () => {
     configure({ 'api-latency': 100 });
     const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, 5000)));
     await clock.advance(5000);
     expect(await failure).toMatchObject({ code: 'timeout', outcome: 'unknown' });
   });
 
-  it('ends a call when its signal aborts', async () => {
+  it('ends a call if its signal aborts', async () => {
     configure({ 'api-latency': 100 });
     const controller = new AbortController();
     const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, undefined, controller.signal)));
@@ -208,11 +208,11 @@ describe('a client over HTTP', () => {
   });
 
   it.each([
-    ['text that is no JSON', 200, '<html>hello</html>'],
+    ['text that is not JSON', 200, '<html>hello</html>'],
     ['JSON of another shape', 200, '{"id": 7}'],
-    ['nothing', 200, ''],
-    ['a list where an object belongs', 200, '[]'],
-  ])('does not know the outcome when it is answered with %s', async (_what, status, body) => {
+    ['an empty text', 200, ''],
+    ['a list instead of an object', 200, '[]'],
+  ])('reports an unknown outcome if the answer is %s', async (_what, status, body) => {
     const api = await serving((response) => response.writeHead(status).end(body));
     const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
     expect(failure).toMatchObject({
@@ -222,7 +222,7 @@ describe('a client over HTTP', () => {
     });
   });
 
-  it('does not know the outcome when the answer breaks off', async () => {
+  it('reports an unknown outcome if the answer breaks off', async () => {
     const api = await serving((response) => {
       response.writeHead(200, { 'content-length': '1000' }).write('{"id": "i-1"');
       response.destroy();
@@ -231,7 +231,7 @@ describe('a client over HTTP', () => {
     expect(failure).toMatchObject({ code: 'transient', outcome: 'unknown' });
   });
 
-  it('does not read an answer without end', async () => {
+  it('stops reading an endless answer', async () => {
     const api = await serving((response) => {
       const piece = Buffer.alloc(2 ** 20, ' ');
       const pour = (): void => {
@@ -255,7 +255,7 @@ describe('a client over HTTP', () => {
     [502, 'transient', 'unknown'],
     [503, 'transient', 'unknown'],
     [418, 'unexpected', 'unknown'],
-  ])('understands status %i of something that is between it and the cloud', async (status, code, outcome) => {
+  ])('reports status %i of a proxy as %s with outcome %s', async (status, code, outcome) => {
     const api = await serving((response) => response.writeHead(status, { 'retry-after': '7' }).end('<html></html>'));
     const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
     expect(failure).toMatchObject({ code, outcome, message: expect.stringContaining(String(status)) });

@@ -32,7 +32,7 @@ describe('an instance of the example cloud', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('costs no timers, however many there are', async () => {
+  it('uses no timers, even if there are a thousand instances', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': [1, 60], 'delete-time': 30, 'list-lag': 3 });
     for (let count = 0; count < 1000; count += 1) await cloud.createInstance(instanceSpec());
     for (const { id } of cloud.existingInstances().slice(0, 500)) await cloud.deleteInstance(id);
@@ -41,7 +41,7 @@ describe('an instance of the example cloud', () => {
     expect(cloud.existingInstances()).toHaveLength(500);
   });
 
-  it('boots in a time that the seed decides', async () => {
+  it('has a boot time that depends on the seed', async () => {
     const bootTimes = async (seed: number): Promise<number[]> => {
       const { cloud, clock } = cloudWith({ 'boot-time': [5, 50] }, seed);
       for (let count = 0; count < 5; count += 1) await cloud.createInstance(instanceSpec());
@@ -94,7 +94,7 @@ describe('an instance of the example cloud', () => {
     expect(await failureOf(() => cloud.consoleOf('i-none'))).toMatchObject({ code: 'not-found' });
   });
 
-  it('can break down by itself', async () => {
+  it('can be destroyed by a host failure', async () => {
     const { cloud } = cloudWith({ 'delete-time': 60 });
     const { id } = await cloud.createInstance(instanceSpec());
     expect(cloud.destroyInstance(id)).toBe(true);
@@ -105,7 +105,7 @@ describe('an instance of the example cloud', () => {
 
 describe('the example cloud refuses', () => {
   it.each(['instances', 'cores', 'ram'] as const)(
-    'more %s than the quota allows, and says how much was wanted',
+    'more %s than the quota allows, and names the exceeded quota',
     async (resource) => {
       const { cloud } = cloudWith({ quota: { [resource]: { instances: 2, cores: 4, ram: 4096 }[resource] } });
       await cloud.createInstance(instanceSpec());
@@ -116,7 +116,7 @@ describe('the example cloud refuses', () => {
     },
   );
 
-  it('what does not exist, and names what does', async () => {
+  it('nonexistent zones, sizes and images, and names the existing ones', async () => {
     const { cloud } = cloudWith({ zones: ['a', 'b'], 'public-images': ['debian'] });
     expect(await failureOf(() => cloud.createInstance(instanceSpec({ zone: 'c' })))).toMatchObject({
       code: 'invalid',
@@ -133,7 +133,7 @@ describe('the example cloud refuses', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('calls beyond its rate, until it has recovered', async () => {
+  it('calls beyond its rate limit, until the limit allows them again', async () => {
     const { cloud, clock } = cloudWith({ 'rate-limit': 2 });
     await cloud.listInstances(null);
     await cloud.listInstances(null);
@@ -147,7 +147,7 @@ describe('the example cloud refuses', () => {
 });
 
 describe('sizes and zones', () => {
-  it('decide what an instance uses and where it is', async () => {
+  it('determine the resources and the zone of an instance', async () => {
     const { cloud } = cloudWith({ zones: ['a', 'b'], sizes: [{ name: 'tiny', cores: 3, ram: 300 }] });
     const sized = await cloud.createInstance(instanceSpec({ size: 'tiny', zone: 'b' }));
     expect(sized).toMatchObject({ cores: 3, ram: 300, zone: 'b' });
@@ -161,7 +161,7 @@ describe('sizes and zones', () => {
 });
 
 describe('listings', () => {
-  it('come in pages, in the order of creation, also while instances come and go', async () => {
+  it('have pages in the order of creation, also while instances are created and deleted', async () => {
     const { cloud } = cloudWith({ 'page-size': 3 });
     const ids: string[] = [];
     for (let count = 0; count < 7; count += 1) ids.push((await cloud.createInstance(instanceSpec())).id);
@@ -183,7 +183,7 @@ describe('listings', () => {
     expect(await cloud.listInstances(next)).toMatchObject({ next: null, items: [{}, {}] });
   });
 
-  it('lack the newest and still show the deleted, for as long as they lag', async () => {
+  it('lack new instances and contain deleted ones until list-lag has passed', async () => {
     const { cloud, clock } = cloudWith({ 'list-lag': 3 });
     const { id } = await cloud.createInstance(instanceSpec());
     const list = async () => cloud.listInstances(null);
@@ -200,7 +200,7 @@ describe('listings', () => {
 });
 
 describe('a slow API', () => {
-  it('lets a call take effect half-way, and answers at the end, whether or not anybody waits', async () => {
+  it('applies a call half-way, and answers at the end', async () => {
     const { cloud, clock } = cloudWith({ 'api-latency': 4 });
     let answered = false;
     void Promise.resolve(cloud.createInstance(instanceSpec())).then(() => (answered = true));
@@ -219,13 +219,13 @@ describe('faults', () => {
     ['create-errors', 'internal'],
     ['capacity-errors', 'no-capacity'],
     ['auth-errors', 'unauthorized'],
-  ])('%s: nothing is made', async (fault, code) => {
+  ])('%s: creates no instance', async (fault, code) => {
     const { cloud } = cloudWith({ faults: { [fault]: 1 } });
     expect(await failureOf(() => cloud.createInstance(instanceSpec()))).toMatchObject({ code });
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('lost-answers: it is created, but the answer is lost', async () => {
+  it('lost-answers: creates an instance, and loses the answer', async () => {
     const { cloud } = cloudWith({ faults: { 'lost-answers': 1 } });
     expect(await failureOf(() => cloud.createInstance(instanceSpec()))).toMatchObject({ code: 'answer-lost' });
     const [instance] = cloud.existingInstances();
@@ -233,7 +233,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('failed-instances: it fails at the end of its boot, with a reason', async () => {
+  it('failed-instances: an instance fails with a reason at the end of its boot', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2, faults: { 'failed-instances': 1 } });
     await cloud.createInstance(instanceSpec());
     expect(cloud.existingInstances()).toMatchObject([{ state: 'building', failure: null }]);
@@ -241,7 +241,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toMatchObject([{ state: 'failed', failure: expect.stringContaining('panic') }]);
   });
 
-  it('stuck-instances: it never finishes booting, and can be deleted', async () => {
+  it('stuck-instances: an instance never finishes booting, and can be deleted', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 2, faults: { 'stuck-instances': 1 } });
     const { id } = await cloud.createInstance(instanceSpec());
     await clock.advance(1e9);
@@ -250,7 +250,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toEqual([]);
   });
 
-  it('delete-errors and list-errors: 500 without an effect', async () => {
+  it('delete-errors and list-errors: fail without an effect', async () => {
     const { cloud } = cloudWith();
     const { id } = await cloud.createInstance(instanceSpec());
     cloud.configure({ faults: { ...DEFAULT_SETTINGS.faults, 'delete-errors': 1, 'list-errors': 1 } });
@@ -259,7 +259,7 @@ describe('faults', () => {
     expect(cloud.existingInstances()).toMatchObject([{ id, state: 'running' }]);
   });
 
-  it('strike as often as configured, and the same ones for the same seed', async () => {
+  it('occur with the configured probability, and in the same calls for the same seed', async () => {
     const struck = async (seed: number): Promise<string> => {
       const { cloud } = cloudWith({ faults: { 'create-errors': 0.3 } }, seed);
       let pattern = '';
@@ -286,7 +286,7 @@ describe('images', () => {
   const md5 = createHash('md5').update('abcdef').digest('hex');
   const sha256 = createHash('sha256').update('abcdef').digest('hex');
 
-  it('can be used once all their data have arrived and are right', async () => {
+  it('can be used when their data are complete and correct', async () => {
     const { cloud } = cloudWith();
     const { id, state } = await cloud.createImage(imageSpec({ size: 6, md5, sha256, tags: { a: 'b' } }));
     expect(state).toBe('queued');
@@ -301,9 +301,9 @@ describe('images', () => {
   it.each([
     ['shorter', { size: 7 }, '6 bytes instead of 7'],
     ['longer', { size: 5 }, 'more than 5 bytes'],
-    ['of another md5', { size: 6, md5: 'ff' }, 'md5'],
-    ['of another sha256', { size: 6, sha256: 'ff' }, 'sha256'],
-  ])('never become ready when their data are %s than announced', async (_name, change, reason) => {
+    ['with another md5', { size: 6, md5: 'ff' }, 'md5'],
+    ['with another sha256', { size: 6, sha256: 'ff' }, 'sha256'],
+  ])('never become ready if their data are %s than announced', async (_name, change, reason) => {
     const { cloud } = cloudWith();
     const { id } = await cloud.createImage(imageSpec(change));
     const failure = await failureOf(() => cloud.putImageData(id, pieces('abc', 'def')));
@@ -323,7 +323,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toEqual([]);
   });
 
-  it('stay incomplete when their upload breaks off', async () => {
+  it('stay incomplete if their upload breaks off', async () => {
     const { cloud } = cloudWith({ faults: { 'upload-errors': 1 } });
     const { id } = await cloud.createImage(imageSpec());
     expect(await failureOf(() => cloud.putImageData(id, pieces('abc')))).toMatchObject({ code: 'internal' });

@@ -59,7 +59,7 @@ describe('the configuration of a provider', () => {
     });
   });
 
-  it('sets what the cloud does', async () => {
+  it('sets the behaviour of the cloud', async () => {
     const { cloudSettings } = await loadGood(
       section({
         cloud: {
@@ -94,7 +94,7 @@ describe('the configuration of a provider', () => {
     });
   });
 
-  it('can name another image in the cloud, an own size, pool limits and zones', async () => {
+  it('can contain another image name, cores and ram, pool limits and zones', async () => {
     const provider = await loadGood({
       ...section({ 'cloud-images': [{ name: 'debian', image: 'debian-12' }] }, {}, {}),
       pools: [
@@ -111,7 +111,7 @@ describe('the configuration of a provider', () => {
     expect(provider.pools.get('main')).toMatchObject({ limits: { cores: 10, ram: 2048 }, availabilityZones: ['a'] });
   });
 
-  it('takes built images, in the format and with the properties that are set', async () => {
+  it('accepts disk images with a format and properties', async () => {
     const provider = await loadGood({
       ...section({ 'image-format': 'qcow2', diskimages: [{ name: 'built', meta: { a: 1 } }] }),
       pools: [{ name: 'main', labels: [{ name: 'small', diskimage: 'built' }] }],
@@ -124,23 +124,23 @@ describe('the configuration of a provider', () => {
   it.each([
     ['no ssh in the cloud', {}, {}, false],
     ['ssh in the cloud', { cloud: { ssh: true } }, {}, true],
-    ['a cloud of its own', { endpoint: 'http://127.0.0.1:8480' }, {}, true],
+    ['a separate cloud', { endpoint: 'http://127.0.0.1:8480' }, {}, true],
     ['host-key-checking: true', {}, { 'host-key-checking': true }, true],
     ['host-key-checking: false', { cloud: { ssh: true } }, { 'host-key-checking': false }, false],
-  ])('waits for logins where there are some: %s', async (_case, provider, pool, expected) => {
+  ])('checks host keys only if the instances accept logins: %s', async (_case, provider, pool, expected) => {
     expect(labelOf(await loadGood(section(provider, {}, pool))).hostKeyChecking).toBe(expected);
   });
 
   it.each([
     ['a misspelt key', { edpoint: 'http://x' }, 'providers[0]'],
-    ['an endpoint that is no URL', { endpoint: '127.0.0.1:8480' }, 'providers[0].endpoint'],
-    ['settings of a cloud that is elsewhere', { endpoint: 'http://x', cloud: {} }, 'providers[0].cloud'],
+    ['an endpoint that is not a URL', { endpoint: '127.0.0.1:8480' }, 'providers[0].endpoint'],
+    ['settings of a separate cloud', { endpoint: 'http://x', cloud: {} }, 'providers[0].cloud'],
     ['an unknown setting', { cloud: { 'boot-tim': 1 } }, 'providers[0].cloud'],
     ['a negative time', { cloud: { 'boot-time': -1 } }, 'providers[0].cloud.boot-time'],
-    ['a range the wrong way round', { cloud: { 'boot-time': [2, 1] } }, 'providers[0].cloud.boot-time'],
+    ['a reversed range', { cloud: { 'boot-time': [2, 1] } }, 'providers[0].cloud.boot-time'],
     ['a probability above one', { cloud: { faults: { 'lost-answers': 2 } } }, 'providers[0].cloud.faults.lost-answers'],
     ['no zones', { cloud: { zones: [] } }, 'providers[0].cloud.zones'],
-  ])('is refused with %s, at its place', async (_case, change, place) => {
+  ])('is refused with %s, with the path of the key', async (_case, change, place) => {
     const problems = await problemsOf(section(change));
     expect(problems).not.toHaveLength(0);
     for (const problem of problems) expect(problem.startsWith(place)).toBe(true);
@@ -172,7 +172,7 @@ describe('the schema', () => {
   });
 });
 
-describe('settings that come from elsewhere than a checked file', () => {
+describe('settings of another source than a validated file', () => {
   it.each([
     [{ 'boot-time': 'soon' }, 'boot-time'],
     [{ 'boot-time': [1] }, 'boot-time'],
@@ -187,7 +187,7 @@ describe('settings that come from elsewhere than a checked file', () => {
     [{ faults: { 'lost-answers': 1.5 } }, 'faults.lost-answers'],
     [{ faults: { gremlins: 1 } }, 'faults.gremlins'],
     [{ nonsense: 1 }, 'nonsense'],
-  ])('are refused with the key and what was expected: %j', (settings, key) => {
+  ])('are refused with the key and the expected value: %j', (settings, key) => {
     expect(() => readCloudSettings(settings as JsonObject)).toThrow(
       expect.objectContaining({ key, message: expect.stringContaining('expected') }),
     );
@@ -206,7 +206,7 @@ describe('alternative sizes of a label', () => {
     expect(labelOf(await loadGood(section())).machineTypes).toBeUndefined();
   });
 
-  it('exclude a single size, amounts and repetitions, with the place and the remedy', async () => {
+  it('exclude a single size, amounts and repetitions, with path and remedy', async () => {
     const both = await load(section({}, { sizes: ['large'] }));
     expect(both.ok ? [] : both.problems).toEqual([
       expect.objectContaining({

@@ -110,13 +110,13 @@ const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey, section({ endpoint: 'http://127.0.0.1:8480' })],
   refused: [
     {
-      why: 'an endpoint besides a cloud',
+      why: 'both an endpoint and a cloud',
       section: section({ endpoint: 'http://127.0.0.1:8480', cloud: {} }),
       at: ['cloud'],
     },
-    { why: 'a size besides amounts', section: section({}, { cores: 2 }), at: ['pools', 0, 'labels', 0, 'size'] },
+    { why: 'both a size and cores', section: section({}, { cores: 2 }), at: ['pools', 0, 'labels', 0, 'size'] },
     {
-      why: 'a range that ends before it begins',
+      why: 'a reversed range',
       section: section({ cloud: { 'boot-time': [3, 1] } }),
       at: ['cloud', 'boot-time'],
     },

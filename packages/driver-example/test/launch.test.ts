@@ -6,7 +6,7 @@ import { cloudWith, instanceSpec } from './helpers.js';
 import { endingOf, launch, launchOf, section, startProvider, tagsOf } from './provider.js';
 
 describe('a launch', () => {
-  it('gives an instance with its addresses, zone and resources, which carries its identity', async () => {
+  it('returns the instance with addresses, zone and resources, and tags it', async () => {
     const { cloud, clock } = cloudWith({ zones: ['a', 'b'] });
     const { provider } = await startProvider(clock, cloud);
     const instance = await launch(provider, launchOf(clock, '0000000001', { availabilityZone: 'b' }));
@@ -24,7 +24,7 @@ describe('a launch', () => {
     });
   });
 
-  it('of a label of its own size, from a built image, reached at its private address', async () => {
+  it('can use separate cores and ram, an uploaded image, and the private address', async () => {
     const { cloud, clock } = cloudWith();
     const image = await cloud.createImage({
       name: 'x',
@@ -57,7 +57,7 @@ describe('a launch', () => {
     expect(clock.monotonic()).toBe(0);
   });
 
-  it('waits until the instance runs; a hundred of them share the listings', async () => {
+  it('waits until the instance runs, and shares the listings with a hundred other launches', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 10 });
     const { provider, apiCalls } = await startProvider(clock, cloud);
     apiCalls.length = 0;
@@ -76,10 +76,15 @@ describe('a launch', () => {
     ['its instance fails', { faults: { 'failed-instances': 1 }, 'boot-time': 2 }, 'instance-failed', 'panicked'],
     ['the quota is exhausted', { quota: { instances: 0 } }, 'quota', 'quota exceeded'],
     ['the cloud does not know its image', { 'public-images': ['other'] }, 'configuration', 'debian'],
-    ['there is no room', { faults: { 'capacity-errors': 1 } }, 'capacity', 'no room'],
-    ['it never boots', { faults: { 'stuck-instances': 1 } }, 'timeout', 'booting'],
-    ['the cloud forgets it', { 'list-lag': 10_000, 'boot-time': 1 }, 'instance-failed', 'disappeared'],
-  ])('fails when %s', async (_case, settings, code, message) => {
+    ['the zone has no capacity', { faults: { 'capacity-errors': 1 } }, 'capacity', 'no room'],
+    ['its instance never boots', { faults: { 'stuck-instances': 1 } }, 'timeout', 'booting'],
+    [
+      'its instance never appears in a listing',
+      { 'list-lag': 10_000, 'boot-time': 1 },
+      'instance-failed',
+      'disappeared',
+    ],
+  ])('fails if %s', async (_case, settings, code, message) => {
     const { cloud, clock } = cloudWith(settings);
     const { provider } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -87,7 +92,7 @@ describe('a launch', () => {
     expect(ending).toMatchObject({ code, message: expect.stringContaining(message) });
   });
 
-  it('fails when its instance is taken away while it boots', async () => {
+  it('fails if its instance is destroyed during the boot', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 60 });
     const { provider } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -97,7 +102,7 @@ describe('a launch', () => {
     expect(ending).toMatchObject({ code: 'instance-failed' });
   });
 
-  it('spaces its calls according to `rate`', async () => {
+  it('makes its calls at the configured rate', async () => {
     const { cloud, clock } = cloudWith({ 'rate-limit': 2 });
     const { provider } = await startProvider(clock, cloud, section({ rate: 2 }));
     const endings = Array.from({ length: 10 }, (_, index) => endingOf(launch(provider, launchOf(clock, `${index}`))));
@@ -105,7 +110,7 @@ describe('a launch', () => {
     expect(endings.filter(({ value }) => value !== undefined)).toHaveLength(10);
   });
 
-  it('leaves the queue of calls at its deadline, as not applied', async () => {
+  it('leaves the queue of calls at its deadline, and creates nothing', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud, section({ rate: 0.01 }));
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001', { deadline: 5000 })));
@@ -116,8 +121,8 @@ describe('a launch', () => {
   });
 });
 
-describe('a create call whose outcome is unknown', () => {
-  it('created an instance: the launch continues with it', async () => {
+describe('a create call with an unknown outcome', () => {
+  it('leads to the instance if it was created', async () => {
     const { cloud, clock } = cloudWith({ 'boot-time': 3, 'list-lag': 2, faults: { 'lost-answers': 1 } });
     const { provider, apiCalls } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -127,7 +132,7 @@ describe('a create call whose outcome is unknown', () => {
     expect(apiCalls.filter(({ operation }) => operation === 'create')).toHaveLength(1);
   });
 
-  it('created none: the launch fails as not applied, only after listings had time to show an instance', async () => {
+  it('fails the launch as not applied if no instance appears in the listings in time', async () => {
     const { cloud, clock } = cloudWith({ faults: { 'create-errors': 1 } });
     const { provider, apiCalls } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001')));
@@ -138,7 +143,7 @@ describe('a create call whose outcome is unknown', () => {
     expect(apiCalls.filter(({ operation }) => operation === 'create')).toHaveLength(1);
   });
 
-  it('does not mistake the instance of an earlier attempt for its own', async () => {
+  it('does not lead to the instance of an earlier attempt', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     await launch(provider, launchOf(clock, '0000000001'));
@@ -150,7 +155,7 @@ describe('a create call whose outcome is unknown', () => {
   });
 });
 
-describe('a launch whose launcher died', () => {
+describe('a launch whose launcher was killed', () => {
   it('is resumed by another process at any step, with exactly one instance', async () => {
     let resumed = 0;
     for (let diedAt = 0; diedAt < 9000; diedAt += 500) {
@@ -192,7 +197,7 @@ describe('a launch whose launcher died', () => {
     expect(cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('fails when its call never reached the cloud, and creates nothing', async () => {
+  it('fails and creates nothing if the create call did not reach the cloud', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     const ending = endingOf(launch(provider, launchOf(clock, '0000000001', { saved: { state: 'creating' } })));

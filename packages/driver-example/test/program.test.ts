@@ -38,7 +38,7 @@ describe('nodepool-example-cloud', () => {
     return line;
   }
 
-  it('prints its address, is shared by providers, outlives them, and stops on a signal', async () => {
+  it('prints its address, serves several providers one after the other, and stops on SIGTERM', async () => {
     const child = run(
       '--port',
       '0',
@@ -69,7 +69,7 @@ describe('nodepool-example-cloud', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('reports a missing cloud to the provider', async () => {
+  it('does not run after SIGTERM, and providers report the missing cloud', async () => {
     const child = run('--port', '0');
     const endpoint = await endpointOf(child);
     child.kill('SIGTERM');
@@ -85,7 +85,7 @@ describe('nodepool-example-cloud', () => {
     [['--set', 'zones'], 2, 'zones'],
     [['--port', 'http'], 2, '--port'],
     [['--listen', '203.0.113.1', '--port', '0'], 1, 'EADDRNOTAVAIL'],
-  ])('refuses %j and says why', async (options, exitCode, reason) => {
+  ])('refuses %j with the reason', async (options, exitCode, reason) => {
     const child = run(...options);
     const exited = once(child, 'exit');
     expect(await text(child.stderr)).toContain(reason);

@@ -26,7 +26,7 @@ describe('the cleanup of a node', () => {
     expect(failures).toEqual([]);
   });
 
-  it('is over at once in a cloud that answers at once', async () => {
+  it('completes immediately in a cloud without delays', async () => {
     const { cloud, clock } = cloudWith();
     const { provider, apiCalls } = await startProvider(clock, cloud);
     const { externalId } = await launch(provider, launchOf(clock, '0000000001'));
@@ -35,7 +35,7 @@ describe('the cleanup of a node', () => {
     expect(apiCalls.map(({ operation }) => operation)).toEqual(['delete']);
   });
 
-  it('finds the instance by its tags if its id is unknown, and keeps foreign ones', async () => {
+  it('finds the instance by its tags if its id is unknown, and deletes no foreign ones', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     await launch(provider, launchOf(clock, '0000000001'));
@@ -49,7 +49,7 @@ describe('the cleanup of a node', () => {
   it.each([
     ['does not exist', {}],
     ['cannot be deleted for a while', { 'delete-errors': 0.7 }],
-    ['is deleted and the answer is lost', { 'lost-answers': 0.7 }],
+    ['is deleted although the answer is lost', { 'lost-answers': 0.7 }],
   ])('succeeds for an instance that %s', async (_case, faults) => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
@@ -64,7 +64,7 @@ describe('the cleanup of a node', () => {
 });
 
 describe('leaked resources', () => {
-  it('are offered for judgement with their tags, and deleted when they are leaked', async () => {
+  it('are reported with their tags, and deleted if they are leaked', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     await launch(provider, launchOf(clock, '0000000001'));
@@ -98,7 +98,7 @@ describe('leaked resources', () => {
 });
 
 describe('a provider', () => {
-  it('lists all instances of the account, all pages, or fails', async () => {
+  it('lists the instances of all pages, or fails', async () => {
     const { cloud, clock } = cloudWith({ 'page-size': 2 });
     const { provider } = await startProvider(clock, cloud);
     for (let count = 0; count < 5; count += 1) await launch(provider, launchOf(clock, `${count}`));
@@ -120,7 +120,7 @@ describe('a provider', () => {
     expect((await provider.getQuotaLimits!(callOn(clock))).get('instances')).toBe(3);
   });
 
-  it('offers the zones of the pool, or else those of the cloud', async () => {
+  it('returns the zones of the pool, or else those of the cloud', async () => {
     const { cloud, clock } = cloudWith({ zones: ['a', 'b', 'c'] });
     const all = await startProvider(clock, cloud);
     expect(await all.provider.getAvailabilityZones!('main', callOn(clock))).toEqual(['a', 'b', 'c']);
@@ -128,7 +128,7 @@ describe('a provider', () => {
     expect(await some.provider.getAvailabilityZones!('main', callOn(clock))).toEqual(['c', 'a']);
   });
 
-  it('reports a label whose size the cloud does not have as not ready', async () => {
+  it('reports a label as not ready if the cloud does not have its size', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud, section({}, { size: 'huge' }));
     expect(provider.labelReady('main', 'small')).toEqual({
@@ -148,7 +148,7 @@ describe('a provider', () => {
     });
   });
 
-  it('gives the console of an instance', async () => {
+  it('returns the console log of an instance', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     const { externalId } = await launch(provider, launchOf(clock, '0000000001'));
@@ -156,12 +156,12 @@ describe('a provider', () => {
     expect(log).toContain('np-0000000001 login:');
   });
 
-  it('does not start when its cloud refuses it, and reports the reason', async () => {
+  it('fails to start with the reason if its cloud refuses the credentials', async () => {
     const { cloud, clock } = cloudWith({ faults: { 'auth-errors': 1 } });
     expect(await failureOf(() => startProvider(clock, cloud))).toMatchObject({ code: 'auth' });
   });
 
-  it('does not wait longer for an unreachable cloud than a starting provider may', async () => {
+  it('fails to start within a minute if its cloud does not answer', async () => {
     const { cloud, clock } = cloudWith({ 'api-latency': 3600 });
     const failure = failureOf(() => startProvider(clock, cloud));
     await clock.advance(60_000);
@@ -181,7 +181,7 @@ describe('a provider', () => {
 });
 
 describe('the cloud inside the launcher', () => {
-  it('survives the provider, takes the new settings, and is one per name', async () => {
+  it('outlives its provider, accepts new settings, and exists once per provider name', async () => {
     const clock = new VirtualClock();
     const local = (name: string, settings: JsonObject): JsonObject => section({ name, cloud: settings });
     const first = await startProvider(clock, undefined, local('demo', {}));
@@ -259,7 +259,7 @@ describe('images', () => {
   it.each([
     ['its data are damaged', {}, { sha256: 'ff' }],
     ['the upload breaks off', { 'upload-errors': 1 }, {}],
-  ])('leave nothing behind when %s', async (_case, faults, change) => {
+  ])('leave nothing behind if %s', async (_case, faults, change) => {
     const { cloud, clock } = cloudWith({ faults });
     const { provider } = await startProvider(clock, cloud);
     const failure = await withFile('disk', (file) =>
@@ -269,7 +269,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toEqual([]);
   });
 
-  it('leave no resources when the answer to their creation is lost', async () => {
+  it('leave nothing behind if the answer to their creation is lost', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     cloud.configure({ faults: { ...DEFAULT_SETTINGS.faults, 'lost-answers': 1 } });
@@ -280,7 +280,7 @@ describe('images', () => {
     expect((await cloud.listImages(null)).items).toEqual([]);
   });
 
-  it('name the file that cannot be read', async () => {
+  it('cause an error with the path if the file cannot be read', async () => {
     const { cloud, clock } = cloudWith();
     const { provider } = await startProvider(clock, cloud);
     const failure = await failureOf(() => provider.images!.uploadImage(upload(clock, '/nonexistent/image.raw')));

@@ -42,7 +42,7 @@ describe('an instance with ssh', () => {
     return lines.map((line) => line.slice(line.indexOf(' ') + 1)).sort();
   }
 
-  it('runs once it listens, with its own host keys', async () => {
+  it('is running when it listens, and has its own host keys', async () => {
     openCloud();
     const created = await cloud.createInstance(instanceSpec());
     expect(created).toMatchObject({ state: 'building', sshPort: null, publicIpv4: '127.0.0.1' });
@@ -56,7 +56,7 @@ describe('an instance with ssh', () => {
     expect(await hostKeys(first.sshPort)).toEqual(firstKeys);
   });
 
-  it('does not listen any more when it is deleted, and ends its connections', async () => {
+  it('stops listening and closes its connections at its deletion', async () => {
     openCloud({ 'delete-time': 60 });
     const { id, sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
     const socket = connect(sshPort, '127.0.0.1');
@@ -72,7 +72,7 @@ describe('an instance with ssh', () => {
     expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('runs commands for the owners of the authorized keys, and for no one else', async () => {
+  it('runs commands only for the owners of the authorized keys', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-example-keys-'));
     const run = promisify(execFile);
     const login = async (key: string, port: number): Promise<string> => {
@@ -108,7 +108,7 @@ describe('an instance with ssh', () => {
     }
   });
 
-  it('accepts no login', async () => {
+  it('refuses logins without authorized-keys', async () => {
     openCloud();
     const { sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
     const failure = await new Promise((resolve, reject) => {
