@@ -80,7 +80,7 @@ async function statusOf(path: string, token: string): Promise<number> {
 }
 
 describe('a node of type namespace', () => {
-  it('has the dictionary that Zuul reads, and a token with rights in its namespace only', async () => {
+  it('has the connection data that Zuul reads, and a token for its namespace only', async () => {
     const started = await provider('kubernetes', { type: 'namespace', image: 'unused' });
     const node = nodeId();
     const launched = await started.launch(node, { tags: tagsOf(node, started) });
@@ -163,7 +163,7 @@ describe('a node of type pod', () => {
     expect(await statusOf(`/api/v1/namespaces/${namespace}/secrets`, token)).toBe(403);
   });
 
-  it('is the same one if its launch is repeated by another process', async () => {
+  it('is found if another process resumes its launch', async () => {
     const first = await provider('kubernetes');
     const node = nodeId();
     const tags = tagsOf(node, first);
@@ -177,7 +177,7 @@ describe('a node of type pod', () => {
     expect(body['items']).toHaveLength(1);
   });
 
-  it('is not launched into a namespace of another owner, which remains', async () => {
+  it('fails to launch if its namespace belongs to another owner, and does not delete it', async () => {
     const started = await provider('kubernetes');
     const node = nodeId();
     const tags = tagsOf(node, started);
@@ -201,7 +201,7 @@ describe('a node of type pod', () => {
     ['evicted', 'instance-failed', /Evicted.*low on resource/],
     ['broken', 'instance-failed', /CrashLoopBackOff/],
     ['huge', 'capacity', /Unschedulable.*Insufficient cpu/],
-  ])("fails with the cluster's reason if its image is %s", async (image, code, message) => {
+  ])("fails to launch the image %s with the cluster's reason", async (image, code, message) => {
     const started = await provider('kubernetes', { image: `docker.io/${image}:1` }, { 'launch-timeout': 3 });
     const node = nodeId();
     const error = await started.failedLaunch(node, { tags: tagsOf(node, started) });
@@ -209,7 +209,7 @@ describe('a node of type pod', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('survives that the cluster cannot be reached for a while', async () => {
+  it('is launched and deleted although the cluster is unreachable for a while', async () => {
     const started = await provider('kubernetes');
     const node = nodeId();
     await cluster.cut();
@@ -227,7 +227,7 @@ describe('a node of type pod', () => {
 });
 
 describe('leaked namespaces', () => {
-  it('are found by their labels, and look-alikes remain', async () => {
+  it('are found by their labels, and namespaces with other labels are not deleted', async () => {
     const started = await provider('kubernetes', { type: 'namespace', image: 'unused' });
     const node = nodeId();
     const tags = tagsOf(node, started);
@@ -262,7 +262,7 @@ describe('leaked namespaces', () => {
 });
 
 describe('pods in an existing project', () => {
-  it('get the credentials of the context, within the quota of the project', async () => {
+  it('have the credentials of the context, and count against the quota of the project', async () => {
     await cluster.call('POST', '/api/v1/namespaces', {
       apiVersion: 'v1',
       kind: 'Namespace',

@@ -32,7 +32,7 @@ function resources(found: KubernetesLabel): unknown {
   return body.spec.containers[0]?.resources;
 }
 
-it('requests come from the label, then from the pool; limits from label, pool, and the requests', () => {
+it('requests are those of the label or the pool; limits are those of the label, the pool, or the requests', () => {
   const { config, problems } = load(
     'kubernetes',
     section({
@@ -64,7 +64,7 @@ it('requests come from the label, then from the pool; limits from label, pool, a
   });
 });
 
-it('a label without amounts requests nothing, and a GPU is requested and limited alike', () => {
+it('a label without amounts has no requests, and a GPU has equal requests and limits', () => {
   const labels = [
     { name: 'plain', type: 'pod', image: 'i' },
     { name: 'gpu', type: 'pod', image: 'i', gpu: 0.5, 'gpu-resource': 'gpu-vendor.example/gpu' },
@@ -78,7 +78,7 @@ it('a label without amounts requests nothing, and a GPU is requested and limited
   expect(needOf(label(config, 'gpu')).get('gpu-vendor.example/gpu')).toBe(0.5);
 });
 
-it('a pool inherits the limits of the provider one by one', () => {
+it('a pool inherits each limit of the provider that it does not set', () => {
   const labels = [{ name: 'l', type: 'namespace' }];
   const limits = { 'max-servers': 10, 'max-cores': 20, 'max-ram': 3000, 'max-resources': { a: 1, b: 2 } };
   const { config } = load('kubernetes', section({ labels, 'max-cores': 5, 'max-resources': { b: 7 } }, limits));
@@ -94,7 +94,7 @@ it('max-projects and max-pods are other names of max-servers', () => {
   expect(pods.config.pools.get('main')?.maxServers).toBe(4);
 });
 
-it('connection types and login settings are those that Zuul expects', () => {
+it('connection types and login settings have the values that Zuul expects', () => {
   const labels = (empty: string): readonly JsonObject[] => [
     { name: 'empty', type: empty, 'shell-type': 'csh' },
     { name: 'pod', type: 'pod', image: 'i', 'python-path': '/usr/bin/python3' },
@@ -113,7 +113,7 @@ it('connection types and login settings are those that Zuul expects', () => {
   expect(types('openshift', 'project')[0]).toEqual(['project', null, 'auto', 'csh']);
 });
 
-it('a specification is passed on unchanged', () => {
+it('a pod has the specification of its label unchanged', () => {
   const spec = { containers: [{ name: 'custom', image: 'ubuntu:jammy', args: ['sleep', '1000'] }], hostNetwork: true };
   const labels = [{ name: 'custom', type: 'pod', spec, annotations: { a: 1 } }];
   const { config } = load('kubernetes', section({ labels, 'default-label-cpu': 2 }));

@@ -98,17 +98,17 @@ function configuration(flavour: Flavour): DriverFixture['configuration'] {
     accepted: [everyKey(flavour)],
     refused: [
       {
-        why: 'a template over something that requests do not have',
+        why: 'a template over an unknown field of requests',
         section: section(flavour, { 'dynamic-labels': { tenant: '{request.tennant_name}' } }),
         at: [...label, 'dynamic-labels', 'tenant'],
       },
       {
-        why: 'a description of the pod beside its specification',
+        why: 'both a specification and other keys of a pod',
         section: section(flavour, { spec: { containers: [] } }),
         at: [...label, 'image'],
       },
       {
-        why: 'a provider whose name cannot be a label',
+        why: 'a provider name that is invalid as a label',
         section: section(flavour, {}, { name: 'a b' }),
         at: ['name'],
       },

@@ -74,7 +74,7 @@ describe('a context', () => {
     });
   });
 
-  it('is the current one by default; files are relative to the kubeconfig file', () => {
+  it('is the current one by default, with paths relative to the kubeconfig file', () => {
     expect(access()).toMatchObject({
       server: 'https://two.example',
       ca: 'PEM',
@@ -83,7 +83,7 @@ describe('a context', () => {
     });
   });
 
-  it('can have a client certificate, a password, and a server that is not verified', () => {
+  it('can have a client certificate, a password, and an unverified server', () => {
     expect(access('third')).toMatchObject({ clientCert: 'PEM', clientKey: 'KEY', insecure: true, token: undefined });
     expect(access('fourth').basic).toEqual({ username: 'u', password: 'p' });
   });
@@ -97,7 +97,7 @@ describe('a context', () => {
   });
 });
 
-it('KUBECONFIG names several files, and the first one with a name wins', () => {
+it('KUBECONFIG names several files, and the first definition of a name applies', () => {
   const user = '{name: u, user: {token: first}}';
   const one = write('one', `users: [${user}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]`);
   const two = write(
@@ -108,7 +108,7 @@ it('KUBECONFIG names several files, and the first one with a name wins', () => {
   expect(clusterAccess('c', where({ env }))).toMatchObject({ server: 'http://k', token: 'first' });
 });
 
-it('the service account of the pod is used without a file', () => {
+it('the service account of the pod applies if there is no file', () => {
   write('account/ca.crt', 'PEM');
   const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
   expect(clusterAccess(undefined, where({ env }))).toMatchObject({
@@ -119,7 +119,7 @@ it('the service account of the pod is used without a file', () => {
   expect(() => clusterAccess('named', where({ env }))).toThrow(/hence no context named/);
 });
 
-it('a file that is not valid YAML is refused with its line, without its content', () => {
+it('an error about invalid YAML contains the line, and not the content', () => {
   write('.kube/config', 'users:\n- {name: u, user: {token: secret\n');
   expect(() => clusterAccess(undefined, where())).toThrow(/config:\d+ is not valid YAML/);
   expect(() => clusterAccess(undefined, where())).not.toThrow(/secret/);

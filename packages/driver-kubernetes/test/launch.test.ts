@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
 
-it('a registry that does not answer has a minute, and then the attempt fails', async () => {
+it('a launch fails if the registry does not answer for a minute', async () => {
   await start('kubernetes', { image: 'docker.io/unreachable:1' });
   const began = open.time.clock.monotonic();
   const error = await provider.failedLaunch();
@@ -32,7 +32,7 @@ it('a registry that does not answer has a minute, and then the attempt fails', a
   expect(open.time.clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
 });
 
-it('a creation that the cluster has not received is given up after a quarter of a minute', async () => {
+it('a launch fails within 30 seconds if its create call did not reach the cluster', async () => {
   await start('kubernetes');
   open.cluster.faults.add({ on: 'namespaces.create', fault: { kind: 'cut', when: 'before' } });
   const began = open.time.clock.monotonic();
@@ -40,7 +40,7 @@ it('a creation that the cluster has not received is given up after a quarter of 
   expect(open.time.clock.monotonic() - began).toBeLessThan(30_000);
 });
 
-it('a pod that is unschedulable at first runs when a node has been added', async () => {
+it('a launch waits for an unschedulable pod to be scheduled', async () => {
   await start('kubernetes', { image: 'docker.io/huge:1' });
   const launch = provider.begin();
   await pass(120_000);
@@ -50,7 +50,7 @@ it('a pod that is unschedulable at first runs when a node has been added', async
   expect((await provider.end(launch)).interfaceIp).toBe('pod');
 });
 
-it('a pod whose project has no default account yet is created when it has one', async () => {
+it('a pod is created when its project has a default service account', async () => {
   await start('openshiftpods');
   open.cluster.remove('serviceaccounts', 'default', POOL);
   const launch = provider.begin();
@@ -59,7 +59,7 @@ it('a pod whose project has no default account yet is created when it has one', 
   expect((await provider.end(launch)).connection?.type).toBe('kubectl');
 });
 
-it('a namespace that is deleted during the launch fails the attempt', async () => {
+it('a launch fails if its namespace is deleted', async () => {
   await start('kubernetes');
   open.cluster.configure({ controllerMs: 10_000, deleteMs: 60_000 });
   const launch = provider.begin();
@@ -73,7 +73,7 @@ it('a namespace that is deleted during the launch fails the attempt', async () =
 });
 
 describe('openshift', () => {
-  it('creates projects whose description identifies the node, and writes the dictionary of the existing Nodepool', async () => {
+  it('creates projects with tags in their description, and the connection data of the Python Nodepool', async () => {
     await start('openshift', { type: 'project', image: 'unused' });
     const launched = await provider.launch();
     const port = launched.connection?.port as JsonObject;
@@ -86,7 +86,7 @@ describe('openshift', () => {
     expect(open.cluster.list('namespaces').map(({ metadata }) => metadata.name)).toEqual(['default', 'kube-system']);
   });
 
-  it('waits if the account may not have more projects', async () => {
+  it('fails with quota if the account may not create more projects', async () => {
     await start('openshift', { type: 'project', image: 'unused' });
     open.cluster.projects.limit = 1;
     await provider.launch('0000000001');
@@ -95,7 +95,7 @@ describe('openshift', () => {
 });
 
 describe('the deletion of a node of another program', () => {
-  it('deletes a namespace without tags that the record names', async () => {
+  it('deletes the namespace in the record if it has no tags', async () => {
     await start('kubernetes');
     const namespace = { apiVersion: 'v1', kind: 'Namespace', status: { phase: 'Active' } };
     open.cluster.add('namespaces', namespace, 'main-0000000007');
@@ -103,7 +103,7 @@ describe('the deletion of a node of another program', () => {
     expect(open.cluster.list('namespaces')).toHaveLength(2);
   });
 
-  it('refuses a namespace with the tags of another provider', async () => {
+  it('refuses to delete a namespace with the tags of another provider', async () => {
     await start('kubernetes');
     const metadata = { labels: { nodepool_provider_name: 'other' } };
     open.cluster.add('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata }, 'main-0000000007');

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
 
-it('a launch and a deletion cost nine calls, and no look at the pod or the namespace is a call', async () => {
+it('a launch and a deletion make ten calls, and watches report the state of the pod', async () => {
   const before = provider.apiCalls.length;
   const { externalId } = await provider.launch();
   await provider.cleanUp(externalId);
@@ -51,7 +51,7 @@ it('a dropped watch continues at its version, without a new list', async () => {
   expect(provider.count('pods.list')).toBe(1);
 });
 
-it('a version that the cluster has forgotten leads to one new list', async () => {
+it('a watch from an expired version causes one new list', async () => {
   const launch = provider.begin();
   await pass(10_000);
   open.cluster.watches.drop();
@@ -63,7 +63,7 @@ it('a version that the cluster has forgotten leads to one new list', async () =>
   expect(provider.count('pods.list')).toBe(2);
 });
 
-it('events during a break of the connection are not lost', async () => {
+it('events during a lost connection take effect after the reconnect', async () => {
   const { externalId } = await provider.launch();
   const rule = open.cluster.faults.add({ on: 'namespaces', fault: { kind: 'cut', when: 'before' }, times: Infinity });
   open.cluster.watches.drop();
@@ -76,14 +76,14 @@ it('events during a break of the connection are not lost', async () => {
   expect(listed).toEqual([]);
 });
 
-it('a list is refused while the cluster cannot be watched, rather than being out of date', async () => {
+it('a list fails while the cluster cannot be watched, instead of being outdated', async () => {
   open.cluster.faults.add({ on: 'namespaces', fault: { kind: 'cut', when: 'before' }, times: Infinity });
   open.cluster.watches.drop();
   await pass(5000);
   await expect(provider.end(provider.provider.listNodes(provider.call()))).rejects.toMatchObject({ code: 'transient' });
 });
 
-it('a server that is silent for minutes is asked again before its objects are used', async () => {
+it('objects are listed again if the server has been silent for minutes', async () => {
   open.cluster.configure({ bookmarkMs: 3_600_000 });
   await pass(5000);
   open.cluster.watches.end();
@@ -93,7 +93,7 @@ it('a server that is silent for minutes is asked again before its objects are us
   expect(provider.count('namespaces.list')).toBe(lists + 1);
 });
 
-it('a cluster that is away for a minute costs no launch', async () => {
+it('a launch succeeds after an outage of the cluster of one minute', async () => {
   const launch = provider.begin();
   await open.time.until(() => open.cluster.list('namespaces').length > 2, 60_000);
   const away = open.cluster.faults.add({ on: '*', fault: { kind: 'cut', when: 'before' }, times: Infinity });
