@@ -63,12 +63,12 @@ describe('the cases of a driver', () => {
     expect(declared).toContainEqual(expect.stringMatching(/^life\.ready: /));
   });
 
-  it('throw for an exemption from an unknown rule', () => {
+  it('cannot be created with an exemption from an unknown rule', () => {
     const fixture = { ...acmeFixture(), exempt: { 'life.lunch': 'no time' } };
     expect(() => driverContract(fixture)).toThrow('there is no rule life.lunch');
   });
 
-  it('reject if the test cloud lacks the method of an ability', async () => {
+  it('fail if the test cloud lacks the method of an ability', async () => {
     const fixture: DriverFixture = {
       ...acmeFixture(),
       open: async () => {

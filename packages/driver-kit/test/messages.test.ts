@@ -16,14 +16,14 @@ async function messageOf(id: string, changes: Changes): Promise<string> {
 }
 
 describe('a deletion', () => {
-  it('that does not end and makes no call is reported as such', async () => {
+  it('that neither ends nor makes a call is reported with the missing delete call', async () => {
     const changes = deletions((machine) => changed(machine, { advance: () => ({ next: 'listing' }) }));
     expect(await messageOf('life.delete', changes)).toMatch(
       /the deletion of node 0000000001 failed .*; no delete call reached the cloud; the remote calls were acme CALL list/,
     );
   });
 
-  it('that ends without a call is reported as such', async () => {
+  it('that ends without a call is reported with the remaining instance', async () => {
     const changes = deletions((machine) => changed(machine, { advance: () => ({ next: 'complete' }) }));
     expect(await messageOf('life.delete', changes)).toMatch(
       /no delete call reached the cloud, and something is left in the cloud: instance server-1/,
@@ -32,7 +32,7 @@ describe('a deletion', () => {
 });
 
 describe('a launch', () => {
-  it('of a driver that throws a string is reported as such', async () => {
+  it('of a driver that throws a string is reported with the string', async () => {
     const changes: Changes = {
       adapter: (adapter) => ({
         getCreateStateMachine: (request, saved) => {

@@ -40,36 +40,30 @@ function afterTurns(turns: number, callback: () => void): void {
 /** Numbers of turns for which simulated time waits for pending work. */
 const TURNS = [1, 2, 3];
 
-describe.each(TURNS)(
-  'simulated time, when data is sent %i turns of the event loop after it was started',
-  (sentAfter) => {
-    it.each([0, 1, 2])(
-      'stands still until a call is repeated that was cut, %i turns after that',
-      async (repeatedAfter) => {
-        const time = simulatedTime();
-        time.clock.schedule(60_000, () => undefined);
-        const socket = open();
-        await once(socket, 'connect');
-        let answered = false;
-        const repeat = (): void => {
-          const next = open();
-          next.write('again');
-          next.once('data', () => {
-            answered = true;
-            next.destroy();
-          });
-        };
-        accepted[0]?.on('data', () => accepted[0]?.destroy());
-        socket.resume().once('close', () => afterTurns(repeatedAfter, repeat));
-        afterTurns(sentAfter, () => socket.write('cut'));
-        expect(await time.until(() => answered, LIMIT_MS)).toBe(true);
-        expect(time.clock.monotonic()).toBe(0);
-      },
-    );
-  },
-);
+describe.each(TURNS)('simulated time, if data is sent %i event loop turns after its start', (sentAfter) => {
+  it.each([0, 1, 2])('does not advance before a cut call is repeated %i turns later', async (repeatedAfter) => {
+    const time = simulatedTime();
+    time.clock.schedule(60_000, () => undefined);
+    const socket = open();
+    await once(socket, 'connect');
+    let answered = false;
+    const repeat = (): void => {
+      const next = open();
+      next.write('again');
+      next.once('data', () => {
+        answered = true;
+        next.destroy();
+      });
+    };
+    accepted[0]?.on('data', () => accepted[0]?.destroy());
+    socket.resume().once('close', () => afterTurns(repeatedAfter, repeat));
+    afterTurns(sentAfter, () => socket.write('cut'));
+    expect(await time.until(() => answered, LIMIT_MS)).toBe(true);
+    expect(time.clock.monotonic()).toBe(0);
+  });
+});
 
-it('adds its listeners to a socket once, however often the kit is loaded', async () => {
+it('simulatedTime adds its listeners to a socket once, even if the kit is loaded twice', async () => {
   const listenersOfSocket = async (): Promise<number> => {
     const socket = open();
     const count = socket.listenerCount('connect');
