@@ -15,7 +15,7 @@ const fixture: DriverFixture = {
     accepted: [everyKey, rack],
     refused: [
       {
-        why: 'a machine that is there twice',
+        why: 'a duplicate machine',
         section: { name: 'rack', driver: 'static', pools: [
           { name: 'main', nodes: [{ name: 'a.test', labels: ['arm'] }] },
           { name: 'more', nodes: [{ name: 'b.test', labels: ['arm'] }, { name: 'a.test', labels: 'arm', username: 'zuul' }] },

@@ -30,7 +30,7 @@ function check(index: number): ReturnType<SuppliedMachine['check']> {
 }
 
 describe('the machines', () => {
-  it('have the defaults of the existing Nodepool', () => {
+  it('have the defaults of the Python Nodepool', () => {
     const declared = provider.machines?.map(({ hostname, labels, slots, connection }) => [
       hostname, labels, slots, connection.type, connection.port, connection.username, connection.pythonPath, connection.shellType,
     ]); // prettier-ignore
@@ -45,12 +45,12 @@ describe('the machines', () => {
 });
 
 describe('the check of a machine', () => {
-  it('gives the host keys that it has, and its first address', async () => {
+  it('returns the host keys and the first address of the machine', async () => {
     expect(await check(0)).toEqual({ hostKeys: [KEY], publicIpv4: '192.0.2.1' });
     expect(await check(4)).toEqual({ hostKeys: [KEY], publicIpv6: '2001:db8::1' });
   });
 
-  it('accepts further keys, but not the lack of the configured one', async () => {
+  it('accepts additional keys, and fails if the configured one is missing', async () => {
     logins.setKeys('a.test', ['ssh-rsa AAAA', KEY]);
     expect((await check(0)).hostKeys).toEqual(['ssh-rsa AAAA', KEY]);
     logins.setKeys('a.test', ['ssh-rsa AAAA']);
@@ -68,12 +68,12 @@ describe('the check of a machine', () => {
     expect(time.clock.monotonic() - began).toBe(5000);
   });
 
-  it('is left out without host key checking, and gives the configured keys', async () => {
+  it('returns the configured keys without a connection if host-key-checking is false', async () => {
     logins.setSilent('a.test', true);
     expect(await check(1)).toEqual({ hostKeys: ['ssh-rsa X'], publicIpv4: '192.0.2.1' });
   });
 
-  it('needs an answer of the port only, for types without host keys', async () => {
+  it('only connects to the port for connection types without host keys', async () => {
     expect(await check(2)).toEqual({ hostKeys: [], publicIpv4: '192.0.2.1' });
     logins.setSilent('win.test', true);
     expect((await failureOf(check(2))).message).toBe('port 5986 of win.test accepted no connection within 5000 ms');
@@ -87,8 +87,8 @@ describe('the check of a machine', () => {
   });
 });
 
-describe('the resolution of names', () => {
-  it('leaves addresses as they are', async () => {
+describe('the name resolution', () => {
+  it('returns IP addresses unchanged', async () => {
     const section = { ...rack, pools: [{ name: 'main', nodes: [{ name: '192.0.2.7', labels: ['arm'] }] }] };
     await provider.stop();
     provider = await new TestProvider({ time, driver, section, logins }).start();
