@@ -157,12 +157,12 @@ const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey, section(), { ...withoutSubnet, network: 'NodePool' }],
   refused: [
     {
-      why: 'a template over something that requests do not have',
+      why: 'a template over an unknown field of requests',
       section: section({}, { 'dynamic-tags': { tenant: '{request.tennant_name}' } }),
       at: [...label, 'dynamic-tags', 'tenant'],
     },
     {
-      why: 'a size that is listed twice',
+      why: 'a duplicate size',
       section: section({}, {}, { labels: [{ name: 'small', 'cloud-image': 'debian', ...sizeTwice }] }),
       at: [...label, 'hardware-profiles', 1, 'vm-size'],
     },
