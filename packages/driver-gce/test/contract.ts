@@ -126,9 +126,9 @@ const configuration: DriverFixture['configuration'] = {
       at: ['pools', 0, 'zones', 1],
     },
     { why: 'disk images without a bucket', section: section({ diskimages: [{ name: 'built' }] }), at: ['diskimages'] },
-    { why: 'a name that no label can hold', section: section({ name: 'É'.repeat(20) }), at: ['name'] },
+    { why: 'a name that is too long for a label', section: section({ name: 'É'.repeat(20) }), at: ['name'] },
     {
-      why: 'a pool whose name no label can hold',
+      why: 'a pool name that is too long for a label',
       section: section({}, {}, { name: 'x'.repeat(64) }),
       at: ['pools', 0, 'name'],
     },
