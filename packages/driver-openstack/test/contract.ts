@@ -116,7 +116,7 @@ const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey],
   refused: [
     {
-      why: 'a template over something that requests do not have',
+      why: 'a template over an unknown field of requests',
       section: section({}, { 'dynamic-instance-properties': { tenant: '{request.tennant_name}' } }),
       at: [...label, 'dynamic-instance-properties', 'tenant'],
     },
