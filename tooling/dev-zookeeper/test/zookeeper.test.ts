@@ -20,14 +20,14 @@ afterAll(() => Promise.all(running.map((server) => server.stop())));
 
 const zxid = (srvr: string): string | undefined => /Zxid: (0x[0-9a-f]+)/.exec(srvr)?.[1];
 
-it('returns no port twice', async () => {
+it('freePorts returns distinct ports', async () => {
   const ports: number[] = [];
   for (let round = 0; round < 40; round += 1) ports.push(...(await freePorts(10)));
   expect(new Set(ports).size).toBe(400);
 });
 
 describe('a server', () => {
-  it('serves, ends, and restarts with its data', async () => {
+  it('stops, and restarts with its data', async () => {
     const server = await start();
     expect(await server.fourLetterWord('ruok')).toBe('imok');
     const before = zxid(await server.fourLetterWord('srvr'));
@@ -39,13 +39,13 @@ describe('a server', () => {
     await server.stop();
   });
 
-  it('with invalid settings fails with the end of its log', async () => {
+  it('fails with the end of its log if its settings are invalid', async () => {
     await expect(startZooKeeper({ settings: { initLimit: 'nonsense' } })).rejects.toThrow(
       /ended; its log ends with:[^]*nonsense/,
     );
   });
 
-  it('with TLS comes with certificates', async () => {
+  it('with TLS has certificates', async () => {
     const server = await start({ tls: true });
     expect(server.tlsServers).toMatch(/^localhost:\d+$/);
     expect([server.tls?.ca, server.tls?.cert, server.tls?.key].map((file) => existsSync(file ?? ''))).toEqual([
@@ -55,7 +55,7 @@ describe('a server', () => {
     ]);
   });
 
-  it('of an ensemble leads, and another leads after its end', async () => {
+  it('of an ensemble is the leader, and another one becomes the leader after its end', async () => {
     const ensemble = await start({ ensembleSize: 3, tickTime: 500 });
     const first = await ensemble.leader();
     expect(ensemble.servers.split(',')).toHaveLength(3);
@@ -65,7 +65,7 @@ describe('a server', () => {
     expect([0, 1, 2]).toContain(await ensemble.leader());
   });
 
-  it('serves for as long as a command runs, whose exit status is passed on', async () => {
+  it('runs during a command, and the program returns the exit status of the command', async () => {
     const command = ['sh', '-c', 'echo "servers: $ZOOKEEPER_SERVERS"; exit 3'];
     const program = spawn(process.execPath, [join(__dirname, '../dist/main.js'), '--', ...command], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -76,7 +76,7 @@ describe('a server', () => {
     expect({ status, output }).toEqual({ status: 3, output: expect.stringMatching(/^servers: 127\.0\.0\.1:\d+\n$/) });
   });
 
-  it('ends when the process that started it is killed', async () => {
+  it('ends if the process that started it is killed', async () => {
     const program = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -100,7 +100,7 @@ describe('a server for tests', () => {
     await Promise.all([one.stop(), two.stop()]);
   });
 
-  it('is the one that the environment names, whose other data stays', async () => {
+  it('is the server in ZOOKEEPER_SERVERS, and only its own root is deleted', async () => {
     const server = await start();
     const outside = server.servers;
     process.env['ZOOKEEPER_SERVERS'] = outside;
