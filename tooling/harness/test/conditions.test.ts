@@ -34,7 +34,7 @@ describe('a program', () => {
     await server.stop();
   });
 
-  it('can wait until all nodes are deleted', async () => {
+  it('can wait for the deletion of all nodes', async () => {
     await launcher.create(NODE);
     await launcher.create(`${NODE}/lock`);
     let gone = false;
@@ -46,7 +46,7 @@ describe('a program', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('can wait until pools together offer labels, ignoring known pools', async () => {
+  it('can wait for new pools that together offer the labels', async () => {
     const offer = (...labels: string[]): Promise<unknown> =>
       launcher.create('/nodepool/components/pool/host', Buffer.from(JSON.stringify({ supported_labels: labels })), {
         mode: 'persistent-sequential',
@@ -63,7 +63,7 @@ describe('a program', () => {
     expect((await registeredPools(zooKeeper)).size).toBe(3);
   });
 
-  it('stops waiting when its signal aborts', async () => {
+  it('stops waiting if its signal aborts', async () => {
     const stop = new AbortController();
     const waiting = labelsOffered(zooKeeper, ['plan9'], stop.signal);
     stop.abort(new Error('enough'));

@@ -56,7 +56,7 @@ describe('a program', () => {
     expect(program.logTail(1)).toBe('oh');
   });
 
-  it('gets SIGTERM before SIGKILL', async () => {
+  it('receives SIGTERM before SIGKILL', async () => {
     const program = await start(
       'process.on("SIGTERM", () => process.exit(7)); setInterval(() => {}, 1000); console.log("up")',
     );
@@ -66,14 +66,14 @@ describe('a program', () => {
     expect(await program.stop()).toEqual({ code: 7, signal: null });
   });
 
-  it('is killed when it does not end when asked', async () => {
+  it('is killed if it does not end after SIGTERM', async () => {
     const program = await start('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("up")');
     await says(program, 'up');
 
     expect(await program.stop(0)).toEqual({ code: null, signal: 'SIGKILL' });
   });
 
-  it('is killed when it does not end in time, and its last words are reported', async () => {
+  it('is killed at the time limit, and the error contains the end of its log', async () => {
     const program = await start('console.log("busy"); setInterval(() => {}, 1000)');
     await says(program, 'busy');
 
@@ -81,7 +81,7 @@ describe('a program', () => {
     expect(program.exit).toEqual({ code: null, signal: 'SIGKILL' });
   });
 
-  it('that ends during a wait fails the wait, with the end of its log', async () => {
+  it('that ends during a wait fails the wait with the end of its log', async () => {
     const program = await start('console.log("out of paper"); process.exit(1)');
     const forever = (): Promise<never> => new Promise<never>(() => undefined);
 
@@ -90,7 +90,7 @@ describe('a program', () => {
     );
   });
 
-  it('that exceeds the time limit of a wait fails it, and aborts the work', async () => {
+  it('that exceeds the time limit of a wait fails the wait and aborts the work', async () => {
     const program = await start('setInterval(() => {}, 1000)');
     let told: AbortSignal | undefined;
     const forever = (signal: AbortSignal): Promise<never> => {
@@ -103,7 +103,7 @@ describe('a program', () => {
   });
 
   const withPdeathsig = existsSync('/usr/bin/setpriv') ? it : it.skip;
-  withPdeathsig('dies with the process that started it, however that one dies', async () => {
+  withPdeathsig('ends if the process that started it is killed', async () => {
     const parent = await start(`
       const { Program } = require(${JSON.stringify(join(__dirname, '..'))});
       Program.start({

@@ -134,7 +134,7 @@ async function serve(path: string): Promise<void> {
 const KINDS: RequestorKind[] = ['python', 'library'];
 
 it.each(KINDS)(
-  'gets and uses its nodes although each of its calls loses its connection, with one request each: %s',
+  'requestor %s uses all nodes with one request each, although each of its calls loses the connection',
   async (kind) => {
     const chroot = server.servers.slice(server.servers.indexOf('/'));
     proxy = await BreakingProxy.start(Number(/:(\d+)/.exec(server.servers)?.[1]));
