@@ -32,7 +32,7 @@ describe('real services', () => {
     ...more,
   });
 
-  it('are the running ones, which continue to run', async () => {
+  it('are the running services of OS_CLIENT_CONFIG_FILE, and continue to run', async () => {
     const clouds = join(folder, 'clouds.yaml');
     writeFileSync(clouds, CLOUDS);
     writeFileSync(script, 'exit 1\n');
@@ -45,7 +45,7 @@ describe('real services', () => {
     expect(existsSync(join(folder, 'state', 'stopped'))).toBe(false);
   });
 
-  it("are not somebody's cloud that is no test bed", async () => {
+  it('are refused if clouds.yaml lacks the clouds of the test environment', async () => {
     const clouds = join(folder, 'clouds.yaml');
     writeFileSync(clouds, 'clouds:\n  real:\n  production:\n');
 
@@ -54,7 +54,7 @@ describe('real services', () => {
     );
   });
 
-  it('are started by the script, which prints their clouds.yaml last, and stopped in the end', async () => {
+  it('are started by the script that prints their clouds.yaml last, and stopped at the end', async () => {
     writeFileSync(script, 'echo starting >&2\necho "$OSTACK/clouds.yaml"\n');
 
     const found = await openRealOpenStack(say, env());
@@ -66,7 +66,7 @@ describe('real services', () => {
   });
 
   it.each(['up.sh: apt-get install failed', 'up.sh: run as root'])(
-    'are not there where the script says "%s"',
+    'are unavailable if the script fails with "%s"',
     async (why) => {
       writeFileSync(script, `echo '${why}' >&2\nexit 1\n`);
 
@@ -75,7 +75,7 @@ describe('real services', () => {
     },
   );
 
-  it('that do not start though they should are an error with the reason', async () => {
+  it('cause an error with the reason if they do not start', async () => {
     writeFileSync(script, 'echo "nova-api did not come up"\nexit 3\n');
 
     await expect(openRealOpenStack(say, env())).rejects.toThrow(
@@ -83,7 +83,7 @@ describe('real services', () => {
     );
   });
 
-  it('of a script that is not there are an error', async () => {
+  it('cause an error if the script does not exist', async () => {
     await expect(openRealOpenStack(say, env())).rejects.toThrow(`there is no ${script}: set NODEPOOL_OPENSTACK_UP`);
   });
 });

@@ -19,12 +19,12 @@ describe('on a simulated OpenStack', () => {
   });
 
   it.each([
-    ['a', 'a launcher serves requests for many nodes at once with few API calls, and leaves nothing behind'],
-    ['e', 'servers get floating IPs and volumes, which go with them'],
-    ['b', 'a project that holds three servers serves all requests in turn, and never has more'],
-    ['c', 'a launcher that is killed while servers boot is followed by one that goes on, without twins or leaks'],
-    ['d', 'keystone may be restarted: no request fails'],
-    ['f', 'of two regions, one is full and then away: no request fails'],
+    ['a', 'a launcher serves concurrent requests for many nodes with few API calls, and leaves nothing behind'],
+    ['e', 'servers get floating IPs and volumes, which are deleted with them'],
+    ['b', 'a project with a quota of three servers serves all requests one after the other'],
+    ['c', 'a launcher resumes the launches of a killed one, without duplicates or leaks'],
+    ['d', 'no request fails while keystone restarts'],
+    ['f', 'no request fails while one of two regions is full and then unreachable'],
   ])('%s: %s', async (scene) => {
     const said: string[] = [];
     const rows = await runScenes({ cloud, sizes: SIZES, only: [scene], say: (line) => said.push(line) });
