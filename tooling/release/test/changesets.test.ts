@@ -40,11 +40,11 @@ describe('a release', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('the first release of the present changesets has no major version', () => {
+  it('has no major version if it is the first one', () => {
     for (const [name, version] of firstRelease) expect([name, lt(version, '1.0.0')]).toEqual([name, true]);
   });
 
-  it('of a change in one driver is a release of that driver and of nothing else', async () => {
+  it('of a change in one driver contains only that driver', async () => {
     await addChangeset(root, { [DRIVER]: 'patch' }, 'Instances boot faster.');
 
     const released = await applyChangesets(root);
@@ -53,7 +53,7 @@ describe('a release', () => {
     expect(readFileSync(join(named(DRIVER).folder, 'CHANGELOG.md'), 'utf8')).toContain('Instances boot faster.');
   });
 
-  it.each(['patch', 'minor'] as const)('of a %s of core releases no driver', async (bump) => {
+  it.each(['patch', 'minor'] as const)('of a %s version of core contains no driver', async (bump) => {
     await addChangeset(root, { [CORE]: bump }, 'Something new.');
 
     const released = await applyChangesets(root);
@@ -62,7 +62,7 @@ describe('a release', () => {
     for (const { name } of drivers()) expect(released.has(name)).toBe(false);
   });
 
-  it('of a major of core is a major of every driver, which asks for that core, and releases what needs core', async () => {
+  it('of a major version of core contains a major version of every driver with the new range, and all packages that need core', async () => {
     await addChangeset(root, { [CORE]: 'major' }, 'Another driver API.');
 
     const released = await applyChangesets(root);
@@ -78,7 +78,7 @@ describe('a release', () => {
     for (const { name, needs } of packages) if (needs.includes(CORE)) expect(released.has(name)).toBe(true);
   });
 
-  it('leaves alone what is never published', async () => {
+  it('does not change unpublished packages', async () => {
     await addChangeset(root, { [CORE]: 'major' }, 'Another driver API.');
 
     await applyChangesets(root);

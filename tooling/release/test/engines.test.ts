@@ -7,7 +7,7 @@ const wanting = (node: string): Parameters<typeof checkEngines>[0] => [
   { name: 'x', version: '1.2.3', manifest: { engines: { node } } },
 ];
 
-it.each(['>=18', '^20.17.0 || >=22.9.0', '*', '>= 0.8'])('accepts %s', (range) => {
+it.each(['>=18', '^20.17.0 || >=22.9.0', '*', '>= 0.8'])('the check of engines accepts %s', (range) => {
   expect(checkEngines(wanting(range))).toEqual([]);
 });
 
@@ -15,12 +15,12 @@ it.each([
   ['>=22', '20.18.1'],
   ['^20.19.0 || >=22.12.0', '20.18.1, 22.11.0'],
   ['20 || 22', '24.11.0'],
-])('finds fault with %s, which leaves out %s', (range, versions) => {
+])('the check of engines reports %s because it excludes %s', (range, versions) => {
   expect(checkEngines(wanting(range)).map(({ message }) => message)).toEqual([
     `x@1.2.3 wants Node.js ${range}, which leaves out ${versions}`,
   ]);
 });
 
-it('accepts a package that names no version', () => {
+it('the check of engines accepts a package without engines', () => {
   expect(checkEngines([{ name: 'x', version: '1.2.3', manifest: {} }])).toEqual([]);
 });

@@ -54,17 +54,17 @@ describe('the check of files', () => {
     return findings.map(({ message }) => message).join('\n');
   }
 
-  it('finds nothing in a package that is right', async () => {
+  it('accepts a correct package', async () => {
     expect(await found(GOOD)).toBe('');
   });
 
-  it.each(['README.md', 'LICENSE'])('misses %s', async (missing) => {
+  it.each(['README.md', 'LICENSE'])('reports that %s is missing', async (missing) => {
     const { [missing]: _without, ...files } = GOOD;
 
     expect(await found(files)).toBe(`${missing} is not packed`);
   });
 
-  it('misses a changelog only where there is one', async () => {
+  it('reports that the changelog is missing if the source has one', async () => {
     await writeFile(join(source, 'CHANGELOG.md'), '');
 
     expect(await found(GOOD)).toBe('CHANGELOG.md is not packed');
@@ -79,15 +79,15 @@ describe('the check of files', () => {
     '.npmrc',
     'node_modules/y/index.js',
     'run.log',
-  ])('finds that %s does not belong there', async (file) => {
+  ])('reports %s as unwanted', async (file) => {
     expect(await found({ ...GOOD, [file]: '' })).toContain(`${file} is `);
   });
 
-  it('lets templates have files of their own', async () => {
+  it('accepts additional files in templates', async () => {
     expect(await found({ ...GOOD, 'templates/x/test/x.test.ts': '', 'templates/x/tsconfig.json': '{}' })).toBe('');
   });
 
-  it('finds entries and programs that are not there', async () => {
+  it('reports missing entries and programs', async () => {
     const manifest = { ...MANIFEST, exports: { './y': './dist/y.js' }, bin: { z: './dist/z.js' } };
 
     const messages = await found(GOOD, manifest);
@@ -96,13 +96,13 @@ describe('the check of files', () => {
     expect(messages).toContain('the program z is ./dist/z.js, which is not packed');
   });
 
-  it('finds a program that no shell can run', async () => {
+  it('reports a program without interpreter line', async () => {
     expect(await found({ ...GOOD, 'dist/bin.js': "'use strict';\n" })).toContain(
       'must begin with "#!/usr/bin/env node"',
     );
   });
 
-  it.each(['../src/gone.ts', '../../elsewhere/index.ts'])('finds a source map that points to %s', async (target) => {
+  it.each(['../src/gone.ts', '../../elsewhere/index.ts'])('reports a source map that points to %s', async (target) => {
     const map = JSON.stringify({ sources: [target] });
 
     expect(await found({ ...GOOD, 'dist/index.js.map': map })).toBe(
@@ -110,7 +110,7 @@ describe('the check of files', () => {
     );
   });
 
-  it('accepts a source map that has its sources in it', async () => {
+  it('accepts a source map that contains its sources', async () => {
     const map = JSON.stringify({ sources: ['../src/gone.ts'], sourcesContent: [''] });
 
     expect(await found({ ...GOOD, 'dist/index.js.map': map })).toBe('');

@@ -27,13 +27,13 @@ describe('the check of licences', () => {
     [{ license: 'UNLICENSED' }, 'has the licence UNLICENSED'],
     [{}, 'names no licence'],
     [{ licenses: [] }, 'names no licence'],
-  ])('finds fault with %j, and names the package', (manifest, message) => {
+  ])('reports %j with the name of the package', (manifest, message) => {
     const [finding] = checkLicences(installed(manifest));
 
     expect(finding?.message).toContain(`x@1.2.3 ${message}`);
   });
 
-  it('takes what was read in the files of a package for exactly that version', () => {
+  it('applies a licence that was read by hand only to that version', () => {
     const manifest = { license: 'BSD' };
     expect(checkLicences([{ name: 'url-template', version: '2.0.8', manifest }])).toEqual([]);
     expect(checkLicences([{ name: 'url-template', version: '2.0.9', manifest }])).toHaveLength(1);
@@ -41,7 +41,7 @@ describe('the check of licences', () => {
 });
 
 describe('the check of install scripts', () => {
-  it.each(['preinstall', 'install', 'postinstall'])('finds %s', (script) => {
+  it.each(['preinstall', 'install', 'postinstall'])('reports %s', (script) => {
     const [finding] = checkInstallScripts(installed({ scripts: { [script]: 'node x.js' } }));
 
     expect(finding?.message).toContain(`x@1.2.3 runs "${script}"`);

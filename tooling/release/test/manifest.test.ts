@@ -31,7 +31,7 @@ function found(manifest: JsonObject, changed: Partial<ManifestRules> = {}): stri
 }
 
 describe('the check of package.json', () => {
-  it('finds nothing in one that is right', () => {
+  it('accepts a correct package.json', () => {
     expect(found(library)).toBe('');
     expect(found(driver)).toBe('');
   });
@@ -48,11 +48,11 @@ describe('the check of package.json', () => {
     [{ dependencies: { yaml: 2 } }, 'dependencies: "yaml": 2 is no range'],
     [{ repository: URL }, '"repository" must name'],
     [{ repository: { type: 'git', url: URL, directory: 'packages/core' } }, 'the directory packages/zookeeper'],
-  ])('finds fault with %j', (change, message) => {
+  ])('reports %j', (change, message) => {
     expect(found({ ...library, ...change })).toContain(message);
   });
 
-  it('does not ask for a repository as long as there is none', () => {
+  it('requires no repository if its address is unknown', () => {
     expect(found({ ...library, repository: null }, { repository: undefined })).toBe('');
   });
 });
@@ -64,16 +64,16 @@ describe('the check of a driver', () => {
     [{ nodepool: { drivers: {}, api: 1 } }, '"nodepool" must be'],
     [{ dependencies: { '@nodepool/core': '^0.3.0' } }, 'must be a peer dependency of a driver'],
     [{ peerDependencies: {} }, 'must be in "peerDependencies"'],
-  ])('finds fault with %j', (change, message) => {
+  ])('reports %j', (change, message) => {
     expect(found({ ...driver, ...change })).toContain(message);
   });
 });
 
-it('accepts a package with several drivers', () => {
+it('the check of a driver accepts a package with several drivers', () => {
   expect(found({ ...driver, nodepool: { drivers: { x: 'x', y: 'y' }, api: 1 } })).toBe('');
 });
 
-describe('the check of the range of versions of core that a package works with', () => {
+describe('the check of the range of core', () => {
   const withRange = (range: string, coreVersion: string): string =>
     found({ ...driver, peerDependencies: { '@nodepool/core': range } }, { coreVersion });
 
@@ -84,7 +84,7 @@ describe('the check of the range of versions of core that a package works with',
     ['^1.0.0', '1.4.2'],
     ['^1.4.0', '1.4.2'],
     ['^0 || ^1.0.0', '1.4.2'],
-  ])('lets %s be with %s', (range, coreVersion) => {
+  ])('accepts %s with core %s', (range, coreVersion) => {
     expect(withRange(range, coreVersion)).toBe('');
   });
 
@@ -96,7 +96,7 @@ describe('the check of the range of versions of core that a package works with',
     ['>=0.1.0', '0.3.1', 'accepts 1.0.0'],
     ['*', '0.3.1', 'accepts 1.0.0'],
     ['^1.0.0 || ^2.0.0', '1.4.2', 'accepts 2.0.0'],
-  ])('finds fault with %s with %s', (range, coreVersion, message) => {
+  ])('reports %s with core %s: %s', (range, coreVersion, message) => {
     expect(withRange(range, coreVersion)).toContain(message);
   });
 });

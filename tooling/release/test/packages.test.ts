@@ -13,7 +13,7 @@ import { packageNamed, readWorkspace, withNeeds, workspaceRoot, type Workspace }
 
 const REPOSITORY = 'git+https://example.org/nodepool/nodepool.git';
 
-describe('the packages that are published', () => {
+describe('the published packages', () => {
   let folder: string;
   let workspace: Workspace;
 
@@ -29,7 +29,7 @@ describe('the packages that are published', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('have what they must have, and nothing else', async () => {
+  it('pass all checks of their files and manifests', async () => {
     const found: string[] = [];
     for (const source of workspace.packages) {
       const packed = await pack(source, join(folder, 'packed'));
@@ -41,7 +41,7 @@ describe('the packages that are published', () => {
     expect(workspace.packages.length).toBeGreaterThan(5);
   });
 
-  it('come after those that they need', () => {
+  it('follow the packages that they need', () => {
     const names = withNeeds(workspace, 'launcher').map(({ name }) => name);
 
     expect(names.at(-1)).toBe('@nodepool/launcher');
@@ -51,7 +51,7 @@ describe('the packages that are published', () => {
     expect(names.indexOf('@nodepool/config')).toBeLessThan(names.indexOf('@nodepool/daemon'));
   });
 
-  it('are told when one is asked for that there is not', () => {
+  it('are listed in the error about an unknown package', () => {
     expect(() => packageNamed(workspace, 'lancher')).toThrow(
       /no public package lancher; there are: .*@nodepool\/launcher/,
     );

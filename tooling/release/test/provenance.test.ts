@@ -22,16 +22,16 @@ describe('the check of origins', () => {
     'https://example.org/x/x/archive/main.tar.gz',
     'file:../x.tgz',
     'http://example.org/x.tgz?token=1',
-  ])('finds fault with what comes from %s', (resolved) => {
+  ])('reports the origin %s', (resolved) => {
     expect(found({ resolved, integrity: CHECKSUM })).toContain(`x@1.2.3 comes from ${resolved}`);
   });
 
-  it('finds fault with a missing and with a weak checksum', () => {
+  it('reports a missing or weak checksum', () => {
     expect(found({ resolved: ARCHIVE })).toContain('x@1.2.3 has no checksum that counts (none)');
     expect(found({ resolved: ARCHIVE, integrity: 'sha1-abc' })).toContain('no checksum that counts (sha1-abc)');
   });
 
-  it('knows where our own have come from', () => {
+  it("accepts files as the origin of the workspace's own packages", () => {
     expect(found({ resolved: 'file:../core.tgz' }, '@nodepool/core')).toBe('');
   });
 });

@@ -11,7 +11,7 @@ beforeAll(async () => {
   workspace = await readWorkspace(workspaceRoot());
 });
 
-it('every package exports the names that were reviewed; `pnpm run names` writes the lists anew', async () => {
+it('every package exports exactly the reviewed names, which `pnpm run names` writes', async () => {
   expect(workspace.packages.length).toBeGreaterThan(5);
   for (const each of workspace.packages) expect(listNames(each)).toBe(await reviewedNames(workspace, each));
 });
@@ -50,7 +50,7 @@ function cycleIn(imports: ReadonlyMap<string, readonly string[]>): readonly stri
   return undefined;
 }
 
-it('finds a cycle of imports', () => {
+it('the check finds a cycle of imports', () => {
   const imports = new Map([
     ['a', ['b', 'c']],
     ['b', []],
@@ -60,7 +60,7 @@ it('finds a cycle of imports', () => {
   expect(cycleIn(imports)).toEqual(['c', 'd', 'c']);
 });
 
-it('no files of a package import each other in a circle, not even types', () => {
+it('no package has a cycle of imports, including type imports', () => {
   const found = workspace.packages.flatMap(({ folder }) => {
     const cycle = cycleIn(importsIn(join(folder, 'src')));
     return cycle === undefined ? [] : [`${relative(workspace.root, folder)}: ${cycle.join(' -> ')}`];

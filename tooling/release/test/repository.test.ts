@@ -23,7 +23,7 @@ describe('the address of the repository', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('is written into every package, with the folder of the package, and once', async () => {
+  it('is written once into every package, with the folder of the package', async () => {
     expect(await writeRepository(root, URL)).toEqual(['x']);
     expect(await writeRepository(root, URL)).toEqual([]);
 
@@ -43,13 +43,13 @@ describe('the address of the repository', () => {
     );
   });
 
-  it('is missed before anything is published', async () => {
+  it('is reported as missing before the publication', async () => {
     expect(await withoutRepository(root)).toEqual(['x']);
     await writeRepository(root, URL);
     expect(await withoutRepository(root)).toEqual([]);
   });
 
-  it('is what a public CI says, where there is one', () => {
+  it('is read from the environment of a public CI', () => {
     const env = { GITHUB_SERVER_URL: 'https://example.org', GITHUB_REPOSITORY: 'nodepool/nodepool' };
 
     expect(repositoryUrl(env)).toBe(URL);

@@ -12,7 +12,7 @@ import type { PublicPackage } from '../src/workspace.js';
 
 const EXPORTS = { '.': './index.js', './package.json': './package.json' };
 
-describe('an installed package', () => {
+describe('the check of an installed package', () => {
   let folder: string;
 
   beforeEach(() => {
@@ -43,25 +43,25 @@ describe('an installed package', () => {
 
   const said = (findings: readonly Finding[]): string => findings.map(({ message }) => message).join('\n');
 
-  it('gives the same names to require and to import', async () => {
+  it('accepts a package with the same names for require and import', async () => {
     const subject = await installed({}, { 'index.js': 'exports.a = 1; exports.b = 2;' });
 
     expect(said(await checkExports(subject, folder))).toBe('');
   });
 
-  it('is found out when import does not give what require gives', async () => {
+  it('reports a name that require returns and import does not', async () => {
     const subject = await installed({}, { 'index.js': "exports.a = 1; exports['b' + 1] = 2;" });
 
     expect(said(await checkExports(subject, folder))).toContain('import of "x" does not give b1');
   });
 
-  it('is found out when it exports nothing', async () => {
+  it('reports a package without exports', async () => {
     const subject = await installed({}, { 'index.js': '' });
 
     expect(said(await checkExports(subject, folder))).toContain('require("x") gives nothing');
   });
 
-  it('is found out when an entry does not load', async () => {
+  it('reports an entry that does not load', async () => {
     const subject = await installed(
       { exports: { ...EXPORTS, './y': './y.js' } },
       { 'index.js': 'exports.a = 1;', 'y.js': "require('not-there');" },
@@ -70,7 +70,7 @@ describe('an installed package', () => {
     expect(said(await checkExports(subject, folder))).toContain("Cannot find module 'not-there'");
   });
 
-  it('has programs that say their version and their usage', async () => {
+  it('accepts a program that prints its version and its usage', async () => {
     const subject = await withProgram("console.log(process.argv[2] === '--version' ? '1.2.3' : 'Usage: run');");
 
     expect(said(await checkSmoke(subject, folder))).toBe('');
@@ -80,13 +80,13 @@ describe('an installed package', () => {
     ["console.log(process.argv[2] === '--version' ? '1.2.2' : 'Usage: run');", 'run --version says "1.2.2", not 1.2.3'],
     ["console.log('1.2.3');", 'run --help says nothing of its usage'],
     ['process.exit(3);', 'exit status 3'],
-  ])('is found out when its program is %s', async (script, message) => {
+  ])('reports the program %s', async (script, message) => {
     const subject = await withProgram(script);
 
     expect(said(await checkSmoke(subject, folder))).toContain(message);
   });
 
-  it('exports a driver of the name that its package.json gives, when it is one', async () => {
+  it('requires that a driver has the name in its package.json', async () => {
     const driver = "exports.driver = { name: 'd', schema: {}, getProviderConfig() {} };";
     const honest = await installed({ nodepool: { driver: 'd', api: 1 } }, { 'index.js': driver });
     expect(said(await checkSmoke(honest, folder))).toBe('');
@@ -99,7 +99,7 @@ describe('an installed package', () => {
     expect(said(await checkSmoke(two, folder))).toContain("Cannot read properties of undefined (reading 'name')");
   });
 
-  it('needs a test of its own when it is a library', async () => {
+  it('requires a smoke test for a library', async () => {
     const subject = await installed({}, { 'index.js': 'exports.a = 1;' });
 
     expect(said(await checkSmoke(subject, folder))).toContain('write tooling/release/smoke/x.cjs');
