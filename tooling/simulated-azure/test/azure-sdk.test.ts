@@ -40,7 +40,7 @@ withClient('python3-azure', () => {
     });
   });
 
-  it('creates a VM with its parts, and shows each of them', () => {
+  it('creates a VM with its resources, and reads each of them', () => {
     expect(facts['vm']).toEqual({
       ...{ state: 'Succeeded', size: 'Standard_B2s', private: '10.', public: '203.', address: 'Standard', disk: true },
       view: ['ProvisioningState/succeeded', 'PowerState/running'],
@@ -49,7 +49,7 @@ withClient('python3-azure', () => {
     });
   });
 
-  it('reads the codes of refusals', () => {
+  it('reads the codes of errors', () => {
     expect(facts['refused']).toEqual({
       location: [400, 'LocationNotAvailableForResourceType'],
       zone: [400, 'InvalidAvailabilityZone'],
@@ -66,7 +66,7 @@ withClient('python3-azure', () => {
     });
   });
 
-  it('deletes the VM with its parts', () => {
+  it('deletes the VM with its resources', () => {
     expect(facts['left']).toEqual([[], [], [], []]);
   });
 });

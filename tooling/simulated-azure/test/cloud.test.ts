@@ -107,7 +107,7 @@ function textAt(body: JsonObject, key: string): string {
 }
 
 describe('a virtual machine', () => {
-  it('is made by an operation, and goes with what was made with it', async () => {
+  it('is created by an operation, and is deleted with its resources', async () => {
     const accepted = await arm('PUT', VM, vm());
     expect(accepted.status).toBe(201);
     const operation = String(accepted.headers['azure-asyncoperation']);
@@ -123,7 +123,7 @@ describe('a virtual machine', () => {
     expect((await arm('DELETE', VM)).status).toBe(204);
   });
 
-  it('does not show its secrets', async () => {
+  it('contains no secrets when it is read', async () => {
     await arm('PUT', VM, vm({ userData: 'aGlkZGVu' }));
     const shown = JSON.stringify((await arm('GET', VM)).body);
     expect(shown).not.toContain('Good-Password-1');
@@ -131,10 +131,14 @@ describe('a virtual machine', () => {
   });
 
   it.each([
-    ['a field that Azure does not know', { hardwareProfil: {} }, '400 InvalidRequestContent'],
+    ['an unknown field', { hardwareProfil: {} }, '400 InvalidRequestContent'],
     ['a value of another type', { userData: 5 }, '400 InvalidRequestContent'],
-    ['a size that there is not', { hardwareProfile: { vmSize: 'Standard_X' } }, '400 InvalidParameter'],
-    ['a size that the account cannot have', { hardwareProfile: { vmSize: 'Standard_M128s' } }, '409 SkuNotAvailable'],
+    ['an unknown size', { hardwareProfile: { vmSize: 'Standard_X' } }, '400 InvalidParameter'],
+    [
+      'a size that is unavailable to the account',
+      { hardwareProfile: { vmSize: 'Standard_M128s' } },
+      '409 SkuNotAvailable',
+    ],
     [
       'a weak password',
       { osProfile: { computerName: 'vm', adminUsername: 'zuul', adminPassword: 'weak' } },
@@ -143,7 +147,7 @@ describe('a virtual machine', () => {
     ['no way to log in', { osProfile: { computerName: 'vm', adminUsername: 'zuul' } }, '400 InvalidParameter'],
     ['an unknown publisher', storage({ ...DEBIAN, publisher: 'Nobody' }), '404 PlatformImageNotFound'],
     ['an unknown value of an enumeration', storage(DEBIAN, { createOption: 'Nonsense' }), '400 InvalidRequestContent'],
-    ['a disk that is not made from the image', storage(DEBIAN, { createOption: 'Empty' }), '400 InvalidParameter'],
+    ['a disk that is not created from the image', storage(DEBIAN, { createOption: 'Empty' }), '400 InvalidParameter'],
     ['a disk smaller than its image', storage(DEBIAN, { diskSizeGB: 10 }), '400 InvalidParameter'],
     [
       'a malformed gallery id',
@@ -179,7 +183,7 @@ describe('a virtual machine', () => {
     ],
     ['an eviction policy of a regular VM', { evictionPolicy: 'Delete' }, '400 InvalidParameter'],
     [
-      'an ephemeral disk without room for it',
+      'an ephemeral disk that does not fit',
       storage(DEBIAN, { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } }),
       '409 OperationNotAllowed',
     ],
@@ -194,7 +198,7 @@ describe('a virtual machine', () => {
     ['a zone that the location does not have', {}, { zones: ['9'] }, '400 InvalidAvailabilityZone'],
     ['a tag that is too long', {}, { tags: { a: 'x'.repeat(257) } }, '400 InvalidTagNameCharacters'],
     ['a malformed identity', {}, { identity: { type: 'UserAssigned' } }, '400 InvalidIdentityValues'],
-  ])('is refused in %s', async (_what, change, top, expected) => {
+  ])('is refused with %s', async (_what, change, top, expected) => {
     expect(codeOf(await arm('PUT', VM, vm(change, top)))).toBe(expected);
   });
 
@@ -202,7 +206,7 @@ describe('a virtual machine', () => {
     expect(codeOf(await arm('PUT', `${VM}${'x'.repeat(68)}`, vm()))).toBe('400 InvalidParameter');
   });
 
-  it('is not changed by an identical PUT; another one is refused', async () => {
+  it('is not changed by an identical PUT, and refuses a different one', async () => {
     expect((await arm('PUT', VM, vm())).status).toBe(201);
     const again = await arm('PUT', VM, vm());
     expect([again.status, again.body['name']]).toEqual([200, 'vm']);
@@ -210,7 +214,7 @@ describe('a virtual machine', () => {
     expect(codeOf(await arm('PUT', VM, vm({ userData: 'eA==' })))).toBe('409 PropertyChangeNotAllowed');
   });
 
-  it('leaves parts with the delete option Detach', async () => {
+  it('does not delete resources with the delete option Detach', async () => {
     await arm(
       'PUT',
       VM,
@@ -225,7 +229,7 @@ describe('a virtual machine', () => {
     expect((await arm('DELETE', `${GROUP}/Microsoft.Network/networkInterfaces/vm-nic`)).status).toBe(202);
   });
 
-  it('says in its instance view only why it failed', async () => {
+  it('contains the reason of a failure only in its instance view', async () => {
     cloud.faults.failNextVm({ code: 'OSProvisioningTimedOut', message: 'it did not boot' });
     await arm('PUT', VM, vm());
     await clock.advance(20_000);
@@ -238,18 +242,18 @@ describe('a virtual machine', () => {
     expect(JSON.stringify((await arm('GET', `${VM}/instanceView`)).body)).toContain('it did not boot');
   });
 
-  it('changes its tags by PATCH, and nothing else', async () => {
+  it('accepts only tags in a PATCH', async () => {
     await arm('PUT', VM, vm());
     expect((await arm('PATCH', VM, { tags: { a: 'b' } })).body).toMatchObject({ tags: { a: 'b' } });
     expect(codeOf(await arm('PATCH', VM, { zones: ['1'] }))).toBe('409 PropertyChangeNotAllowed');
   });
 
-  it('is refused when the quota is used up', async () => {
+  it('is refused if the quota is exhausted', async () => {
     cloud.setLimit('cores', 0);
     expect(codeOf(await arm('PUT', VM, vm()))).toBe('409 OperationNotAllowed');
   });
 
-  it('keeps what it uses from being deleted', async () => {
+  it('protects its disk and interface from deletion', async () => {
     await arm('PUT', VM, vm());
     expect(codeOf(await arm('DELETE', `${GROUP}/Microsoft.Network/networkInterfaces/vm-nic`))).toBe('400 NicInUse');
     expect(codeOf(await arm('DELETE', `${GROUP}/Microsoft.Compute/disks/vm_OsDisk_1`))).toBe('409 OperationNotAllowed');
@@ -257,7 +261,7 @@ describe('a virtual machine', () => {
 });
 
 describe('resources', () => {
-  it('are shown by their names', async () => {
+  it('can be read by their names', async () => {
     await arm('PUT', VM, vm(network([address()])));
     const parts = ['Compute/disks/vm_OsDisk_1', 'Network/networkInterfaces/vm-nic', 'Network/publicIPAddresses/vm-ip'];
     const networks = ['Network/virtualNetworks/NodePool', 'Network/virtualNetworks/NodePool/subnets/default'];
@@ -269,11 +273,11 @@ describe('resources', () => {
     expect(body).toMatchObject({ location: 'centralus' });
   });
 
-  it.each(PATHS)('%s that do not exist give 404', async (path) => {
+  it.each(PATHS)('%s that do not exist return 404', async (path) => {
     expect(codeOf(await arm('GET', `${GROUP}/${path}/none`))).toBe('404 ResourceNotFound');
   });
 
-  it('have an address only after a while, if so configured', async () => {
+  it('have an address after the configured time', async () => {
     cloud.configure({ addressMs: 60_000 });
     await arm('PUT', VM, vm(network([address()])));
     const path = `${GROUP}/Microsoft.Network/publicIPAddresses/vm-ip`;
@@ -283,20 +287,20 @@ describe('resources', () => {
   });
 });
 
-describe('every call', () => {
-  it('is of a known subscription, and has published parameters only', async () => {
+describe('a call', () => {
+  it('requires a known subscription and published parameters', async () => {
     expect(codeOf(await arm('GET', VM.replace(ACCOUNT.subscriptionId, 'other')))).toBe('404 SubscriptionNotFound');
     expect(codeOf(await send('GET', `${VM}?api-version=2025-04-01&$expand=everything`))).toBe('400 InvalidParameter');
     expect(codeOf(await send('GET', `${VM}?api-version=tomorrow`))).toBe('400 InvalidParameter');
   });
 
-  it('needs a token that is good, and a version', async () => {
+  it('requires a valid token and a version', async () => {
     expect(codeOf(await send('GET', VM))).toBe('400 MissingApiVersionParameter');
     cloud.revokeTokens();
     expect(codeOf(await arm('GET', VM))).toBe('401 InvalidAuthenticationToken');
   });
 
-  it('is refused when there are too many, until the minute is over', async () => {
+  it('is refused above the rate limit until the minute ends', async () => {
     cloud.configure({ callsPerMinute: 1 });
     await clock.advance(60_000);
     await arm('GET', VM);
@@ -307,7 +311,7 @@ describe('every call', () => {
     expect(codeOf(await arm('GET', VM))).toBe('404 ResourceNotFound');
   });
 
-  it('meets the faults of the plan, as often as that says', async () => {
+  it('fails as often as the fault plan demands', async () => {
     cloud.faults.add({
       on: 'virtualMachines.get',
       fault: { kind: 'status', status: 503, code: 'ServiceUnavailable', retryAfter: 7 },
@@ -322,7 +326,7 @@ describe('every call', () => {
 });
 
 describe('a list', () => {
-  it('has pages, and lags when the plan says so', async () => {
+  it('has pages, and lags if the fault plan demands it', async () => {
     for (const name of ['a', 'b', 'c']) cloud.machines.addForeign(name);
     const all = `/subscriptions/${ACCOUNT.subscriptionId}/providers/Microsoft.Compute/virtualMachines`;
     const first = await arm('GET', all);
