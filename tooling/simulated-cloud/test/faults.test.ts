@@ -7,8 +7,8 @@ import { CallLog, FaultPlan, type CloudCall } from '../src/index.js';
 const call = (operation: string): CloudCall => ({ operation, method: 'GET', path: '/' });
 const fault = { kind: 'hang', when: 'before' } as const;
 
-describe('a rule', () => {
-  it('hits as many calls of its group as it says, after those that pass', () => {
+describe('a fault rule', () => {
+  it('affects the given number of calls of its group, after the given number of unaffected ones', () => {
     const plan = new FaultPlan(seededRandom(1));
     const active = plan.add({ on: 'compute', after: 1, times: 2, fault });
     const operations = ['compute.list', 'computer.list', 'compute.get', 'compute.list', 'compute.list'];
@@ -16,7 +16,7 @@ describe('a rule', () => {
     expect(active.hits).toBe(2);
   });
 
-  it('is asked for every call, hits by chance, and ends when it is removed', () => {
+  it('affects matching calls with its probability until it is removed', () => {
     const strikes = (seed: number): number[] => {
       const plan = new FaultPlan(seededRandom(seed));
       const active = plan.add({ on: ({ method }) => method === 'GET', times: Infinity, probability: 0.5, fault });
@@ -31,8 +31,8 @@ describe('a rule', () => {
   });
 });
 
-describe('a log', () => {
-  it('counts all calls, those of an operation and those of a group, and keeps the last thousand', () => {
+describe('a call log', () => {
+  it('counts all calls, those of an operation and those of a group, and contains the last thousand', () => {
     const log = new CallLog();
     for (let index = 0; index < 2500; index += 1) log.record(call(index % 2 === 0 ? 'a.list' : 'a.get'));
     log.record(call('ab.get'));

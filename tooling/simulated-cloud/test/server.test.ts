@@ -99,7 +99,7 @@ const ask = (method: string, path: string, body?: string): Promise<Response> =>
 const create = (): Promise<Response> => ask('POST', '/notes?tag=a%20b', 'text');
 
 describe('a call', () => {
-  it('reaches its route with the body as it is, whatever its type and case, and gets JSON of the vendor', async () => {
+  it("reaches its route with an unchanged body, and is answered with JSON and the vendor's headers", async () => {
     const answer = await create();
     expect(answer.status).toBe(201);
     expect(answer.headers.get('content-type')).toBe('application/json; charset=UTF-8');
@@ -109,7 +109,7 @@ describe('a call', () => {
     expect(calls.last()).toEqual([{ operation: 'notes.create', method: 'POST', path: '/notes?tag=a%20b' }]);
   });
 
-  it('of a route that streams is not limited, and parts of its path are decoded', async () => {
+  it('of a streaming route has no size limit, and its path is decoded', async () => {
     const answer = await ask('PUT', '/notes/a%2Fb/file', 'x'.repeat(1000));
     expect(await answer.text()).toBe('a/b: 1000 bytes');
     expect(answer.headers.get('content-type')).toBe('text/plain');
@@ -131,7 +131,7 @@ describe('a call', () => {
     expect([answer.status, await answer.json()]).toEqual([status, content]);
   });
 
-  it('takes the latency of the cloud, with its effect half-way', async () => {
+  it('lasts as long as the configured latency, and takes effect half-way', async () => {
     state.configure({ latencyMs: 1000 });
     faults.add({ on: 'notes', fault: { kind: 'latency', ms: 500 } });
     const answer = create();
@@ -146,7 +146,7 @@ describe('a call', () => {
 });
 
 describe('a fault', () => {
-  it('of a status is answered by the vendor, before or after the effect, with Retry-After', async () => {
+  it('with a status is answered in the form of the vendor before or after the effect, with Retry-After', async () => {
     faults.add({ on: 'notes.create', fault: { kind: 'status', status: 429, retryAfter: 7 } });
     const early = await create();
     expect([early.status, early.headers.get('retry-after'), await early.json()]).toEqual([429, '7', { planned: 429 }]);
@@ -173,7 +173,7 @@ describe('a fault', () => {
     await expect(answer.text()).rejects.toThrow('terminated');
   });
 
-  it('that hangs lasts until the caller gives up, and does not keep the server open', async () => {
+  it('that hangs lasts until the caller aborts or the server closes', async () => {
     faults.add({ on: '*', times: 2, fault: { kind: 'hang', when: 'after' } });
     const controller = new AbortController();
     const aborted = fetch(`${state.url}/notes`, { method: 'POST', body: '', signal: controller.signal });
