@@ -65,17 +65,17 @@ const nic = (change: object): object => ({ networkInterfaces: [change] });
 const metadata = (...items: object[]): object => ({ metadata: { items } });
 
 describe('a call', () => {
-  it('without a good token is refused with 401', async () => {
+  it('without a valid token is refused with 401', async () => {
     const { status } = await ask('GET', `${ZONE}/instances/none`, undefined, { authorization: 'Bearer nonsense' });
     expect(status).toBe(401);
   });
 
   it.each([
-    ['a field that is not published', { colour: 'red' }, 'must NOT have additional properties: colour'],
+    ['an unpublished field', { colour: 'red' }, 'must NOT have additional properties: colour'],
     ['a field of another type', { disks: [{ diskSizeGb: 10 }] }, 'disks/0/diskSizeGb must be string'],
     ['a value that is not in an enumeration', { scheduling: { onHostMaintenance: 'STAY' } }, 'MIGRATE,TERMINATE'],
-    ['a number that is no int64', disk({ diskSizeGb: 'ten' }), 'diskSizeGb'],
-    ['a label with a capital', { labels: { team: 'CI' } }, 'resource.labels'],
+    ['a number that is not an int64', disk({ diskSizeGb: 'ten' }), 'diskSizeGb'],
+    ['a label with an uppercase letter', { labels: { team: 'CI' } }, 'resource.labels'],
     ['a machine type that does not exist', { machineType: 'zones/us-central1-a/machineTypes/z9' }, 'machineType'],
     ['a machine type of another zone', { machineType: 'zones/us-central1-b/machineTypes/e2-micro' }, 'us-central1-a'],
     ['a bare machine type', { machineType: 'e2-micro' }, 'The URL is malformed'],
@@ -108,7 +108,7 @@ describe('a call', () => {
       'termination action',
     ],
     [
-      'an accelerator that shall migrate',
+      'an accelerator with migration',
       {
         guestAccelerators: [{ acceleratorType: 'zones/us-central1-a/acceleratorTypes/nvidia-l4', acceleratorCount: 1 }],
       },
@@ -121,10 +121,10 @@ describe('a call', () => {
   });
 
   it.each([
-    ['that the method does not have', '?requestID=1'],
+    ['that is unknown to the method', '?requestID=1'],
     ['that is given twice', '?prettyPrint=true&prettyPrint=false'],
     ['of another type', '?prettyPrint=perhaps'],
-    ['requestId that is no UUID', '?requestId=one'],
+    ['requestId that is not a UUID', '?requestId=one'],
     ['requestId that is zero', '?requestId=00000000-0000-0000-0000-000000000000'],
   ])('with a parameter %s is refused with 400', async (_what, query) => {
     expect((await ask('POST', `${ZONE}/instances${query}`, instance('one'))).status).toBe(400);
@@ -150,7 +150,7 @@ describe('a call', () => {
 });
 
 describe('an insertion', () => {
-  it('that is sent again with its request id is done once', async () => {
+  it('takes effect once if it is sent twice with one request id', async () => {
     const path = `${ZONE}/instances?requestId=8c6f2f0e-2f0f-5a50-8b6e-111111111111`;
     const first = await ask('POST', path, instance('one'));
     const second = await ask('POST', path, instance('one'));
@@ -158,7 +158,7 @@ describe('an insertion', () => {
     expect(cloud.inspect.instances()).toHaveLength(1);
   });
 
-  it('is an operation that takes its time, and its instance a boot', async () => {
+  it('creates an operation, and an instance that boots', async () => {
     cloud.configure({ bootMs: 5000 });
     const { body } = await ask('POST', `${ZONE}/instances`, instance('one'));
     expect(body['status']).toBe('RUNNING');
@@ -173,7 +173,7 @@ describe('an insertion', () => {
 describe('a list', () => {
   const namesIn = ({ body }: Answer): unknown[] => (body['items'] as { name: string }[]).map(({ name }) => name);
 
-  it('holds what matches its filter', async () => {
+  it('contains the entries that match its filter', async () => {
     cloud.configure({ pageSize: 500 });
     for (const [name, team] of [
       ['one', 'a'],
@@ -190,7 +190,7 @@ describe('a list', () => {
   });
 
   it.each(['zones', 'regions', 'global/images', 'zones/us-central1-a/machineTypes', 'zones/us-central1-a/disks'])(
-    'of %s is as published',
+    'of %s agrees with the published definition',
     async (collection) => {
       await ask('POST', `${ZONE}/instances`, instance('one'));
       expect((await ask('GET', `/compute/v1/projects/${PROJECT}/${collection}`)).status).toBe(200);
@@ -201,7 +201,7 @@ describe('a list', () => {
     expect((await ask('GET', `${ZONE}/instances?maxResults=501`)).status).toBe(400);
   });
 
-  it('has pages over all zones', async () => {
+  it('of all zones has pages', async () => {
     for (const name of ['one', 'two', 'three']) await ask('POST', `${ZONE}/instances`, instance(name));
     const path = `/compute/v1/projects/${PROJECT}/aggregated/instances`;
     const first = await ask('GET', path);
@@ -215,8 +215,8 @@ describe('a list', () => {
 
 describe('a disk', () => {
   it.each([
-    ['goes with its instance', true, []],
-    ['stays without autoDelete', false, ['one']],
+    ['is deleted with its instance', true, []],
+    ['is not deleted with its instance without autoDelete', false, ['one']],
   ])('%s', async (_what, autoDelete, left) => {
     const disks = [{ boot: true, autoDelete, initializeParams: { sourceImage: IMAGE } }];
     await ask('POST', `${ZONE}/instances`, instance('one', { disks }));
@@ -228,12 +228,12 @@ describe('a disk', () => {
 });
 
 describe('an image', () => {
-  it('of a family is the newest of it', async () => {
+  it('of a family is the newest one', async () => {
     const path = '/compute/v1/projects/debian-cloud/global/images/family/debian-12';
     expect((await ask('GET', path)).body['name']).toBe('debian-12-bookworm-v20240213');
   });
 
-  it('that is inserted twice at once is made once', async () => {
+  it('is created once by two concurrent insertions', async () => {
     const archive = gzippedDisk();
     const { headers } = await ask('POST', `${UPLOAD}?uploadType=resumable&name=disk`, { name: 'disk' });
     const range = { 'content-range': `bytes 0-${archive.byteLength - 1}/${archive.byteLength}` };
@@ -261,7 +261,7 @@ describe('an upload', () => {
     return headers.get('location') ?? '';
   }
 
-  it('says how much it has, takes what comes again once, and ends with the size', async () => {
+  it('reports the received bytes, ignores repeated ones, and ends with the size', async () => {
     const session = await begin();
     const piece = new Uint8Array(GRAIN);
     const range = { 'content-range': `bytes 0-${GRAIN - 1}/*` };
@@ -274,11 +274,11 @@ describe('an upload', () => {
     expect([status, body['size']]).toEqual([200, String(GRAIN + 10)]);
   });
 
-  it('refuses a piece of another length than a multiple of 256 KiB, unless it is the last', async () => {
+  it('refuses a piece whose length is not a multiple of 256 KiB, unless it is the last', async () => {
     expect((await ask('PUT', await begin(), new Uint8Array(10), { 'content-range': 'bytes 0-9/*' })).status).toBe(400);
   });
 
-  it('that is no disk becomes no image', async () => {
+  it('of invalid content does not become an image', async () => {
     const session = await begin();
     await ask('PUT', session, new Uint8Array(10), { 'content-range': 'bytes 0-9/10' });
     const rawDisk = { source: 'https://storage.googleapis.com/acme-images/nodepool/x' };
@@ -294,13 +294,13 @@ describe('an upload', () => {
 describe('the published definitions', () => {
   const definitions = new Definitions('compute');
 
-  it('have the methods that are served', () => {
+  it('contain the served methods', () => {
     const path = '/compute/v1/projects/{project}/zones/{zone}/operations/{operation}/wait';
     expect(definitions.method('zoneOperations.wait')).toMatchObject({ httpMethod: 'POST', path });
     expect(() => definitions.method('instances.explode')).toThrow('not in the published definitions');
   });
 
-  it('tell where a message is wrong', () => {
+  it('report the position of an invalid value', () => {
     const message = { name: 'one', disks: [{ boot: 'yes' }] };
     expect(definitions.problemWith(message, 'Instance')).toBe('disks/0/boot must be boolean');
     expect(definitions.problemWith({ name: 'one', disks: [{ boot: true }] }, 'Instance')).toBeUndefined();

@@ -37,7 +37,7 @@ withClient('google-api-python-client', () => {
 
   afterAll(() => cloud.close());
 
-  it('exchanges the signature of the service account for a token, with a scope that suffices', () => {
+  it('exchanges the signature of the service account for a token with a sufficient scope', () => {
     expect(facts['tokens']).toEqual({ ofStranger: 'invalid_grant', withoutScope: 'invalid_scope' });
   });
 
@@ -77,7 +77,7 @@ withClient('google-api-python-client', () => {
     expect(cloud.inspect.images()).toEqual([]);
   });
 
-  it('creates and lists instances as the existing launcher does', () => {
+  it('creates and lists instances as the Python Nodepool does', () => {
     expect(facts['instances']).toEqual({
       inserted: { type: 'insert', target: 'ci-1', progress: 100 },
       sameOperation: true,
@@ -103,7 +103,7 @@ withClient('google-api-python-client', () => {
     });
   });
 
-  it('deletes all that it created', () => {
+  it('deletes all created resources', () => {
     expect(facts['deletion']).toEqual({
       deleted: { type: 'delete', target: 'ci-3', progress: 100 },
       left: [[]],
