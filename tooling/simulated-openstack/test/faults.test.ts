@@ -22,7 +22,7 @@ const limits = (): Promise<ApiAnswer> => bed.demo.get('compute', '/limits');
 const servers = async (): Promise<number> => (await bed.demo.get('compute', '/servers')).list('servers').length;
 
 describe('calls', () => {
-  it('are answered with a status, in the form of the service, for so many times as the rule says, and with Retry-After', async () => {
+  it('are answered with the status and the Retry-After of the rule, as often as it demands', async () => {
     const fault = cloud.faults.add({
       on: 'compute.limits.show',
       times: 2,
@@ -42,7 +42,7 @@ describe('calls', () => {
     ['network', '/networks', 'NeutronError'],
     ['volume', '/limits', 'computeFault'],
     ['identity', '/auth/projects', 'error'],
-  ] as const)('of the service %s fail with its own kind of 500', async (service, path, member) => {
+  ] as const)('of the service %s fail with 500 in the form of the service', async (service, path, member) => {
     cloud.faults.add({ on: service, fault: { kind: 'status', status: 500 } });
 
     const answer = await bed.demo.get(service, path);
@@ -51,7 +51,7 @@ describe('calls', () => {
     expect(answer.json()).toHaveProperty(member);
   });
 
-  it('get through as often as the rule says before they fail, and again when it is taken away', async () => {
+  it('succeed as often as the rule allows before they fail, and again after its removal', async () => {
     const fault = cloud.faults.add({ on: '*', after: 1, times: Infinity, fault: { kind: 'status', status: 503 } });
 
     expect([(await limits()).status, (await limits()).status]).toEqual([200, 503]);
@@ -59,7 +59,7 @@ describe('calls', () => {
     expect((await limits()).status).toBe(200);
   });
 
-  it('fail with a probability', async () => {
+  it('fail with the probability of the rule', async () => {
     cloud.faults.add({
       on: (call) => call.project === 'demo',
       times: Infinity,
@@ -73,7 +73,7 @@ describe('calls', () => {
     expect(new Set(statuses)).toEqual(new Set([200, 502]));
   });
 
-  it('take effect or not, as the fault says, when the connection is cut', async () => {
+  it('take effect before or after the connection is cut, as the rule demands', async () => {
     cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'before' } });
     await expect(bed.createServer('cut-before')).rejects.toThrow('fetch failed');
     expect(cloud.inspect.servers()).toEqual([]);
@@ -83,7 +83,7 @@ describe('calls', () => {
     expect(cloud.inspect.servers().map(({ name }) => name)).toEqual(['cut-after']);
   });
 
-  it('take effect when the answer is an error of a proxy', async () => {
+  it('take effect although the answer is an error of a proxy', async () => {
     const html = '<html>bad gateway</html>';
     cloud.faults.add({
       on: 'compute.servers.create',
@@ -102,7 +102,7 @@ describe('calls', () => {
     await expect(limits()).rejects.toThrow('terminated');
   });
 
-  it.each(['before', 'after'] as const)('can hang %s their effect until the caller gives up', async (when) => {
+  it.each(['before', 'after'] as const)('can hang %s their effect until the caller aborts', async (when) => {
     cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
     const givenUp = new AbortController();
     const asked = fetch(`${bed.demo.endpoint('compute')}/servers`, {
@@ -122,14 +122,14 @@ describe('calls', () => {
     expect(cloud.inspect.servers()).toHaveLength(when === 'after' ? 1 : 0);
   });
 
-  it('are refused with 401 once all tokens are revoked, until the caller logs in again', async () => {
+  it('are refused with 401 after the revocation of all tokens, until the caller logs in again', async () => {
     cloud.faults.revokeTokens();
 
     expect((await limits()).status).toBe(401);
     expect((await bed.demo.post('identity', '/auth/tokens', bed.demo.credentials)).status).toBe(201);
   });
 
-  it('are counted by operation, by service and altogether', async () => {
+  it('are counted by operation, by service and in total', async () => {
     await limits();
     await limits();
     await bed.demo.get('network', '/ports');
@@ -148,7 +148,7 @@ describe('calls', () => {
 });
 
 describe('listings', () => {
-  it('lack the newest, and show what is gone, while they lag', async () => {
+  it('lack new servers and contain deleted ones while they lag', async () => {
     const id = idOf(await bed.createServer('lags'));
     const lag = cloud.faults.add({
       on: 'compute.servers.list',
@@ -169,7 +169,7 @@ describe('listings', () => {
     expect((await bed.demo.get('compute', `/servers/${id}`)).status).toBe(404);
   });
 
-  it('can end early without saying that there is more', async () => {
+  it('can be truncated without a link to the next page', async () => {
     for (const name of ['a', 'b', 'c']) await bed.createServer(name);
     cloud.configure({ pageLimit: 2 });
     expect((await bed.demo.get('compute', '/servers')).json()).toHaveProperty('servers_links');
@@ -183,7 +183,7 @@ describe('listings', () => {
 });
 
 describe('servers', () => {
-  it('go to ERROR with the message that was chosen, as many as were chosen, and no others', async () => {
+  it('enter ERROR with the message of the rule if they match it, as often as it demands', async () => {
     cloud.faults.nextServers({
       times: 2,
       where: ({ name }) => name.startsWith('bad'),
@@ -198,7 +198,7 @@ describe('servers', () => {
     expect(first?.fault).toBe(`Quota exceeded for ${first?.id ?? ''}`);
   });
 
-  it('can refuse to be deleted for a while, with a conflict or in ERROR, or for ever', async () => {
+  it('can refuse their deletion with a conflict or by entering ERROR, or never be deleted', async () => {
     cloud.faults.nextServers({ fate: { delete: 'conflict', times: 2 } });
     const busy = textOf((await bed.server('busy'))['id']);
     cloud.faults.nextServers({ fate: { delete: 'error' } });
@@ -217,7 +217,7 @@ describe('servers', () => {
     expect(cloud.inspect.servers()).toMatchObject([{ id: eternal, status: 'ACTIVE', taskState: 'deleting' }]);
   });
 
-  it('break, and vanish, behind the back of their owner', async () => {
+  it('can fail and disappear without a call', async () => {
     const id = textOf((await bed.server('struck'))['id']);
 
     expect(cloud.faults.breakServer(id, 'the host is gone')).toBe(true);
@@ -229,7 +229,7 @@ describe('servers', () => {
 });
 
 describe('quotas', () => {
-  it('shrink while they are in use, and are said and enforced', async () => {
+  it('can be reduced below their use, and are reported and enforced', async () => {
     await bed.server('first', { client: bed.limited });
     cloud.quota('limited').set({ instances: 1 });
 
@@ -239,7 +239,7 @@ describe('quotas', () => {
     expect((await bed.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":1,');
   });
 
-  it('lie: more is said than is enforced', async () => {
+  it('can be reported as larger than they are', async () => {
     cloud.quota('limited').report({ instances: -1, cores: -1 });
 
     expect((await bed.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":-1,');
@@ -247,7 +247,7 @@ describe('quotas', () => {
     expect((await bed.createServer('many', many)).status).toBe(403);
   });
 
-  it('are those of projects that there are', () => {
+  it('belong to existing projects', () => {
     expect(() => cloud.quota('nobody')).toThrow('there is no project nobody; projects: admin, demo, limited');
   });
 });

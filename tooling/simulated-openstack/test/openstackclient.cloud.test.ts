@@ -93,7 +93,7 @@ withClient('python-openstackclient and openstacksdk', () => {
     });
   });
 
-  it('read quotas and limits, and what is refused beyond them', () => {
+  it('read quotas and limits, and the error about an exceeded quota', () => {
     const message = 'Quota exceeded for cores, ram: Requested 4, 8192, but already used 0, 0 of 3, 4096 cores, ram';
     expect(facts['quotas']).toEqual({
       quota: [3, 3, 4096, 2, 2, 10],
@@ -103,7 +103,7 @@ withClient('python-openstackclient and openstacksdk', () => {
     });
   });
 
-  it('show what is refused, and what failed', () => {
+  it('report refused calls and failed servers', () => {
     expect(facts['refusals']).toEqual({
       image: 'No Image found for none',
       server: "No server with a name or ID of 'cli-none' exists.",
@@ -112,7 +112,7 @@ withClient('python-openstackclient and openstacksdk', () => {
     });
   });
 
-  it('do what the existing launcher does through openstacksdk', () => {
+  it('perform the calls of the Python Nodepool through openstacksdk', () => {
     expect(facts['cloudLayer']).toEqual({
       image: ['active', 100_000, '0000000001'],
       server: {

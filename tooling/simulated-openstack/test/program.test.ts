@@ -31,7 +31,7 @@ describe('simulated-openstack', () => {
     return child;
   }
 
-  it('says where it is, serves with the settings of its options, and ends and tidies up when it is told to', async () => {
+  it('prints its address, applies its options, and deletes its files on SIGTERM', async () => {
     const child = run('--page-limit', '2', '--quota', 'limited.instances=7');
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
     const { cloudsYaml, url } = JSON.parse(line) as { readonly cloudsYaml: string; readonly url: string };
@@ -49,7 +49,7 @@ describe('simulated-openstack', () => {
   it.each([
     [['--boot-ms', 'soon'], '--boot-ms takes an integer, not "soon"'],
     [['--quota', 'nobody.instances=1'], '--quota takes PROJECT.NAME=N, e.g. limited.instances=5'],
-  ])('refuses %j, and says why', async (options, message) => {
+  ])('refuses %j with the reason', async (options, message) => {
     const child = run(...options);
     const said = text(child.stderr);
     expect(await once(child, 'exit')).toEqual([1, null]);

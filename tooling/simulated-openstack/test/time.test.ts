@@ -23,7 +23,7 @@ const states = (): readonly string[] =>
   cloud.inspect.servers().map(({ status, taskState }) => `${status} ${taskState ?? '-'}`);
 
 describe('a server', () => {
-  it('boots and goes in the time that is set, on its own with what its metadata add', async () => {
+  it('boots in the configured time plus the delay in its metadata, and is deleted in the configured time', async () => {
     await bed.createServer('plain');
     await bed.createServer('slow', { metadata: { ostack_spawn_delay: '30' } });
 
@@ -42,7 +42,7 @@ describe('a server', () => {
     expect(states()).toEqual(['ACTIVE -']);
   });
 
-  it('that is deleted while it boots leaves nothing behind', async () => {
+  it('leaves nothing behind if it is deleted during its boot', async () => {
     const id = textOf((await bed.createServer('hasty')).member('server')['id']);
     await clock.advance(30_000);
     await bed.demo.delete('compute', `/servers/${id}`);
@@ -55,7 +55,7 @@ describe('a server', () => {
 });
 
 describe('a token', () => {
-  it('is valid for the time that is set, and no longer', async () => {
+  it('is valid for the configured time', async () => {
     await clock.advance(599_000);
     expect((await bed.demo.get('compute', '/limits')).status).toBe(200);
     await clock.advance(1000);
@@ -64,7 +64,7 @@ describe('a token', () => {
 });
 
 describe('a call', () => {
-  it('takes as long as is set, with its effect half-way', async () => {
+  it('lasts as long as the configured latency, and takes effect half-way', async () => {
     cloud.configure({ latencyMs: 1000 });
     const asked = bed.createServer('late');
     // The call arrives in real time.
