@@ -116,9 +116,9 @@ describe('the keyboard', () => {
   );
 });
 
-describe('a browser without scripts', () => {
+describe('a browser without JavaScript', () => {
   it(
-    'gets links to the lists',
+    'shows links to the text lists',
     async () => {
       const viewer = await setting().view({ javaScriptEnabled: false });
       await viewer.page.goto(viewer.server.url);

@@ -86,7 +86,7 @@ async function isClosed(socket: Socket): Promise<boolean> {
 }
 
 describe('the stream of the status page', () => {
-  it('tells everything first, and then what has changed', async () => {
+  it('sends all sections first, and then the changed ones', async () => {
     const viewer = await look();
     const [first] = await viewer.told(1);
     expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
@@ -104,7 +104,7 @@ describe('the stream of the status page', () => {
     expect(second?.time).toBe(server.now);
   });
 
-  it('does not send the history again when a launch ends', async () => {
+  it('does not repeat the history when a launch ends', async () => {
     const viewer = await look();
     await viewer.told(1);
     const attempt = { node: '1', number: 1, pool: 'cloud/main', label: 'small', offer: '', error: undefined };
@@ -115,7 +115,7 @@ describe('the stream of the status page', () => {
     expect(second?.sections['presentStep']).toMatchObject([{ launches: 1, failures: 0 }]);
   });
 
-  it('says every five seconds that the launcher is there when nothing happens', async () => {
+  it('sends an empty message every five seconds if nothing changes', async () => {
     const viewer = await look();
     await viewer.told(1);
     await server.clock.advance(5000);
@@ -124,7 +124,7 @@ describe('the stream of the status page', () => {
     expect(viewer.messages).toHaveLength(2);
   });
 
-  it('costs nothing without viewers, and the same for one viewer and for many', async () => {
+  it('computes nothing without viewers, and once for any number of viewers', async () => {
     let made = 0;
     Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     await server.clock.advance(60_000);
@@ -136,7 +136,7 @@ describe('the stream of the status page', () => {
     expect(made).toBe(4);
   });
 
-  it('sends the view that it was asked for, and each view once for all its viewers', async () => {
+  it('sends the requested view', async () => {
     await server.put('nodes/', { state: 'ready', state_time: server.now, provider: 'cloud', type: ['small'] }, true);
     const [nodes] = await (await look('nodes?state=ready')).told(1);
     expect(nodes?.sections).toMatchObject({ paging: { matching: 1 }, missing: false, launcher: { nodes: 1 } });
@@ -144,7 +144,7 @@ describe('the stream of the status page', () => {
     expect(node?.sections).toMatchObject({ missing: true });
   });
 
-  it('refuses views that do not exist, and parameters that a view does not have', async () => {
+  it('refuses unknown views, and unknown parameters of a view', async () => {
     expect((await look('secrets')).response.statusCode).toBe(404);
     expect((await look('node')).response.statusCode).toBe(404);
     expect((await look('nodes?colour=red')).response.statusCode).toBe(400);
@@ -161,7 +161,7 @@ describe('the stream of the status page', () => {
     expect(viewer.response.destroyed).toBe(true);
   });
 
-  it('turns away who comes too many at once, who can ask instead', async () => {
+  it('refuses the viewer above the limit, which can poll instead', async () => {
     const viewers = await Promise.all(Array.from({ length: 100 }, () => look()));
     await Promise.all(viewers.map((viewer) => viewer.told(1)));
     const refused = await look();
@@ -170,7 +170,7 @@ describe('the stream of the status page', () => {
     expect(answer.sections).toHaveProperty('requests');
   });
 
-  it('is not kept from others by a hundred viewers who never read', async () => {
+  it('serves new viewers although a hundred viewers never read', async () => {
     const silent = await Promise.all(Array.from({ length: 100 }, neverRead));
     await server.clock.advance(10_000);
     const viewers = [await look(), await look()];
@@ -180,7 +180,7 @@ describe('the stream of the status page', () => {
     for (const socket of silent) socket.destroy();
   });
 
-  it('makes no answer to questions more often than once a second', async () => {
+  it('computes the answer to polling viewers at most once a second', async () => {
     let made = 0;
     Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     const ask = (): Promise<Response> => fetch(`${server.url}status/now`);
@@ -193,7 +193,7 @@ describe('the stream of the status page', () => {
 });
 
 describe('the files of the status page', () => {
-  it('forbid everything that does not come with them, and are asked for again only when they changed', async () => {
+  it('have a policy that allows only their own origin, and an ETag', async () => {
     const response = await fetch(server.url);
     expect(response.headers.get('content-type')).toBe('text/html; charset=UTF-8');
     expect(response.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
@@ -201,7 +201,7 @@ describe('the files of the status page', () => {
     expect(again.status).toBe(304);
   });
 
-  it('are all that can be read below /status', async () => {
+  it('are the only files below /status', async () => {
     expect((await fetch(`${server.url}status/app.js`)).status).toBe(200);
     for (const name of ['nothing.js', '..%2Findex.js', '%2e%2e%2fpackage.json', 'app.d.ts']) {
       expect((await fetch(`${server.url}status/${name}`)).status).toBe(404);

@@ -10,7 +10,7 @@ const REQUEST = { state: 'requested', node_types: ['small'], nodes: [], declined
 
 describe('the overview', () => {
   it(
-    'shows problems with their cause, effect and remedy, and numbers that agree',
+    'shows problems with cause, effect and remedy, and consistent numbers',
     async () => {
       const { server, viewer } = setting();
       await busy(server);
@@ -33,7 +33,7 @@ describe('the overview', () => {
   );
 
   it(
-    'tells the operator of a new launcher what to do',
+    'shows the next steps to the operator of a new launcher',
     async () => {
       const { server, viewer } = setting();
       await empty(server);
@@ -48,7 +48,7 @@ describe('the overview', () => {
   );
 
   it(
-    'says what is wrong with the configuration, drivers and records',
+    'shows problems of the configuration, the drivers and the records',
     async () => {
       const { server, viewer } = setting();
       await broken(server);
@@ -96,7 +96,7 @@ describe('the links', () => {
   );
 
   it(
-    'to what does not exist say so, and a refused address gives the reason',
+    'report a nonexistent target, and the reason of a refused address',
     async () => {
       const { viewer } = setting();
       await viewer.open('#/nodes/0000099999');
@@ -109,9 +109,9 @@ describe('the links', () => {
   );
 });
 
-describe('live updates', () => {
+describe('the live page', () => {
   it(
-    'change what has changed, and keep the focus',
+    'updates changed parts, and keeps the focus',
     async () => {
       const { server, viewer } = setting();
       await empty(server);
@@ -134,7 +134,7 @@ describe('live updates', () => {
   );
 
   it(
-    'say when ZooKeeper is lost, and when it is back',
+    'shows the loss and the return of ZooKeeper',
     async () => {
       const { server, viewer } = setting();
       await busy(server);
@@ -153,7 +153,7 @@ describe('live updates', () => {
   );
 
   it(
-    'say when the launcher does not answer, and reload the page of an upgraded one',
+    'shows that the launcher does not answer, and reloads itself after an upgrade',
     async () => {
       const { server, viewer } = setting();
       await empty(server);
@@ -174,7 +174,7 @@ describe('live updates', () => {
   );
 
   it(
-    'are polled where streams do not get through',
+    'polls if the stream does not work',
     async () => {
       const { server, viewer } = setting();
       await viewer.page.route('**/status/events?*', (route) => route.fulfill({ status: 502 }));
@@ -191,7 +191,7 @@ describe('live updates', () => {
 
 describe('the list of nodes', () => {
   it(
-    'filters, sorts, searches and pages 10,000 nodes in a small document, each state with a URL',
+    'filters, sorts, searches and pages 10,000 nodes in a small document, with a URL for each view',
     async () => {
       const { server, viewer } = setting();
       await crowded(server);
@@ -270,9 +270,9 @@ describe('the page of a request', () => {
   );
 });
 
-describe('data from any source', () => {
+describe('data of records', () => {
   it(
-    'is shown as text',
+    'is shown as text, never as HTML',
     async () => {
       const { server, viewer } = setting();
       await hostile(server);
