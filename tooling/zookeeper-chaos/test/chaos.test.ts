@@ -8,14 +8,14 @@ import { runRound } from '../src/round.js';
 const SEED = 20261;
 const ONE_OF_EACH = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 1])) as FaultCounts;
 
-it('plans all requested faults, in an order that depends on the seed', () => {
+it('the plan contains all requested faults, in an order that depends on the seed', () => {
   const plan = faultPlan(ONE_OF_EACH, seededRandom(SEED));
   expect([...plan].sort()).toEqual([...FAULT_KINDS].sort());
   expect(faultPlan(ONE_OF_EACH, seededRandom(SEED))).toEqual(plan);
   expect(faultPlan(ONE_OF_EACH, seededRandom(SEED + 1))).not.toEqual(plan);
 });
 
-it('violates no rule while servers, connections and processes fail', async () => {
+it('the client violates no rule while servers, connections and processes fail', async () => {
   const faults: FaultCounts = { ...ONE_OF_EACH, 'restart-server': 2 };
   const said: string[] = [];
   const onProgress = (line: string): void => void said.push(line);

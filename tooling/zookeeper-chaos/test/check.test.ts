@@ -28,21 +28,21 @@ describe('the checker', () => {
   const rule = 'no write reported wrongly';
   const { nodes } = goodFinalState();
   const wrongNodes: [string, Partial<ClientHistory>, Partial<FinalState>, RegExp][] = [
-    ['a creation that was applied, of which nothing is there', {}, { nodes: nodes.slice(1) }, /\/a is missing/],
-    ['a creation that was not applied, of which something is', {}, { nodes: [...nodes, '/b'] }, /\/b exists/],
-    ['a deletion that was applied, of what is still there', {}, { nodes: [...nodes, '/f'] }, /\/f exists/],
+    ['an applied creation whose znode is missing', {}, { nodes: nodes.slice(1) }, /\/a is missing/],
+    ['a creation that was not applied, but whose znode exists', {}, { nodes: [...nodes, '/b'] }, /\/b exists/],
+    ['an applied deletion whose znode still exists', {}, { nodes: [...nodes, '/f'] }, /\/f exists/],
     ['a write against its condition', {}, { nodes: [...nodes, '/e'] }, /\/e exists/],
     ['a znode that no client created', {}, { nodes: [...nodes, '/z'] }, /no client created it/],
-    ['a creation that was sent twice', {}, { nodes: [...nodes, '/a'] }, /more than once/],
+    ['a creation that was applied twice', {}, { nodes: [...nodes, '/a'] }, /more than once/],
     ['half a transaction', {}, { nodes: nodes.filter((path) => path !== '/d-2') }, /in part/],
     [
-      'an answer that the write cannot get',
+      'an impossible answer to a write',
       withWrite({ creates: ['/g'], deletes: [], mustFail: false, outcome: 'not-applied', code: 'node-exists' }),
       {},
       /failed with node-exists/,
     ],
     [
-      'success of what cannot succeed',
+      'success of an impossible write',
       withWrite({ creates: ['/g'], deletes: [], mustFail: true, outcome: 'applied' }),
       {},
       /against its condition/,
@@ -58,7 +58,7 @@ describe('the checker', () => {
   const { registerWrites, registerReads } = goodHistory();
   const wrongRegisters: [string, Partial<ClientHistory>, Partial<FinalState>, RegExp][] = [
     [
-      'a version that two writes made',
+      'a version that two writes created',
       { registerWrites: [...registerWrites, { path: '/r', value: 'x', onVersion: 0, outcome: 'applied', version: 1 }] },
       {},
       /made by x and by one/,
@@ -113,7 +113,7 @@ describe('the checker', () => {
     expect(complaints({ segments })).toEqual([expect.stringMatching(`no watch event lost or doubled.*were ${what}`)]);
   });
 
-  it('finds a one-shot watch that fired twice, and one that never did', () => {
+  it('finds a one-shot watch that fired twice, and one that never fired', () => {
     const oneShots = [
       { path: '/r', version: 0, events: 2 },
       { path: '/r', version: 1, events: 0 },
@@ -131,7 +131,7 @@ describe('the checker', () => {
     ]);
   });
 
-  it('finds a holder that writes after another client held the lock', () => {
+  it('finds a lock holder that writes after another client held the lock', () => {
     const write = (contender: string, number: number): ClientHistory['fencedWrites'][number] => ({
       ...{ lock: '/l', contender, number, outcome: 'applied', version: number },
     });
@@ -156,7 +156,7 @@ describe('the checker', () => {
   it.each<[string, Record<string, string>]>([
     ['lacks a znode', { '/tree': '@1' }],
     ['has an old state', { '/tree': '@1', '/tree/x': 'v@8' }],
-    ['has a znode too many', { '/tree': '@1', '/tree/x': 'v@9', '/tree/y': 'v@9' }],
+    ['has an additional znode', { '/tree': '@1', '/tree/x': 'v@9', '/tree/y': 'v@9' }],
   ])('finds a tree cache that %s', (_, tree) => {
     expect(complaints({ tree })).toEqual([expect.stringMatching('tree caches equal')]);
   });

@@ -42,7 +42,7 @@ describe('a proxy', () => {
     return new Promise((resolve) => client.once('close', resolve));
   }
 
-  it('passes everything', async () => {
+  it('passes all data', async () => {
     client.write('hello');
     expect(await answer(5)).toBe('hello');
   });
@@ -56,7 +56,7 @@ describe('a proxy', () => {
     expect(client.destroyed).toBe(true);
   });
 
-  it('cuts in the middle of an answer', async () => {
+  it('cuts a connection in the middle of an answer', async () => {
     client.write('hello');
     await answer(5);
     let received = '';
@@ -78,7 +78,7 @@ describe('a proxy', () => {
   });
 
   it.each(['silent', 'half-open'] as const)(
-    'passes no answer when %s, and cuts the connections afterwards',
+    'passes no answer while it is %s, and cuts the connections afterwards',
     async (mode) => {
       let received = '';
       client.on('data', (piece: Buffer) => (received += piece.toString()));
