@@ -20,7 +20,7 @@ async function build(mode: string, ...args: string[]): Promise<{ readonly stdout
   return run(FAKE_DIB_COMMAND, all, { env: { ...process.env, FAKE_DIB: mode } });
 }
 
-it('creates an image in every format, with checksums and manifests', async () => {
+it('the fake disk-image-create creates an image in every format, with checksums and manifests', async () => {
   const { stderr } = await build('works', '--qemu-img-options', 'compat=0.10', 'debian-minimal');
   expect((await readdir(folder)).sort()).toEqual([
     'image.d',
@@ -35,13 +35,13 @@ it('creates an image in every format, with checksums and manifests', async () =>
   expect(stderr).toContain('+ ');
 });
 
-it('ends in the selected mode', async () => {
+it('the fake disk-image-create fails in the selected mode', async () => {
   await expect(build('fails', 'debian-minimal')).rejects.toMatchObject({ code: 100 });
   await expect(build('full', 'debian-minimal')).rejects.toMatchObject({ code: 1 });
   await expect(build('unheard-of', 'debian-minimal')).rejects.toMatchObject({ code: 2 });
 });
 
-it('refuses the same arguments as the real program', async () => {
+it('the fake disk-image-create refuses the same arguments as the real program', async () => {
   await expect(build('works')).rejects.toMatchObject({ code: 1 });
   await expect(build('works', '--unknown', 'debian-minimal')).rejects.toMatchObject({ code: 1 });
 });
