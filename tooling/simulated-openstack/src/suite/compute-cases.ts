@@ -40,7 +40,7 @@ function refusesCreation(
   options: (bed: TestBed) => ServerOptions,
   message: (body: ServerOptions) => string,
 ): ApiCase {
-  return computeCase(`refuses a server with ${what}, 400`, async (bed) => {
+  return computeCase(`refuses a server with ${what} with 400`, async (bed) => {
     const asked = options(bed);
     refused(await bed.createServer('case-refused', asked), 400, {
       badRequest: { code: 400, message: message(asked) },
@@ -52,21 +52,21 @@ const more = (attributes: Readonly<Record<string, unknown>>) => (): ServerOption
 const absent = noId();
 
 export const computeCases: readonly ApiCase[] = [
-  computeCase('says without a token which microversions it has', async ({ demo }) => {
+  computeCase('returns its microversions without a token', async ({ demo }) => {
     const answer = await demo.get('compute', '/', { token: null });
     assert.equal(answer.status, 200, answer.text);
     const { id, version: newest, min_version } = answer.member('version');
     assert.deepEqual([id, min_version], ['v2.1', '2.1']);
     assert.equal(newest, '2.93');
   }),
-  computeCase('says in every answer which microversion it was, and which headers that depends on', async ({ demo }) => {
+  computeCase('names the microversion and the headers that select it in every answer', async ({ demo }) => {
     for (const path of ['/flavors', `/flavors/${absent}`]) {
       const { headers } = await demo.get('compute', path, version('2.60'));
       assert.equal(headers.get('openstack-api-version'), 'compute 2.60');
       assert.equal(headers.get('vary'), 'OpenStack-API-Version, X-OpenStack-Nova-API-Version');
     }
   }),
-  computeCase('refuses a microversion that it does not have with 406', async ({ demo }) =>
+  computeCase('refuses an unknown microversion with 406', async ({ demo }) =>
     refused(await demo.get('compute', '/servers', version('2.999')), 406, {
       computeFault: {
         code: 406,
@@ -74,17 +74,17 @@ export const computeCases: readonly ApiCase[] = [
       },
     }),
   ),
-  computeCase('refuses a token that is wrong, and a call without one, with 401', async ({ demo }) => {
+  computeCase('refuses an invalid and a missing token with 401', async ({ demo }) => {
     for (const token of ['nonsense', null]) {
       refused(await demo.get('compute', '/servers', { token }), 401, {
         error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
       });
     }
   }),
-  computeCase('answers a path that it does not know with a page of HTML', async ({ demo }) =>
+  computeCase('answers an unknown path with HTML', async ({ demo }) =>
     refusedInHtml(await demo.get('compute', '/nowhere'), 404, 'The resource could not be found.'),
   ),
-  computeCase('lists flavors in pages that link to the next one, each flavor once', async ({ demo }) => {
+  computeCase('lists each flavor once, in pages with a link to the next one', async ({ demo }) => {
     const names: string[] = [];
     let url = `${demo.endpoint('compute')}/flavors/detail?limit=2`;
     while (url !== '') {
@@ -94,7 +94,7 @@ export const computeCases: readonly ApiCase[] = [
     }
     assert.deepEqual(names.sort(), ['m1.large', 'm1.medium', 'm1.nohost', 'm1.small', 'm1.tiny']);
   }),
-  computeCase('says of a flavor what it has', async (bed) => {
+  computeCase('shows the resources of a flavor', async (bed) => {
     const path = `/flavors/${bed.flavorId('m1.small')}`;
     const flavor = (await bed.demo.get('compute', path)).member('flavor');
     const { name, ram, disk, vcpus, swap } = flavor;
@@ -102,18 +102,18 @@ export const computeCases: readonly ApiCase[] = [
     const later = (await bed.demo.get('compute', path, version('2.93'))).member('flavor');
     assert.deepEqual([later['swap'], later['extra_specs'], later['description']], [0, {}, null]);
   }),
-  computeCase('says which extra specs a flavor has', async (bed) => {
+  computeCase('shows the extra specs of a flavor', async (bed) => {
     const path = `/flavors/${bed.flavorId('m1.small')}/os-extra_specs`;
     assert.deepEqual((await bed.demo.get('compute', path)).json(), { extra_specs: {} });
   }),
-  computeCase('does not know a flavor that is not there', async ({ demo }) => {
+  computeCase('answers 404 for a nonexistent flavor', async ({ demo }) => {
     for (const path of [`/flavors/${absent}`, `/flavors/${absent}/os-extra_specs`]) {
       refused(await demo.get('compute', path), 404, {
         itemNotFound: { code: 404, message: `Flavor ${absent} could not be found.` },
       });
     }
   }),
-  computeCase("says the project's limits, and what is used of them", async ({ limited }) => {
+  computeCase("returns the project's limits and their use", async ({ limited }) => {
     const absolute = (await limited.get('compute', '/limits', version('2.93'))).member('limits')[
       'absolute'
     ] as JsonObject;
@@ -121,7 +121,7 @@ export const computeCases: readonly ApiCase[] = [
     const { maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed } = absolute;
     assert.deepEqual([maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed], [3, 3, 4096, 0]);
   }),
-  computeCase('shows the name of a security group that was asked for by its id', async (bed) => {
+  computeCase('shows the name of a security group that was requested by its id', async (bed) => {
     const [group] = (await bed.demo.get('network', '/security-groups?name=default')).list('security_groups');
     const asked = [{ name: textOf(group?.['id']) }];
     const created = await bed.createServer('case-group', { more: { security_groups: asked } });
@@ -138,7 +138,7 @@ export const computeCases: readonly ApiCase[] = [
     const message = "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.";
     refused(await demo.get('compute', '/os-availability-zone/detail'), 403, { forbidden: { code: 403, message } });
   }),
-  computeCase('keeps key pairs, refuses a second one of the same name with 409 and a bad key with 400', async (bed) => {
+  computeCase('stores key pairs, and refuses a duplicate name with 409 and an invalid key with 400', async (bed) => {
     const { demo } = bed;
     const name = `case-${noId()}`;
     bed.afterwards(() => demo.delete('compute', `/os-keypairs/${name}`));
@@ -154,17 +154,13 @@ export const computeCases: readonly ApiCase[] = [
   }),
   refusesCreation('an image that is not there', more({ imageRef: absent }), () => 'Can not find requested image'),
   refusesCreation('no image', more({ imageRef: undefined }), () => 'Missing imageRef attribute'),
+  refusesCreation('a nonexistent flavor', more({ flavorRef: absent }), () => `Flavor ${absent} could not be found.`),
   refusesCreation(
-    'a flavor that is not there',
-    more({ flavorRef: absent }),
-    () => `Flavor ${absent} could not be found.`,
-  ),
-  refusesCreation(
-    'a network that is not there',
+    'a nonexistent network',
     more({ networks: [{ uuid: absent }] }),
     () => `Network ${absent} could not be found.`,
   ),
-  computeCase("refuses a server in another project's network as if there were none, 400", async (bed) => {
+  computeCase("refuses a server in another project's network with 400, like a nonexistent one", async (bed) => {
     const uuid = bed.networkId(bed.limited);
     refused(await bed.createServer('case-refused', { more: { networks: [{ uuid }] } }), 400, {
       badRequest: { code: 400, message: `Network ${uuid} could not be found.` },
@@ -172,17 +168,17 @@ export const computeCases: readonly ApiCase[] = [
   }),
   refusesCreation('a key that is not there', more({ key_name: 'nokey' }), () => 'Invalid key_name provided.'),
   refusesCreation(
-    'a security group that is not there',
+    'a nonexistent security group',
     more({ security_groups: [{ name: 'nosg' }] }),
     () => "Unable to find security_group with name or id 'nosg'",
   ),
   refusesCreation(
-    'a zone that is not there',
+    'a nonexistent zone',
     more({ availability_zone: 'nozone' }),
     () => 'The requested availability zone is not available',
   ),
   refusesCreation(
-    'metadata that are no texts',
+    'metadata that are not texts',
     () => ({ metadata: { a: 1 } }),
     () => "Invalid input for field/attribute a. Value: 1. 1 is not of type 'string'",
   ),
@@ -192,7 +188,7 @@ export const computeCases: readonly ApiCase[] = [
     () => `Invalid input for field/attribute a. Value: ${'b'.repeat(256)}. '${'b'.repeat(256)}' is too long`,
   ),
   computeCase(
-    'refuses a server with an attribute that it does not know, and one without networks since 2.37, 400',
+    'refuses a server with an unknown attribute, and since 2.37 one without networks, with 400',
     async (bed) => {
       const unknown = await bed.createServer('case-refused', { more: { bogus: 1 } });
       assert.equal(unknown.status, 400);
@@ -202,13 +198,13 @@ export const computeCases: readonly ApiCase[] = [
       assert.match(textOf(without.member('badRequest')['message']), /'networks' is a required property$/);
     },
   ),
-  computeCase('refuses a body that is no JSON with 400', async ({ demo }) => {
+  computeCase('refuses a body that is not JSON with 400', async ({ demo }) => {
     const headers = { 'Content-Type': 'application/json' };
     refused(await demo.call('compute', 'POST', '/servers', { data: '{', headers }), 400, {
       badRequest: { code: 400, message: 'Malformed request body' },
     });
   }),
-  computeCase('refuses what is over the quota with 403, and says what and how much', async (bed) => {
+  computeCase('refuses a server above the quota with 403, and names the exceeded limits', async (bed) => {
     const large = await bed.createServer('case-quota', { client: bed.limited, flavor: 'm1.large' });
     refused(large, 403, {
       forbidden: {

@@ -34,12 +34,12 @@ const password = (user: string, secret: string, scope?: object): object => ({
 });
 
 export const identityCases: readonly ApiCase[] = [
-  identityCase('says at its root, with 300, which version it has', async ({ demo }) => {
+  identityCase('returns its version at its root, with 300', async ({ demo }) => {
     const answer = await demo.at(`${demo.authUrl.replace(/\/v3$/, '')}/`, { token: null });
     assert.equal(answer.status, 300);
     assert.match(textOf(listOf(answer.member('versions')['values'])[0]?.['id']), /^v3\.\d+$/);
   }),
-  identityCase('gives a token with project, roles, catalog and times', async ({ demo }) => {
+  identityCase('returns a token with project, roles, catalog and times', async ({ demo }) => {
     const answer = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
     assert.equal(answer.status, 201);
     assert.ok((answer.headers.get('x-subject-token') ?? '').length > 60);
@@ -64,13 +64,13 @@ export const identityCases: readonly ApiCase[] = [
     }
   }),
   identityCase(
-    'gives one for an application credential by name and user, in the project that it belongs to',
+    'returns a token for an application credential by name and user, in its project',
     async ({ cloudsYaml, demo }) => {
       assert.equal((await ApiClient.logIn(cloudsYaml, 'real-appcred')).projectId, demo.projectId);
     },
   ),
   identityCase(
-    'gives one for an application credential by id, and none when a scope is asked for with it',
+    'returns a token for an application credential by id, and refuses an additional scope',
     async ({ demo }) => {
       const listed = await demo.get('identity', `/users/${demo.userId}/application_credentials`);
       const application_credential = { id: listed.list('application_credentials')[0]?.['id'], secret: 'ostack' };
@@ -83,7 +83,7 @@ export const identityCases: readonly ApiCase[] = [
       assert.match(textOf(scoped.member('error')['message']), /Application credentials cannot request a scope/);
     },
   ),
-  identityCase('gives one for a token, which lives no longer', async ({ demo }) => {
+  identityCase('returns a token for a token, with the same expiry', async ({ demo }) => {
     const first = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
     const identity = { methods: ['token'], token: { id: first.headers.get('x-subject-token') } };
     const scope = { project: { id: demo.projectId } };
@@ -102,18 +102,18 @@ export const identityCases: readonly ApiCase[] = [
       ['a domain in which the user has no role', password('demo', 'ostack', { domain: { name: 'Default' } })],
     ] as const
   ).map(([what, credentials]): ApiCase =>
-    identityCase(`refuses ${what} with 401, and says nothing more`, async ({ demo }) => {
+    identityCase(`refuses ${what} with 401 and no details`, async ({ demo }) => {
       const answer = await demo.post('identity', '/auth/tokens', credentials, { token: null });
       refused(answer, 401, UNAUTHORIZED);
       assert.match(answer.headers.get('www-authenticate') ?? '', /^Keystone uri="http/);
     }),
   ),
-  identityCase('says with 400 that a request for a token has no credentials', async ({ demo }) => {
+  identityCase('refuses a token request without credentials with 400', async ({ demo }) => {
     const answer = await demo.post('identity', '/auth/tokens', {}, { token: null });
     assert.equal(answer.status, 400);
     assert.match(textOf(answer.member('error')['message']), /^Expecting to find auth in request body\./);
   }),
-  identityCase('takes a token back, after which it is refused', async ({ demo }) => {
+  identityCase('revokes a token, and refuses it afterwards', async ({ demo }) => {
     const given = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
     const token = given.headers.get('x-subject-token') ?? '';
     const headers = { 'X-Subject-Token': token };
@@ -123,20 +123,23 @@ export const identityCases: readonly ApiCase[] = [
       error: { code: 404, message: 'Failed to validate token', title: 'Not Found' },
     });
   }),
-  identityCase('shows a user the own project, but neither others nor their list, 403', async ({ demo, limited }) => {
-    const own = (await demo.get('identity', `/projects/${demo.projectId}`)).member('project');
-    hasKeys(own, PROJECT_KEYS);
-    assert.deepEqual([own['id'], own['name'], own['enabled']], [demo.projectId, 'demo', true]);
-    for (const [path, action] of [
-      ['/projects', 'list_projects'],
-      [`/projects/${limited.projectId}`, 'get_project'],
-      [`/projects/${noId()}`, 'get_project'],
-    ] as const) {
-      const message = `You are not authorized to perform the requested action: identity:${action}.`;
-      refused(await demo.get('identity', path), 403, { error: { code: 403, message, title: 'Forbidden' } });
-    }
-  }),
-  identityCase('answers a path that it does not know with a page of HTML', async ({ demo }) =>
+  identityCase(
+    'shows users their own project, and refuses other projects and the list with 403',
+    async ({ demo, limited }) => {
+      const own = (await demo.get('identity', `/projects/${demo.projectId}`)).member('project');
+      hasKeys(own, PROJECT_KEYS);
+      assert.deepEqual([own['id'], own['name'], own['enabled']], [demo.projectId, 'demo', true]);
+      for (const [path, action] of [
+        ['/projects', 'list_projects'],
+        [`/projects/${limited.projectId}`, 'get_project'],
+        [`/projects/${noId()}`, 'get_project'],
+      ] as const) {
+        const message = `You are not authorized to perform the requested action: identity:${action}.`;
+        refused(await demo.get('identity', path), 403, { error: { code: 403, message, title: 'Forbidden' } });
+      }
+    },
+  ),
+  identityCase('answers an unknown path with HTML', async ({ demo }) =>
     refusedInHtml(await demo.get('identity', '/nowhere'), 404, '<h1>Not Found</h1>'),
   ),
 ];

@@ -55,10 +55,10 @@ function upload(bed: TestBed, id: string, request: ApiRequest): Promise<ApiAnswe
 }
 
 export const imageCases: readonly ApiCase[] = [
-  imageCase('refuses a wrong token with 401, as a page of HTML', async ({ demo }) =>
+  imageCase('refuses an invalid token with 401 and HTML', async ({ demo }) =>
     refusedInHtml(await demo.get('image', '/images', { token: 'nonsense' }), 401, '<h1>401 Unauthorized</h1>'),
   ),
-  imageCase('makes an image without data, with properties beside its attributes', async (bed) => {
+  imageCase('creates an image without data, with properties beside its attributes', async (bed) => {
     const answer = await create(bed, { nodepool_upload_id: '42', hw_disk_bus: 'scsi' });
     const image = answer.json();
     hasKeys(image, [...IMAGE_KEYS, 'nodepool_upload_id', 'hw_disk_bus']);
@@ -67,7 +67,7 @@ export const imageCases: readonly ApiCase[] = [
     assert.equal(nodepool_upload_id, '42');
     assert.equal(answer.headers.get('location'), `${bed.demo.endpoint('image')}/images/${textOf(image['id'])}`);
   }),
-  imageCase('takes data once, and knows their checksums then', async (bed) => {
+  imageCase('accepts data once, and then shows their checksums', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     const data = Buffer.alloc(300_000, 'abc');
     const sent = await upload(bed, id, { data });
@@ -80,7 +80,7 @@ export const imageCases: readonly ApiCase[] = [
     const again = await upload(bed, id, { data });
     refusedInHtml(again, 409, 'Image status transition from active to saving is not allowed');
   }),
-  imageCase('gives the data back', async (bed) => {
+  imageCase('returns the data', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     assert.equal((await bed.demo.get('image', `/images/${id}/file`)).status, 204);
     await upload(bed, id, { data: 'hello' });
@@ -88,30 +88,30 @@ export const imageCases: readonly ApiCase[] = [
     assert.deepEqual([file.status, file.text], [200, 'hello']);
     assert.equal(file.headers.get('content-md5'), '5d41402abc4b2a76b9719d911017c592');
   }),
-  imageCase('refuses data that are no octets with 415', async (bed) => {
+  imageCase('refuses data of another type than octets with 415', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     const refusedData = await upload(bed, id, { data: 'hello', headers: { 'Content-Type': 'text/plain' } });
     refusedInHtml(refusedData, 415, 'The request media type text/plain is not supported by this server.');
   }),
-  imageCase('does not know an image that is not there, whether it is asked for, filled or deleted', async (bed) => {
+  imageCase('answers 404 for reading, uploading to and deleting a nonexistent image', async (bed) => {
     const id = noId();
     refusedInHtml(await bed.demo.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
     refusedInHtml(await upload(bed, id, { data: 'hello' }), 404, `No image found with ID ${id}`);
     refusedInHtml(await bed.demo.delete('image', `/images/${id}`), 404, `Failed to find image ${id} to delete`);
   }),
-  imageCase('refuses a format that it does not know, and a property that is no text, with 400', async ({ demo }) => {
+  imageCase('refuses an unknown format, and a property that is not a text, with 400', async ({ demo }) => {
     const format = await demo.post('image', '/images', spec({ disk_format: 'nonsense' }));
     refusedInHtml(format, 400, '&#x27;nonsense&#x27; is not one of [None, &#x27;ami&#x27;');
     const property = await demo.post('image', '/images', spec({ size_hint: 1 }));
     refusedInHtml(property, 400, '1 is not of type &#x27;string&#x27;');
   }),
-  imageCase('does not let an ordinary user publish an image, or delete one of others, 403', async (bed) => {
+  imageCase('refuses the publication of an image, and the deletion of a foreign one, with 403', async (bed) => {
     const published = await bed.demo.post('image', '/images', spec({ visibility: 'public' }));
     refusedInHtml(published, 403, 'You are not authorized to complete publicize_image action.');
     const deleted = await bed.demo.delete('image', `/images/${bed.imageId}`);
     refusedInHtml(deleted, 403, 'You do not own this image');
   }),
-  imageCase('hides a private image from other projects, for nova too', async (bed) => {
+  imageCase('hides a private image from other projects, also in nova', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     refusedInHtml(await bed.limited.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
     refused(await bed.createServer('case-foreign', { client: bed.limited, more: { imageRef: id } }), 400, {
@@ -134,7 +134,7 @@ export const imageCases: readonly ApiCase[] = [
     }
     assert.deepEqual((await bed.demo.get('image', `/images?name=${noId()}`)).list('images'), []);
   }),
-  imageCase('lists images in pages whose next one it names by a path, each image once', async (bed) => {
+  imageCase('lists each image once, in pages with the path of the next one', async (bed) => {
     const ids = new Set<string>();
     for (const name of ['a', 'b', 'c']) ids.add(textOf((await create(bed, { name, mark: 'case-pages' })).json()['id']));
     const seen: string[] = [];
@@ -148,7 +148,7 @@ export const imageCases: readonly ApiCase[] = [
     }
     assert.deepEqual(seen.sort(), [...ids].sort());
   }),
-  imageCase('changes attributes and properties by a patch, and refuses one of another type with 415', async (bed) => {
+  imageCase('changes attributes and properties by a patch, and refuses another content type with 415', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     const headers = { 'Content-Type': 'application/openstack-images-v2.1-json-patch' };
     const patch = (changes: object[]): Promise<ApiAnswer> =>
@@ -163,13 +163,13 @@ export const imageCases: readonly ApiCase[] = [
     refusedInHtml(await patch([{ op: 'replace', path: '/nope', value: '1' }]), 409, 'Property nope does not exist.');
     assert.equal((await bed.demo.call('image', 'PATCH', `/images/${id}`, { json: [] })).status, 415);
   }),
-  imageCase('deletes an image with 204, also one without data, and knows it no more', async (bed) => {
+  imageCase('deletes an image with 204, also without data, and then answers 404', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     assert.equal((await bed.demo.delete('image', `/images/${id}`)).status, 204);
     assert.equal((await bed.demo.get('image', `/images/${id}`)).status, 404);
     assert.equal((await bed.demo.delete('image', `/images/${id}`)).status, 404);
   }),
-  imageCase('does not delete an image that is protected, 403', async (bed) => {
+  imageCase('refuses to delete a protected image with 403', async (bed) => {
     const id = textOf((await create(bed, { protected: true })).json()['id']);
     const headers = { 'Content-Type': 'application/openstack-images-v2.1-json-patch' };
     const data = JSON.stringify([{ op: 'replace', path: '/protected', value: false }]);

@@ -71,12 +71,12 @@ async function port(bed: TestBed, more: object = {}, client: ApiClient = bed.dem
 }
 
 export const networkCases: readonly ApiCase[] = [
-  networkCase('refuses a wrong token with 401', async ({ demo }) =>
+  networkCase('refuses an invalid token with 401', async ({ demo }) =>
     refused(await demo.get('network', '/networks', { token: 'nonsense' }), 401, {
       error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
     }),
   ),
-  networkCase("shows the project's networks and external ones, and hides those of others", async (bed) => {
+  networkCase("shows the project's networks and external ones, and hides those of other projects", async (bed) => {
     const names = async (query: string): Promise<string[]> =>
       (await bed.demo.get('network', `/networks${query}`))
         .list('networks')
@@ -91,17 +91,14 @@ export const networkCases: readonly ApiCase[] = [
       error('NetworkNotFound', `Network ${id} could not be found.`),
     );
   }),
-  networkCase(
-    'gives only the fields that were asked for, and links to a next page after a full one',
-    async ({ demo }) => {
-      const answer = await demo.get('network', '/networks?limit=1&fields=id&fields=name');
-      const [network] = answer.list('networks');
-      assert.deepEqual(Object.keys(network ?? {}).sort(), ['id', 'name']);
-      const next = answer.list('networks_links').find((link) => link['rel'] === 'next');
-      assert.equal((await demo.at(textOf(next?.['href']))).list('networks').length, 1);
-    },
-  ),
-  networkCase('gives a server a port, which goes with it', async (bed) => {
+  networkCase('returns only the requested fields, and links to a next page after a full one', async ({ demo }) => {
+    const answer = await demo.get('network', '/networks?limit=1&fields=id&fields=name');
+    const [network] = answer.list('networks');
+    assert.deepEqual(Object.keys(network ?? {}).sort(), ['id', 'name']);
+    const next = answer.list('networks_links').find((link) => link['rel'] === 'next');
+    assert.equal((await demo.at(textOf(next?.['href']))).list('networks').length, 1);
+  }),
+  networkCase('creates a port for a server, and deletes both together', async (bed) => {
     const id = textOf((await bed.server('case-port'))['id']);
     const [made] = (await bed.demo.get('network', `/ports?device_id=${id}`)).list('ports');
     assert.ok(made !== undefined);
@@ -111,7 +108,7 @@ export const networkCases: readonly ApiCase[] = [
     const path = `/ports/${textOf(made['id'])}`;
     assert.equal((await bed.demo.get('network', path)).status, 404);
   }),
-  networkCase('makes, changes, finds and deletes ports; a free one is DOWN', async (bed) => {
+  networkCase('creates, changes, finds and deletes ports; an unused one is DOWN', async (bed) => {
     const made = (await port(bed, { name: 'case', description: noId() })).member('port');
     const { id, status, description, device_id } = made;
     hasKeys(made, PORT_KEYS);
@@ -129,14 +126,14 @@ export const networkCases: readonly ApiCase[] = [
     const missing = error('PortNotFound', `Port ${textOf(id)} could not be found.`);
     refused(await bed.demo.delete('network', path), 404, missing);
   }),
-  networkCase('does not delete a port of a router, 409', async ({ demo }) => {
+  networkCase('refuses to delete a port of a router with 409', async ({ demo }) => {
     const [found] = (await demo.get('network', '/ports?device_owner=network:router_interface')).list('ports');
     const id = textOf(found?.['id']);
     const message = `Port ${id} cannot be deleted directly via the port API: has device owner network:router_interface.`;
     refused(await demo.delete('network', `/ports/${id}`), 409, error('ServicePortInUse', message));
   }),
   networkCase(
-    'makes a floating IP, which is DOWN until it has a port, and finds it by description and tags',
+    'creates a floating IP, which is DOWN until it has a port, and finds it by description and tags',
     async (bed) => {
       const mark = noId();
       const made = (await floating(bed, { description: mark })).member('floatingip');
@@ -155,7 +152,7 @@ export const networkCases: readonly ApiCase[] = [
     },
   ),
   networkCase(
-    'attaches a floating IP to a port, shows it among the addresses of the server, and frees it with the server',
+    'attaches a floating IP to a port, shows it among the addresses of the server, and detaches it with the server',
     async (bed) => {
       const { demo } = bed;
       const serverId = textOf((await bed.server('case-floating'))['id']);
@@ -180,7 +177,7 @@ export const networkCases: readonly ApiCase[] = [
       assert.deepEqual([freed['status'], freed['port_id']], ['DOWN', null]);
     },
   ),
-  networkCase('attaches and detaches a floating IP that there is', async (bed) => {
+  networkCase('attaches and detaches an existing floating IP', async (bed) => {
     const portId = textOf((await port(bed)).member('port')['id']);
     const path = `/floatingips/${textOf((await floating(bed)).member('floatingip')['id'])}`;
     const change = (port_id: string | null): Promise<ApiAnswer> =>
@@ -190,14 +187,14 @@ export const networkCases: readonly ApiCase[] = [
     const absent = noId();
     refused(await change(absent), 404, error('PortNotFound', `Port ${absent} could not be found.`));
   }),
-  networkCase('deletes a floating IP with 204, and does not know it the second time', async (bed) => {
+  networkCase('deletes a floating IP with 204, and then answers 404', async (bed) => {
     const id = textOf((await floating(bed)).member('floatingip')['id']);
     assert.equal((await bed.demo.delete('network', `/floatingips/${id}`)).status, 204);
     const missing = error('FloatingIPNotFound', `Floating IP ${id} could not be found`);
     refused(await bed.demo.delete('network', `/floatingips/${id}`), 404, missing);
   }),
   networkCase(
-    'refuses a floating IP of a network that is not external with 400, of one that is not there with 404',
+    'refuses a floating IP of an internal network with 400, and of a nonexistent one with 404',
     async (bed) => {
       const inner = bed.networkId();
       const message = `Bad floatingip request: Network ${inner} is not a valid external network.`;
@@ -207,26 +204,29 @@ export const networkCases: readonly ApiCase[] = [
       refused(await floating(bed, { floating_network_id: absent }), 404, missing);
     },
   ),
-  networkCase('refuses with 409 what is over the quota; nova then refuses a server with 403', async (bed) => {
-    const { limited } = bed;
-    let last = await floating(bed, {}, limited);
-    while (last.status === 201) last = await floating(bed, {}, limited);
-    refused(last, 409, error('OverQuota', "Quota exceeded for resources: ['floatingip']."));
-    let lastPort = await port(bed, {}, limited);
-    while (lastPort.status === 201) lastPort = await port(bed, {}, limited);
-    refused(lastPort, 409, error('OverQuota', "Quota exceeded for resources: ['port']."));
-    refused(await bed.createServer('case-ports', { client: limited }), 403, {
-      forbidden: { code: 403, message: 'Maximum number of ports exceeded' },
-    });
-  }),
-  networkCase("says the project's quota", async ({ limited }) => {
+  networkCase(
+    'refuses floating IPs and ports above the quota with 409, and nova then refuses a server with 403',
+    async (bed) => {
+      const { limited } = bed;
+      let last = await floating(bed, {}, limited);
+      while (last.status === 201) last = await floating(bed, {}, limited);
+      refused(last, 409, error('OverQuota', "Quota exceeded for resources: ['floatingip']."));
+      let lastPort = await port(bed, {}, limited);
+      while (lastPort.status === 201) lastPort = await port(bed, {}, limited);
+      refused(lastPort, 409, error('OverQuota', "Quota exceeded for resources: ['port']."));
+      refused(await bed.createServer('case-ports', { client: limited }), 403, {
+        forbidden: { code: 403, message: 'Maximum number of ports exceeded' },
+      });
+    },
+  ),
+  networkCase("returns the project's quota", async ({ limited }) => {
     const { floatingip, port: ports } = (await limited.get('network', `/quotas/${limited.projectId}`)).member('quota');
     assert.deepEqual({ floatingip, ports }, { floatingip: 2, ports: 10 });
   }),
   networkCase('has no availability zones', async ({ demo }) =>
     assert.deepEqual((await demo.get('network', '/availability_zones')).json(), { availability_zones: [] }),
   ),
-  networkCase('refuses a path that it does not know, and a sort key without a direction', async ({ demo }) => {
+  networkCase('refuses an unknown path, and a sort key without a direction', async ({ demo }) => {
     const nowhere = error('HTTPNotFound', 'The resource could not be found.');
     refused(await demo.get('network', '/nowhere'), 404, nowhere);
     const unsorted = error('HTTPBadRequest', 'The number of sort_keys and sort_dirs must be same');

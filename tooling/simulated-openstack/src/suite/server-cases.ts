@@ -45,7 +45,7 @@ function endsInError(
   options: Parameters<TestBed['server']>[1],
   message: (id: string) => string,
 ): ApiCase {
-  return computeCase(`takes ${what} to ERROR, with a fault that says why`, async (bed) => {
+  return computeCase(`changes ${what} to ERROR, with the reason as its fault`, async (bed) => {
     const server = await bed.server('case-error', options);
     const id = textOf(server['id']);
     assert.equal(server['status'], 'ERROR');
@@ -92,19 +92,16 @@ export const serverCases: readonly ApiCase[] = [
       assert.deepEqual([address['version'], address['OS-EXT-IPS:type']], [4, 'fixed']);
     },
   ),
-  computeCase(
-    'lists a server at once after it was accepted, while it is built without addresses, and with its metadata',
-    async (bed) => {
-      const created = await bed.createServer('case-listed', { metadata: { ostack_spawn_delay: '2', mine: 'yes' } });
-      const id = textOf(created.member('server')['id']);
-      const listed = (await bed.demo.get('compute', '/servers/detail')).list('servers');
-      const server = listed.find((candidate) => candidate['id'] === id);
-      assert.ok(server !== undefined);
-      assert.deepEqual([server['status'], server['addresses']], ['BUILD', {}]);
-      assert.equal((server['metadata'] as JsonObject)['mine'], 'yes');
-    },
-  ),
-  computeCase('shows since 2.47 what the flavor has, and before a link to it', async (bed) => {
+  computeCase('lists a server immediately after its creation, with its metadata and without addresses', async (bed) => {
+    const created = await bed.createServer('case-listed', { metadata: { ostack_spawn_delay: '2', mine: 'yes' } });
+    const id = textOf(created.member('server')['id']);
+    const listed = (await bed.demo.get('compute', '/servers/detail')).list('servers');
+    const server = listed.find((candidate) => candidate['id'] === id);
+    assert.ok(server !== undefined);
+    assert.deepEqual([server['status'], server['addresses']], ['BUILD', {}]);
+    assert.equal((server['metadata'] as JsonObject)['mine'], 'yes');
+  }),
+  computeCase('shows the resources of the flavor since 2.47, and a link to it before', async (bed) => {
     const id = textOf((await bed.server('case-flavor'))['id']);
     const old = (await bed.demo.get('compute', `/servers/${id}`)).member('server')['flavor'] as JsonObject;
     assert.equal(old['id'], bed.flavorId('m1.tiny'));
@@ -120,28 +117,28 @@ export const serverCases: readonly ApiCase[] = [
     (id) => `Build of instance ${id} aborted: fault injection: ostack_fail=spawn`,
   ),
   endsInError(
-    'a server for which all hosts were tried',
+    'a server that failed on all hosts',
     { metadata: { ostack_fail: 'resched' } },
     (id) =>
       `Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance ${id}.`,
   ),
-  computeCase('takes a server in the external network of another project to ERROR', async (bed) => {
+  computeCase('changes a server in the external network of another project to ERROR', async (bed) => {
     const more = { networks: [{ uuid: bed.publicNetworkId }] };
     const fault = (await bed.server('case-external', { more }))['fault'] as JsonObject;
     assert.match(textOf(fault['message']), /aborted: Failed to allocate the network\(s\), not rescheduling\.$/);
   }),
-  computeCase('does not know a server that is not there, whether it is asked for or deleted', async ({ demo }) => {
+  computeCase('answers 404 for reading and deleting a nonexistent server', async ({ demo }) => {
     const id = noId();
     refused(await demo.get('compute', `/servers/${id}`), 404, unknown(id));
     refused(await demo.delete('compute', `/servers/${id}`), 404, unknown(id));
   }),
-  computeCase('hides a server from another project, and does not let it be deleted', async (bed) => {
+  computeCase('hides a server from another project, and refuses its deletion', async (bed) => {
     const id = textOf((await bed.server('case-hidden'))['id']);
     refused(await bed.limited.get('compute', `/servers/${id}`), 404, unknown(id));
     refused(await bed.limited.delete('compute', `/servers/${id}`), 404, unknown(id));
     assert.deepEqual((await bed.limited.get('compute', '/servers')).list('servers'), []);
   }),
-  computeCase('lists servers newest first in pages that link to the next one, each server once', async (bed) => {
+  computeCase('lists each server once, newest first, in pages with a link to the next one', async (bed) => {
     const ids = await Promise.all(
       ['a', 'b', 'c'].map(async (name) => textOf((await bed.server(`case-page-${name}`))['id'])),
     );
@@ -157,22 +154,19 @@ export const serverCases: readonly ApiCase[] = [
       assert.deepEqual([...seen].sort(), [...ids].sort());
     }
   }),
-  computeCase(
-    'refuses a listing that goes on after a server that is not there, or has no proper limit, 400',
-    async ({ demo }) => {
-      const marker = noId();
-      refused(await demo.get('compute', `/servers?marker=${marker}`), 400, {
-        badRequest: { code: 400, message: `marker [${marker}] not found` },
-      });
-      refused(await demo.get('compute', '/servers?limit=-1'), 400, {
-        badRequest: {
-          code: 400,
-          message: "Invalid input for query parameters limit. Value: -1. '-1' does not match '^[0-9]*$'",
-        },
-      });
-    },
-  ),
-  computeCase('lists by status, and ignores filters that it does not know', async (bed) => {
+  computeCase('refuses a listing with a nonexistent marker or an invalid limit with 400', async ({ demo }) => {
+    const marker = noId();
+    refused(await demo.get('compute', `/servers?marker=${marker}`), 400, {
+      badRequest: { code: 400, message: `marker [${marker}] not found` },
+    });
+    refused(await demo.get('compute', '/servers?limit=-1'), 400, {
+      badRequest: {
+        code: 400,
+        message: "Invalid input for query parameters limit. Value: -1. '-1' does not match '^[0-9]*$'",
+      },
+    });
+  }),
+  computeCase('lists by status, and ignores unknown filters', async (bed) => {
     const id = textOf((await bed.server('case-filter', { metadata: { ostack_fail: 'spawn' } }))['id']);
     const ids = async (query: string): Promise<string[]> =>
       (await bed.demo.get('compute', `/servers?name=case-filter&${query}`))
@@ -182,7 +176,7 @@ export const serverCases: readonly ApiCase[] = [
     assert.deepEqual(await ids('status=ACTIVE'), []);
     assert.deepEqual(await ids('nonsense=1'), [id]);
   }),
-  computeCase("does not let an ordinary user list everybody's servers, 403", async ({ demo }) =>
+  computeCase("refuses the list of all projects' servers with 403", async ({ demo }) =>
     refused(await demo.get('compute', '/servers?all_tenants=1'), 403, {
       forbidden: {
         code: 403,
@@ -190,7 +184,7 @@ export const serverCases: readonly ApiCase[] = [
       },
     }),
   ),
-  computeCase('deletes a server with 204, also twice, and knows it no more when it is gone', async (bed) => {
+  computeCase('deletes a server with 204, also twice, and answers 404 after its deletion', async (bed) => {
     const { demo } = bed;
     const metadata = { ostack_delete_delay: '1' };
     const id = textOf((await bed.server('case-delete', { metadata }))['id']);
@@ -205,14 +199,14 @@ export const serverCases: readonly ApiCase[] = [
     assert.ok(!listed.some((server) => server['id'] === id));
     assert.deepEqual((await demo.get('network', `/ports?device_id=${id}`)).list('ports'), []);
   }),
-  computeCase('deletes a server that is being built', async (bed) => {
+  computeCase('deletes a server during its build', async (bed) => {
     const created = await bed.createServer('case-early', { metadata: { ostack_spawn_delay: '3' } });
     const id = textOf(created.member('server')['id']);
     assert.equal((await bed.demo.delete('compute', `/servers/${id}`)).status, 204);
     await bed.gone('compute', `/servers/${id}`);
   }),
   computeCase(
-    'accepts a deletion that fails, takes the server to ERROR with a fault, and deletes it at the second time',
+    'changes a server to ERROR with a fault if its deletion fails, and deletes it at the second call',
     async (bed) => {
       const { demo } = bed;
       const id = textOf((await bed.server('case-stays', { metadata: { ostack_fail: 'delete' } }))['id']);
@@ -228,7 +222,7 @@ export const serverCases: readonly ApiCase[] = [
       await bed.gone('compute', `/servers/${id}`);
     },
   ),
-  computeCase('lists what is gone only for those who ask what has changed since', async (bed) => {
+  computeCase('lists deleted servers only in a listing with changes-since', async (bed) => {
     const since = new Date(Date.now() - 60_000).toISOString();
     const id = textOf((await bed.server('case-changed'))['id']);
     await bed.removeServer(id);
@@ -240,7 +234,7 @@ export const serverCases: readonly ApiCase[] = [
     assert.equal((await find(`&changes-since=${since}`))?.['status'], 'DELETED');
   }),
   computeCase(
-    'refuses with 403 what is one too many, counts those in ERROR, and says in the limits how many there are',
+    'refuses a server above the quota with 403, counts those in ERROR, and reports their number in the limits',
     async (bed) => {
       const client = bed.limited;
       const metadata = { ostack_fail: 'spawn' };
@@ -259,7 +253,7 @@ export const serverCases: readonly ApiCase[] = [
     },
   ),
   computeCase(
-    'tells the console of a server, refuses what it is not in the state for with 409 and what does not exist with 400',
+    'returns the console of a server, and refuses an action in another state with 409 and an unknown one with 400',
     async (bed) => {
       const id = textOf((await bed.server('case-action'))['id']);
       const act = (action: object) => bed.demo.post('compute', `/servers/${id}/action`, action);
@@ -282,23 +276,26 @@ export const serverCases: readonly ApiCase[] = [
       itemNotFound: { code: 404, message: 'Metadata item was not found' },
     });
   }),
-  computeCase('boots from a volume that it makes of the image, and deletes it with the server', async (bed) => {
-    const mapping = {
-      boot_index: '0',
-      source_type: 'image',
-      destination_type: 'volume',
-      uuid: bed.imageId,
-      volume_size: 1,
-    };
-    const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
-    const server = await bed.server('case-volume', { more: { imageRef: '', block_device_mapping_v2 } });
-    assert.deepEqual([server['status'], server['image']], ['ACTIVE', '']);
-    const [attached] = listOf(server['os-extended-volumes:volumes_attached']);
-    const path = `/volumes/${textOf(attached?.['id'])}`;
-    const volume = (await bed.demo.get('volume', path)).member('volume');
-    assert.deepEqual([volume['status'], volume['size'], volume['bootable']], ['in-use', 1, 'true']);
-    assert.equal(listOf(volume['attachments'])[0]?.['server_id'], server['id']);
-    await bed.removeServer(textOf(server['id']));
-    await bed.gone('volume', path);
-  }),
+  computeCase(
+    'boots from a volume that it creates from the image, and deletes the volume with the server',
+    async (bed) => {
+      const mapping = {
+        boot_index: '0',
+        source_type: 'image',
+        destination_type: 'volume',
+        uuid: bed.imageId,
+        volume_size: 1,
+      };
+      const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
+      const server = await bed.server('case-volume', { more: { imageRef: '', block_device_mapping_v2 } });
+      assert.deepEqual([server['status'], server['image']], ['ACTIVE', '']);
+      const [attached] = listOf(server['os-extended-volumes:volumes_attached']);
+      const path = `/volumes/${textOf(attached?.['id'])}`;
+      const volume = (await bed.demo.get('volume', path)).member('volume');
+      assert.deepEqual([volume['status'], volume['size'], volume['bootable']], ['in-use', 1, 'true']);
+      assert.equal(listOf(volume['attachments'])[0]?.['server_id'], server['id']);
+      await bed.removeServer(textOf(server['id']));
+      await bed.gone('volume', path);
+    },
+  ),
 ];

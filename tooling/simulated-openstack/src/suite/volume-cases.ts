@@ -52,15 +52,18 @@ const settled = (client: ApiClient, id: string): Promise<ApiAnswer> =>
   client.until('volume', `/volumes/${id}`, (shown) => shown.member('volume')['status'] !== 'creating');
 
 export const volumeCases: readonly ApiCase[] = [
-  volumeCase('refuses a wrong token with 401, and the path of another project with 400', async ({ demo, limited }) => {
-    refused(await demo.get('volume', '/volumes', { token: 'nonsense' }), 401, {
-      error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
-    });
-    refused(await limited.at(`${demo.endpoint('volume')}/volumes`), 400, {
-      badRequest: { code: 400, message: 'Malformed request url' },
-    });
-  }),
-  volumeCase('makes a volume with metadata, and finds it by them', async (bed) => {
+  volumeCase(
+    'refuses an invalid token with 401, and the path of another project with 400',
+    async ({ demo, limited }) => {
+      refused(await demo.get('volume', '/volumes', { token: 'nonsense' }), 401, {
+        error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
+      });
+      refused(await limited.at(`${demo.endpoint('volume')}/volumes`), 400, {
+        badRequest: { code: 400, message: 'Malformed request url' },
+      });
+    },
+  ),
+  volumeCase('creates a volume with metadata, and finds it by them', async (bed) => {
     const { demo } = bed;
     const mark = noId();
     const created = await create(bed, { name: mark, metadata: { mark } });
@@ -77,7 +80,7 @@ export const volumeCases: readonly ApiCase[] = [
       [id],
     );
   }),
-  volumeCase('adds metadata to those of a volume with POST, and has new ones instead with PUT', async (bed) => {
+  volumeCase('adds metadata with POST, and replaces them with PUT', async (bed) => {
     const id = textOf((await create(bed, { metadata: { a: '1' } })).member('volume')['id']);
     await settled(bed.demo, id);
     const path = `/volumes/${id}/metadata`;
@@ -88,7 +91,7 @@ export const volumeCases: readonly ApiCase[] = [
     });
     assert.deepEqual((await bed.demo.get('volume', path)).json(), { metadata: { c: '3' } });
   }),
-  volumeCase('lists volumes in pages that link to the next one, each volume once', async (bed) => {
+  volumeCase('lists each volume once, in pages with a link to the next one', async (bed) => {
     const name = noId();
     const made = await Promise.all(['a', 'b', 'c'].map(() => create(bed, { name })));
     const seen: string[] = [];
@@ -101,7 +104,7 @@ export const volumeCases: readonly ApiCase[] = [
     const ids = made.map((answer) => textOf(answer.member('volume')['id']));
     assert.deepEqual(seen.sort(), ids.sort());
   }),
-  volumeCase('deletes a volume with 202, refuses to do it twice with 400, and knows it no more', async (bed) => {
+  volumeCase('deletes a volume with 202, refuses a second deletion with 400, and then answers 404', async (bed) => {
     const { demo } = bed;
     const id = textOf((await create(bed)).member('volume')['id']);
     await settled(demo, id);
@@ -114,12 +117,12 @@ export const volumeCases: readonly ApiCase[] = [
       itemNotFound: { code: 404, message: `Volume ${id} could not be found.` },
     });
   }),
-  volumeCase('has the status error for one that could not be made, which can be deleted', async (bed) => {
+  volumeCase('shows the status error for a volume that could not be created, and deletes it', async (bed) => {
     const id = textOf((await create(bed, { metadata: { ostack_fail: 'create' } })).member('volume')['id']);
     assert.equal((await settled(bed.demo, id)).member('volume')['status'], 'error');
     assert.equal((await bed.demo.delete('volume', `/volumes/${id}`)).status, 202);
   }),
-  volumeCase('does not delete the volume of a server, 400', async (bed) => {
+  volumeCase('refuses to delete the volume of a server with 400', async (bed) => {
     const mapping = {
       boot_index: 0,
       source_type: 'image',
@@ -135,7 +138,7 @@ export const volumeCases: readonly ApiCase[] = [
     assert.equal(refusal.status, 400);
     assert.match(textOf(refusal.member('badRequest')['message']), NOT_DELETABLE);
   }),
-  volumeCase('shows that a volume is in use while nova has it attached to a server', async (bed) => {
+  volumeCase('shows a volume as in use while nova has attached it to a server', async (bed) => {
     const { demo } = bed;
     const volumeId = textOf((await create(bed)).member('volume')['id']);
     await settled(demo, volumeId);
@@ -159,39 +162,36 @@ export const volumeCases: readonly ApiCase[] = [
     await demo.until('compute', `${path}/${volumeId}`, ({ status }) => status === 404);
     refused(await demo.delete('compute', `${path}/${volumeId}`), 404, itemNotFound(unattached));
   }),
-  volumeCase(
-    'is not asked to attach a volume that does not exist, or to detach the one that a server boots from',
-    async (bed) => {
-      const { demo } = bed;
-      const mapping = { boot_index: 0, source_type: 'image', destination_type: 'volume', volume_size: 1 };
-      const block_device_mapping_v2 = [{ ...mapping, uuid: bed.imageId, delete_on_termination: true }];
-      const server = await bed.server('case-root', { more: { imageRef: '', block_device_mapping_v2 } });
-      const path = `/servers/${textOf(server['id'])}/os-volume_attachments`;
-      const attach = (volumeAttachment: object): Promise<ApiAnswer> => demo.post('compute', path, { volumeAttachment });
-      const absent = noId();
-      refused(await attach({ volumeId: absent }), 404, itemNotFound(`Volume ${absent} could not be found.`));
-      const invalid = 'Invalid input for field/attribute';
-      const noUuid = `${invalid} volumeId. Value: none. 'none' is not a 'uuid'`;
-      refused(await attach({ volumeId: 'none' }), 400, badRequest(noUuid));
-      const missing = `${invalid} volumeAttachment. Value: {}. 'volumeId' is a required property`;
-      refused(await attach({}), 400, badRequest(missing));
-      const [root] = (await demo.get('compute', path)).list('volumeAttachments');
-      assert.ok(root);
-      assert.equal(root['device'], '/dev/sda');
-      const detached = await demo.delete('compute', `${path}/${textOf(root['volumeId'])}`);
-      refused(detached, 400, badRequest('Cannot detach a root device volume'));
-      refused(
-        await demo.delete('compute', `${path}/${absent}`),
-        404,
-        itemNotFound(`Volume ${absent} could not be found.`),
-      );
-    },
-  ),
+  volumeCase('receives no call from nova to attach a nonexistent volume, or to detach a boot volume', async (bed) => {
+    const { demo } = bed;
+    const mapping = { boot_index: 0, source_type: 'image', destination_type: 'volume', volume_size: 1 };
+    const block_device_mapping_v2 = [{ ...mapping, uuid: bed.imageId, delete_on_termination: true }];
+    const server = await bed.server('case-root', { more: { imageRef: '', block_device_mapping_v2 } });
+    const path = `/servers/${textOf(server['id'])}/os-volume_attachments`;
+    const attach = (volumeAttachment: object): Promise<ApiAnswer> => demo.post('compute', path, { volumeAttachment });
+    const absent = noId();
+    refused(await attach({ volumeId: absent }), 404, itemNotFound(`Volume ${absent} could not be found.`));
+    const invalid = 'Invalid input for field/attribute';
+    const noUuid = `${invalid} volumeId. Value: none. 'none' is not a 'uuid'`;
+    refused(await attach({ volumeId: 'none' }), 400, badRequest(noUuid));
+    const missing = `${invalid} volumeAttachment. Value: {}. 'volumeId' is a required property`;
+    refused(await attach({}), 400, badRequest(missing));
+    const [root] = (await demo.get('compute', path)).list('volumeAttachments');
+    assert.ok(root);
+    assert.equal(root['device'], '/dev/sda');
+    const detached = await demo.delete('compute', `${path}/${textOf(root['volumeId'])}`);
+    refused(detached, 400, badRequest('Cannot detach a root device volume'));
+    refused(
+      await demo.delete('compute', `${path}/${absent}`),
+      404,
+      itemNotFound(`Volume ${absent} could not be found.`),
+    );
+  }),
   volumeCase('has one availability zone', async ({ demo }) => {
     const zones = (await demo.get('volume', '/os-availability-zone')).list('availabilityZoneInfo');
     assert.deepEqual(zones, [{ zoneName: 'nova', zoneState: { available: true } }]);
   }),
-  volumeCase('refuses what is over the quota with 413 and a Retry-After of 0', async (bed) => {
+  volumeCase('refuses a volume above the quota with 413 and a Retry-After of 0', async (bed) => {
     const { limited } = bed;
     const large = await create(bed, { size: 99 }, limited);
     const message =
@@ -208,7 +208,7 @@ export const volumeCases: readonly ApiCase[] = [
       },
     });
   }),
-  volumeCase('takes a server to ERROR that boots from a volume which is over the quota', async (bed) => {
+  volumeCase('changes a server to ERROR if its boot volume is above the quota', async (bed) => {
     const mapping = {
       boot_index: 0,
       source_type: 'image',
@@ -225,7 +225,7 @@ export const volumeCases: readonly ApiCase[] = [
       /aborted: VolumeSizeExceedsAvailableQuota: .* Requested 50G, quota is 5G/,
     );
   }),
-  volumeCase("says the project's limits, and what is used of them", async ({ limited }) => {
+  volumeCase("returns the project's limits and their use", async ({ limited }) => {
     const absolute = (await limited.get('volume', '/limits')).member('limits')['absolute'] as JsonObject;
     const { maxTotalVolumes, maxTotalVolumeGigabytes, totalVolumesUsed } = absolute;
     assert.deepEqual([maxTotalVolumes, maxTotalVolumeGigabytes, totalVolumesUsed], [2, 5, 0]);
