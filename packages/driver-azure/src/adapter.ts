@@ -30,7 +30,7 @@ import { ProviderSession } from './provider-session.js';
 /** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
 /** Minimum time between two lookups of a label's missing resources (ms). */
-const LOOK_AGAIN_MS = 300_000;
+const REFRESH_INTERVAL_MS = 300_000;
 
 /** Objects that exist after `start`. */
 interface Started {
@@ -104,7 +104,9 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     const { session, context } = this.running;
     const readiness = session.lookups.readiness(label);
     if (!readiness.ready) {
-      context.tasks.run(`look for what label ${label.name} needs`, () => session.lookups.refresh(label, LOOK_AGAIN_MS));
+      context.tasks.run(`look for what label ${label.name} needs`, () =>
+        session.lookups.refresh(label, REFRESH_INTERVAL_MS),
+      );
     }
     return readiness;
   }

@@ -39,9 +39,9 @@ import { vmSpec } from './vm-spec.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const PATIENCE_MS = 300_000;
+const RETRY_WINDOW_MS = 300_000;
 /** Interval between queries for a VM that is not ready (ms). */
-const LOOK_AGAIN_MS = 5000;
+const POLL_INTERVAL_MS = 5000;
 /** Time for which Azure may not know a VM yet after its creation was requested (ms). */
 const SETTLE_MS = 30_000;
 
@@ -129,7 +129,7 @@ export class CreateMachine implements StateMachine {
       this.absent ||
       !ERROR_POLICIES[error.code].mayPass ||
       !harmless ||
-      clock.monotonic() - this.failingSince > PATIENCE_MS
+      clock.monotonic() - this.failingSince > RETRY_WINDOW_MS
     )
       throw error;
     this.failures += 1;
@@ -244,7 +244,7 @@ export class CreateMachine implements StateMachine {
       this.externalId = this.name;
       this.missingSince = undefined;
     } else this.evaluateMissing(call);
-    return { next: 'delay', ms: LOOK_AGAIN_MS };
+    return { next: 'delay', ms: POLL_INTERVAL_MS };
   }
 
   private evaluateMissing({ log }: MachineCall): void {

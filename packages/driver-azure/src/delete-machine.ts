@@ -27,7 +27,7 @@ import { nameOf } from './instance.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** Interval between queries for a VM that is being deleted (ms). */
-const LOOK_AGAIN_MS = 5000;
+const POLL_INTERVAL_MS = 5000;
 
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'following' | 'confirming' | 'gone' = 'start';
@@ -118,7 +118,7 @@ export class DeleteMachine implements StateMachine {
     const answer = this.confirmation.take();
     if (answer === 'gone') return this.finish();
     if (answer === 'there') this.state = 'start';
-    return { next: 'delay', ms: LOOK_AGAIN_MS };
+    return { next: 'delay', ms: POLL_INTERVAL_MS };
   }
 
   private finish(): Advance {

@@ -15,7 +15,7 @@ import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 export const ZONE = 'us-central1-a';
 
 const LONGEST_PAUSE_MS = 20_000;
-const LOOK_EVERY_MS = 5;
+const POLL_INTERVAL_MS = 5;
 
 /** Returns a provider section with a pool `main`, a label `small` and the given keys, without endpoints. */
 export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
@@ -67,7 +67,7 @@ export function timeWithoutDeadlines(): TestTime {
     clock,
     async until(condition) {
       while (!condition()) {
-        await sleep(systemClock, LOOK_EVERY_MS);
+        await sleep(systemClock, POLL_INTERVAL_MS);
         if (isPause()) await clock.runNext();
       }
       return true;

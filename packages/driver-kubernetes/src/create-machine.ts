@@ -35,17 +35,17 @@ import { LaunchPlan, type PodPlace } from './launch-plan.js';
 import { podStateOf, failureError, warningIn, type PodState } from './pod-state.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const PATIENCE_MS = 300_000;
+const RETRY_WINDOW_MS = 300_000;
 /** Interval between two looks at the copy of the pod (ms). A look makes no call. */
-const LOOK_MS = 500;
+const CHECK_INTERVAL_MS = 500;
 /** Time for which the pod may be missing from a current copy (ms). */
 const MISSING_MS = 10_000;
 /** Time for which an image may fail to be pulled without a final answer of the registry (ms). */
-const PULL_PATIENCE_MS = 60_000;
+const PULL_FAILURE_LIMIT_MS = 60_000;
 /** Share of `launch-timeout` for which a pod may be unschedulable, e.g. while an autoscaler adds nodes. */
 const UNSCHEDULABLE_SHARE = 0.8;
 /** Searches after a creation with an unknown outcome, and the time from the first to the last (ms). */
-const LOOKS = 3;
+const MIN_SEARCHES = 3;
 const SETTLE_MS = 15_000;
 
 type FailingPod = Extract<PodState, { state: 'failing' }>;
@@ -130,7 +130,7 @@ export class CreateMachine implements StateMachine {
       !(error instanceof ForeignObjectError) && (this.state !== 'creating' || error.outcome === 'not-applied');
     const now = clock.monotonic();
     if (this.failures === 0) this.failingSince = now;
-    if (!ERROR_POLICIES[error.code].mayPass || !repeatable || now - this.failingSince > PATIENCE_MS) {
+    if (!ERROR_POLICIES[error.code].mayPass || !repeatable || now - this.failingSince > RETRY_WINDOW_MS) {
       return this.end(error, call);
     }
     this.failures += 1;
@@ -188,7 +188,7 @@ export class CreateMachine implements StateMachine {
     if (this.externalId !== undefined) throw new InstanceFailedError('the instance disappeared during its launch');
     this.looks += 1;
     const elapsed = this.cluster.clock.monotonic() - this.firstLookAt;
-    if (this.looks < LOOKS || elapsed < SETTLE_MS) return { next: 'delay', ms: SETTLE_MS / (LOOKS - 1) };
+    if (this.looks < MIN_SEARCHES || elapsed < SETTLE_MS) return { next: 'delay', ms: SETTLE_MS / (MIN_SEARCHES - 1) };
     // Not retried here: the launcher starts a new attempt, whose name differs from that of an instance created late.
     const reason = this.doubt?.message ?? 'the launcher was restarted during the creation';
     const options = { cause: this.doubt, outcome: 'not-applied' } as const;
@@ -236,7 +236,7 @@ export class CreateMachine implements StateMachine {
     if (state.state === 'running') return this.finish(found, call);
     if (state.state === 'failing') return this.evaluate(state, pod, call);
     this.failing = undefined;
-    return { next: 'delay', ms: LOOK_MS };
+    return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
   private awaitMissing(cache: ObjectCache): Advance {
@@ -246,7 +246,7 @@ export class CreateMachine implements StateMachine {
     if (this.missingSince !== undefined && now - this.missingSince >= MISSING_MS) {
       throw new InstanceFailedError('the pod disappeared while it was booting');
     }
-    return { next: 'delay', ms: LOOK_MS };
+    return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
   /** Reads the events of a failing pod when the failure begins and when its time limit is over. */
@@ -256,7 +256,7 @@ export class CreateMachine implements StateMachine {
     this.failing = failing;
     const isFinal = this.isFinal(now);
     if (!isFinal && (failing.failure === 'unschedulable' || this.explained === failing.reason)) {
-      return { next: 'delay', ms: LOOK_MS };
+      return { next: 'delay', ms: CHECK_INTERVAL_MS };
     }
     this.explained = failing.reason;
     this.state = 'explaining';
@@ -268,7 +268,7 @@ export class CreateMachine implements StateMachine {
       case undefined:
         return false;
       case 'pull':
-        return now - this.failureSince >= PULL_PATIENCE_MS;
+        return now - this.failureSince >= PULL_FAILURE_LIMIT_MS;
       case 'unschedulable':
         return now - this.bootingSince >= UNSCHEDULABLE_SHARE * this.cluster.config.launchTimeoutMs;
       default:
@@ -288,7 +288,7 @@ export class CreateMachine implements StateMachine {
     if (error !== undefined && (error.code === 'configuration' || this.isFinal(this.cluster.clock.monotonic()))) {
       return this.end(error, call);
     }
-    return { next: 'delay', ms: LOOK_MS };
+    return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
   private async readEvents({ name, namespace }: PodPlace, call: MachineCall): Promise<readonly KubernetesObject[]> {

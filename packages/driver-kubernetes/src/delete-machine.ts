@@ -25,7 +25,7 @@ import type { Collection, KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 
 /** Interval between two looks at the copy of the object (ms). A look makes no call. */
-const LOOK_MS = 500;
+const CHECK_INTERVAL_MS = 500;
 /** Time between two queries if the copy does not help (ms); doubled each time. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 30_000;
@@ -138,7 +138,7 @@ export class DeleteMachine implements StateMachine {
     this.state = 'leaving';
     this.deletionAcceptedAt = this.cluster.clock.monotonic();
     this.waitMs = Math.min(2 * this.waitMs, LONGEST_WAIT_MS);
-    return { next: 'delay', ms: LOOK_MS };
+    return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
   /**
@@ -154,7 +154,8 @@ export class DeleteMachine implements StateMachine {
     const isLeaving = copy?.isBeingDeleted === true && isCurrent;
     const elapsed = cluster.clock.monotonic() - this.deletionAcceptedAt;
     const isAbsent = copy === undefined && isCurrent;
-    if (!isAbsent && elapsed < (isLeaving ? LONGEST_WAIT_MS : this.waitMs)) return { next: 'delay', ms: LOOK_MS };
+    if (!isAbsent && elapsed < (isLeaving ? LONGEST_WAIT_MS : this.waitMs))
+      return { next: 'delay', ms: CHECK_INTERVAL_MS };
     this.state = 'confirming';
     return this.search.start(this.find(call));
   }

@@ -31,7 +31,7 @@ import { ProviderSession } from './provider-session.js';
 const SHARED_CALL_TIMEOUT_MS = 120_000;
 const CONSOLE_LINES = 200;
 /** Minimum time between two lookups of a label's missing resources (ms). */
-const LOOK_AGAIN_MS = 60_000;
+const REFRESH_INTERVAL_MS = 60_000;
 
 /** Objects that exist after `start`. */
 interface Started {
@@ -123,7 +123,9 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     const { session, context } = this.running;
     const readiness = session.lookups.readiness(label);
     if (!readiness.ready) {
-      context.tasks.run(`look for what label ${label.name} needs`, () => session.lookups.refresh(label, LOOK_AGAIN_MS));
+      context.tasks.run(`look for what label ${label.name} needs`, () =>
+        session.lookups.refresh(label, REFRESH_INTERVAL_MS),
+      );
     }
     return readiness;
   }

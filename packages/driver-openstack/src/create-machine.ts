@@ -41,7 +41,7 @@ import { serverSpec, type Found } from './server-spec.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const PATIENCE_MS = 300_000;
+const RETRY_WINDOW_MS = 300_000;
 
 /** Search after a lost answer: the server exists, or will exist soon. */
 const SETTLING_AFTER_CUT: ListingDeadlineOptions = { settleRounds: 3, settleMs: 15_000 };
@@ -143,7 +143,7 @@ export class CreateMachine implements StateMachine {
       this.state !== 'looking' &&
       (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
     if (this.failures === 0) this.failingSince = clock.monotonic();
-    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
+    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > RETRY_WINDOW_MS)
       throw error;
     this.failures += 1;
     if (this.externalId === undefined) this.state = 'start';

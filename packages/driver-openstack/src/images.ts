@@ -30,7 +30,7 @@ import type { ProviderSession } from './provider-session.js';
 /** Chunk size for reading files (bytes). */
 const PIECE_BYTES = 64 * 1024;
 /** First and longest interval between two checks of an image that the cloud is processing. */
-const LOOK_AGAIN_MS = { first: 1000, longest: 15_000 } as const;
+const POLL_DELAY_MS = { first: 1000, longest: 15_000 } as const;
 const DEFAULT_UPLOAD_TIMEOUT_MS = 3_600_000;
 
 /** States in which the cloud is still processing an image. */
@@ -97,7 +97,7 @@ export class OpenStackImages implements ImageManager {
   /** Polls the image with increasing intervals, because the cloud does not notify when it is done. */
   private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
     const { client, clock } = this.session();
-    for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {
+    for (let waitMs: number = POLL_DELAY_MS.first; ; waitMs = Math.min(2 * waitMs, POLL_DELAY_MS.longest)) {
       const image = await client.image.getImage(id, call);
       onAnswer();
       if (image.status === 'active') return image;

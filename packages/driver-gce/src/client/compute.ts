@@ -22,7 +22,7 @@ const PAGE_SIZE = 500;
 /** Maximum number of pages before a listing counts as endless. */
 const MAX_PAGES = 1000;
 /** Interval between reads of an operation's state (ms). */
-const ASK_AGAIN_MS = 2000;
+const POLL_INTERVAL_MS = 2000;
 /** Time limit of `wait`, which the cloud answers within two minutes (ms). A later answer was lost. */
 const WAIT_TIMEOUT_MS = 150_000;
 
@@ -131,13 +131,13 @@ export class Compute {
         latest = await this.waited(latest, call);
         onAnswer?.();
         // The cloud may answer early while the operation is still in progress.
-        if (!latest.done) await sleep(this.clock, ASK_AGAIN_MS, call.signal);
+        if (!latest.done) await sleep(this.clock, POLL_INTERVAL_MS, call.signal);
       } catch (error) {
         if (!isDriverError(error)) throw error;
         if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {
           throw new DriverError(error.code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
         }
-        await sleep(this.clock, Math.max(ASK_AGAIN_MS, retryAfterMsOf(error)), call.signal);
+        await sleep(this.clock, Math.max(POLL_INTERVAL_MS, retryAfterMsOf(error)), call.signal);
       }
     }
     if (latest.errors.length > 0) throw operationError(what, latest.errors);
