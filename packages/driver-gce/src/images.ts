@@ -38,18 +38,18 @@ import { packDisk } from './tar-gz.js';
 const DISCARD_TIMEOUT_MS = 50_000;
 const NAME_MAX_LENGTH = 63;
 
-export interface ImageSurroundings {
+export interface ImageEnvironment {
   readonly compute: Compute;
   readonly storage: Storage | undefined;
   readonly clock: Clock;
 }
 
 export class GceImages implements ImageManager {
-  private around: ImageSurroundings | undefined;
+  private around: ImageEnvironment | undefined;
 
   constructor(private readonly config: GceProvider) {}
 
-  start(environment: ImageSurroundings): void {
+  start(environment: ImageEnvironment): void {
     this.around = environment;
   }
 
@@ -172,7 +172,7 @@ export class GceImages implements ImageManager {
     throw new ConfigurationError(`provider ${this.config.name} needs a "storage-bucket" to upload images through`);
   }
 
-  private get running(): ImageSurroundings {
+  private get running(): ImageEnvironment {
     if (this.around !== undefined) return this.around;
     throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
   }
