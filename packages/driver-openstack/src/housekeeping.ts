@@ -17,8 +17,8 @@ import type { ProviderSession } from './provider-session.js';
 const FLOATING_IP_SETTLE_MS = 60_000;
 
 export class Housekeeping {
-  private readonly ports = new Sightings();
-  private readonly floatingIps = new Sightings();
+  private readonly ports = new FirstSeen();
+  private readonly floatingIps = new FirstSeen();
 
   constructor(private readonly session: ProviderSession) {}
 
@@ -74,7 +74,7 @@ function isForgotten({ status, deviceOwner, deviceId }: Port): boolean {
 }
 
 /** First sighting of each resource in an uninterrupted sequence of sightings. */
-class Sightings {
+class FirstSeen {
   private first: ReadonlyMap<string, number> = new Map();
 
   /** Records the current sightings and returns the resources that have been seen for at least `settleMs`. */

@@ -44,7 +44,7 @@ const EXTENSIONS = ['yaml', 'yml', 'json'];
 /** Name of the cloud that the variables `OS_AUTH_URL`, `OS_USERNAME`, … describe. */
 const ENVIRONMENT_CLOUD = 'envvars';
 /** Variables that locate files or select a cloud, but do not configure one. */
-const NOT_OF_A_CLOUD = new Set(['OS_CLOUD', 'OS_CLOUD_NAME', 'OS_IDENTITY_API_VERSION']);
+const OTHER_OS_VARIABLES = new Set(['OS_CLOUD', 'OS_CLOUD_NAME', 'OS_IDENTITY_API_VERSION']);
 
 /**
  * Merges the configuration of a cloud: its vendor's profile, overridden by its section in `clouds.yaml`, overridden by
@@ -133,7 +133,8 @@ function vendorProfile(cloud: JsonObject, path: string, where: Environment): Jso
 function cloudOfEnvironment({ env }: Environment): CloudSection | undefined {
   const section: Record<string, string> = {};
   for (const [variable, value] of Object.entries(env)) {
-    const ofCloud = variable.startsWith('OS_') && !variable.startsWith('OS_CLIENT_') && !NOT_OF_A_CLOUD.has(variable);
+    const ofCloud =
+      variable.startsWith('OS_') && !variable.startsWith('OS_CLIENT_') && !OTHER_OS_VARIABLES.has(variable);
     if (ofCloud && value !== undefined && value !== '') section[variable.slice(3).toLowerCase()] = value;
   }
   return section['auth_url'] === undefined ? undefined : { section, source: 'the environment (OS_*)' };
