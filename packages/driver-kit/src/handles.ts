@@ -6,8 +6,8 @@ import { sleep, systemClock } from '@nodepool/core';
 const LASTING = /^(TCP(Socket|Server)|TLS|Pipe|UDP|Process|Timeout|Worker|FSEvent|Stat|HTTP)/i;
 
 /** Maximum number of checks whether handles have closed, and the time between them (ms). */
-const LOOKS = 100;
-const LOOK_EVERY_MS = 10;
+const MAX_CHECKS = 100;
+const CHECK_INTERVAL_MS = 10;
 
 /** Returns the number of open handles by type. */
 export function handlesNow(): ReadonlyMap<string, number> {
@@ -21,10 +21,10 @@ export function handlesNow(): ReadonlyMap<string, number> {
 /** Waits for handles to close, then returns the types with more open handles than before, e.g. `2 TCPSocketWrap`. */
 export async function handlesSince(before: ReadonlyMap<string, number>): Promise<string[]> {
   let left: string[] = [];
-  for (let look = 0; look < LOOKS; look += 1) {
+  for (let look = 0; look < MAX_CHECKS; look += 1) {
     left = difference(before, handlesNow());
     if (left.length === 0) return [];
-    await sleep(systemClock, LOOK_EVERY_MS);
+    await sleep(systemClock, CHECK_INTERVAL_MS);
   }
   return left;
 }

@@ -15,8 +15,8 @@ export class InputOutput {
   private inTransit = '';
   private changedAt = 0;
 
-  /** `patienceMs` is the time after which sent but unreceived data counts as lost (ms). */
-  constructor(private readonly patienceMs: number) {}
+  /** `transitTimeoutMs` is the time after which sent but unreceived data counts as lost (ms). */
+  constructor(private readonly transitTimeoutMs: number) {}
 
   /**
    * Waits a few event loop turns. Returns true if no file operation, compression or transmission was in progress or
@@ -39,6 +39,6 @@ export class InputOutput {
     const now = systemClock.monotonic();
     if (inTransit !== this.inTransit) this.changedAt = now;
     this.inTransit = inTransit;
-    return inTransit !== '' && now - this.changedAt < this.patienceMs;
+    return inTransit !== '' && now - this.changedAt < this.transitTimeoutMs;
   }
 }

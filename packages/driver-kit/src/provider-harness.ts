@@ -23,7 +23,7 @@ import { watch, type Watched } from './watched.js';
 
 /** Time after which a launch or deletion, and the test that started it, times out (ms). */
 export const DEADLINE_MS = 600_000;
-const PATIENCE_MS = 2 * DEADLINE_MS;
+const WAIT_LIMIT_MS = 2 * DEADLINE_MS;
 
 /** A node to launch an instance for. */
 export interface TestNode {
@@ -155,17 +155,17 @@ export class ProviderHarness {
     return this.endOf(watch(promise), what);
   }
 
-  async endOf<T>(watched: Watched<T>, what: string, patienceMs?: number): Promise<T> {
-    await this.ended(watched, what, patienceMs);
+  async endOf<T>(watched: Watched<T>, what: string, limitMs?: number): Promise<T> {
+    await this.ended(watched, what, limitMs);
     const { settled } = watched;
     if (settled?.ok === true) return settled.value;
     throw failureWith(what, settled?.error);
   }
 
   /** Advances the clock until the work ends, with or without an error. */
-  async ended(watched: Watched<unknown>, what: string, patienceMs = PATIENCE_MS): Promise<void> {
-    const done = await this.cloud.time.until(() => watched.settled !== undefined, patienceMs);
-    assert.ok(done, `${what} has not ended after ${patienceMs / 1000} s`);
+  async ended(watched: Watched<unknown>, what: string, limitMs = WAIT_LIMIT_MS): Promise<void> {
+    const done = await this.cloud.time.until(() => watched.settled !== undefined, limitMs);
+    assert.ok(done, `${what} has not ended after ${limitMs / 1000} s`);
   }
 
   /**

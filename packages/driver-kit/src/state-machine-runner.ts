@@ -22,7 +22,7 @@ import { firstLabel } from './provider-config.js';
 import { watch } from './watched.js';
 
 /** Maximum number of steps before a machine counts as stuck. */
-const MOST_STEPS = 10_000;
+const MAX_STEPS = 10_000;
 const DEFAULT_LIST_INTERVAL_MS = 1000;
 
 /** Creates a machine from the saved state of another one. */
@@ -90,7 +90,7 @@ export class StateMachineRunner {
   async drive(make: MakeMachine, { replaceAfter = Infinity, onStep }: DriveOptions = {}): Promise<DriveResult> {
     let machine = make(this.adapter, null, null);
     let call = this.call();
-    for (let steps = 1; steps <= MOST_STEPS; steps += 1) {
+    for (let steps = 1; steps <= MAX_STEPS; steps += 1) {
       const advance = machine.advance(call);
       onStep?.(machine, advance, call);
       if (advance.next === 'complete') return { machine, instance: advance.instance, steps };
@@ -104,7 +104,7 @@ export class StateMachineRunner {
       }
       call = { ...call, listing: await this.waitFor(advance, call) };
     }
-    assert.fail(`the machine is in state "${machine.state}" after ${MOST_STEPS} steps, and still not complete`);
+    assert.fail(`the machine is in state "${machine.state}" after ${MAX_STEPS} steps, and still not complete`);
   }
 
   /** Stops all adapters. */

@@ -27,7 +27,7 @@ import type { TestTime } from './time.js';
 const FIRST_NODE = '0000000001';
 /** Time limit for a launch, deletion or upload (ms). */
 const DEADLINE_MS = 3_600_000;
-const PATIENCE_MS = 2 * DEADLINE_MS;
+const WAIT_LIMIT_MS = 2 * DEADLINE_MS;
 
 export interface TestProviderOptions {
   /** The time that driver and cloud share. */
@@ -158,8 +158,8 @@ export class TestProvider {
       ended = true;
     };
     promise.then(done, done);
-    const inTime = await this.options.time.until(() => ended, PATIENCE_MS);
-    if (!inTime) throw new Error(`it did not end within ${PATIENCE_MS / 3_600_000} hours`);
+    const inTime = await this.options.time.until(() => ended, WAIT_LIMIT_MS);
+    if (!inTime) throw new Error(`it did not end within ${WAIT_LIMIT_MS / 3_600_000} hours`);
     return promise;
   }
 

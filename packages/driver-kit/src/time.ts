@@ -12,7 +12,7 @@ export interface TestTime {
 }
 
 /** Interval between checks of the condition (ms of real time). */
-const LOOK_EVERY_MS = 10;
+const CHECK_INTERVAL_MS = 10;
 
 /** Returns wall-clock time, for real clouds and clouds in another process. */
 export function realTime(): TestTime {
@@ -22,7 +22,7 @@ export function realTime(): TestTime {
       const end = systemClock.monotonic() + limitMs;
       while (!condition()) {
         if (systemClock.monotonic() >= end) return false;
-        await sleep(systemClock, LOOK_EVERY_MS);
+        await sleep(systemClock, CHECK_INTERVAL_MS);
       }
       return true;
     },
@@ -36,10 +36,10 @@ export interface SimulatedTimeOptions {
    * Time for which the clock stops while sent bytes have not been received (ms of real time). Default 30,000. Bytes
    * between two sockets of this process always arrive, so this only limits tests that hang.
    */
-  readonly patienceMs?: number;
+  readonly transitTimeoutMs?: number;
 }
 
-const DEFAULT_PATIENCE_MS = 30_000;
+const DEFAULT_TRANSIT_TIMEOUT_MS = 30_000;
 
 /**
  * Returns a virtual clock that advances when the process is idle. The clock stops during file operations, name lookups,
@@ -48,7 +48,7 @@ const DEFAULT_PATIENCE_MS = 30_000;
  */
 export function simulatedTime(options: SimulatedTimeOptions = {}): TestTime & { readonly clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock();
-  const io = new InputOutput(options.patienceMs ?? DEFAULT_PATIENCE_MS);
+  const io = new InputOutput(options.transitTimeoutMs ?? DEFAULT_TRANSIT_TIMEOUT_MS);
   const until = async (condition: () => boolean, limitMs: number): Promise<boolean> => {
     const end = clock.monotonic() + limitMs;
     for (;;) {

@@ -10,9 +10,9 @@ import type { RuleContext } from '../rule-context.js';
 /** Number of foreign instances: more than one page of any test cloud holds. */
 const FOREIGN = 7;
 /** Maximum number of pages before a listing counts as endless. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 /** Time after which a driver that caches listings must query the cloud again (ms). */
-const LIST_AGAIN_MS = 60_000;
+const RELIST_DELAY_MS = 60_000;
 
 export const listings: RuleGroup = {
   title: 'Listings and leaks',
@@ -51,7 +51,7 @@ export const listings: RuleGroup = {
         'defect of a driver: instances that it does not contain count as deleted.',
       needs: ['foreign-instances', 'fault:list:refuse'],
       check: async (context: RuleContext): Promise<void> => {
-        for (let page = 0; page < MOST_PAGES; page += 1) {
+        for (let page = 0; page < MAX_PAGES; page += 1) {
           const harness = await context.start();
           await harness.able('addForeignInstances')(FOREIGN);
           await harness.plan('list', 'refuse', page);
@@ -65,7 +65,7 @@ export const listings: RuleGroup = {
           assert.ok(page > 0, 'a list whose first page failed was not rejected');
           return;
         }
-        assert.fail(`the list has more than ${MOST_PAGES} pages`);
+        assert.fail(`the list has more than ${MAX_PAGES} pages`);
       },
     },
     {
@@ -110,7 +110,7 @@ export const listings: RuleGroup = {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.able('breakInstance')(externalId);
-        await harness.pass(LIST_AGAIN_MS);
+        await harness.pass(RELIST_DELAY_MS);
         const listed = (await list(harness)).find(
           (each) => externalIdKey(each.externalId) === externalIdKey(externalId),
         );

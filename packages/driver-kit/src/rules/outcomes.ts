@@ -8,7 +8,7 @@ import type { RuleContext } from '../rule-context.js';
 import { afterEachCall } from './resumption.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
-const MOST_CALLS = 200;
+const MAX_CALLS = 200;
 /** Listing delay (ms): shorter than the time for which any driver tolerates stale listings. */
 const LIST_LAG_MS = 4000;
 
@@ -144,7 +144,7 @@ export const outcomes: RuleGroup = {
         'However the launch ends, the deletion of its node leaves no resource.',
       needs: ['fault:any:lose-answer', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
-        for (let skip = 0; skip < MOST_CALLS; skip += 1) {
+        for (let skip = 0; skip < MAX_CALLS; skip += 1) {
           const harness = await context.start();
           await harness.cloud.setTimes?.(TIMES);
           const before = harness.process.apiCalls.length;
@@ -163,7 +163,7 @@ export const outcomes: RuleGroup = {
           await deleteLaunched(harness, launch);
           await harness.assertNothingLeft(`${when}, and its deletion`);
         }
-        assert.fail(`a launch makes more than ${MOST_CALLS} remote calls`);
+        assert.fail(`a launch makes more than ${MAX_CALLS} remote calls`);
       },
     },
     {

@@ -32,7 +32,7 @@ async function resumedFromNothing(harness: ProviderHarness, node: TestNode, when
 }
 
 /** Maximum number of remote calls before a launch counts as endless. */
-const MOST_CALLS = 200;
+const MAX_CALLS = 200;
 
 export const resumption: RuleGroup = {
   title: 'Resumption after a restart',
@@ -86,7 +86,7 @@ export const resumption: RuleGroup = {
         'deletion and leaves no resource.',
       needs: ['resources'],
       check: async (context: RuleContext): Promise<void> => {
-        for (let calls = 1; calls < MOST_CALLS; calls += 1) {
+        for (let calls = 1; calls < MAX_CALLS; calls += 1) {
           const harness = await context.start();
           const node = harness.node();
           const { externalId } = await harness.launched(node);
@@ -104,7 +104,7 @@ export const resumption: RuleGroup = {
           await harness.endOf(harness.startCleanUp(node, externalId, { saved }), 'the deletion that was resumed');
           await harness.assertNothingLeft(`after the deletion whose process died after ${calls} calls was resumed`);
         }
-        assert.fail(`a deletion makes more than ${MOST_CALLS} remote calls`);
+        assert.fail(`a deletion makes more than ${MAX_CALLS} remote calls`);
       },
     },
     {
@@ -228,7 +228,7 @@ export async function afterEachCall(
   context: RuleContext,
   look: (harness: ProviderHarness, launch: TestLaunch, when: string) => Promise<void>,
 ): Promise<void> {
-  for (let calls = 1; calls < MOST_CALLS; calls += 1) {
+  for (let calls = 1; calls < MAX_CALLS; calls += 1) {
     const harness = await context.start();
     await harness.cloud.setTimes?.(TIMES);
     harness.process.dieAfter(calls);
@@ -240,7 +240,7 @@ export async function afterEachCall(
     }
     await look(harness, launch, `after ${calls} remote calls`);
   }
-  assert.fail(`a launch makes more than ${MOST_CALLS} remote calls`);
+  assert.fail(`a launch makes more than ${MAX_CALLS} remote calls`);
 }
 
 /** Repeats `drive` for each successive step, each time on a new cloud. Resolves with the number of steps. */
@@ -255,6 +255,6 @@ async function replacedAfterEachStep(
     const machines = new StateMachineRunner(harness);
     await machines.start();
     steps = await drive(harness, machines, step);
-    assert.ok(steps < MOST_CALLS, `the machine takes more than ${MOST_CALLS} steps`);
+    assert.ok(steps < MAX_CALLS, `the machine takes more than ${MAX_CALLS} steps`);
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { AcmeClient } from './acme-client.js';
 import { idOf } from './acme-machines.js';
 
-const LOOK_AGAIN_MS = 60_000;
+const POLL_INTERVAL_MS = 60_000;
 
 export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager {
   const untilReady = async (id: string, upload: ImageUploadRequest): Promise<void> => {
@@ -22,7 +22,7 @@ export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager
       const image = (await client().images(upload)).find((each) => each.id === id);
       upload.progress(size, size);
       if (image?.ready === true) return;
-      await sleep(clock, LOOK_AGAIN_MS, upload.signal);
+      await sleep(clock, POLL_INTERVAL_MS, upload.signal);
     }
   };
   const remove = async (id: string, call: Call): Promise<void> => {
