@@ -2,7 +2,7 @@
 
 import type { FaultKind, PlannedFault } from '@nodepool/driver-kit';
 import { ExampleCloud } from '../src/cloud/cloud.js';
-import type { Answer } from '../src/cloud/gate.js';
+import type { Answer } from '../src/cloud/api-gateway.js';
 import {
   CloudError,
   type CloudDescription,

@@ -4,7 +4,7 @@
  */
 
 import type { Clock, RandomSource } from '@nodepool/core';
-import { Gate, type Answer } from './gate.js';
+import { ApiGateway, type Answer } from './api-gateway.js';
 import { ImageStore } from './images.js';
 import { InstanceStore, type Usage } from './instances.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
@@ -30,27 +30,27 @@ export interface ExampleCloudOptions {
  * and fail with `CloudError`. A call takes effect even if its caller no longer waits for the response.
  */
 export class ExampleCloud {
-  private readonly gate: Gate;
+  private readonly gateway: ApiGateway;
   private readonly instances: InstanceStore;
   private readonly images: ImageStore;
   private settings: CloudSettings;
 
   constructor({ clock, random, settings }: ExampleCloudOptions) {
     this.settings = { ...DEFAULT_SETTINGS, ...settings };
-    this.gate = new Gate(clock, random, this.settings);
-    this.instances = new InstanceStore(clock, random, this.gate, this.settings);
+    this.gateway = new ApiGateway(clock, random, this.settings);
+    this.instances = new InstanceStore(clock, random, this.gateway, this.settings);
     this.images = new ImageStore(random);
   }
 
   /** Changes the settings for future events. */
   configure(settings: Partial<CloudSettings>): void {
     this.settings = { ...this.settings, ...settings };
-    this.gate.configure(this.settings);
+    this.gateway.configure(this.settings);
     this.instances.configure(this.settings);
   }
 
   describe(): Answer<CloudDescription> {
-    return this.gate.serve({ write: false }, () => {
+    return this.gateway.serve({ write: false }, () => {
       const { zones, sizes, quota } = this.settings;
       const { instances, cores, ram } = quota;
       return { zones, sizes, quota: { instances: written(instances), cores: written(cores), ram: written(ram) } };
@@ -58,7 +58,7 @@ export class ExampleCloud {
   }
 
   createInstance(spec: InstanceSpec): Answer<CloudInstance> {
-    return this.gate.serve({ write: true, error: 'create-errors' }, () =>
+    return this.gateway.serve({ write: true, error: 'create-errors' }, () =>
       this.instances.create(spec, (image) => {
         this.checkImage(image);
       }),
@@ -70,40 +70,40 @@ export class ExampleCloud {
    * instance.
    */
   deleteInstance(id: string): Answer<CloudInstance> {
-    return this.gate.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
+    return this.gateway.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
   }
 
   listInstances(marker: string | null, limit = this.settings.pageSize): Answer<Page<CloudInstance>> {
-    return this.gate.serve({ write: false, error: 'list-errors' }, () =>
+    return this.gateway.serve({ write: false, error: 'list-errors' }, () =>
       this.instances.list(marker, Math.min(limit, this.settings.pageSize)),
     );
   }
 
   consoleOf(id: string): Answer<string> {
-    return this.gate.serve({ write: false }, () => this.instances.console(id));
+    return this.gateway.serve({ write: false }, () => this.instances.console(id));
   }
 
   createImage(spec: ImageSpec): Answer<CloudImage> {
-    return this.gate.serve({ write: true }, () => this.images.create(spec));
+    return this.gateway.serve({ write: true }, () => this.images.create(spec));
   }
 
   /** Receives an image's data and verifies them. */
   async putImageData(id: string, data: AsyncIterable<Uint8Array>): Promise<CloudImage> {
-    this.gate.admit();
-    const image = await this.images.receive(id, data, () => this.gate.happens('upload-errors'));
-    this.gate.mayLoseAnswer();
+    this.gateway.admit();
+    const image = await this.images.receive(id, data, () => this.gateway.happens('upload-errors'));
+    this.gateway.mayLoseAnswer();
     return image;
   }
 
   deleteImage(id: string): Answer<null> {
-    return this.gate.serve({ write: true, error: 'delete-errors' }, () => {
+    return this.gateway.serve({ write: true, error: 'delete-errors' }, () => {
       if (!this.images.delete(id)) throw new CloudError('not-found', `there is no image ${id}`);
       return null;
     });
   }
 
   listImages(marker: string | null, limit = this.settings.pageSize): Answer<Page<CloudImage>> {
-    return this.gate.serve({ write: false, error: 'list-errors' }, () =>
+    return this.gateway.serve({ write: false, error: 'list-errors' }, () =>
       this.images.list(marker, Math.min(limit, this.settings.pageSize)),
     );
   }

@@ -5,7 +5,7 @@
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { AddressPool } from './addresses.js';
-import type { Gate } from './gate.js';
+import type { ApiGateway } from './api-gateway.js';
 import { InstanceRecord, type Plan } from './instance-record.js';
 import type { CloudSettings } from './settings.js';
 import { CloudError, type CloudInstance, type InstanceSpec, type Page } from './types.js';
@@ -29,7 +29,7 @@ export class InstanceStore {
   constructor(
     private readonly clock: Clock,
     random: RandomSource,
-    private readonly gate: Gate,
+    private readonly gateway: ApiGateway,
     private settings: CloudSettings,
   ) {
     // Ids are never reused, not even after a restart of the cloud.
@@ -52,7 +52,7 @@ export class InstanceStore {
     const { cores, ram } = this.sizeOf(spec);
     imageReady(spec.image);
     this.checkQuota(cores, ram);
-    if (this.gate.happens('capacity-errors'))
+    if (this.gateway.happens('capacity-errors'))
       throw new CloudError('no-capacity', `zone ${zone} has no room at the moment`);
     const address = this.addresses.take();
     if (address === undefined) throw new CloudError('no-capacity', 'the cloud has no addresses left');
@@ -77,7 +77,7 @@ export class InstanceStore {
     this.sweep();
     const now = this.clock.monotonic();
     const record = this.present(id, now);
-    if (record.goneAt === Infinity) this.startLeaving(record, now, this.gate.draw(this.settings.deleteTimeMs));
+    if (record.goneAt === Infinity) this.startLeaving(record, now, this.gateway.draw(this.settings.deleteTimeMs));
     const description = record.describe(now);
     this.sweep();
     return record.goneAt <= now ? { ...description, state: 'deleted' } : description;
@@ -172,20 +172,20 @@ export class InstanceStore {
 
   private plan(): Plan {
     const now = this.clock.monotonic();
-    const bootedAt = now + this.gate.draw(this.settings.bootTimeMs);
-    const stuck = this.gate.happens('stuck-instances');
-    const fails = !stuck && this.gate.happens('failed-instances');
+    const bootedAt = now + this.gateway.draw(this.settings.bootTimeMs);
+    const stuck = this.gateway.happens('stuck-instances');
+    const fails = !stuck && this.gateway.happens('failed-instances');
     return {
       createdAt: now,
       readyAt: stuck || fails ? Infinity : bootedAt,
       failsAt: fails ? bootedAt : Infinity,
-      listedFrom: now + this.gate.draw(this.settings.listLagMs),
+      listedFrom: now + this.gateway.draw(this.settings.listLagMs),
     };
   }
 
   private startLeaving(record: InstanceRecord, now: number, takesMs: number): void {
     record.goneAt = now + takesMs;
-    record.listedUntil = record.goneAt + this.gate.draw(this.settings.listLagMs);
+    record.listedUntil = record.goneAt + this.gateway.draw(this.settings.listLagMs);
     record.shutDown();
     this.leaving.add(record);
   }

@@ -1,4 +1,4 @@
-/** Rate limit, latency and faults of every call to the example cloud. */
+/** The gateway of all calls to the example cloud: rate limit, latency and faults. */
 
 import { sleep, type Clock, type RandomSource } from '@nodepool/core';
 import type { CloudSettings, Fault, Range } from './settings.js';
@@ -15,7 +15,8 @@ export interface CallFaults {
   readonly write: boolean;
 }
 
-export class Gate {
+/** Applies the rate limit, latency and faults to calls. */
+export class ApiGateway {
   private tokens: number;
   private refilledAt: number;
 
