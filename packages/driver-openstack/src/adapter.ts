@@ -123,7 +123,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     const { session, context } = this.running;
     const readiness = session.lookups.readiness(label);
     if (!readiness.ready) {
-      context.tasks.run(`look for what label ${label.name} needs`, () =>
+      context.tasks.run(`look up the resources of label ${label.name}`, () =>
         session.lookups.refresh(label, REFRESH_INTERVAL_MS),
       );
     }

@@ -12,7 +12,7 @@ import { tagsIn } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
 
 /**
- * Time from the first sighting of an unattached floating IP to its deletion (ms). A launch may be about to attach it.
+ * Time for which a floating IP must be unattached before its deletion (ms). A launch may be about to attach it.
  */
 const FLOATING_IP_SETTLE_MS = 60_000;
 
@@ -59,11 +59,11 @@ export class Housekeeping {
   private async delete(what: string, id: string, deletion: Promise<void>, call: Call): Promise<void> {
     try {
       await deletion;
-      call.log.info('Something that belongs to nothing was deleted', { what, external_id: id });
+      call.log.info('Deleted an unused resource', { what, external_id: id });
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return;
       // A failure does not stop the cleanup of the other resources; this one is retried in the next round.
-      call.log.warn('Something that belongs to nothing could not be deleted', { what, external_id: id, error });
+      call.log.warn('Could not delete an unused resource', { what, external_id: id, error });
     }
   }
 }
@@ -73,11 +73,11 @@ function isForgotten({ status, deviceOwner, deviceId }: Port): boolean {
   return status === 'DOWN' && deviceOwner.startsWith('compute:') && deviceId !== '';
 }
 
-/** First sighting of each resource in an uninterrupted sequence of sightings. */
+/** Times since which resources have been listed without interruption. */
 class FirstSeen {
   private first: ReadonlyMap<string, number> = new Map();
 
-  /** Records the current sightings and returns the resources that have been seen for at least `settleMs`. */
+  /** Records the listed resources and returns those that have been listed for at least `settleMs`. */
   due<T extends { readonly id: string }>(seen: readonly T[], now: number, settleMs: number): readonly T[] {
     this.first = new Map(seen.map(({ id }) => [id, this.first.get(id) ?? now]));
     return seen.filter(({ id }) => now - (this.first.get(id) ?? now) >= settleMs);
