@@ -6,7 +6,7 @@ import type { Narrator } from '@nodepool/harness';
 import { openRequestor } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
 import { GONE, Observer } from './observer.js';
-import { LABEL, type Stage } from './stage.js';
+import { LABEL, type DemoEnvironment } from './environment.js';
 
 const DEADLINE_MS = 60_000;
 /** Time for which the node is in use (ms). */
@@ -14,14 +14,18 @@ const IN_USE_MS = 1000;
 const REQUESTOR = 'demonstration';
 
 /** Requests, uses and returns a node, and prints the observed states. Rejects if a step fails. */
-export async function runDemonstration(stage: Stage, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
-  await stage.launcher.while('serves a request from beginning to end', DEADLINE_MS, (signal) =>
-    play(stage, narrator, AbortSignal.any([signal, interrupted])),
+export async function runDemonstration(
+  environment: DemoEnvironment,
+  narrator: Narrator,
+  interrupted: AbortSignal,
+): Promise<void> {
+  await environment.launcher.while('serves a request from beginning to end', DEADLINE_MS, (signal) =>
+    play(environment, narrator, AbortSignal.any([signal, interrupted])),
   );
 }
 
-async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Promise<void> {
-  const { zooKeeper } = stage;
+async function play(environment: DemoEnvironment, narrator: Narrator, signal: AbortSignal): Promise<void> {
+  const { zooKeeper } = environment;
   const observer = new Observer(zooKeeper, REQUESTOR, ({ kind, id, states }) => {
     narrator.say(`${kind.padEnd(7)} ${id.padEnd(14)}  ${states.slice(-2).join(' → ')}`);
   });
@@ -46,7 +50,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     ];
     if (missed.length > 0) throw new Error(`these states were not seen: ${missed.join(', ')}`);
     narrator.say('that was the life of a node');
-    await runCommand(stage, narrator, signal);
+    await runCommand(environment, narrator, signal);
   } finally {
     await requestor.close();
     observer.close();
@@ -54,8 +58,8 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
 }
 
 /** Runs a command on another node and prints its output. */
-async function runCommand(stage: Stage, narrator: Narrator, signal: AbortSignal): Promise<void> {
-  const args = stage.run('uname', '-sr');
+async function runCommand(environment: DemoEnvironment, narrator: Narrator, signal: AbortSignal): Promise<void> {
+  const args = environment.run('uname', '-sr');
   if (args === undefined) return;
   narrator.say(`running a command on a new node: nodepool run --label ${LABEL} … -- uname -sr`);
   const { stdout } = await promisify(execFile)(process.execPath, [...args], { signal });

@@ -7,19 +7,19 @@
 import { parseArgs } from 'node:util';
 import { interruption, Narrator } from '@nodepool/harness';
 import { runDemonstration } from './demonstration.js';
-import { Stage } from './stage.js';
+import { DemoEnvironment } from './environment.js';
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { once: { type: 'boolean', default: false } } });
   const interrupted = interruption();
   const narrator = new Narrator((line) => process.stdout.write(`${line}\n`));
-  let stage: Stage | undefined;
+  let environment: DemoEnvironment | undefined;
   try {
-    stage = await Stage.build(narrator, interrupted);
-    await runDemonstration(stage, narrator, interrupted);
+    environment = await DemoEnvironment.build(narrator, interrupted);
+    await runDemonstration(environment, narrator, interrupted);
     if (!values.once) {
-      narrator.text(stage.whereToLook());
-      await stage.untilInterrupted(interrupted);
+      narrator.text(environment.whereToLook());
+      await environment.untilInterrupted(interrupted);
     }
   } catch (error) {
     if (!interrupted.aborted) {
@@ -29,9 +29,9 @@ async function main(): Promise<void> {
       process.exitCode = 130;
     }
   } finally {
-    if (stage !== undefined) {
+    if (environment !== undefined) {
       narrator.say('stopping');
-      await stage.clear();
+      await environment.clear();
     }
   }
 }

@@ -23,7 +23,7 @@ const START_DEADLINE_MS = 60_000;
 /** The requested label. */
 export const LABEL = 'debian';
 
-export class Stage {
+export class DemoEnvironment {
   private constructor(
     private readonly server: RunningZooKeeper,
     readonly zooKeeper: ZooKeeper,
@@ -37,7 +37,7 @@ export class Stage {
   /**
    * Starts all parts and resolves once the launcher offers its labels. If it rejects, it has stopped what it started.
    */
-  static async build(narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
+  static async build(narrator: Narrator, interrupted: AbortSignal): Promise<DemoEnvironment> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-'));
     const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
     try {
@@ -58,7 +58,7 @@ export class Stage {
         labelsOffered(zooKeeper, [LABEL], AbortSignal.any([signal, interrupted])),
       );
       narrator.say(`it offers the label ${LABEL}`);
-      return new Stage(server, zooKeeper, launcher, folder, webappPort, identity);
+      return new DemoEnvironment(server, zooKeeper, launcher, folder, webappPort, identity);
     } catch (error) {
       for (const step of undo.reverse()) await step();
       throw error;
