@@ -11,14 +11,14 @@ import { noNodesLeft, type Narrator } from '@nodepool/harness';
 import { openRequestor } from '@nodepool/requestor';
 import { ImageWatch } from './image-watch.js';
 import { buildLogDir, IMAGE, imagesDir, PROVIDER } from './site.js';
-import type { Stage } from './stage.js';
+import type { DemoEnvironment } from './environment.js';
 
 const BUILD_DEADLINE_MS = 45 * 60_000;
 const UPLOAD_DEADLINE_MS = 30 * 60_000;
 const NODE_DEADLINE_MS = 10 * 60_000;
 const CLEAN_DEADLINE_MS = 5 * 60_000;
 /** Interval between progress messages of a build (ms). */
-const TELL_MS = 20_000;
+const PROGRESS_INTERVAL_MS = 20_000;
 const REQUESTOR = 'demonstration';
 
 export interface ShowOptions {
@@ -29,41 +29,41 @@ export interface ShowOptions {
 }
 
 export async function runDemonstration(
-  stage: Stage,
+  environment: DemoEnvironment,
   options: ShowOptions,
   narrator: Narrator,
   interrupted: AbortSignal,
 ): Promise<void> {
-  const images = new ImageWatch(stage.store, IMAGE, narrator);
+  const images = new ImageWatch(environment.store, IMAGE, narrator);
   try {
     narrator.say(`1. ${IMAGE} has no build, so the builder makes one with ${programOf(options.standIn)}`);
-    const first = await make(stage, images, [], narrator, interrupted);
-    tellFiles(stage, first.build, narrator);
-    narrator.text(await stage.nodepool('image-list'));
+    const first = await make(environment, images, [], narrator, interrupted);
+    reportFiles(environment, first.build, narrator);
+    narrator.text(await environment.nodepool('image-list'));
 
     narrator.say('2. a launcher makes a node from it');
-    await stage.startLauncher(narrator, interrupted);
-    await useNode(stage, first.upload, narrator, interrupted);
+    await environment.startLauncher(narrator, interrupted);
+    await useNode(environment, first.upload, narrator, interrupted);
 
     const standIn = options.standIn || !options.secondReal;
     narrator.say(`3. a second build is asked for; ${programOf(standIn)} makes it`);
-    if (standIn && !options.standIn) await stage.changeBuilder({ dibCmd: FAKE_DIB_COMMAND });
-    narrator.text(await stage.nodepool('image-build', IMAGE));
-    const second = await make(stage, images, [first.build], narrator, interrupted);
-    narrator.text(await stage.nodepool('dib-image-list'));
-    await stage.changeBuilder({ pauseUploads: true });
+    if (standIn && !options.standIn) await environment.changeBuilder({ dibCmd: FAKE_DIB_COMMAND });
+    narrator.text(await environment.nodepool('image-build', IMAGE));
+    const second = await make(environment, images, [first.build], narrator, interrupted);
+    narrator.text(await environment.nodepool('dib-image-list'));
+    await environment.changeBuilder({ pauseUploads: true });
     narrator.say('the builder is told to upload nothing more, or it would bring back what is deleted next');
-    await useNode(stage, second.upload, narrator, interrupted);
+    await useNode(environment, second.upload, narrator, interrupted);
 
     narrator.say('4. the newest upload is deleted, and the launcher falls back to the one before');
-    narrator.text(await deleteUpload(stage, second.upload));
-    await useNode(stage, first.upload, narrator, interrupted);
+    narrator.text(await deleteUpload(environment, second.upload));
+    await useNode(environment, first.upload, narrator, interrupted);
     await images.until('the end of the upload', CLEAN_DEADLINE_MS, interrupted, () =>
       images.uploads.length === 1 ? true : undefined,
     );
 
     narrator.say('5. everything is cleaned up');
-    await cleanUp(stage, images, narrator, interrupted);
+    await cleanUp(environment, images, narrator, interrupted);
   } finally {
     images.close();
   }
@@ -75,37 +75,37 @@ function programOf(standIn: boolean): string {
 
 /** Waits for a build and its upload, and reports the progress. */
 async function make(
-  stage: Stage,
+  environment: DemoEnvironment,
   images: ImageWatch,
   others: readonly ImageBuild[],
   narrator: Narrator,
   interrupted: AbortSignal,
 ): Promise<{ readonly build: ImageBuild; readonly upload: ImageUpload }> {
-  const stopTelling = tellBuild(stage, narrator);
+  const stopReporting = reportBuild(environment, narrator);
   try {
-    const build = await stage.while('builds the image', BUILD_DEADLINE_MS, (signal) =>
+    const build = await environment.while('builds the image', BUILD_DEADLINE_MS, (signal) =>
       images.build(others, BUILD_DEADLINE_MS, AbortSignal.any([signal, interrupted])),
     );
-    const upload = await stage.while('uploads the image', UPLOAD_DEADLINE_MS, (signal) =>
+    const upload = await environment.while('uploads the image', UPLOAD_DEADLINE_MS, (signal) =>
       images.upload(build, UPLOAD_DEADLINE_MS, AbortSignal.any([signal, interrupted])),
     );
     narrator.say(`in the cloud it is ${String(upload.external_name)}, ${JSON.stringify(upload.external_id)}`);
     return { build, upload };
   } finally {
-    stopTelling();
+    stopReporting();
   }
 }
 
 /** Prints the last line of the newest build log periodically. Returns a function that stops it. */
-function tellBuild(stage: Stage, narrator: Narrator): () => void {
+function reportBuild(environment: DemoEnvironment, narrator: Narrator): () => void {
   let said = '';
-  const tell = (): void => {
-    const line = lastLine(buildLogDir(stage.folder));
+  const report = (): void => {
+    const line = lastLine(buildLogDir(environment.folder));
     if (line !== undefined && line !== said) narrator.say(`  … ${line.slice(0, 110)}`);
     said = line ?? said;
-    timer = systemClock.schedule(TELL_MS, tell);
+    timer = systemClock.schedule(PROGRESS_INTERVAL_MS, report);
   };
-  let timer = systemClock.schedule(TELL_MS, tell);
+  let timer = systemClock.schedule(PROGRESS_INTERVAL_MS, report);
   return () => timer.cancel();
 }
 
@@ -116,8 +116,8 @@ function lastLine(folder: string): string | undefined {
   return newest === undefined ? undefined : readFileSync(newest, 'utf8').trimEnd().split('\n').at(-1);
 }
 
-function tellFiles(stage: Stage, build: ImageBuild, narrator: Narrator): void {
-  const folder = imagesDir(stage.folder);
+function reportFiles(environment: DemoEnvironment, build: ImageBuild, narrator: Narrator): void {
+  const folder = imagesDir(environment.folder);
   for (const name of readdirSync(folder)
     .filter((each) => each.includes(build.id))
     .sort()) {
@@ -128,15 +128,15 @@ function tellFiles(stage: Stage, build: ImageBuild, narrator: Narrator): void {
 
 /** Requests a node, asserts that it was created from this upload, and returns it. */
 async function useNode(
-  stage: Stage,
+  environment: DemoEnvironment,
   { image, build, provider, id }: ImageUpload,
   narrator: Narrator,
   interrupted: AbortSignal,
 ): Promise<void> {
-  const { zooKeeper } = stage;
+  const { zooKeeper } = environment;
   const requestor = openRequestor(zooKeeper, { name: REQUESTOR });
   try {
-    await stage.while('serves a request', NODE_DEADLINE_MS, async (signal) => {
+    await environment.while('serves a request', NODE_DEADLINE_MS, async (signal) => {
       const lease = await requestor.acquire({ labels: [IMAGE] }, { signal: AbortSignal.any([signal, interrupted]) });
       const [node] = lease.nodes;
       if (node === undefined) throw new Error('a request was fulfilled without a node');
@@ -156,23 +156,28 @@ async function useNode(
   }
 }
 
-function deleteUpload(stage: Stage, { image, build, id }: ImageUpload): Promise<string> {
+function deleteUpload(environment: DemoEnvironment, { image, build, id }: ImageUpload): Promise<string> {
   const which = ['--provider', PROVIDER, '--image', image, '--build-id', build, '--upload-id', id];
-  return stage.nodepool('image-delete', ...which);
+  return environment.nodepool('image-delete', ...which);
 }
 
 /** Deletes all images, and asserts that nothing is left on the disk or in the cloud. */
-async function cleanUp(stage: Stage, images: ImageWatch, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
-  narrator.text(await stage.nodepool('image-pause', IMAGE));
-  for (const { id } of images.builds) narrator.text(await stage.nodepool('dib-image-delete', `${IMAGE}-${id}`));
-  await stage.while('deletes the builds', CLEAN_DEADLINE_MS, (signal) =>
+async function cleanUp(
+  environment: DemoEnvironment,
+  images: ImageWatch,
+  narrator: Narrator,
+  interrupted: AbortSignal,
+): Promise<void> {
+  narrator.text(await environment.nodepool('image-pause', IMAGE));
+  for (const { id } of images.builds) narrator.text(await environment.nodepool('dib-image-delete', `${IMAGE}-${id}`));
+  await environment.while('deletes the builds', CLEAN_DEADLINE_MS, (signal) =>
     images.until('the end of the builds', CLEAN_DEADLINE_MS, AbortSignal.any([signal, interrupted]), () =>
       images.builds.length === 0 ? true : undefined,
     ),
   );
-  const left = readdirSync(imagesDir(stage.folder)).filter((name) => name.startsWith(IMAGE));
+  const left = readdirSync(imagesDir(environment.folder)).filter((name) => name.startsWith(IMAGE));
   if (left.length > 0) throw new Error(`files of deleted builds are left: ${left.join(', ')}`);
-  const aliens: unknown = JSON.parse(await stage.nodepool('alien-image-list', PROVIDER, '--format', 'json'));
+  const aliens: unknown = JSON.parse(await environment.nodepool('alien-image-list', PROVIDER, '--format', 'json'));
   if (!Array.isArray(aliens) || aliens.length > 0)
     throw new Error(`images are left in the cloud: ${JSON.stringify(aliens)}`);
   narrator.say('nothing is left, neither on the disk nor in the cloud');

@@ -13,7 +13,7 @@ export class ImageWatch {
     private readonly image: string,
     private readonly narrator: Narrator,
   ) {
-    this.stopListening = store.images.onChange(() => this.tell());
+    this.stopListening = store.images.onChange(() => this.report());
   }
 
   close(): void {
@@ -73,7 +73,7 @@ export class ImageWatch {
     });
   }
 
-  private tell(): void {
+  private report(): void {
     const now = new Map<string, string>();
     for (const { id, state } of this.builds) now.set(`build  ${id}`, state);
     for (const { id, build, provider, state, progress } of this.uploads) {

@@ -8,7 +8,7 @@ import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import { interruption, Narrator } from '@nodepool/harness';
 import { runDemonstration } from './demonstration.js';
 import { PROVIDER } from './site.js';
-import { Stage } from './stage.js';
+import { DemoEnvironment } from './environment.js';
 
 const HELP = `pnpm demo:image [options]
 
@@ -46,20 +46,20 @@ async function main(): Promise<void> {
   const narrator = new Narrator((line) => process.stdout.write(`${line}\n`));
   const { simulated, flavor, network, keep, 'stand-in': standIn, 'second-real': secondReal } = values;
   const dibCmd = standIn ? FAKE_DIB_COMMAND : undefined;
-  let stage: Stage | undefined;
+  let environment: DemoEnvironment | undefined;
   try {
-    stage = await Stage.build({ simulated, flavor, network, keep, dibCmd }, narrator, interrupted);
-    await runDemonstration(stage, { standIn, secondReal }, narrator, interrupted);
+    environment = await DemoEnvironment.build({ simulated, flavor, network, keep, dibCmd }, narrator, interrupted);
+    await runDemonstration(environment, { standIn, secondReal }, narrator, interrupted);
     narrator.say('that was the life of two images');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(interrupted.aborted ? '\ninterrupted\n' : `\nThe demonstration failed: ${reason}\n`);
-    if (stage !== undefined && !simulated) process.stderr.write(LEFT);
+    if (environment !== undefined && !simulated) process.stderr.write(LEFT);
     process.exitCode = interrupted.aborted ? 130 : 1;
   } finally {
-    if (stage !== undefined) {
-      narrator.say(keep ? `stopping; images and logs stay in ${stage.folder}` : 'stopping');
-      await stage.clear();
+    if (environment !== undefined) {
+      narrator.say(keep ? `stopping; images and logs stay in ${environment.folder}` : 'stopping');
+      await environment.clear();
     }
   }
 }

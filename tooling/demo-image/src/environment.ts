@@ -31,7 +31,7 @@ const COMMAND_DEADLINE_MS = 120_000;
 /** Time in which a stopped builder ends its build (ms). */
 const STOP_GRACE_MS = 60_000;
 
-export interface StageOptions {
+export interface EnvironmentOptions {
   readonly simulated: boolean;
   readonly flavor: string;
   readonly network: string;
@@ -41,7 +41,7 @@ export interface StageOptions {
   readonly keep: boolean;
 }
 
-export class Stage {
+export class DemoEnvironment {
   private readonly undo: (() => Promise<unknown>)[] = [];
   private changes: BuilderChanges = {};
   private launcher: Program | undefined;
@@ -55,7 +55,11 @@ export class Stage {
   ) {}
 
   /** Starts all parts except the launcher. If it rejects, it has stopped what it started. */
-  static async build(options: StageOptions, narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
+  static async build(
+    options: EnvironmentOptions,
+    narrator: Narrator,
+    interrupted: AbortSignal,
+  ): Promise<DemoEnvironment> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-image-'));
     const undo: (() => Promise<unknown>)[] = [];
     if (!options.keep) undo.push(() => rm(folder, { recursive: true, force: true }));
@@ -79,14 +83,14 @@ export class Stage {
       const { flavor, network, dibCmd } = options;
       const mirror = dibCmd === undefined ? machineMirror() : undefined;
       const site: SiteOptions = { folder, zooKeeper: server.servers, cloud, flavor, network, mirror };
-      const env = environment(site);
+      const env = variablesOf(site);
       const builder = await startBuilder({ folder, config: builderConfig(site, changes), env });
       undo.push(() => builder.stop(STOP_GRACE_MS));
       narrator.say(`nodepool-builder runs (process ${builder.pid}) with ${configFileOf({ folder, name: 'builder' })}`);
-      const stage = new Stage(folder, site, zooKeeper, store, builder);
-      stage.changes = changes;
-      stage.undo.push(...undo);
-      return stage;
+      const environment = new DemoEnvironment(folder, site, zooKeeper, store, builder);
+      environment.changes = changes;
+      environment.undo.push(...undo);
+      return environment;
     } catch (error) {
       for (const step of undo.reverse()) await step();
       throw error;
@@ -97,7 +101,7 @@ export class Stage {
   async startLauncher(narrator: Narrator, interrupted: AbortSignal): Promise<void> {
     const { folder, site } = this;
     const [port = 0] = await freePorts(1);
-    const launcher = await startLauncher({ folder, config: launcherConfig(site, port), env: environment(site) });
+    const launcher = await startLauncher({ folder, config: launcherConfig(site, port), env: variablesOf(site) });
     this.launcher = launcher;
     this.undo.push(() => launcher.stop());
     narrator.say(`nodepool-launcher runs (process ${launcher.pid})`);
@@ -124,7 +128,7 @@ export class Stage {
       args: [programPath('nodepool'), '-c', configFileOf({ folder, name: 'builder' }), ...args],
       logFile,
       cwd: folder,
-      env: environment(site),
+      env: variablesOf(site),
     });
     const exit = await command.ends(COMMAND_DEADLINE_MS);
     if (exit.code !== 0) throw new Error(`${command.name}: ${describeExit(exit)}\n${command.logTail()}`);
@@ -146,6 +150,6 @@ export class Stage {
   }
 }
 
-function environment({ cloud }: SiteOptions): Readonly<Record<string, string>> {
+function variablesOf({ cloud }: SiteOptions): Readonly<Record<string, string>> {
   return { OS_CLIENT_CONFIG_FILE: cloud.cloudsYaml };
 }
