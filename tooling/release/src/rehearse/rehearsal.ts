@@ -23,7 +23,7 @@ const MANAGERS: readonly PackageManager[] = ['npm', 'pnpm'];
 const METRICS_MS = 15_000;
 
 /** Resources of the rehearsal. */
-export interface Stage {
+export interface RehearsalContext {
   /** A copy of the checkout whose packages are released. */
   readonly checkout: string;
   /** Folder for sites. */
@@ -34,22 +34,22 @@ export interface Stage {
 }
 
 /** Runs the rehearsal and rejects at the first failure. */
-export async function rehearse(stage: Stage): Promise<void> {
-  await publishAll(stage);
-  for (const manager of MANAGERS) await runFromTarballs(stage, manager);
+export async function rehearse(context: RehearsalContext): Promise<void> {
+  await publishAll(context);
+  for (const manager of MANAGERS) await runFromTarballs(context, manager);
   const sites: Site[] = [];
-  for (const manager of MANAGERS) sites.push(await installSite(stage, manager));
+  for (const manager of MANAGERS) sites.push(await installSite(context, manager));
   try {
-    const version = await publishDriver(stage);
-    for (const site of sites) await upgrade(stage, site, version);
+    const version = await publishDriver(context);
+    for (const site of sites) await upgrade(context, site, version);
   } finally {
     for (const site of sites) await site.stop();
   }
-  await startDriver(stage, 'npm', 'state-machine');
-  await startDriver(stage, 'pnpm', 'simple');
+  await startDriver(context, 'npm', 'state-machine');
+  await startDriver(context, 'pnpm', 'simple');
 }
 
-async function publishAll({ checkout, registry, progress }: Stage): Promise<void> {
+async function publishAll({ checkout, registry, progress }: RehearsalContext): Promise<void> {
   progress.say('publishing everything');
   const published = await release(checkout, registry);
   const { packages } = await readWorkspace(checkout);
@@ -61,8 +61,8 @@ async function publishAll({ checkout, registry, progress }: Stage): Promise<void
 }
 
 /** Installs a launcher and a driver from files in an empty folder, as a site without a registry does. */
-async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<void> {
-  const { checkout, folder, registry, sharedZooKeeper, progress } = stage;
+async function runFromTarballs(context: RehearsalContext, manager: PackageManager): Promise<void> {
+  const { checkout, folder, registry, sharedZooKeeper, progress } = context;
   const workspace = await readWorkspace(checkout);
   const needed = new Set([LAUNCHER, DRIVER].flatMap((name) => withNeeds(workspace, name).map((each) => each.name)));
   const files: Record<string, string> = {};
@@ -85,7 +85,7 @@ async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<v
 
 /** Installs a site from the registry and leaves its launcher running. */
 async function installSite(
-  { folder, registry, sharedZooKeeper, progress }: Stage,
+  { folder, registry, sharedZooKeeper, progress }: RehearsalContext,
   manager: PackageManager,
 ): Promise<Site> {
   const site = new Site(join(folder, `${manager}-site`), manager, sharedZooKeeper, registry.env);
@@ -99,7 +99,7 @@ async function installSite(
   return site;
 }
 
-async function publishDriver({ checkout, registry, progress }: Stage): Promise<string> {
+async function publishDriver({ checkout, registry, progress }: RehearsalContext): Promise<string> {
   const published = await releaseOne(checkout, DRIVER, 'patch', registry);
   const version = published.get(DRIVER);
   if (version === undefined || published.size !== 1) {
@@ -111,7 +111,7 @@ async function publishDriver({ checkout, registry, progress }: Stage): Promise<s
 }
 
 /** Upgrades only the driver while the launcher is running, then restarts the launcher. */
-async function upgrade({ sharedZooKeeper, progress }: Stage, site: Site, version: string): Promise<void> {
+async function upgrade({ sharedZooKeeper, progress }: RehearsalContext, site: Site, version: string): Promise<void> {
   await site.install(`${DRIVER}@${version}`);
   const listed = await driverOf(site);
   if (listed.version !== version || listed.error !== null) {
@@ -132,8 +132,8 @@ async function upgrade({ sharedZooKeeper, progress }: Stage, site: Site, version
 }
 
 /** Creates a new driver, tests it, runs it by path, and installs it like any other. */
-async function startDriver(stage: Stage, manager: PackageManager, framework: string): Promise<void> {
-  const { folder, registry, sharedZooKeeper, progress } = stage;
+async function startDriver(context: RehearsalContext, manager: PackageManager, framework: string): Promise<void> {
+  const { folder, registry, sharedZooKeeper, progress } = context;
   const name = `made-with-${manager}`;
   const parent = new Site(join(folder, `${manager}-drivers`), manager, sharedZooKeeper, registry.env);
   await parent.create();
