@@ -1,7 +1,7 @@
 /** The Kubernetes driver on a simulated cluster in this process: 200 nodes at once, and their calls to the API. */
 
 import { startSimulatedKubernetes, type SimulatedKubernetes } from '@nodepool/simulated-kubernetes';
-import { LABEL } from './bed.js';
+import { LABEL } from './environment.js';
 
 /** Number of nodes that are requested at once. */
 export const KUBERNETES_NODES = 200;

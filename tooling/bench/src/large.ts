@@ -4,7 +4,7 @@ import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
-import { LABEL, type Bed } from './bed.js';
+import { LABEL, type BenchmarkEnvironment } from './environment.js';
 import { createAll, createHeldNodes, createNodes, NODEPOOL, nodeInUse, readyNode } from './records.js';
 import { burst, latenciesAtRate, singleRequests } from './scenarios.js';
 
@@ -61,23 +61,23 @@ export class LargeSite {
   }
 
   /** Resolves with the time from the process start until an earlier request is fulfilled (ms). */
-  async untilFirstDecision(bed: Bed): Promise<number> {
+  async untilFirstDecision(environment: BenchmarkEnvironment): Promise<number> {
     if (this.first === undefined) throw new Error('the site was not filled');
     await this.first.fulfilled();
-    const firstDecisionMs = systemClock.monotonic() - bed.startedAt;
+    const firstDecisionMs = systemClock.monotonic() - environment.startedAt;
     const lease = await this.first.take();
     await lease.return();
-    bed.beginPhase();
+    environment.beginPhase();
     return firstDecisionMs;
   }
 
-  async measure(bed: Bed, signal: AbortSignal): Promise<LargeSiteFigures> {
-    const firstDecisionMs = await this.untilFirstDecision(bed);
-    const { medianMs } = await singleRequests(bed, 50, signal);
-    bed.beginPhase();
-    const { fulfilledMs } = await burst(bed, 1000, signal);
-    bed.beginPhase();
-    const latencies = await latenciesAtRate(bed, { perSecond: 200, seconds: 10 }, signal);
+  async measure(environment: BenchmarkEnvironment, signal: AbortSignal): Promise<LargeSiteFigures> {
+    const firstDecisionMs = await this.untilFirstDecision(environment);
+    const { medianMs } = await singleRequests(environment, 50, signal);
+    environment.beginPhase();
+    const { fulfilledMs } = await burst(environment, 1000, signal);
+    environment.beginPhase();
+    const latencies = await latenciesAtRate(environment, { perSecond: 200, seconds: 10 }, signal);
     const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? NaN;
     return {
       firstDecisionMs,

@@ -2,7 +2,7 @@
 
 import { loadavg, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { BedOptions, LauncherFacts } from './bed.js';
+import type { EnvironmentOptions, LauncherFacts } from './environment.js';
 import { SCENARIOS } from './plan.js';
 import { MEBIBYTE, mebibytes, milliseconds, row } from './rows.js';
 import { renderTable, type Row } from './table.js';
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
     return;
   }
   const wanted = values.only.split(',').filter((letter) => letter !== '');
-  const bedOptions: BedOptions = { dataFolder: dataFolder(values.data) };
+  const environmentOptions: EnvironmentOptions = { dataFolder: dataFolder(values.data) };
   const rows: Row[] = [];
   const launchers: LauncherFacts[] = [];
   for (const scenario of SCENARIOS) {
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
     if (wanted.length > 0 && !wanted.some((letter) => letters.includes(letter))) continue;
     process.stderr.write(`${scenario.what} …\n`);
     try {
-      const outcome = await scenario.run(bedOptions);
+      const outcome = await scenario.run(environmentOptions);
       const load = loadavg().map((average) => average.toFixed(1));
       rows.push(...outcome.rows.map((each) => ({ ...each, load: load[0] ?? '-' })));
       launchers.push(...outcome.launchers);
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
     }
   }
   rows.push(...launcherRows(launchers));
-  process.stdout.write(`\nZooKeeper's data in ${bedOptions.dataFolder}\n\n${renderTable(rows)}\n`);
+  process.stdout.write(`\nZooKeeper's data in ${environmentOptions.dataFolder}\n\n${renderTable(rows)}\n`);
 }
 
 function launcherRows(launchers: readonly LauncherFacts[]): Row[] {

@@ -7,7 +7,7 @@ import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
-import { LABEL, type Bed } from './bed.js';
+import { LABEL, type BenchmarkEnvironment } from './environment.js';
 import { createHeldNodes, NODEPOOL, nodeInUse } from './records.js';
 
 const PROVIDERS = Array.from({ length: 20 }, (_, index) => `site-${index + 1}`);
@@ -54,16 +54,16 @@ export class ManyPools {
   static readonly phases = ['until the first pool is registered', 'until all requests are served'] as const;
 
   /** Uses every node briefly. Resolves with the time from the launcher's start until all requests are served (ms). */
-  async measure(bed: Bed, signal: AbortSignal): Promise<number> {
-    bed.beginPhase();
+  async measure(environment: BenchmarkEnvironment, signal: AbortSignal): Promise<number> {
+    environment.beginPhase();
     await Promise.all(
       this.requests.map(async (request) => {
         const lease = await request.take();
         await lease.return();
       }),
     );
-    const tookMs = systemClock.monotonic() - bed.startedAt;
-    await bed.clean(signal);
+    const tookMs = systemClock.monotonic() - environment.startedAt;
+    await environment.clean(signal);
     return tookMs;
   }
 }

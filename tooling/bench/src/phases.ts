@@ -5,7 +5,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { systemClock } from '@nodepool/core';
-import { LABEL, type Bed } from './bed.js';
+import { LABEL, type BenchmarkEnvironment } from './environment.js';
 
 /** More requests are in flight than the pool has servers, so that some wait for its limit and for each other. */
 export const PHASES_SITE = {
@@ -32,7 +32,11 @@ interface RequestDocument {
 }
 
 /** Measures this many requests. */
-export async function comparePhases(bed: Bed, count: number, signal: AbortSignal): Promise<PhaseComparison> {
+export async function comparePhases(
+  environment: BenchmarkEnvironment,
+  count: number,
+  signal: AbortSignal,
+): Promise<PhaseComparison> {
   const waits = new Map<string, number>();
   let left = count;
   // Every request in flight has a listener.
@@ -41,7 +45,7 @@ export async function comparePhases(bed: Bed, count: number, signal: AbortSignal
     while (left > 0 && !signal.aborted) {
       left -= 1;
       const began = systemClock.monotonic();
-      const request = await bed.submit();
+      const request = await environment.submit();
       await request.fulfilled({ signal });
       waits.set(request.id, systemClock.monotonic() - began);
       const lease = await request.take();
@@ -53,7 +57,7 @@ export async function comparePhases(bed: Bed, count: number, signal: AbortSignal
   const differences: number[] = [];
   let inexact = 0;
   for (const [id, measured] of waits) {
-    const { request, timeline } = await documentOf(bed, id);
+    const { request, timeline } = await documentOf(environment, id);
     const total = timeline.reduce((sum, { from, to }) => sum + (to - from) * 1000, 0);
     for (const { phase, from, to } of timeline) sums.set(phase, (sums.get(phase) ?? 0) + (to - from) * 1000);
     inexact = Math.max(inexact, Math.abs(total - (request.ended - request.created) * 1000));
@@ -72,7 +76,7 @@ export function quantile(values: readonly number[], part: number): number {
   return values[Math.min(values.length - 1, Math.ceil(part * values.length) - 1)] ?? NaN;
 }
 
-async function documentOf({ webappPort }: Bed, id: string): Promise<RequestDocument> {
+async function documentOf({ webappPort }: BenchmarkEnvironment, id: string): Promise<RequestDocument> {
   const response = await fetch(`http://127.0.0.1:${webappPort}/status/v1/request/${id}`);
   if (!response.ok) throw new Error(`the launcher answered ${response.status} for request ${id}`);
   return (await response.json()) as RequestDocument;

@@ -1,6 +1,6 @@
 /** The scenarios with their targets. Each runs with a separate ZooKeeper and launcher. */
 
-import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
+import { BenchmarkEnvironment, LABEL, type EnvironmentOptions, type LauncherFacts } from './environment.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
@@ -32,52 +32,52 @@ export interface Outcome {
 export interface Scenario {
   readonly letters: string;
   readonly what: string;
-  run(options: BedOptions): Promise<Outcome>;
+  run(options: EnvironmentOptions): Promise<Outcome>;
 }
 
 /** Returns a scenario with one launcher, which contributes to the summary rows. */
 function scenario(
   letters: string,
   what: string,
-  measure: (bed: Bed, signal: AbortSignal) => Promise<Row[]>,
-  more: Partial<BedOptions> = {},
+  measure: (environment: BenchmarkEnvironment, signal: AbortSignal) => Promise<Row[]>,
+  more: Partial<EnvironmentOptions> = {},
 ): Scenario {
   return {
     letters,
     what,
     run: async (options) => {
-      const { result, facts } = await onBed(what, { ...options, ...more }, measure);
+      const { result, facts } = await withEnvironment(what, { ...options, ...more }, measure);
       return { rows: result, launchers: [facts] };
     },
   };
 }
 
-async function onBed<T>(
+async function withEnvironment<T>(
   what: string,
-  options: BedOptions,
-  measure: (bed: Bed, signal: AbortSignal) => Promise<T>,
+  options: EnvironmentOptions,
+  measure: (environment: BenchmarkEnvironment, signal: AbortSignal) => Promise<T>,
 ): Promise<{ readonly result: T; readonly facts: LauncherFacts }> {
-  const bed = await Bed.make(options);
+  const environment = await BenchmarkEnvironment.make(options);
   try {
-    const result = await bed.measure(what, (signal) => measure(bed, signal));
-    return { result, facts: await bed.clear() };
+    const result = await environment.measure(what, (signal) => measure(environment, signal));
+    return { result, facts: await environment.clear() };
   } catch (error) {
-    await bed.clear();
+    await environment.clear();
     throw error;
   }
 }
 
 export const SCENARIOS: readonly Scenario[] = [
   { letters: 'w', what: 'starts of the programs on an empty site', run: startUp },
-  scenario('a h', '50 requests one after the other', async (bed, signal) => {
-    const { medianMs, transactionsPerLife } = await singleRequests(bed, 50, signal);
+  scenario('a h', '50 requests one after the other', async (environment, signal) => {
+    const { medianMs, transactionsPerLife } = await singleRequests(environment, 50, signal);
     return [
       row('a  one request on an idle launcher, median of 50', medianMs, 25, milliseconds, '2400 ms'),
       row('h  ZooKeeper transactions per node life', transactionsPerLife, 6.5, plain, '21', true),
     ];
   }),
-  scenario('b d p', '1,000 requests at once', async (bed, signal) => {
-    const { fulfilledMs, deletedMs, transactionsPerLife, cpuMsPerLife } = await burst(bed, 1000, signal);
+  scenario('b d p', '1,000 requests at once', async (environment, signal) => {
+    const { fulfilledMs, deletedMs, transactionsPerLife, cpuMsPerLife } = await burst(environment, 1000, signal);
     return [
       row('b  1,000 requests at once, all fulfilled', fulfilledMs, 2500, seconds, '22 s'),
       row('d  1,000 nodes released at once, all deleted', deletedMs, 3000, seconds, '-'),
@@ -85,8 +85,8 @@ export const SCENARIOS: readonly Scenario[] = [
       row('p  processor time per node life, 1,000 at once', cpuMsPerLife, 1.5, milliseconds, '18 ms'),
     ];
   }),
-  scenario('c', '2,000 requests at once', async (bed, signal) => {
-    const { fulfilledMs, deletedMs } = await burst(bed, 2000, signal);
+  scenario('c', '2,000 requests at once', async (environment, signal) => {
+    const { fulfilledMs, deletedMs } = await burst(environment, 2000, signal);
     return [
       row('c  2,000 requests at once, all fulfilled', fulfilledMs, 5000, seconds, '56 s'),
       row('   2,000 nodes released at once, all deleted', deletedMs, undefined, seconds, '-'),
@@ -96,8 +96,12 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     'r',
     'resident memory with up to 10,000 ready nodes',
-    async (bed, signal) => {
-      const [idle = NaN, thousand = NaN, tenThousandNodes = NaN] = await residentMemory(bed, [1000, 10_000], signal);
+    async (environment, signal) => {
+      const [idle = NaN, thousand = NaN, tenThousandNodes = NaN] = await residentMemory(
+        environment,
+        [1000, 10_000],
+        signal,
+      );
       return [
         row('r  resident memory: idle', idle, 75 * MEBIBYTE, mebibytes, '-'),
         row('   … with 1,000 ready nodes', thousand, 120 * MEBIBYTE, mebibytes, '-'),
@@ -109,8 +113,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     'e',
     '1,000 ready nodes, and nothing to do for 10 s',
-    async (bed, signal) => {
-      const share = await idleShare(bed, 1000, signal);
+    async (environment, signal) => {
+      const share = await idleShare(environment, 1000, signal);
       return [row('e  1,000 idle ready nodes, share of a core over 10 s', share, 0.01, percent, '-')];
     },
     { eventLoopProbe: false },
@@ -118,8 +122,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     't',
     '10,000 ready nodes, and nothing to do for 10 s',
-    async (bed, signal) => {
-      const share = await idleShare(bed, 10_000, signal);
+    async (environment, signal) => {
+      const share = await idleShare(environment, 10_000, signal);
       return [row('t  10,000 idle ready nodes, share of a core over 10 s', share, 0.005, percent, '-')];
     },
     { eventLoopProbe: false, deadlineMs: 300_000 },
@@ -127,8 +131,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     'g',
     '1,000 requests to a pool with max-servers 100',
-    async (bed, signal) => {
-      const took = await throughBottleneck(bed, 1000, signal);
+    async (environment, signal) => {
+      const took = await throughBottleneck(environment, 1000, signal);
       return [row('g  1,000 requests, max-servers 100', took, 8000, seconds, '261 s')];
     },
     { site: { labels: [LABEL], providers: [{ maxServers: 100 }] } },
@@ -136,8 +140,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     'phases',
     'phases of 1,000 requests, beside the measurement of their requestor',
-    async (bed, signal) => {
-      const { measured, differences, inexact, means } = await comparePhases(bed, 1000, signal);
+    async (environment, signal) => {
+      const { measured, differences, inexact, means } = await comparePhases(environment, 1000, signal);
       const each = [...means].map(([phase, ms]) =>
         row(`   … in phase ${phase}, mean`, ms, undefined, milliseconds, '-'),
       );
@@ -158,8 +162,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario(
     'u',
     '1,000 slots of static machines requested at once',
-    async (bed, signal) => {
-      const { registeredMs, fulfilledMs, readyAgainMs, cpuMsPerUse } = await measureStatic(bed, signal);
+    async (environment, signal) => {
+      const { registeredMs, fulfilledMs, readyAgainMs, cpuMsPerUse } = await measureStatic(environment, signal);
       return [
         row('u  1,000 slots of static machines, requested at once', fulfilledMs, 10_000, seconds, '-'),
         row('   … from the start of the launcher until all are ready', registeredMs, undefined, seconds, '-'),
@@ -174,7 +178,7 @@ export const SCENARIOS: readonly Scenario[] = [
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
 
-async function startUp({ dataFolder }: BedOptions): Promise<Outcome> {
+async function startUp({ dataFolder }: EnvironmentOptions): Promise<Outcome> {
   const { listMs, launcherMs, launcherCpuMs } = await measureStartUp(dataFolder);
   return {
     rows: [
@@ -187,13 +191,13 @@ async function startUp({ dataFolder }: BedOptions): Promise<Outcome> {
 }
 
 /** Launches and deletes pods on a simulated cluster. */
-async function pods(options: BedOptions): Promise<Outcome> {
+async function pods(options: EnvironmentOptions): Promise<Outcome> {
   const cluster = await startCluster();
   try {
-    const bedOptions = { ...options, sections: [sectionOf(cluster)] };
-    const { result, facts } = await onBed('200 pods', bedOptions, async (bed, signal) => {
+    const environmentOptions = { ...options, sections: [sectionOf(cluster)] };
+    const { result, facts } = await withEnvironment('200 pods', environmentOptions, async (environment, signal) => {
       cluster.calls.reset();
-      const figures = await burst(bed, KUBERNETES_NODES, signal);
+      const figures = await burst(environment, KUBERNETES_NODES, signal);
       return { ...figures, callsPerNode: cluster.calls.count() / KUBERNETES_NODES };
     });
     const { fulfilledMs, deletedMs, callsPerNode, cpuMsPerLife } = result;
@@ -210,13 +214,13 @@ async function pods(options: BedOptions): Promise<Outcome> {
 }
 
 /** Compares a burst of 10,000 requests with one of 1,000 on the same launcher. */
-async function tenThousand(options: BedOptions): Promise<Outcome> {
-  const { result, facts } = await onBed(
+async function tenThousand(options: EnvironmentOptions): Promise<Outcome> {
+  const { result, facts } = await withEnvironment(
     '10,000 requests',
     { ...options, deadlineMs: 600_000 },
-    async (bed, signal) => ({
-      small: await burst(bed, 1000, signal),
-      large: await burst(bed, 10_000, signal),
+    async (environment, signal) => ({
+      small: await burst(environment, 1000, signal),
+      large: await burst(environment, 10_000, signal),
     }),
   );
   const { small, large } = result;
@@ -232,14 +236,16 @@ async function tenThousand(options: BedOptions): Promise<Outcome> {
   };
 }
 
-async function largeSite(options: BedOptions): Promise<Outcome> {
+async function largeSite(options: EnvironmentOptions): Promise<Outcome> {
   const site = new LargeSite(10_000);
-  const prepared: BedOptions = {
+  const prepared: EnvironmentOptions = {
     ...options,
     site: site.config,
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
-  const { result, facts } = await onBed('10,000 nodes', prepared, async (bed, signal) => site.measure(bed, signal));
+  const { result, facts } = await withEnvironment('10,000 nodes', prepared, async (environment, signal) =>
+    site.measure(environment, signal),
+  );
   const delays = LargeSite.phases.flatMap((phase, index) => {
     const delay = facts.eventLoopDelays[index];
     if (delay === undefined) return [];
@@ -264,18 +270,18 @@ async function largeSite(options: BedOptions): Promise<Outcome> {
   };
 }
 
-async function veryLargeSite(options: BedOptions): Promise<Outcome> {
+async function veryLargeSite(options: EnvironmentOptions): Promise<Outcome> {
   const site = new LargeSite(50_000);
-  const prepared: BedOptions = {
+  const prepared: EnvironmentOptions = {
     ...options,
     site: site.config,
     deadlineMs: 300_000,
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
-  const { result, facts } = await onBed('50,000 nodes', prepared, async (bed, signal) => {
-    const firstDecisionMs = await site.untilFirstDecision(bed);
-    const startCpuMs = cpuSeconds(bed.launcher.pid) * 1000;
-    const { fulfilledMs, cpuMsPerLife } = await burst(bed, 1000, signal);
+  const { result, facts } = await withEnvironment('50,000 nodes', prepared, async (environment, signal) => {
+    const firstDecisionMs = await site.untilFirstDecision(environment);
+    const startCpuMs = cpuSeconds(environment.launcher.pid) * 1000;
+    const { fulfilledMs, cpuMsPerLife } = await burst(environment, 1000, signal);
     return { firstDecisionMs, startCpuMs, fulfilledMs, cpuMsPerLife };
   });
   const [start, busy] = facts.eventLoopDelays;
@@ -295,15 +301,17 @@ async function veryLargeSite(options: BedOptions): Promise<Outcome> {
   };
 }
 
-async function manyPools(options: BedOptions): Promise<Outcome> {
+async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
   const site = new ManyPools();
-  const prepared: BedOptions = {
+  const prepared: EnvironmentOptions = {
     ...options,
     site: MANY_POOLS,
     deadlineMs: 600_000,
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
-  const { result, facts } = await onBed('200 pools', prepared, async (bed, signal) => site.measure(bed, signal));
+  const { result, facts } = await withEnvironment('200 pools', prepared, async (environment, signal) =>
+    site.measure(environment, signal),
+  );
   const delays = ManyPools.phases.flatMap((phase, index) => {
     const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
     // At startup, loading the program is one long task that delays nothing else.
@@ -330,7 +338,7 @@ async function manyPools(options: BedOptions): Promise<Outcome> {
  */
 const HANGING_ROUNDS = 5;
 
-async function besideHanging(options: BedOptions): Promise<Outcome> {
+async function besideHanging(options: EnvironmentOptions): Promise<Outcome> {
   const alone: { single: number[]; burst: number[] } = { single: [], burst: [] };
   const beside: { single: number[]; burst: number[] } = { single: [], burst: [] };
   for (let round = 0; round < HANGING_ROUNDS; round++) {
@@ -351,7 +359,7 @@ async function besideHanging(options: BedOptions): Promise<Outcome> {
 
 /** Measures one provider while the other one hangs or is idle. */
 async function measureBeside(
-  options: BedOptions,
+  options: EnvironmentOptions,
   hangs: boolean,
   figures: { single: number[]; burst: number[] },
 ): Promise<void> {
@@ -359,8 +367,8 @@ async function measureBeside(
   try {
     const other = { name: 'other', labels: ['other'], ...(hangs ? { endpoint: hole.endpoint } : {}) };
     const site = { labels: [LABEL, 'other'], providers: [{ labels: [LABEL] }, other] };
-    const { result } = await onBed('two providers', { ...options, site }, async (bed, signal) =>
-      besideAnother(bed, 'other', hangs ? 100 : 0, signal),
+    const { result } = await withEnvironment('two providers', { ...options, site }, async (environment, signal) =>
+      besideAnother(environment, 'other', hangs ? 100 : 0, signal),
     );
     figures.single.push(result.singleRequestMs);
     figures.burst.push(result.burstMs);

@@ -2,7 +2,7 @@
 
 import type { SubmittedRequest } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
-import type { Bed } from './bed.js';
+import type { BenchmarkEnvironment } from './environment.js';
 import { cpuSeconds, residentBytes } from './process-facts.js';
 
 const WARM_UP_REQUESTS = 20;
@@ -15,14 +15,14 @@ const IDLE_MEASURED_MS = 10_000;
  * lifecycle.
  */
 export async function singleRequests(
-  bed: Bed,
+  environment: BenchmarkEnvironment,
   count: number,
   signal: AbortSignal,
 ): Promise<{ readonly medianMs: number; readonly transactionsPerLife: number }> {
-  for (let i = 0; i < WARM_UP_REQUESTS; i++) await life(bed, signal);
+  for (let i = 0; i < WARM_UP_REQUESTS; i++) await life(environment, signal);
   const durations: number[] = [];
-  const transactions = await transactionsOfLauncher(bed, async () => {
-    for (let i = 0; i < count; i++) durations.push(await life(bed, signal));
+  const transactions = await transactionsOfLauncher(environment, async () => {
+    for (let i = 0; i < count; i++) durations.push(await life(environment, signal));
   });
   return { medianMs: median(durations), transactionsPerLife: transactions / count };
 }
@@ -37,21 +37,25 @@ export interface BurstFigures {
 }
 
 /** Measures concurrent requests, followed by the concurrent use and release of their nodes. */
-export async function burst(bed: Bed, count: number, signal: AbortSignal): Promise<BurstFigures> {
+export async function burst(
+  environment: BenchmarkEnvironment,
+  count: number,
+  signal: AbortSignal,
+): Promise<BurstFigures> {
   let fulfilledMs = 0;
   let deletedMs = 0;
-  const cpuBefore = cpuSeconds(bed.launcher.pid);
-  const transactions = await transactionsOfLauncher(bed, async () => {
+  const cpuBefore = cpuSeconds(environment.launcher.pid);
+  const transactions = await transactionsOfLauncher(environment, async () => {
     const began = systemClock.monotonic();
-    const requests = await requestAll(bed, count);
+    const requests = await requestAll(environment, count);
     fulfilledMs = systemClock.monotonic() - began;
     const leases = await Promise.all(requests.map((request) => request.take()));
     await Promise.all(leases.map((lease) => lease.return()));
     const released = systemClock.monotonic();
-    await bed.clean(signal);
+    await environment.clean(signal);
     deletedMs = systemClock.monotonic() - released;
   });
-  const cpuMsPerLife = ((cpuSeconds(bed.launcher.pid) - cpuBefore) * 1000) / count;
+  const cpuMsPerLife = ((cpuSeconds(environment.launcher.pid) - cpuBefore) * 1000) / count;
   return { fulfilledMs, deletedMs, transactionsPerLife: transactions / count, cpuMsPerLife };
 }
 
@@ -60,7 +64,7 @@ export async function burst(bed: Bed, count: number, signal: AbortSignal): Promi
  * the garbage of their launches has been collected.
  */
 export async function residentMemory(
-  bed: Bed,
+  environment: BenchmarkEnvironment,
   counts: readonly number[],
   signal: AbortSignal,
 ): Promise<readonly number[]> {
@@ -68,12 +72,12 @@ export async function residentMemory(
   let nodes = 0;
   for (const count of [0, ...counts]) {
     for (; nodes < count; nodes += 1000) {
-      const requests = await requestAll(bed, Math.min(1000, count - nodes));
+      const requests = await requestAll(environment, Math.min(1000, count - nodes));
       // The nodes are not allocated, so the launcher keeps them ready.
       await Promise.all(requests.map((request) => request.cancel()));
     }
     await sleep(systemClock, IDLE_SETTLE_MS, signal);
-    measured.push(residentBytes(bed.launcher.pid));
+    measured.push(residentBytes(environment.launcher.pid));
   }
   return measured;
 }
@@ -83,7 +87,7 @@ export async function residentMemory(
  * bound of the time until the create call. Returns the durations in ascending order.
  */
 export async function latenciesAtRate(
-  bed: Bed,
+  environment: BenchmarkEnvironment,
   options: { readonly perSecond: number; readonly seconds: number },
   signal: AbortSignal,
 ): Promise<readonly number[]> {
@@ -92,7 +96,7 @@ export async function latenciesAtRate(
   const lives: Promise<void>[] = [];
   const began = systemClock.monotonic();
   const one = async (): Promise<void> => {
-    const request = await bed.submit();
+    const request = await environment.submit();
     const written = systemClock.monotonic();
     await request.fulfilled();
     durations.push(systemClock.monotonic() - written);
@@ -110,17 +114,21 @@ export async function latenciesAtRate(
 }
 
 /** Measures concurrent requests to a launcher with a lower node limit. Every node is released immediately. */
-export async function throughBottleneck(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
+export async function throughBottleneck(
+  environment: BenchmarkEnvironment,
+  count: number,
+  signal: AbortSignal,
+): Promise<number> {
   const began = systemClock.monotonic();
   await Promise.all(
     Array.from({ length: count }, async () => {
-      const request = await bed.submit();
+      const request = await environment.submit();
       const lease = await request.take();
       await lease.return();
     }),
   );
   const took = systemClock.monotonic() - began;
-  await bed.clean(signal);
+  await environment.clean(signal);
   return took;
 }
 
@@ -128,37 +136,41 @@ export async function throughBottleneck(bed: Bed, count: number, signal: AbortSi
  * Returns the share of one core that the launcher uses with this many unchanged ready nodes, once it has returned the
  * memory of their launches.
  */
-export async function idleShare(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
-  const requests = await requestAll(bed, count);
+export async function idleShare(
+  environment: BenchmarkEnvironment,
+  count: number,
+  signal: AbortSignal,
+): Promise<number> {
+  const requests = await requestAll(environment, count);
   // The nodes are not allocated, so the launcher keeps them ready.
   await Promise.all(requests.map((request) => request.cancel()));
   await sleep(systemClock, IDLE_SETTLE_MS, signal);
-  const nodes = (await bed.zooKeeper.children('/nodepool/nodes')).children.length;
+  const nodes = (await environment.zooKeeper.children('/nodepool/nodes')).children.length;
   if (nodes !== count) throw new Error(`there should be ${count} ready nodes, and there are ${nodes}`);
-  const before = cpuSeconds(bed.launcher.pid);
+  const before = cpuSeconds(environment.launcher.pid);
   const began = systemClock.monotonic();
   await sleep(systemClock, IDLE_MEASURED_MS, signal);
   const seconds = (systemClock.monotonic() - began) / 1000;
-  return (cpuSeconds(bed.launcher.pid) - before) / seconds;
+  return (cpuSeconds(environment.launcher.pid) - before) / seconds;
 }
 
 /** Runs one request until its nodes are deleted. Returns the time until it was fulfilled. */
-async function life(bed: Bed, signal: AbortSignal): Promise<number> {
+async function life(environment: BenchmarkEnvironment, signal: AbortSignal): Promise<number> {
   const began = systemClock.monotonic();
-  const request = await bed.submit();
+  const request = await environment.submit();
   await request.fulfilled();
   const took = systemClock.monotonic() - began;
   const lease = await request.take();
   await lease.return();
-  await bed.clean(signal);
+  await environment.clean(signal);
   return took;
 }
 
 /** Submits requests concurrently. Resolves when all are fulfilled. */
-async function requestAll(bed: Bed, count: number): Promise<SubmittedRequest[]> {
+async function requestAll(environment: BenchmarkEnvironment, count: number): Promise<SubmittedRequest[]> {
   return await Promise.all(
     Array.from({ length: count }, async () => {
-      const request = await bed.submit();
+      const request = await environment.submit();
       await request.fulfilled();
       return request;
     }),
@@ -169,10 +181,10 @@ async function requestAll(bed: Bed, count: number): Promise<SubmittedRequest[]> 
  * Counts the launcher's transactions during `work`: all of the server's except the requestor's. Every write increments
  * the zxid, even a refused one.
  */
-async function transactionsOfLauncher(bed: Bed, work: () => Promise<void>): Promise<number> {
-  const [zxid, own] = [await bed.lastTransaction(), bed.zooKeeper.counters.writes];
+async function transactionsOfLauncher(environment: BenchmarkEnvironment, work: () => Promise<void>): Promise<number> {
+  const [zxid, own] = [await environment.lastTransaction(), environment.zooKeeper.counters.writes];
   await work();
-  return (await bed.lastTransaction()) - zxid - (bed.zooKeeper.counters.writes - own);
+  return (await environment.lastTransaction()) - zxid - (environment.zooKeeper.counters.writes - own);
 }
 
 export function median(values: readonly number[]): number {
@@ -191,23 +203,23 @@ export interface BesideAnother {
 
 /** Measures requests to a working provider while `others` requests wait for one that never answers. */
 export async function besideAnother(
-  bed: Bed,
+  environment: BenchmarkEnvironment,
   otherLabel: string,
   others: number,
   signal: AbortSignal,
 ): Promise<BesideAnother> {
-  await Promise.all(Array.from({ length: others }, async () => bed.submit(otherLabel)));
+  await Promise.all(Array.from({ length: others }, async () => environment.submit(otherLabel)));
   const durations: number[] = [];
   for (let i = 0; i < WARM_UP_REQUESTS + 50; i++) {
     const began = systemClock.monotonic();
-    const request = await bed.submit();
+    const request = await environment.submit();
     await request.fulfilled();
     if (i >= WARM_UP_REQUESTS) durations.push(systemClock.monotonic() - began);
     const lease = await request.take();
     await lease.return();
   }
   const began = systemClock.monotonic();
-  const requests = await requestAll(bed, 100);
+  const requests = await requestAll(environment, 100);
   const burstMs = systemClock.monotonic() - began;
   const leases = await Promise.all(requests.map((request) => request.take()));
   await Promise.all(leases.map((lease) => lease.return()));

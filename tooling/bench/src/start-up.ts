@@ -9,7 +9,7 @@ import { systemClock } from '@nodepool/core';
 import { freePorts, startZooKeeper } from '@nodepool/dev-zookeeper';
 import { configFileOf, exampleConfig, labelsOffered, programPath, startLauncher } from '@nodepool/harness';
 import { connect } from '@nodepool/zookeeper';
-import { LABEL } from './bed.js';
+import { LABEL } from './environment.js';
 import { cpuSeconds } from './process-facts.js';
 import { median } from './scenarios.js';
 

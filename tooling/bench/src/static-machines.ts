@@ -2,7 +2,7 @@
 
 import { systemClock } from '@nodepool/core';
 import { conditionMet } from '@nodepool/harness';
-import { LABEL, type Bed } from './bed.js';
+import { LABEL, type BenchmarkEnvironment } from './environment.js';
 import { cpuSeconds } from './process-facts.js';
 
 const MACHINES = 500;
@@ -40,26 +40,31 @@ export interface StaticFigures {
   readonly cpuMsPerUse: number;
 }
 
-export async function measureStatic(bed: Bed, signal: AbortSignal): Promise<StaticFigures> {
+export async function measureStatic(environment: BenchmarkEnvironment, signal: AbortSignal): Promise<StaticFigures> {
   const count = MACHINES * SLOTS;
-  await slotsReady(bed, count, 0, signal);
-  const registeredMs = systemClock.monotonic() - bed.startedAt;
-  const cpuBefore = cpuSeconds(bed.launcher.pid);
+  await slotsReady(environment, count, 0, signal);
+  const registeredMs = systemClock.monotonic() - environment.startedAt;
+  const cpuBefore = cpuSeconds(environment.launcher.pid);
   const began = systemClock.monotonic();
-  const requests = await Promise.all(Array.from({ length: count }, () => bed.submit()));
+  const requests = await Promise.all(Array.from({ length: count }, () => environment.submit()));
   await Promise.all(requests.map((request) => request.fulfilled()));
   const fulfilledMs = systemClock.monotonic() - began;
   const leases = await Promise.all(requests.map((request) => request.take()));
   const used = systemClock.monotonic();
   await Promise.all(leases.map((lease) => lease.return()));
-  await slotsReady(bed, count, count, signal);
+  await slotsReady(environment, count, count, signal);
   const readyAgainMs = systemClock.monotonic() - used;
-  const cpuMsPerUse = ((cpuSeconds(bed.launcher.pid) - cpuBefore) * 1000) / count;
+  const cpuMsPerUse = ((cpuSeconds(environment.launcher.pid) - cpuBefore) * 1000) / count;
   return { registeredMs, fulfilledMs, readyAgainMs, cpuMsPerUse };
 }
 
 /** Resolves once there are `count` nodes, all with ids from `firstId` on. */
-async function slotsReady({ zooKeeper }: Bed, count: number, firstId: number, signal: AbortSignal): Promise<void> {
+async function slotsReady(
+  { zooKeeper }: BenchmarkEnvironment,
+  count: number,
+  firstId: number,
+  signal: AbortSignal,
+): Promise<void> {
   await conditionMet(zooKeeper, NODES, signal, async () => {
     const { children } = await zooKeeper.children(NODES);
     return children.length === count && children.every((id) => Number(id) >= firstId);

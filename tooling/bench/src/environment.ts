@@ -1,4 +1,4 @@
-/** Test bed of a measurement: a ZooKeeper, a launcher in a separate process, and a requestor in this process. */
+/** Environment of a measurement: a ZooKeeper, a launcher in a separate process, and a requestor in this process. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ export const LABEL = 'bench';
 const DEADLINE_MS = 120_000;
 const EVENT_LOOP_FILE = 'event-loop.json';
 
-export interface BedOptions {
+export interface EnvironmentOptions {
   /** ZooKeeper's data folder. */
   readonly dataFolder: string;
   /** Default: one provider without limits that offers `LABEL`. */
@@ -53,7 +53,7 @@ export interface LauncherFacts {
   readonly eventLoopDelays: readonly EventLoopDelay[];
 }
 
-export class Bed {
+export class BenchmarkEnvironment {
   private constructor(
     private readonly server: RunningZooKeeper,
     private readonly folder: string,
@@ -69,7 +69,7 @@ export class Bed {
   ) {}
 
   /** Starts all parts and resolves when the launcher offers `LABEL` from a cloud without delays. */
-  static async make(options: BedOptions): Promise<Bed> {
+  static async make(options: EnvironmentOptions): Promise<BenchmarkEnvironment> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
     const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g', optimized: true });
     const zooKeeper = connect({ servers: server.servers });
@@ -92,7 +92,7 @@ export class Bed {
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });
-    const bed = new Bed(
+    const environment = new BenchmarkEnvironment(
       server,
       folder,
       zooKeeper,
@@ -104,14 +104,14 @@ export class Bed {
       options.deadlineMs ?? DEADLINE_MS,
     );
     try {
-      await bed.measure('registers its pools', async (signal) => {
+      await environment.measure('registers its pools', async (signal) => {
         await labelsOffered(zooKeeper, [LABEL], signal);
       });
     } catch (error) {
-      await bed.clear();
+      await environment.clear();
       throw error;
     }
-    return bed;
+    return environment;
   }
 
   /** Runs `work`. Rejects if the launcher ends or the time limit is exceeded. */
