@@ -23,7 +23,7 @@ const WRITERS = 100;
 /** With one operation in flight, most time is spent waiting, so fewer operations suffice. */
 const SHARE_OF_SERIAL = 0.2;
 
-interface Contestant {
+interface ComparedClient {
   readonly name: string;
   /** Reason why it is not measured. */
   readonly missing?: string;
@@ -35,7 +35,7 @@ interface Contestant {
 }
 
 /** `classes`: a folder for compiled classes. */
-function contestants(classes: string): Contestant[] {
+function comparedClients(classes: string): ComparedClient[] {
   const java = compileJava(classes) ? {} : { missing: 'not installed: apt-get install libzookeeper-java default-jdk' };
   const npm = existsSync(NPM_PACKAGE) ? {} : { missing: 'not installed: tooling/zookeeper-reference/install.sh' };
   const kazoo = hasKazoo() ? {} : { missing: 'not installed: apt-get install python3-kazoo' };
@@ -123,7 +123,7 @@ async function main(): Promise<void> {
     optimized: true,
   });
   const classes = mkdtempSync(join(tmpdir(), 'zookeeper-bench-'));
-  const clients = contestants(classes);
+  const clients = comparedClients(classes);
   try {
     for (let run = 1; run <= runs; run++) {
       // Clients alternate every few seconds, so that other load on the machine affects all of them.
@@ -155,7 +155,7 @@ function positive(name: string, text: string): number {
 }
 
 /** Runs a client's program and keeps the measurements that are better than earlier ones. */
-async function follow(client: Contestant, command: readonly string[], onReady?: () => void): Promise<void> {
+async function follow(client: ComparedClient, command: readonly string[], onReady?: () => void): Promise<void> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<string>((resolve, reject) => {
@@ -171,7 +171,7 @@ async function follow(client: Contestant, command: readonly string[], onReady?: 
   if (how !== '0') process.stderr.write(`${client.name} ended with ${how}\n`);
 }
 
-function keepBest(client: Contestant, measured: Measurement): void {
+function keepBest(client: ComparedClient, measured: Measurement): void {
   const key = keyOf(measured.inFlight, measured.operation);
   const before = client.best.get(key) ?? measured;
   client.best.set(key, {
@@ -182,7 +182,7 @@ function keepBest(client: Contestant, measured: Measurement): void {
 }
 
 /** Measures watch events of a client with persistent watches. */
-async function measureEvents(client: Contestant, servers: string, path: string): Promise<void> {
+async function measureEvents(client: ComparedClient, servers: string, path: string): Promise<void> {
   const zk = connect({ servers });
   await zk.create(path);
   let writing: Promise<unknown> = Promise.resolve();
@@ -201,7 +201,7 @@ function keyOf(inFlight: number, operation: string): string {
 }
 
 /** Renders a Markdown table. */
-function render(clients: readonly Contestant[]): string {
+function render(clients: readonly ComparedClient[]): string {
   const head = ['in flight', 'operation', ...clients.flatMap(({ name }) => [`${name}: per second`, 'CPU µs'])];
   const rows = IN_FLIGHT.flatMap((inFlight) => OPERATIONS.map((operation) => row(clients, inFlight, operation)));
   rows.push(row(clients, WRITERS, WATCH_EVENTS));
@@ -219,7 +219,7 @@ function render(clients: readonly Contestant[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function row(clients: readonly Contestant[], inFlight: number, operation: string): string[] {
+function row(clients: readonly ComparedClient[], inFlight: number, operation: string): string[] {
   const cells = clients.flatMap(({ best }) => {
     const measured = best.get(keyOf(inFlight, operation));
     return measured === undefined ? ['-', '-'] : [measured.perSecond.toFixed(0), measured.cpuPerOperation.toFixed(0)];
