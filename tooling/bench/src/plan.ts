@@ -9,7 +9,7 @@ import { comparePhases, PHASES_SITE, quantile } from './phases.js';
 import { cpuSeconds } from './process-facts.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
 import {
-  besideAnother,
+  measureWorkingProvider,
   burst,
   idleShare,
   median,
@@ -173,7 +173,7 @@ export const SCENARIOS: readonly Scenario[] = [
     },
     { sections: STATIC_MACHINES },
   ),
-  { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
+  { letters: 'n', what: 'a provider beside one that hangs', run: besideHangingProvider },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
@@ -338,12 +338,12 @@ async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
  */
 const HANGING_ROUNDS = 5;
 
-async function besideHanging(options: EnvironmentOptions): Promise<Outcome> {
+async function besideHangingProvider(options: EnvironmentOptions): Promise<Outcome> {
   const alone: { single: number[]; burst: number[] } = { single: [], burst: [] };
   const beside: { single: number[]; burst: number[] } = { single: [], burst: [] };
   for (let round = 0; round < HANGING_ROUNDS; round++) {
-    await measureBeside(options, false, alone);
-    await measureBeside(options, true, beside);
+    await measureRun(options, false, alone);
+    await measureRun(options, true, beside);
   }
   const change = (of: 'single' | 'burst'): number => median(beside[of]) / median(alone[of]) - 1;
   return {
@@ -358,7 +358,7 @@ async function besideHanging(options: EnvironmentOptions): Promise<Outcome> {
 }
 
 /** Measures one provider while the other one hangs or is idle. */
-async function measureBeside(
+async function measureRun(
   options: EnvironmentOptions,
   hangs: boolean,
   figures: { single: number[]; burst: number[] },
@@ -368,7 +368,7 @@ async function measureBeside(
     const other = { name: 'other', labels: ['other'], ...(hangs ? { endpoint: hole.endpoint } : {}) };
     const site = { labels: [LABEL, 'other'], providers: [{ labels: [LABEL] }, other] };
     const { result } = await withEnvironment('two providers', { ...options, site }, async (environment, signal) =>
-      besideAnother(environment, 'other', hangs ? 100 : 0, signal),
+      measureWorkingProvider(environment, 'other', hangs ? 100 : 0, signal),
     );
     figures.single.push(result.singleRequestMs);
     figures.burst.push(result.burstMs);

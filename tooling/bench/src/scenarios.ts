@@ -196,18 +196,18 @@ export function median(values: readonly number[]): number {
 }
 
 /** Durations of a working provider while another one may hang (ms). */
-export interface BesideAnother {
+export interface WorkingProviderFigures {
   readonly singleRequestMs: number;
   readonly burstMs: number;
 }
 
 /** Measures requests to a working provider while `others` requests wait for one that never answers. */
-export async function besideAnother(
+export async function measureWorkingProvider(
   environment: BenchmarkEnvironment,
   otherLabel: string,
   others: number,
   signal: AbortSignal,
-): Promise<BesideAnother> {
+): Promise<WorkingProviderFigures> {
   await Promise.all(Array.from({ length: others }, async () => environment.submit(otherLabel)));
   const durations: number[] = [];
   for (let i = 0; i < WARM_UP_REQUESTS + 50; i++) {
