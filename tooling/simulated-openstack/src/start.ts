@@ -42,12 +42,12 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
   });
   const flavors: readonly Flavor[] = SAMPLE_FLAVORS.map((spec) => ({ ...spec, id: newUuid(random) }));
   const keyPairs: KeyPair[] = [];
-  const surroundings = { flavors, keyPairs, images, networks, volumes };
+  const context = { flavors, keyPairs, images, networks, volumes };
   const services = new Services(
     state,
     [
       identityService(accounts, new Catalog(state), state),
-      computeService({ state, servers, surroundings, catalogue: { flavors, keyPairs } }),
+      computeService({ state, servers, context, catalogue: { flavors, keyPairs } }),
       imageService(images, state),
       networkService(networks, state),
       volumeService(volumes, state),

@@ -30,7 +30,7 @@ const CONSOLE = 'FAKE CONSOLE OUTPUT\nANOTHER\nLAST LINE';
 export interface ComputeParts {
   readonly state: OpenStackState;
   readonly servers: ServerStore;
-  readonly surroundings: ServerContext;
+  readonly context: ServerContext;
   readonly catalogue: ComputeCatalogue;
 }
 
@@ -60,8 +60,8 @@ class ServerRoutes {
   private readonly attachments: VolumeAttachments;
 
   constructor(private readonly parts: ComputeParts) {
-    this.listing = new ServerListing(parts.state, parts.servers, parts.surroundings.networks);
-    this.attachments = new VolumeAttachments(parts.surroundings.volumes);
+    this.listing = new ServerListing(parts.state, parts.servers, parts.context.networks);
+    this.attachments = new VolumeAttachments(parts.context.volumes);
   }
 
   all(): Route[] {
@@ -151,11 +151,11 @@ class ServerRoutes {
 
   private create(request: OwnedRequest): Answer {
     const { caller, serviceUrl } = request;
-    const { servers, surroundings, state } = this.parts;
+    const { servers, context, state } = this.parts;
     const body = memberOf(bodyOf(request, malformed), 'server', malformed);
     checkServerBody(body, this.context(request).microversion);
-    const spec = newServer(body, caller, surroundings);
-    checkServerQuota(spec, caller, state, servers, surroundings.networks);
+    const spec = newServer(body, caller, context);
+    checkServerQuota(spec, caller, state, servers, context.networks);
     const names =
       spec.minCount === 1
         ? [spec.name]
@@ -199,7 +199,7 @@ class ServerRoutes {
   }
 
   private interfaces(server: ServerRecord): Answer {
-    const ports = this.parts.surroundings.networks.portsOf(server.id);
+    const ports = this.parts.context.networks.portsOf(server.id);
     return json(200, {
       interfaceAttachments: ports.map(({ id, networkId, mac, status, fixedIps }) => ({
         net_id: networkId,
@@ -212,9 +212,9 @@ class ServerRoutes {
   }
 
   private context({ serviceUrl, headers }: OpenStackRequest): ViewContext {
-    const { state, surroundings } = this.parts;
+    const { state, context } = this.parts;
     const microversion = microversionOf(headers, state.settings.microversion);
-    return { serviceUrl, microversion, networks: surroundings.networks };
+    return { serviceUrl, microversion, networks: context.networks };
   }
 }
 
