@@ -10,25 +10,25 @@ export type CallFault =
 export type FaultRule = AnyFaultRule<CallFault>;
 
 /** The outcome of a VM's creation. */
-export interface VmFate {
+export interface VmFailure {
   readonly code: string;
   readonly message: string;
 }
 
 export class AzureFaults extends FaultPlan<CallFault> {
-  private fates: VmFate[] = [];
+  private failures: VmFailure[] = [];
 
   /** Makes the creation of the next VM fail after it was accepted. */
-  failNextVm(fate: VmFate): void {
-    this.fates.push(fate);
+  failNextVm(failure: VmFailure): void {
+    this.failures.push(failure);
   }
 
   override clear(): void {
     super.clear();
-    this.fates = [];
+    this.failures = [];
   }
 
-  nextFate(): VmFate | undefined {
-    return this.fates.shift();
+  nextFailure(): VmFailure | undefined {
+    return this.failures.shift();
   }
 }

@@ -3,5 +3,5 @@ export { startSimulatedAzure, type SimulatedAzure, type SimulatedAzureOptions } 
 export { ACCOUNT, DEFAULT_SETTINGS, SAMPLE, SAMPLE_GALLERY, type CloudSettings } from './settings.js';
 export { SAMPLE_SUBNET_ID } from './machines.js';
 export type { CloudCall } from '@nodepool/simulated-cloud';
-export type { CallFault, FaultRule, VmFate } from './faults.js';
+export type { CallFault, FaultRule, VmFailure } from './faults.js';
 export type { Resource, ResourceType } from './store.js';

@@ -79,7 +79,7 @@ export class Machines {
     const size = checkVm(cloud, location, body);
     const properties = objectIn(body, 'properties');
     this.requireRoom(size, isSpot(properties));
-    const fate = cloud.faults.nextFate();
+    const failure = cloud.faults.nextFailure();
     const { bootMs } = cloud.settings;
     const { zones, identity } = body;
     const vm = cloud.store.put({
@@ -87,7 +87,7 @@ export class Machines {
       extra: { ...(zones === undefined ? {} : { zones }), ...(identity === undefined ? {} : { identity }) },
       ...{ properties: {}, workMs: bootMs },
     });
-    vm.failure = fate;
+    vm.failure = failure;
     vm.properties = {
       ...shownProperties(properties),
       ...this.parts.create(vm, properties),
