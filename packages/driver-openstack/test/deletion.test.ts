@@ -40,7 +40,7 @@ describe('a deletion', () => {
   it('is repeated if the server enters ERROR', async () => {
     open = await openCloud();
     test = await TestProvider.started(open);
-    open.cloud.faults.nextServers({ fate: { delete: 'error', times: 2 } });
+    open.cloud.faults.nextServers({ behaviour: { delete: 'error', times: 2 } });
     const { externalId } = await test.launch();
     await test.cleanUp(externalId);
     expect(open.cloud.inspect.servers()).toEqual([]);
@@ -50,7 +50,7 @@ describe('a deletion', () => {
   it('is repeated if the cloud refuses it because the server is busy', async () => {
     open = await openCloud();
     test = await TestProvider.started(open);
-    open.cloud.faults.nextServers({ fate: { delete: 'conflict', times: 3 } });
+    open.cloud.faults.nextServers({ behaviour: { delete: 'conflict', times: 3 } });
     const { externalId } = await test.launch();
     await test.cleanUp(externalId);
     expect(open.cloud.inspect.servers()).toEqual([]);

@@ -194,7 +194,7 @@ describe('a server that enters ERROR', () => {
     ['Build of instance {id} aborted: the hypervisor gave up', 'instance-failed'],
   ])('with "%s" fails the launch with %s, and must be deleted', async (message, code) => {
     await provider();
-    open.cloud.faults.nextServers({ fate: { boot: 'error', message } });
+    open.cloud.faults.nextServers({ behaviour: { boot: 'error', message } });
     expect(await test.failedLaunch()).toMatchObject({ code, outcome: 'applied' });
   });
 });

@@ -28,7 +28,7 @@ export type CallFault =
 export type FaultRule = AnyFaultRule<CallFault, CloudCall>;
 
 /** Outcome of a server's boot. */
-export type BootFate =
+export type BootBehaviour =
   /** The server enters ERROR; `{id}` in the message is replaced by its id. */
   | { readonly boot: 'error'; readonly message: string; readonly code?: number }
   /** The server stays in BUILD. */
@@ -36,23 +36,23 @@ export type BootFate =
   | { readonly boot: 'ms'; readonly ms: number };
 
 /** Outcome of a server's deletion. */
-export type DeletionFate =
+export type DeletionBehaviour =
   /** The first `times` deletions end in ERROR (`error`) or are refused with 409 (`conflict`). Default 1. */
   | { readonly delete: 'error' | 'conflict'; readonly times?: number }
   /** The deletion is accepted with 204, but the server stays. */
   | { readonly delete: 'never' };
 
 /** Outcome of a server's boot or deletion. */
-export type ServerFate = BootFate | DeletionFate;
+export type ServerBehaviour = BootBehaviour | DeletionBehaviour;
 
-export interface FateRule {
-  readonly fate: ServerFate;
+export interface BehaviourRule {
+  readonly behaviour: ServerBehaviour;
   /** Number of future servers that it applies to. Default 1. */
   readonly times?: number;
   readonly where?: (server: ServerFacts) => boolean;
 }
 
-/** Properties that a fate can depend on. */
+/** Properties that a behaviour can depend on. */
 export interface ServerFacts {
   readonly id: string;
   readonly name: string;
@@ -67,52 +67,52 @@ export interface CloudControls {
   vanish(id: string): boolean;
 }
 
-interface FateState {
-  readonly rule: FateRule;
+interface BehaviourState {
+  readonly rule: BehaviourRule;
   left: number;
 }
 
 export class FaultPlan extends CallFaultPlan<CallFault, CloudCall> {
-  private fates: FateState[] = [];
+  private behaviours: BehaviourState[] = [];
 
   constructor(
     random: RandomSource,
-    private readonly hands: CloudControls,
+    private readonly controls: CloudControls,
   ) {
     super(random);
   }
 
-  /** Sets the fate of servers that are created from now on. */
-  nextServers(rule: FateRule): void {
-    this.fates.push({ rule, left: rule.times ?? 1 });
+  /** Sets the behaviour of servers that are created from now on. */
+  nextServers(rule: BehaviourRule): void {
+    this.behaviours.push({ rule, left: rule.times ?? 1 });
   }
 
-  /** Ends all rules, also those for future servers. Existing servers keep their fates. */
+  /** Ends all rules, also those for future servers. Existing servers keep their behaviours. */
   override clear(): void {
     super.clear();
-    this.fates = [];
+    this.behaviours = [];
   }
 
   /** Revokes all issued tokens. */
   revokeTokens(): void {
-    this.hands.revokeTokens();
+    this.controls.revokeTokens();
   }
 
   /** Puts a server into ERROR, as if its host had failed. Returns false if it does not exist. */
   breakServer(id: string, message: string): boolean {
-    return this.hands.breakServer(id, message);
+    return this.controls.breakServer(id, message);
   }
 
   /** Removes a server and its ports, like an administrator. Returns false if it does not exist. */
   vanish(id: string): boolean {
-    return this.hands.vanish(id);
+    return this.controls.vanish(id);
   }
 
-  /** Returns the fates of a new server. */
-  fatesOf(server: ServerFacts): readonly ServerFate[] {
-    const decided = this.fates.filter(({ rule }) => rule.where?.(server) ?? true);
+  /** Returns the behaviours of a new server. */
+  behavioursOf(server: ServerFacts): readonly ServerBehaviour[] {
+    const decided = this.behaviours.filter(({ rule }) => rule.where?.(server) ?? true);
     for (const state of decided) state.left -= 1;
-    this.fates = this.fates.filter(({ left }) => left > 0);
-    return decided.map(({ rule }) => rule.fate);
+    this.behaviours = this.behaviours.filter(({ left }) => left > 0);
+    return decided.map(({ rule }) => rule.behaviour);
   }
 }

@@ -1,15 +1,15 @@
 /** A simulated OpenStack for development and tests, and the cases that compare it with the real one. */
 export type { SimulatedOpenStack, SimulatedOpenStackOptions } from './api.js';
 export type {
-  BootFate,
+  BootBehaviour,
   CallFault,
   CloudCall,
-  DeletionFate,
-  FateRule,
+  DeletionBehaviour,
+  BehaviourRule,
   FaultPlan,
   FaultRule,
   ServerFacts,
-  ServerFate,
+  ServerBehaviour,
 } from './faults.js';
 export type {
   InspectedFloatingIp,

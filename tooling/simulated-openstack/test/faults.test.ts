@@ -187,7 +187,7 @@ describe('servers', () => {
     cloud.faults.nextServers({
       times: 2,
       where: ({ name }) => name.startsWith('bad'),
-      fate: { boot: 'error', message: 'Quota exceeded for {id}', code: 403 },
+      behaviour: { boot: 'error', message: 'Quota exceeded for {id}', code: 403 },
     });
 
     const states = [];
@@ -199,11 +199,11 @@ describe('servers', () => {
   });
 
   it('can refuse their deletion with a conflict or by entering ERROR, or never be deleted', async () => {
-    cloud.faults.nextServers({ fate: { delete: 'conflict', times: 2 } });
+    cloud.faults.nextServers({ behaviour: { delete: 'conflict', times: 2 } });
     const busy = textOf((await bed.server('busy'))['id']);
-    cloud.faults.nextServers({ fate: { delete: 'error' } });
+    cloud.faults.nextServers({ behaviour: { delete: 'error' } });
     const failing = textOf((await bed.server('failing'))['id']);
-    cloud.faults.nextServers({ fate: { delete: 'never' } });
+    cloud.faults.nextServers({ behaviour: { delete: 'never' } });
     const eternal = textOf((await bed.server('eternal'))['id']);
     const remove = async (id: string): Promise<number> => (await bed.demo.delete('compute', `/servers/${id}`)).status;
 

@@ -1,7 +1,7 @@
 /** Records of nova. */
 
 import type { Timer } from '@nodepool/core';
-import type { ServerFate } from '../faults.js';
+import type { ServerBehaviour } from '../faults.js';
 import type { FlavorSpec } from '../settings.js';
 import type { Owned } from '../table.js';
 
@@ -70,7 +70,7 @@ export interface ServerRecord extends Owned {
   terminatedAt: number | null;
   /** Ids of attached volumes; the value is true if the volume is deleted with the server. */
   readonly volumes: Map<string, boolean>;
-  readonly fates: readonly ServerFate[];
+  readonly behaviours: readonly ServerBehaviour[];
   /** Number of failed deletions. */
   failedDeletions: number;
   timer: Timer | undefined;

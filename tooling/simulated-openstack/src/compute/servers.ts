@@ -1,6 +1,6 @@
 /** The lifecycle of servers from scheduling to deletion, with ports, volumes and faults. */
 
-import type { BootFate, FaultPlan, ServerFacts } from '../faults.js';
+import type { BootBehaviour, FaultPlan, ServerFacts } from '../faults.js';
 import type { OpenStackState } from '../cloud-state.js';
 import type { Caller } from '../http/request-context.js';
 import type { NetworkStore } from '../network/networks.js';
@@ -56,7 +56,7 @@ export class ServerStore {
       fault: null,
       hostId: '',
       volumes: new Map<string, boolean>(),
-      fates: this.faults().fatesOf(facts),
+      behaviours: this.faults().behavioursOf(facts),
       failedDeletions: 0,
       timer: undefined,
     };
@@ -66,22 +66,22 @@ export class ServerStore {
   }
 
   /**
-   * Starts to delete a server; repeated calls have no effect. Throws an API error if the server's fate is a conflict.
+   * Starts to delete a server; repeated calls have no effect. Throws an API error if the server's behaviour is a conflict.
    */
   delete(server: ServerRecord): void {
     if (server.taskState === 'deleting') return;
-    const fate = deletionFate(server);
-    if (fate === 'conflict') {
+    const behaviour = deletionBehaviour(server);
+    if (behaviour === 'conflict') {
       server.failedDeletions += 1;
       const where = `vm_state ${vmStateOf(server)}`;
       throw computeError(409, `Cannot 'delete' instance ${server.id} while it is in ${where}`);
     }
     server.taskState = 'deleting';
     this.touch(server);
-    if (fate === 'never') return;
+    if (behaviour === 'never') return;
     const delayMs = this.state.settings.deleteMs + secondsIn(server, 'ostack_delete_delay') * 1000;
     this.after(server, delayMs, () => {
-      if (fate === 'error') this.failDeletion(server);
+      if (behaviour === 'error') this.failDeletion(server);
       else this.finishDeletion(server);
     });
   }
@@ -126,8 +126,8 @@ export class ServerStore {
   }
 
   private boot(server: ServerRecord): void {
-    const fate = server.fates.find((candidate) => 'boot' in candidate);
-    const ownMs = fate?.boot === 'ms' ? fate.ms : this.state.settings.bootMs;
+    const behaviour = server.behaviours.find((candidate) => 'boot' in candidate);
+    const ownMs = behaviour?.boot === 'ms' ? behaviour.ms : this.state.settings.bootMs;
     const totalMs = ownMs + secondsIn(server, 'ostack_spawn_delay') * 1000;
     this.after(server, totalMs * SCHEDULING_SHARE, () => {
       const problem = this.schedule(server);
@@ -136,8 +136,8 @@ export class ServerStore {
         this.fail(server, problem);
         return;
       }
-      if (fate?.boot === 'never') return;
-      this.after(server, totalMs * (1 - SCHEDULING_SHARE), () => this.finishBoot(server, fate));
+      if (behaviour?.boot === 'never') return;
+      this.after(server, totalMs * (1 - SCHEDULING_SHARE), () => this.finishBoot(server, behaviour));
     });
   }
 
@@ -206,11 +206,11 @@ export class ServerStore {
     return undefined;
   }
 
-  private finishBoot(server: ServerRecord, fate: BootFate | undefined): void {
+  private finishBoot(server: ServerRecord, behaviour: BootBehaviour | undefined): void {
     const asked = server.metadata['ostack_fail'];
     const problem =
-      fate?.boot === 'error'
-        ? fate.message.replaceAll('{id}', server.id)
+      behaviour?.boot === 'error'
+        ? behaviour.message.replaceAll('{id}', server.id)
         : asked === 'spawn'
           ? `Build of instance ${server.id} aborted: fault injection: ostack_fail=spawn`
           : asked === 'resched'
@@ -218,7 +218,7 @@ export class ServerStore {
             : undefined;
     if (problem !== undefined) {
       this.dismantle(server);
-      this.fail(server, problem, fate?.boot === 'error' ? fate.code : undefined);
+      this.fail(server, problem, behaviour?.boot === 'error' ? behaviour.code : undefined);
       return;
     }
     Object.assign(server, { status: 'ACTIVE', taskState: null, launchedAt: this.state.clock.now() });
@@ -278,11 +278,11 @@ export function vmStateOf({ status }: ServerRecord): string {
   }
 }
 
-/** Returns the fate of the next deletion; undefined means success. */
-function deletionFate(server: ServerRecord): 'error' | 'conflict' | 'never' | undefined {
-  const fate = server.fates.find((candidate) => 'delete' in candidate);
-  if (fate?.delete === 'never') return 'never';
-  if (fate !== undefined && server.failedDeletions < (fate.times ?? 1)) return fate.delete;
+/** Returns the behaviour of the next deletion; undefined means success. */
+function deletionBehaviour(server: ServerRecord): 'error' | 'conflict' | 'never' | undefined {
+  const behaviour = server.behaviours.find((candidate) => 'delete' in candidate);
+  if (behaviour?.delete === 'never') return 'never';
+  if (behaviour !== undefined && server.failedDeletions < (behaviour.times ?? 1)) return behaviour.delete;
   const [what, times] = (server.metadata['ostack_fail'] ?? '').split(':');
   return what === 'delete' && server.failedDeletions < Number(times ?? 1) ? 'error' : undefined;
 }
