@@ -14,8 +14,8 @@ const HARMLESS_CODES: ReadonlySet<string> = new Set([
   'throttled',
 ]);
 
-/** The knowledge about one path. */
-interface Fate {
+/** The creation of one path, and its deletion if a client tried it. */
+interface ZnodeWrites {
   readonly client: string;
   readonly creation: NodeWrite;
   deletion: NodeWrite | undefined;
@@ -23,31 +23,31 @@ interface Fate {
 
 export function checkNodeWrites(histories: readonly ClientHistory[], final: FinalState): Violation[] {
   const violations: Violation[] = [];
-  const fates = new Map<string, Fate>();
+  const writesByPath = new Map<string, ZnodeWrites>();
   for (const { client, nodeWrites } of histories) {
     for (const write of nodeWrites) {
       const problem = answerProblem(write);
       if (problem !== undefined) violations.push({ rule: RULE, client, detail: problem });
-      for (const path of write.creates) fates.set(path, { client, creation: write, deletion: undefined });
+      for (const path of write.creates) writesByPath.set(path, { client, creation: write, deletion: undefined });
       for (const path of write.deletes) {
-        const fate = fates.get(path);
-        if (fate !== undefined) fate.deletion = write;
+        const writes = writesByPath.get(path);
+        if (writes !== undefined) writes.deletion = write;
       }
     }
   }
   const present = new Set<string>();
   for (const path of final.nodes) {
     if (present.has(path)) violations.push({ rule: RULE, detail: `${path} was made more than once` });
-    if (!fates.has(path)) violations.push({ rule: RULE, detail: `${path} exists, but no client created it` });
+    if (!writesByPath.has(path)) violations.push({ rule: RULE, detail: `${path} exists, but no client created it` });
     present.add(path);
   }
-  for (const [path, fate] of fates) {
-    const problem = stateProblem(fate, present.has(path));
+  for (const [path, writes] of writesByPath) {
+    const problem = stateProblem(writes, present.has(path));
     if (problem !== undefined) {
-      violations.push({ rule: RULE, client: fate.client, detail: `${path} ${problem}` });
+      violations.push({ rule: RULE, client: writes.client, detail: `${path} ${problem}` });
     }
   }
-  violations.push(...checkAtomicity(fates, present));
+  violations.push(...checkAtomicity(writesByPath, present));
   return violations;
 }
 
@@ -59,7 +59,7 @@ function answerProblem(write: NodeWrite): string | undefined {
   return mustFail && code === 'bad-version' ? undefined : `${what}: failed with ${code}`;
 }
 
-function stateProblem({ creation, deletion }: Fate, present: boolean): string | undefined {
+function stateProblem({ creation, deletion }: ZnodeWrites, present: boolean): string | undefined {
   if (present) {
     if (creation.mustFail || creation.outcome === 'not-applied') return 'exists, but its creation was not applied';
     return deletion?.outcome === 'applied' ? 'exists, but its deletion was applied' : undefined;
@@ -70,13 +70,13 @@ function stateProblem({ creation, deletion }: Fate, present: boolean): string | 
 }
 
 /** Checks that the undeleted znodes of one creation all exist or all do not. */
-function checkAtomicity(fates: ReadonlyMap<string, Fate>, present: ReadonlySet<string>): Violation[] {
+function checkAtomicity(writesByPath: ReadonlyMap<string, ZnodeWrites>, present: ReadonlySet<string>): Violation[] {
   const violations: Violation[] = [];
   const seen = new Set<NodeWrite>();
-  for (const { client, creation } of fates.values()) {
+  for (const { client, creation } of writesByPath.values()) {
     if (creation.creates.length < 2 || seen.has(creation)) continue;
     seen.add(creation);
-    const kept = creation.creates.filter((path) => fates.get(path)?.deletion === undefined);
+    const kept = creation.creates.filter((path) => writesByPath.get(path)?.deletion === undefined);
     const existing = kept.filter((path) => present.has(path));
     if (existing.length === 0 || existing.length === kept.length) continue;
     const detail = `a transaction was applied in part: of ${kept.join(', ')} there is only ${existing.join(', ')}`;
