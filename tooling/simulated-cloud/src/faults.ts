@@ -78,11 +78,11 @@ export class FaultPlan<F extends VendorFault = CallFault, C extends CloudCall = 
   }
 
   /** Counts the call and returns its faults. */
-  strike(call: C): readonly F[] {
-    return this.rules.filter((state) => this.hits(state, call)).map(({ rule }) => rule.fault);
+  faultsOf(call: C): readonly F[] {
+    return this.rules.filter((state) => this.applies(state, call)).map(({ rule }) => rule.fault);
   }
 
-  private hits(state: RuleState<F, C>, call: C): boolean {
+  private applies(state: RuleState<F, C>, call: C): boolean {
     const { on, after = 0, times = 1, probability = 1 } = state.rule;
     const matches = typeof on === 'function' ? on(call) : on === '*' || isWithin(call.operation, on);
     if (!matches || state.hits >= times) return false;

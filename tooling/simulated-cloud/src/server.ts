@@ -117,14 +117,14 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     const operation = route?.operation ?? 'unknown';
     const call = describe({ operation, method, path: url.pathname + url.search }, received);
     calls.record(call);
-    const context = { ...received, faults: faults.strike(call) };
+    const context = { ...received, faults: faults.faultsOf(call) };
     const halfMs = this.latencyOf(context) / 2;
     await this.pause(halfMs);
-    const early = context.faults.find((fault) => isStrike(fault) && whenOf(fault) === 'before');
+    const early = context.faults.find((fault) => isFailing(fault) && whenOf(fault) === 'before');
     if (early !== undefined) return this.fail(early, context, undefined, reply);
     const answer = await this.answerOf(route, context);
     await this.pause(halfMs);
-    const late = context.faults.find(isStrike);
+    const late = context.faults.find(isFailing);
     return late === undefined ? this.send(answer, context, reply) : this.fail(late, context, answer, reply);
   }
 
@@ -219,9 +219,9 @@ function patternOf(path: string, ignoresCase: boolean): RegExp {
   return new RegExp(`^${pattern}/?$`, ignoresCase ? 'i' : '');
 }
 
-type Strike = Exclude<CallFault, { readonly kind: 'latency' }>;
+type FailingFault = Exclude<CallFault, { readonly kind: 'latency' }>;
 
-function isStrike<F extends VendorFault>(fault: F): fault is F & Strike {
+function isFailing<F extends VendorFault>(fault: F): fault is F & FailingFault {
   return ['status', 'cut', 'hang'].includes(fault.kind);
 }
 
@@ -237,6 +237,6 @@ function isLatency(fault: VendorFault): fault is Extract<CallFault, { readonly k
   return fault.kind === 'latency';
 }
 
-function whenOf(fault: Strike): 'before' | 'during' | 'after' {
+function whenOf(fault: FailingFault): 'before' | 'during' | 'after' {
   return fault.when ?? 'before';
 }

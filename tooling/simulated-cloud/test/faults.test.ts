@@ -12,22 +12,22 @@ describe('a fault rule', () => {
     const plan = new FaultPlan(seededRandom(1));
     const active = plan.add({ on: 'compute', after: 1, times: 2, fault });
     const operations = ['compute.list', 'computer.list', 'compute.get', 'compute.list', 'compute.list'];
-    expect(operations.map((operation) => plan.strike(call(operation)).length)).toEqual([0, 0, 1, 1, 0]);
+    expect(operations.map((operation) => plan.faultsOf(call(operation)).length)).toEqual([0, 0, 1, 1, 0]);
     expect(active.hits).toBe(2);
   });
 
   it('affects matching calls with its probability until it is removed', () => {
-    const strikes = (seed: number): number[] => {
+    const hitsWithSeed = (seed: number): number[] => {
       const plan = new FaultPlan(seededRandom(seed));
       const active = plan.add({ on: ({ method }) => method === 'GET', times: Infinity, probability: 0.5, fault });
-      const hits = Array.from({ length: 20 }, () => plan.strike(call('a')).length);
+      const hits = Array.from({ length: 20 }, () => plan.faultsOf(call('a')).length);
       active.remove();
-      return [...hits, plan.strike(call('a')).length];
+      return [...hits, plan.faultsOf(call('a')).length];
     };
-    expect(strikes(3)).toEqual(strikes(3));
-    expect(strikes(3)).not.toEqual(strikes(4));
-    expect(strikes(3)).toEqual(expect.arrayContaining([0, 1]));
-    expect(strikes(3).at(-1)).toBe(0);
+    expect(hitsWithSeed(3)).toEqual(hitsWithSeed(3));
+    expect(hitsWithSeed(3)).not.toEqual(hitsWithSeed(4));
+    expect(hitsWithSeed(3)).toEqual(expect.arrayContaining([0, 1]));
+    expect(hitsWithSeed(3).at(-1)).toBe(0);
   });
 });
 
