@@ -260,7 +260,7 @@ describe('faults', () => {
   });
 
   it('occur with the configured probability, and in the same calls for the same seed', async () => {
-    const struck = async (seed: number): Promise<string> => {
+    const failurePattern = async (seed: number): Promise<string> => {
       const { cloud } = cloudWith({ faults: { 'create-errors': 0.3 } }, seed);
       let pattern = '';
       for (let count = 0; count < 300; count += 1) {
@@ -273,12 +273,12 @@ describe('faults', () => {
       }
       return pattern;
     };
-    const pattern = await struck(42);
-    const strikes = pattern.split('x').length - 1;
-    expect(strikes).toBeGreaterThan(60);
-    expect(strikes).toBeLessThan(120);
-    expect(await struck(42)).toBe(pattern);
-    expect(await struck(43)).not.toBe(pattern);
+    const pattern = await failurePattern(42);
+    const failures = pattern.split('x').length - 1;
+    expect(failures).toBeGreaterThan(60);
+    expect(failures).toBeLessThan(120);
+    expect(await failurePattern(42)).toBe(pattern);
+    expect(await failurePattern(43)).not.toBe(pattern);
   });
 });
 

@@ -23,43 +23,43 @@ export class FaultyCloud extends ExampleCloud {
   }
 
   override describe(): Answer<CloudDescription> {
-    return this.meet('any', () => super.describe());
+    return this.call('any', () => super.describe());
   }
 
   override createInstance(spec: InstanceSpec): Answer<CloudInstance> {
-    return this.meet('create', () => super.createInstance(spec));
+    return this.call('create', () => super.createInstance(spec));
   }
 
   override deleteInstance(id: string): Answer<CloudInstance> {
-    return this.meet('delete', () => super.deleteInstance(id));
+    return this.call('delete', () => super.deleteInstance(id));
   }
 
   override listInstances(marker: string | null, limit?: number): Answer<Page<CloudInstance>> {
-    return this.meet('list', () => super.listInstances(marker, limit));
+    return this.call('list', () => super.listInstances(marker, limit));
   }
 
   override consoleOf(id: string): Answer<string> {
-    return this.meet('any', () => super.consoleOf(id));
+    return this.call('any', () => super.consoleOf(id));
   }
 
   override createImage(spec: ImageSpec): Answer<CloudImage> {
-    return this.meet('any', () => super.createImage(spec));
+    return this.call('any', () => super.createImage(spec));
   }
 
   override async putImageData(id: string, data: AsyncIterable<Uint8Array>): Promise<CloudImage> {
-    return this.meet('upload', () => super.putImageData(id, data));
+    return this.call('upload', () => super.putImageData(id, data));
   }
 
   override deleteImage(id: string): Answer<null> {
-    return this.meet('any', () => super.deleteImage(id));
+    return this.call('any', () => super.deleteImage(id));
   }
 
   override listImages(marker: string | null, limit?: number): Answer<Page<CloudImage>> {
-    return this.meet('any', () => super.listImages(marker, limit));
+    return this.call('any', () => super.listImages(marker, limit));
   }
 
-  private meet<T>(operation: Operation, serve: () => Answer<T>): Answer<T> {
-    const kind = this.strikes(operation);
+  private call<T>(operation: Operation, serve: () => Answer<T>): Answer<T> {
+    const kind = this.nextFault(operation);
     if (kind === undefined) return serve();
     if (kind === 'hang') return new Promise<never>(() => undefined);
     if (kind !== 'lose-answer') throw refusal(kind);
@@ -70,7 +70,7 @@ export class FaultyCloud extends ExampleCloud {
   }
 
   /** Counts the call and returns the fault to inject into it, if any. */
-  private strikes(operation: Operation): FaultKind | undefined {
+  private nextFault(operation: Operation): FaultKind | undefined {
     const due = this.planned.find((fault) => fault.skip === 0 && concerns(fault, operation));
     this.planned = this.planned.flatMap((fault) => {
       if (fault === due) return [];

@@ -195,7 +195,7 @@ export class AcmeCloud {
 
   private async call<T>(operation: PlannedFault['operation'], signal: AbortSignal, effect: () => T): Promise<T> {
     if (signal.aborted) throw abortReason(signal);
-    const kind = this.strikes(operation);
+    const kind = this.nextFault(operation);
     await sleep(this.clock, LATENCY_MS / 2, signal);
     if (kind === 'hang') await sleep(this.clock, 365 * 86_400_000, signal);
     if (kind !== undefined && kind !== 'lose-answer') throw new AcmeError(kind);
@@ -205,7 +205,7 @@ export class AcmeCloud {
     return result;
   }
 
-  private strikes(operation: PlannedFault['operation']): FaultKind | undefined {
+  private nextFault(operation: PlannedFault['operation']): FaultKind | undefined {
     const concerned = (fault: PlannedFault): boolean => fault.operation === 'any' || fault.operation === operation;
     const due = this.planned.find((fault) => fault.skip === 0 && concerned(fault));
     this.planned = this.planned
