@@ -153,7 +153,7 @@ export const simulated: DriverFixture = {
       setImageTime: (ms) => cloud.configure({ operationMs: ms }),
       setListLag: (ms) => cloud.configure({ listLagMs: ms }),
       breakInstance: (id) => void cloud.stopInstance(...place(id), 'the host broke down'),
-      destroyInstance: (id) => void cloud.vanish(...place(id)),
+      destroyInstance: (id) => void cloud.removeInstance(...place(id)),
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },

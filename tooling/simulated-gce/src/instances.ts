@@ -146,7 +146,7 @@ export class Instances {
     return record !== undefined;
   }
 
-  vanish(zone: string, name: string): boolean {
+  removeInstance(zone: string, name: string): boolean {
     return this.records.delete(keyOf(zone, name));
   }
 

@@ -46,7 +46,7 @@ export interface SimulatedGce {
   /** Stops an instance as in a preemption. Returns false if it does not exist. */
   stopInstance(zone: string, name: string, reason: string): boolean;
   /** Removes an instance. Returns false if it does not exist. */
-  vanish(zone: string, name: string): boolean;
+  removeInstance(zone: string, name: string): boolean;
   /** Returns a token for callers without Google's libraries. */
   token(): string;
   /** Revokes all issued credentials. */
@@ -98,7 +98,7 @@ export async function startSimulatedGce(options: SimulatedGceOptions = {}): Prom
     configure: (changes) => state.configure(changes),
     setLimits: (limits) => instances.setLimits(limits),
     stopInstance: (zone, name, reason) => instances.stop(zone, name, reason),
-    vanish: (zone, name) => instances.vanish(zone, name),
+    removeInstance: (zone, name) => instances.removeInstance(zone, name),
     token: () => tokens.issue(),
     revokeTokens: () => tokens.revoke(),
     async close() {
