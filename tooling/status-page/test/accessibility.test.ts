@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { badTimes, busy, hostile, NOW, serveFixtures } from '../src/index.js';
-import { PATIENCE_MS, useBrowser, type Viewer } from './browser.js';
+import { WAIT_LIMIT_MS, useBrowser, type Viewer } from './browser.js';
 
 const setting = useBrowser();
 
@@ -37,7 +37,7 @@ describe('every page', () => {
       expect(backgrounds.size).toBe(2);
       expect(viewer.consoleMessages).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -51,7 +51,7 @@ describe('every page', () => {
         expect([route, await viewer.page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([route, 360]);
       }
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -66,7 +66,7 @@ describe('every page', () => {
         expect([route, await viewer.page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([route, 360]);
       }
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -83,7 +83,7 @@ describe('every page', () => {
         expect([route, await viewer.page.evaluate(structureFaults)]).toEqual([route, []]);
       }
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -112,7 +112,7 @@ describe('the keyboard', () => {
       await page.goBack();
       await viewer.drawn('provider/aws-east');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -129,7 +129,7 @@ describe('a browser without JavaScript', () => {
         expect((await fetch(new URL(href, viewer.server.url))).status).toBe(200);
       }
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 

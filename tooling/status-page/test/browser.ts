@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { launchChromium, PageServer } from '../src/index.js';
 
 /** Time limit for the browser, which starts slowly on a busy machine (ms). */
-export const PATIENCE_MS = 240_000;
+export const WAIT_LIMIT_MS = 240_000;
 
 export class Viewer {
   /** URLs that the browser requested. */
@@ -27,7 +27,7 @@ export class Viewer {
 
   static async create(browser: Browser, server: PageServer, options: BrowserContextOptions = {}): Promise<Viewer> {
     const context = await browser.newContext({ timezoneId: 'UTC', ...options });
-    context.setDefaultTimeout(PATIENCE_MS / 2);
+    context.setDefaultTimeout(WAIT_LIMIT_MS / 2);
     return new Viewer(context, await context.newPage(), server);
   }
 
@@ -72,8 +72,8 @@ export function useBrowser(): () => Setting {
   let setting: Setting;
   beforeAll(async () => {
     browser = await launchChromium();
-  }, PATIENCE_MS);
-  afterAll(() => browser.close(), PATIENCE_MS);
+  }, WAIT_LIMIT_MS);
+  afterAll(() => browser.close(), WAIT_LIMIT_MS);
   beforeEach(async () => {
     const server = new PageServer();
     await server.start();
@@ -83,10 +83,10 @@ export function useBrowser(): () => Setting {
       return setting.viewer;
     };
     setting = { browser, server, viewer: await Viewer.create(browser, server), view };
-  }, PATIENCE_MS);
+  }, WAIT_LIMIT_MS);
   afterEach(async () => {
     await setting.viewer.context.close();
     await setting.server.close();
-  }, PATIENCE_MS);
+  }, WAIT_LIMIT_MS);
   return () => setting;
 }

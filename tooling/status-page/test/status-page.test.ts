@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { broken, busy, crowded, empty, hostile } from '../src/index.js';
-import { PATIENCE_MS, useBrowser } from './browser.js';
+import { WAIT_LIMIT_MS, useBrowser } from './browser.js';
 
 const setting = useBrowser();
 
@@ -29,7 +29,7 @@ describe('the overview', () => {
       expect(await viewer.text('.failures li:has-text("Launch attempt failed")')).toContain('3 times');
       expect(viewer.consoleMessages).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -44,7 +44,7 @@ describe('the overview', () => {
       await viewer.drawn('nodes');
       expect(await viewer.text('main')).toContain('in advance for labels with min-ready');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -61,7 +61,7 @@ describe('the overview', () => {
       expect(problems).toContain('/nodepool/nodes/0000009999');
       expect(problems).toContain('Provider rackspace has nodes, but no launcher serves it');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -92,7 +92,7 @@ describe('the links', () => {
       );
       expect(viewer.consoleMessages).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -105,7 +105,7 @@ describe('the links', () => {
       await viewer.sees('main', 'Address not understood');
       expect(await viewer.text('main')).toContain('sort: not one of id,');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -130,7 +130,7 @@ describe('the live page', () => {
       expect(viewer.requested.filter((url) => url.split('#')[0] === server.url)).toHaveLength(1);
       expect(viewer.requested.filter((url) => !url.startsWith(server.url))).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -149,7 +149,7 @@ describe('the live page', () => {
       await viewer.page.locator('.problem', { hasText: 'ZooKeeper' }).waitFor({ state: 'detached' });
       expect(await viewer.page.locator('#announcement').textContent()).toBe('3 problems');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -170,7 +170,7 @@ describe('the live page', () => {
       expect(viewer.requested.filter((url) => url.split('#')[0] === server.url)).toHaveLength(2);
       expect(await viewer.text('h1')).toBe('Nodes');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -185,7 +185,7 @@ describe('the live page', () => {
       await server.clock.advance(1000);
       await viewer.sees('td', 'small');
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -224,7 +224,7 @@ describe('the list of nodes', () => {
       expect(await page.locator('select[name=provider]').inputValue()).toBe('');
       expect(viewer.consoleMessages).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 
   it(
@@ -237,7 +237,7 @@ describe('the list of nodes', () => {
       await viewer.sees('.pager', '12 nodes');
       expect(await viewer.page.locator('td .badge').allInnerTexts()).toEqual(Array(12).fill('building'));
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -266,7 +266,7 @@ describe('the page of a request', () => {
       expect(phases).toMatch(/waits for capacity[\s\S]*1 min[\s\S]*25 %[\s\S]*waits for a limit[\s\S]*so far 3 min/);
       expect(phases).toMatch(/Sum[\s\S]*4 min[\s\S]*100 %/);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
@@ -284,7 +284,7 @@ describe('data of records', () => {
       expect(await viewer.page.title()).toContain('nl01.example.org');
       expect(viewer.consoleMessages).toEqual([]);
     },
-    PATIENCE_MS,
+    WAIT_LIMIT_MS,
   );
 });
 
