@@ -16,14 +16,14 @@ const DESKTOP = { width: 1180, height: 1000 };
 const LOW = { width: 1180, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
-interface Shot {
+interface Screenshot {
   readonly name: string;
   readonly route: string;
   readonly size: typeof DESKTOP;
   readonly dark: boolean;
 }
 
-const SHOTS: readonly Shot[] = [
+const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'overview', route: '#/', size: DESKTOP, dark: false },
   { name: 'request', route: '#/requests/200-0000090994', size: DESKTOP, dark: false },
   { name: 'provider', route: '#/providers/azure-west', size: DESKTOP, dark: false },
@@ -38,9 +38,9 @@ async function main([folder = join(__dirname, '../../../docs/images')]: readonly
   const server = new PageServer();
   try {
     await server.start();
-    for (const shot of SHOTS) {
-      const path = join(folder, `status-page-${shot.name}.png`);
-      await take(browser, server.url, shot, path);
+    for (const screenshot of SCREENSHOTS) {
+      const path = join(folder, `status-page-${screenshot.name}.png`);
+      await take(browser, server.url, screenshot, path);
       process.stdout.write(`${path}\n`);
     }
   } finally {
@@ -49,7 +49,7 @@ async function main([folder = join(__dirname, '../../../docs/images')]: readonly
   }
 }
 
-async function take(browser: Browser, url: string, { route, size, dark }: Shot, path: string): Promise<void> {
+async function take(browser: Browser, url: string, { route, size, dark }: Screenshot, path: string): Promise<void> {
   const context = await browser.newContext({ viewport: size, colorScheme: dark ? 'dark' : 'light', timezoneId: 'UTC' });
   try {
     await serveFixtures(context, badTimes, () => NOW);
