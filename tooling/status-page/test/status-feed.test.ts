@@ -43,7 +43,8 @@ class Viewer {
     return [...this.text.matchAll(/^data: (.*)\n\n/gm)].map(([, data = '']) => JSON.parse(data) as Message);
   }
 
-  async told(count: number): Promise<Message[]> {
+  /** Resolves with all messages when there are at least `count`. */
+  async received(count: number): Promise<Message[]> {
     while (this.messages.length < count) {
       await new Promise<void>((resolve) => {
         const listener = (): void => {
@@ -57,7 +58,7 @@ class Viewer {
   }
 }
 
-async function look(view = 'overview'): Promise<Viewer> {
+async function openViewer(view = 'overview'): Promise<Viewer> {
   return new Promise((resolve, reject) => {
     const sent = request(`${server.url}status/events?view=${encodeURIComponent(view)}`, (response) =>
       resolve(new Viewer(response)),
@@ -69,7 +70,7 @@ async function look(view = 'overview'): Promise<Viewer> {
 }
 
 /** Requests the stream without reading it. Resolves once the answer has begun. */
-async function neverRead(): Promise<Socket> {
+async function openUnreadStream(): Promise<Socket> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
   socket.on('error', () => undefined);
@@ -87,8 +88,8 @@ async function isClosed(socket: Socket): Promise<boolean> {
 
 describe('the stream of the status page', () => {
   it('sends all sections first, and then the changed ones', async () => {
-    const viewer = await look();
-    const [first] = await viewer.told(1);
+    const viewer = await openViewer();
+    const [first] = await viewer.received(1);
     expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
       [
         ...['failures', 'history', 'labels', 'launcher', 'missing', 'nodes', 'problems', 'providers', 'reasons'],
@@ -97,7 +98,7 @@ describe('the stream of the status page', () => {
     );
     await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
     await server.clock.advance(1000);
-    const [, second] = await viewer.told(2);
+    const [, second] = await viewer.received(2);
     expect(Object.keys(second?.sections ?? {}).sort()).toEqual([
       ...['labels', 'launcher', 'problems', 'reasons', 'requests'],
     ]);
@@ -105,21 +106,21 @@ describe('the stream of the status page', () => {
   });
 
   it('does not repeat the history when a launch ends', async () => {
-    const viewer = await look();
-    await viewer.told(1);
+    const viewer = await openViewer();
+    await viewer.received(1);
     const attempt = { node: '1', number: 1, pool: 'cloud/main', label: 'small', offer: '', error: undefined };
     server.recorder.timelines.events.attempted.emit({ ...attempt, provider: 'cloud', ended: server.clock.now() });
     await server.clock.advance(1000);
-    const [, second] = await viewer.told(2);
+    const [, second] = await viewer.received(2);
     expect(Object.keys(second?.sections ?? {})).toEqual(['presentStep']);
     expect(second?.sections['presentStep']).toMatchObject([{ launches: 1, failures: 0 }]);
   });
 
   it('sends an empty message every five seconds if nothing changes', async () => {
-    const viewer = await look();
-    await viewer.told(1);
+    const viewer = await openViewer();
+    await viewer.received(1);
     await server.clock.advance(5000);
-    const [, second] = await viewer.told(2);
+    const [, second] = await viewer.received(2);
     expect(second?.sections).toEqual({});
     expect(viewer.messages).toHaveLength(2);
   });
@@ -129,8 +130,8 @@ describe('the stream of the status page', () => {
     Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     await server.clock.advance(60_000);
     expect(made).toBe(0);
-    const viewers = [await look(), await look(), await look()];
-    for (const viewer of viewers) await viewer.told(1);
+    const viewers = [await openViewer(), await openViewer(), await openViewer()];
+    for (const viewer of viewers) await viewer.received(1);
     expect(made).toBe(1);
     await server.clock.advance(3000);
     expect(made).toBe(4);
@@ -138,23 +139,23 @@ describe('the stream of the status page', () => {
 
   it('sends the requested view', async () => {
     await server.put('nodes/', { state: 'ready', state_time: server.now, provider: 'cloud', type: ['small'] }, true);
-    const [nodes] = await (await look('nodes?state=ready')).told(1);
+    const [nodes] = await (await openViewer('nodes?state=ready')).received(1);
     expect(nodes?.sections).toMatchObject({ paging: { matching: 1 }, missing: false, launcher: { nodes: 1 } });
-    const [node] = await (await look('node/0000000007')).told(1);
+    const [node] = await (await openViewer('node/0000000007')).received(1);
     expect(node?.sections).toMatchObject({ missing: true });
   });
 
   it('refuses unknown views, and unknown parameters of a view', async () => {
-    expect((await look('secrets')).response.statusCode).toBe(404);
-    expect((await look('node')).response.statusCode).toBe(404);
-    expect((await look('nodes?colour=red')).response.statusCode).toBe(400);
-    expect((await look('nodes?state=ready&state=used')).response.statusCode).toBe(400);
-    expect((await look('x'.repeat(3000))).response.statusCode).toBe(400);
+    expect((await openViewer('secrets')).response.statusCode).toBe(404);
+    expect((await openViewer('node')).response.statusCode).toBe(404);
+    expect((await openViewer('nodes?colour=red')).response.statusCode).toBe(400);
+    expect((await openViewer('nodes?state=ready&state=used')).response.statusCode).toBe(400);
+    expect((await openViewer('x'.repeat(3000))).response.statusCode).toBe(400);
   });
 
   it('ends with the web endpoint', async () => {
-    const viewer = await look();
-    await viewer.told(1);
+    const viewer = await openViewer();
+    await viewer.received(1);
     const ended = new Promise((resolve) => viewer.response.on('close', resolve));
     await server.stop();
     await ended;
@@ -162,19 +163,19 @@ describe('the stream of the status page', () => {
   });
 
   it('refuses the viewer above the limit, which can poll instead', async () => {
-    const viewers = await Promise.all(Array.from({ length: 100 }, () => look()));
-    await Promise.all(viewers.map((viewer) => viewer.told(1)));
-    const refused = await look();
+    const viewers = await Promise.all(Array.from({ length: 100 }, () => openViewer()));
+    await Promise.all(viewers.map((viewer) => viewer.received(1)));
+    const refused = await openViewer();
     expect(refused.response.statusCode).toBe(503);
     const answer = (await (await fetch(`${server.url}status/now`)).json()) as Message;
     expect(answer.sections).toHaveProperty('requests');
   });
 
   it('serves new viewers although a hundred viewers never read', async () => {
-    const silent = await Promise.all(Array.from({ length: 100 }, neverRead));
+    const silent = await Promise.all(Array.from({ length: 100 }, openUnreadStream));
     await server.clock.advance(10_000);
-    const viewers = [await look(), await look()];
-    for (const viewer of viewers) expect((await viewer.told(1))[0]?.sections).toHaveProperty('requests');
+    const viewers = [await openViewer(), await openViewer()];
+    for (const viewer of viewers) expect((await viewer.received(1))[0]?.sections).toHaveProperty('requests');
     expect(await Promise.all(silent.slice(0, 2).map(isClosed))).toEqual([true, true]);
     expect(silent[2]?.destroyed).toBe(false);
     for (const socket of silent) socket.destroy();
