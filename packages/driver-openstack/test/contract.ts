@@ -155,7 +155,7 @@ export const simulated: DriverFixture = {
         cloud.faults.add({ on: 'compute.servers.list-detail', times: Infinity, fault: lag });
       },
       breakInstance: (id) => void cloud.faults.breakServer(text(id), 'the host broke down'),
-      destroyInstance: (id) => void cloud.faults.vanish(text(id)),
+      destroyInstance: (id) => void cloud.faults.removeServer(text(id)),
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },

@@ -32,7 +32,7 @@ describe('a deletion', () => {
 
   it('succeeds for a nonexistent server', async () => {
     const id = await launched();
-    open.cloud.faults.vanish(id);
+    open.cloud.faults.removeServer(id);
     await test.cleanUp(id);
     expect(test.count('server', 'DELETE')).toBe(1);
   });

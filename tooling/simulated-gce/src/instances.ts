@@ -146,6 +146,7 @@ export class Instances {
     return record !== undefined;
   }
 
+  /** Removes an instance, as a host failure does. Returns false if it does not exist. */
   removeInstance(zone: string, name: string): boolean {
     return this.records.delete(keyOf(zone, name));
   }

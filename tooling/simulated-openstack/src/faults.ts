@@ -64,7 +64,7 @@ export interface ServerFacts {
 export interface CloudControls {
   revokeTokens(): void;
   breakServer(id: string, message: string): boolean;
-  vanish(id: string): boolean;
+  removeServer(id: string): boolean;
 }
 
 interface BehaviourState {
@@ -104,8 +104,8 @@ export class FaultPlan extends CallFaultPlan<CallFault, CloudCall> {
   }
 
   /** Removes a server and its ports, like an administrator. Returns false if it does not exist. */
-  vanish(id: string): boolean {
-    return this.controls.vanish(id);
+  removeServer(id: string): boolean {
+    return this.controls.removeServer(id);
   }
 
   /** Returns the behaviours of a new server. */

@@ -38,7 +38,7 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
   const faults: FaultPlan = new FaultPlan(random, {
     revokeTokens: () => accounts.revokeAll(),
     breakServer: (id, message) => withServer(servers, id, (server) => servers.fail(server, message)),
-    vanish: (id) => withServer(servers, id, (server) => servers.vanish(server)),
+    removeServer: (id) => withServer(servers, id, (server) => servers.remove(server)),
   });
   const flavors: readonly Flavor[] = SAMPLE_FLAVORS.map((spec) => ({ ...spec, id: newUuid(random) }));
   const keyPairs: KeyPair[] = [];

@@ -222,8 +222,8 @@ describe('servers', () => {
 
     expect(cloud.faults.breakServer(id, 'the host is gone')).toBe(true);
     expect(cloud.inspect.servers()).toMatchObject([{ status: 'ERROR', fault: 'the host is gone' }]);
-    expect(cloud.faults.vanish(id)).toBe(true);
-    expect(cloud.faults.vanish(id)).toBe(false);
+    expect(cloud.faults.removeServer(id)).toBe(true);
+    expect(cloud.faults.removeServer(id)).toBe(false);
     expect(cloud.inspect.leftovers()).toMatchObject({ servers: 0, ports: 0 });
   });
 });

@@ -100,7 +100,7 @@ export class ServerStore {
   }
 
   /** Removes a server and its ports immediately. */
-  vanish(server: ServerRecord): void {
+  remove(server: ServerRecord): void {
     server.timer?.cancel();
     this.finishDeletion(server);
   }
