@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { sleep, systemClock } from '@nodepool/core';
 import type { RequestorResult } from '@nodepool/harness';
 import type { ScenarioCloud } from './cloud.js';
-import { gateTo } from './gate.js';
+import { startClosableProxy } from './closable-proxy.js';
 import type { ProviderOptions, RunningLauncher, Site } from './site.js';
 import { CloudWatch, type RemainingResources } from './watch.js';
 
@@ -167,10 +167,10 @@ async function restartedKeystone(context: SceneContext): Promise<Row[]> {
 const PARALLEL = 30;
 
 async function twoRegions({ site, cloud, sizes: { regions: count }, say }: SceneContext): Promise<Row[]> {
-  const gate = await gateTo(cloud.cloudsYaml, 'limited', site.folder);
+  const proxy = await startClosableProxy(cloud.cloudsYaml, 'limited', site.folder);
   const id = randomBytes(3).toString('hex');
   const large = { name: `scenario-f-large-${id}`, cloud: 'real' };
-  const small = { name: `scenario-f-small-${id}`, cloud: gate.cloud, ignoreQuota: true, priority: 50 };
+  const small = { name: `scenario-f-small-${id}`, cloud: proxy.cloud, ignoreQuota: true, priority: 50 };
   const watches = [
     await CloudWatch.start(cloud.cloudsYaml, 'real', large.name),
     await CloudWatch.start(cloud.cloudsYaml, 'limited', small.name),
@@ -178,15 +178,15 @@ async function twoRegions({ site, cloud, sizes: { regions: count }, say }: Scene
   const [ofLarge, ofSmall] = watches;
   let launcher: RunningLauncher | undefined;
   try {
-    launcher = await site.launcher([large, small], { cloudsYaml: gate.cloudsYaml });
+    launcher = await site.launcher([large, small], { cloudsYaml: proxy.cloudsYaml });
     const before = await launcher.apiCalls();
     const asked = site.ask(count, HOLD_SECONDS, PARALLEL);
     await ofSmall.untilSeen(LIMITED_SERVERS);
     await ofLarge.untilSeen(Math.ceil(count / 4));
     say('the API of the small region is stopped');
-    await gate.close();
+    await proxy.close();
     await sleep(systemClock, cloud.regionAwayMs);
-    await gate.open();
+    await proxy.open();
     say('the API of the small region is back');
     const result = await asked;
     await site.clean(launcher);
@@ -201,7 +201,7 @@ async function twoRegions({ site, cloud, sizes: { regions: count }, say }: Scene
   } finally {
     await launcher?.program.stop();
     await Promise.all(watches.map((watch) => watch.stop()));
-    await gate.close();
+    await proxy.close();
   }
 }
 

@@ -1,4 +1,4 @@
-/** A second address of a cloud's APIs that can be closed, as if the region were down. */
+/** A proxy in front of the APIs of a cloud that can be closed, which simulates a region that is down. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -9,18 +9,18 @@ import { ApiClient } from '@nodepool/simulated-openstack';
 
 const SERVICES = ['compute', 'network', 'image', 'volume'] as const;
 
-export interface Gate {
+export interface ClosableProxy {
   /** Path of a clouds.yaml with the original clouds and the new one. */
   readonly cloudsYaml: string;
-  /** Name of the cloud whose APIs are behind the gate. */
+  /** Name of the cloud whose APIs are behind the proxy. */
   readonly cloud: string;
   /** Cuts all connections and refuses new ones. */
   close(): Promise<void>;
   open(): Promise<void>;
 }
 
-/** Creates a gate in front of the APIs of a cloud. Writes its clouds.yaml into `folder`. */
-export async function gateTo(cloudsYaml: string, cloud: string, folder: string): Promise<Gate> {
+/** Creates a proxy in front of the APIs of a cloud. Writes its clouds.yaml into `folder`. */
+export async function startClosableProxy(cloudsYaml: string, cloud: string, folder: string): Promise<ClosableProxy> {
   const clouds = await cloudsIn(cloudsYaml);
   const section = clouds[cloud];
   const auth = isJsonObject(section) ? section['auth'] : undefined;
@@ -28,7 +28,7 @@ export async function gateTo(cloudsYaml: string, cloud: string, folder: string):
   const client = await ApiClient.logIn(cloudsYaml, cloud);
   // Forwarders by port of the service, because several services can share a port.
   const forwarders = new Map<string, Forwarder>();
-  const behindGate = async (url: string): Promise<string> => {
+  const proxied = async (url: string): Promise<string> => {
     const { port } = new URL(url);
     const forwarder = forwarders.get(port) ?? (await Forwarder.start(Number(port)));
     forwarders.set(port, forwarder);
@@ -36,12 +36,12 @@ export async function gateTo(cloudsYaml: string, cloud: string, folder: string):
   };
   const overrides: Record<string, string> = {};
   for (const service of SERVICES) {
-    overrides[`${service}_endpoint_override`] = await behindGate(client.endpoint(service));
+    overrides[`${service}_endpoint_override`] = await proxied(client.endpoint(service));
   }
-  const gated = { ...section, ...overrides, auth: { ...auth, auth_url: await behindGate(client.authUrl) } };
-  const name = `${cloud}-behind-gate`;
+  const behindProxy = { ...section, ...overrides, auth: { ...auth, auth_url: await proxied(client.authUrl) } };
+  const name = `${cloud}-behind-proxy`;
   const file = join(folder, 'clouds.yaml');
-  await writeFile(file, JSON.stringify({ clouds: { ...clouds, [name]: gated } }));
+  await writeFile(file, JSON.stringify({ clouds: { ...clouds, [name]: behindProxy } }));
   const all = async (change: (forwarder: Forwarder) => Promise<void>): Promise<void> => {
     await Promise.all([...forwarders.values()].map(change));
   };
