@@ -28,7 +28,7 @@ export async function runScenes({ cloud, sizes, only, say }: ScenarioOptions): P
       if (only !== undefined && !only.includes(scene.name)) continue;
       say(`${scene.name}: ${scene.title(sizes)}`);
       try {
-        rows.push(...(await scene.play({ site, cloud, sizes, say })));
+        rows.push(...(await scene.run({ site, cloud, sizes, say })));
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
         say(`${scene.name} failed: ${why}`);

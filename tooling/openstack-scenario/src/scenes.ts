@@ -43,7 +43,7 @@ export interface SceneContext {
 export interface Scene {
   readonly name: string;
   readonly title: (sizes: Sizes) => string;
-  readonly play: (context: SceneContext) => Promise<Row[]>;
+  readonly run: (context: SceneContext) => Promise<Row[]>;
 }
 
 /** Maximum number of calls per node. */
@@ -53,33 +53,33 @@ const LIMITED_SERVERS = 3;
 const HOLD_SECONDS = 1;
 
 export const scenes: readonly Scene[] = [
-  { name: 'a', title: ({ nodes }) => `${nodes} nodes requested at once`, play: manyAtOnce },
-  { name: 'e', title: ({ equipped }) => `${equipped} nodes with a floating IP and a volume each`, play: equippedNodes },
+  { name: 'a', title: ({ nodes }) => `${nodes} nodes requested at once`, run: manyAtOnce },
+  { name: 'e', title: ({ equipped }) => `${equipped} nodes with a floating IP and a volume each`, run: equippedNodes },
   {
     name: 'b',
     title: ({ limited }) => `${limited} requests to a project that holds ${LIMITED_SERVERS} servers`,
-    play: smallProject,
+    run: smallProject,
   },
   {
     name: 'c',
     title: ({ killed }) => `kill -9 of the launcher in the middle of ${killed} launches`,
-    play: killedLauncher,
+    run: killedLauncher,
   },
   {
     name: 'd',
     title: ({ restarted }) => `keystone restarted while ${restarted} nodes are launched`,
-    play: restartedKeystone,
+    run: restartedKeystone,
   },
   {
     name: 'f',
     title: ({ regions }) => `${regions} requests to two regions, one of them over its quota, then with its API stopped`,
-    play: twoRegions,
+    run: twoRegions,
   },
 ];
 
 async function manyAtOnce(context: SceneContext): Promise<Row[]> {
   const { nodes } = context.sizes;
-  return await stage(context, 'a', { cloud: 'real' }, async ({ site, launcher }) => {
+  return await runScene(context, 'a', { cloud: 'real' }, async ({ site, launcher }) => {
     const before = await launcher.apiCalls();
     const result = await site.ask(nodes, HOLD_SECONDS);
     await site.clean(launcher);
@@ -102,7 +102,7 @@ async function manyAtOnce(context: SceneContext): Promise<Row[]> {
 async function equippedNodes(context: SceneContext): Promise<Row[]> {
   const { equipped } = context.sizes;
   const options = { cloud: 'real', floatingIp: true, bootFromVolume: true };
-  return await stage(context, 'e', options, async ({ site, launcher }) => {
+  return await runScene(context, 'e', options, async ({ site, launcher }) => {
     const before = await launcher.apiCalls();
     const result = await site.ask(equipped, HOLD_SECONDS);
     await site.clean(launcher);
@@ -113,7 +113,7 @@ async function equippedNodes(context: SceneContext): Promise<Row[]> {
 
 async function smallProject(context: SceneContext): Promise<Row[]> {
   const { limited } = context.sizes;
-  return await stage(context, 'b', { cloud: 'limited' }, async ({ site, watch }) => {
+  return await runScene(context, 'b', { cloud: 'limited' }, async ({ site, watch }) => {
     const result = await site.ask(limited, HOLD_SECONDS);
     const most = watch.mostServers;
     const wanted = `≤ ${LIMITED_SERVERS}`;
@@ -126,7 +126,7 @@ async function smallProject(context: SceneContext): Promise<Row[]> {
 
 async function killedLauncher(context: SceneContext): Promise<Row[]> {
   const { killed } = context.sizes;
-  return await stage(context, 'c', { cloud: 'real' }, async ({ site, launcher, watch, start }) => {
+  return await runScene(context, 'c', { cloud: 'real' }, async ({ site, launcher, watch, start }) => {
     const asked = site.ask(killed, HOLD_SECONDS);
     await watch.untilSeen(Math.ceil(killed / 3));
     await launcher.program.kill();
@@ -151,7 +151,7 @@ async function restartedKeystone(context: SceneContext): Promise<Row[]> {
       row('d', 'left out: these services were started by somebody else (set OSTACK to their folder)', '-', '', true),
     ];
   }
-  return await stage(context, 'd', { cloud: 'real' }, async ({ site, launcher, watch }) => {
+  return await runScene(context, 'd', { cloud: 'real' }, async ({ site, launcher, watch }) => {
     const asked = site.ask(restarted, HOLD_SECONDS);
     await watch.untilSeen(Math.ceil(restarted / 4));
     context.say('keystone is stopped');
@@ -205,7 +205,7 @@ async function twoRegions({ site, cloud, sizes: { regions: count }, say }: Scene
   }
 }
 
-interface Stage {
+interface RunningScene {
   readonly site: Site;
   readonly launcher: RunningLauncher;
   readonly watch: CloudWatch;
@@ -214,11 +214,11 @@ interface Stage {
 }
 
 /** Starts the launchers and the observation, runs the scene, and then checks what is left in the cloud. */
-async function stage(
+async function runScene(
   { site, cloud }: SceneContext,
   scene: string,
   options: Omit<ProviderOptions, 'name'>,
-  play: (stage: Stage) => Promise<Row[]>,
+  run: (scene: RunningScene) => Promise<Row[]>,
 ): Promise<Row[]> {
   const provider: ProviderOptions = { ...options, name: `scenario-${scene}-${randomBytes(3).toString('hex')}` };
   const launchers: RunningLauncher[] = [];
@@ -230,7 +230,7 @@ async function stage(
   const watch = await CloudWatch.start(cloud.cloudsYaml, options.cloud, provider.name);
   const began = systemClock.monotonic();
   try {
-    const rows = await play({ site, launcher: await start(), watch, start });
+    const rows = await run({ site, launcher: await start(), watch, start });
     const seconds = (systemClock.monotonic() - began) / 1000;
     return [
       ...rows,
