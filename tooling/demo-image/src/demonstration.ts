@@ -36,26 +36,26 @@ export async function runDemonstration(
 ): Promise<void> {
   const images = new ImageWatch(environment.store, IMAGE, narrator);
   try {
-    narrator.say(`1. ${IMAGE} has no build, so the builder makes one with ${programOf(options.standIn)}`);
+    narrator.say(`1. ${IMAGE} has no build, so the builder creates one with ${programOf(options.standIn)}`);
     const first = await make(environment, images, [], narrator, interrupted);
     reportFiles(environment, first.build, narrator);
     narrator.text(await environment.nodepool('image-list'));
 
-    narrator.say('2. a launcher makes a node from it');
+    narrator.say('2. a launcher creates a node from it');
     await environment.startLauncher(narrator, interrupted);
     await useNode(environment, first.upload, narrator, interrupted);
 
     const standIn = options.standIn || !options.secondReal;
-    narrator.say(`3. a second build is asked for; ${programOf(standIn)} makes it`);
+    narrator.say(`3. a second build is requested; ${programOf(standIn)} creates it`);
     if (standIn && !options.standIn) await environment.changeBuilder({ dibCmd: FAKE_DIB_COMMAND });
     narrator.text(await environment.nodepool('image-build', IMAGE));
     const second = await make(environment, images, [first.build], narrator, interrupted);
     narrator.text(await environment.nodepool('dib-image-list'));
     await environment.changeBuilder({ pauseUploads: true });
-    narrator.say('the builder is told to upload nothing more, or it would bring back what is deleted next');
+    narrator.say('uploads are paused, because the builder would upload the next deleted image again');
     await useNode(environment, second.upload, narrator, interrupted);
 
-    narrator.say('4. the newest upload is deleted, and the launcher falls back to the one before');
+    narrator.say('4. the newest upload is deleted, and the launcher uses the previous one');
     narrator.text(await deleteUpload(environment, second.upload));
     await useNode(environment, first.upload, narrator, interrupted);
     await images.until('the end of the upload', CLEAN_DEADLINE_MS, interrupted, () =>
@@ -145,10 +145,10 @@ async function useNode(
         readonly external_id: string;
       };
       const { image_id: made, external_id: server } = record;
-      narrator.say(`node ${node.id} is server ${server} at ${node.address}, made from ${made}`);
+      narrator.say(`node ${node.id} is server ${server} at ${node.address}, created from ${made}`);
       await lease.return();
       const wanted = uploadPath(image, build, provider, id);
-      if (made !== wanted) throw new Error(`node ${node.id} should have been made from ${wanted}`);
+      if (made !== wanted) throw new Error(`node ${node.id} should have been created from ${wanted}`);
       await noNodesLeft(zooKeeper, AbortSignal.any([signal, interrupted]));
     });
   } finally {

@@ -20,18 +20,18 @@ export async function runDemonstration(
   interrupted: AbortSignal,
 ): Promise<void> {
   await environment.launcher.while('serves a request from beginning to end', DEADLINE_MS, (signal) =>
-    play(environment, narrator, AbortSignal.any([signal, interrupted])),
+    followRequest(environment, narrator, AbortSignal.any([signal, interrupted])),
   );
 }
 
-async function play(environment: DemoEnvironment, narrator: Narrator, signal: AbortSignal): Promise<void> {
+async function followRequest(environment: DemoEnvironment, narrator: Narrator, signal: AbortSignal): Promise<void> {
   const { zooKeeper } = environment;
   const observer = new Observer(zooKeeper, REQUESTOR, ({ kind, id, states }) => {
     narrator.say(`${kind.padEnd(7)} ${id.padEnd(14)}  ${states.slice(-2).join(' → ')}`);
   });
   const requestor = openRequestor(zooKeeper, { name: REQUESTOR });
   try {
-    narrator.say(`asking for a node with the label ${LABEL}, as a requestor does`);
+    narrator.say(`requesting a node with the label ${LABEL}, as a requestor does`);
     const request = await requestor.request({ labels: [LABEL] }, { signal });
     const { id } = request;
     observer.wrote('request', id, 'requested');
@@ -48,8 +48,8 @@ async function play(environment: DemoEnvironment, narrator: Narrator, signal: Ab
       ...observer.missed('request', id, ['requested', GONE]),
       ...observer.missed('node', node.id, ['in-use', GONE]),
     ];
-    if (missed.length > 0) throw new Error(`these states were not seen: ${missed.join(', ')}`);
-    narrator.say('that was the life of a node');
+    if (missed.length > 0) throw new Error(`these states were not observed: ${missed.join(', ')}`);
+    narrator.say('the node has completed its life cycle');
     await runCommand(environment, narrator, signal);
   } finally {
     await requestor.close();

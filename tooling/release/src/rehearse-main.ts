@@ -18,14 +18,14 @@ Plays a release in a copy of this checkout, with a registry and a ZooKeeper of i
 site from tarballs and one from the registry, with npm and with pnpm; publishes one driver alone and upgrades the sites;
 starts new drivers with "create @nodepool/driver", tests them and runs launchers with them.
 
-  --keep   leave the folders, with the logs of all programs, and say where
+  --keep   keep the folders with the logs of all programs, and print their path
   --help   this text
 
-Exit status: 0 it all happened, 1 it did not, 2 wrong usage.
+Exit status: 0 for success, 1 for a failure, 2 for wrong usage.
 `;
 const CONNECT_TIMEOUT_MS = 60_000;
 
-async function play(folder: string, progress: Progress): Promise<void> {
+async function runRehearsal(folder: string, progress: Progress): Promise<void> {
   const root = workspaceRoot();
   const tools = join(root, '.tools');
   await mkdir(tools, { recursive: true });
@@ -42,7 +42,7 @@ async function play(folder: string, progress: Progress): Promise<void> {
     const checkout = join(folder, 'checkout');
     await copyWorkspace(root, checkout);
     await rehearse({ checkout, folder, registry, sharedZooKeeper: { servers: server.servers, zooKeeper }, progress });
-    progress.say('that was a release');
+    progress.say('the rehearsal has succeeded');
   } finally {
     for (const step of undo.reverse()) await step();
   }
@@ -58,9 +58,9 @@ async function main(): Promise<void> {
   }
   const folder = await mkdtemp(join(tmpdir(), 'nodepool-rehearsal-'));
   try {
-    await play(folder, new Progress((text) => void process.stdout.write(text)));
+    await runRehearsal(folder, new Progress((text) => void process.stdout.write(text)));
   } finally {
-    if (values.keep) process.stdout.write(`left in ${folder}\n`);
+    if (values.keep) process.stdout.write(`kept in ${folder}\n`);
     else await rm(folder, { recursive: true, force: true });
   }
 }
