@@ -38,9 +38,9 @@ const BEGIN = '<!-- generated: measured -->';
 const END = '<!-- /generated -->';
 
 /** Periods of the runs with a brief disturbance: the load is complete after `calmMs`. */
-const BRIEF: Periods = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUTE_MS, afterMs: 15 * MINUTE_MS };
+const SHORT_PERIODS: Periods = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUTE_MS, afterMs: 15 * MINUTE_MS };
 
-interface Wanted {
+interface Selection {
   readonly scenarios: readonly Disturbance[];
   readonly order: Pick<MeasurementOrder, 'seed' | 'scale' | 'periods' | 'log'>;
   readonly compare: boolean;
@@ -63,7 +63,7 @@ async function main(): Promise<number> {
   const disturbed = scenarios.map(({ name: scenario, title }) => ({
     title,
     now: add(title, { scenario }),
-    brief: add(`${title}, for 15 minutes`, { scenario, periods: BRIEF }),
+    brief: add(`${title}, for 15 minutes`, { scenario, periods: SHORT_PERIODS }),
     without: compare
       ? add(`${title}, without breakers and offers`, { scenario, capacity: { breakers: false, offers: false } })
       : -1,
@@ -90,11 +90,11 @@ async function main(): Promise<number> {
   return missed.length === 0 ? 0 : 1;
 }
 
-function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Wanted['order']): string {
+function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selection['order']): string {
   return (
     `Measured with ${REGION_INSTANCES * scale} instances per region, ${calmMs / MINUTE_MS} minutes before the ` +
     `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The column "p95, 15 min" is from runs ` +
-    `with ${BRIEF.calmMs / MINUTE_MS} minutes before the disturbance and ${BRIEF.disturbedMs / MINUTE_MS} minutes of ` +
+    `with ${SHORT_PERIODS.calmMs / MINUTE_MS} minutes before the disturbance and ${SHORT_PERIODS.disturbedMs / MINUTE_MS} minutes of ` +
     'it, the columns "without" from runs with circuit breakers and offers disabled.'
   );
 }
@@ -107,7 +107,7 @@ function describe(summary: Summary): string {
   );
 }
 
-function readArguments(): Wanted | undefined {
+function readArguments(): Selection | undefined {
   const { values } = parseArgs({
     options: {
       scenario: { type: 'string', multiple: true },

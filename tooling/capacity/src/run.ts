@@ -47,11 +47,11 @@ const LABEL = 'job';
 const REQUESTS_PER_MINUTE = 50;
 const JOB_MS = 600_000;
 const SESSION_TIMEOUT_MS = 10_000;
-const GREATEST_LATENCY_MS = 5;
+const MAX_LATENCY_MS = 5;
 /** Interval at which instances are counted (ms). */
-const COUNT_EVERY_MS = 60_000;
+const SAMPLE_INTERVAL_MS = 60_000;
 /** Time for requests to end after the last one was written (ms). A request that takes longer counts as not ended. */
-const LAST_WAIT_MS = 8 * 3_600_000;
+const FINAL_WAIT_MS = 8 * 3_600_000;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { seed, calmMs, disturbedMs, afterMs, disturbance, scale = 1 } = options;
@@ -63,7 +63,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const network = random();
   const launcherRandom = random();
   const requestorRandom = random();
-  const latencyMs = (): number => Math.floor(network.next() * GREATEST_LATENCY_MS);
+  const latencyMs = (): number => Math.floor(network.next() * MAX_LATENCY_MS);
   const server = new SimulatedZooKeeperServer({ clock, latencyMs });
   const regions = Array.from(
     { length: options.regions },
@@ -122,12 +122,12 @@ export async function run(options: RunOptions): Promise<RunResult> {
   }
   let mostInstances = 0;
   while (clock.monotonic() < endMs) {
-    await clock.advance(COUNT_EVERY_MS);
+    await clock.advance(SAMPLE_INTERVAL_MS);
     const instances = regions.reduce((sum, { cloud }) => sum + cloud.usage().instances, 0);
     mostInstances = Math.max(mostInstances, instances);
     if (failures.length > 0) throw failures[0];
   }
-  await clock.runUntil(() => waits.length === submitted || failures.length > 0, LAST_WAIT_MS);
+  await clock.runUntil(() => waits.length === submitted || failures.length > 0, FINAL_WAIT_MS);
   if (failures.length > 0) throw failures[0];
   server.stop();
   for (const { cloud } of regions) cloud.close();
