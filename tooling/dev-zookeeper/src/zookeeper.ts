@@ -58,7 +58,7 @@ export interface RunningZooKeeper {
   leader(): Promise<number | undefined>;
 }
 
-const ENOUGH_MEMORY_BYTES = 1024 ** 3;
+const MIN_FREE_BYTES = 1024 ** 3;
 const START_ATTEMPTS = 3;
 
 export async function startZooKeeper(options: StartOptions = {}): Promise<RunningZooKeeper> {
@@ -222,7 +222,7 @@ async function roomyFolder(): Promise<string> {
   try {
     await access(memory, constants.W_OK);
     const { bavail, bsize } = await statfs(memory);
-    if (bavail * bsize >= ENOUGH_MEMORY_BYTES) return memory;
+    if (bavail * bsize >= MIN_FREE_BYTES) return memory;
   } catch {
     // Without such a file system, the temporary folder serves, but slower.
   }
