@@ -14,7 +14,7 @@ import { ADMIN_TOKEN, LIMITED_TOKEN } from '@nodepool/simulated-kubernetes';
 import type { Binaries } from './binaries.js';
 
 const READY_TIMEOUT_MS = 120_000;
-const LOOK_EVERY_MS = 500;
+const POLL_INTERVAL_MS = 500;
 
 export interface ControlPlane {
   /** e.g. `https://127.0.0.1:26443`. */
@@ -84,7 +84,7 @@ async function ready(url: string, certificate: string, programs: readonly Progra
     if (ended !== undefined) throw new Error(`${ended.name} has ended; see its log in the folder of the control plane`);
     if (existsSync(certificate) && (await isReady(url, await readFile(certificate)))) return;
     if (systemClock.monotonic() > end) throw new Error(`kube-apiserver is not ready after ${READY_TIMEOUT_MS} ms`);
-    await sleep(systemClock, LOOK_EVERY_MS);
+    await sleep(systemClock, POLL_INTERVAL_MS);
   }
 }
 

@@ -28,7 +28,7 @@ const SESSION_TIMEOUT_S = 4;
 const DEADLINE_MS = 1_200_000;
 /** Time from a kill to the next one (ms). */
 const LIFE_MS = 3000;
-const LOOK_EVERY_MS = 500;
+const POLL_INTERVAL_MS = 500;
 
 /** Resolves with the problems that were found. */
 export async function killStorm(plane: ControlPlane, say: (line: string) => void): Promise<readonly string[]> {
@@ -104,7 +104,7 @@ async function leftovers(kubectl: Kubectl): Promise<readonly string[]> {
     const left = await kubectl.namespaces();
     if (left.length === 0) return [];
     if (systemClock.monotonic() > end) return [`these namespaces are left: ${left.join(', ')}`];
-    await sleep(systemClock, LOOK_EVERY_MS);
+    await sleep(systemClock, POLL_INTERVAL_MS);
   }
 }
 

@@ -15,7 +15,7 @@ import { killStorm } from './kill-storm.js';
 import { Kubelet } from './kubelet.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
-const TESTED = join(ROOT, 'packages', 'driver-kubernetes');
+const DRIVER_FOLDER = join(ROOT, 'packages', 'driver-kubernetes');
 const TIMEOUT_MS = 1_800_000;
 
 async function main(): Promise<void> {
@@ -61,7 +61,7 @@ async function runTests(kubeconfig: string, sum: { passed: number; failed: numbe
         `--outputFile=${results}`,
       ],
       logFile: join(output, 'log'),
-      cwd: TESTED,
+      cwd: DRIVER_FOLDER,
       env: { NODEPOOL_TEST_KUBECONFIG: kubeconfig },
     });
     await jest.ends(TIMEOUT_MS);
