@@ -37,14 +37,14 @@ const COLUMNS: readonly ListColumn<PackageReport>[] = [
   { field: 'found', header: 'Found', value: ({ findings }) => (findings.length === 0 ? 'ok' : findings.length) },
 ];
 
-interface Wanted {
+interface Selection {
   /** Empty for all packages. */
   readonly names: readonly string[];
   readonly repository: string | undefined;
   readonly signatures: boolean;
 }
 
-async function checkAll({ names, repository, signatures }: Wanted, scratch: string): Promise<boolean> {
+async function checkAll({ names, repository, signatures }: Selection, scratch: string): Promise<boolean> {
   const progress = new Progress((text) => void process.stdout.write(text));
   const workspace = await copyWorkspace(workspaceRoot(), join(scratch, 'checkout'));
   const chosen = names.length === 0 ? workspace.packages : names.map((name) => packageNamed(workspace, name));

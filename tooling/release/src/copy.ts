@@ -21,14 +21,24 @@ const COMMIT_AUTHOR = {
 } as const;
 
 /** Generated files of a checkout, which are never published as they are. */
-const MADE = new Set(['.git', '.tools', '.turbo', 'coverage', 'dist', 'dist-test', 'logs', 'node_modules', 'site']);
+const GENERATED = new Set([
+  '.git',
+  '.tools',
+  '.turbo',
+  'coverage',
+  'dist',
+  'dist-test',
+  'logs',
+  'node_modules',
+  'site',
+]);
 
 /**
  * Copies a checkout without installed or built files to a new folder, as a repository with one commit. Dependencies are
  * those installed in `root`; nothing is built.
  */
 export async function copyWorkspace(root: string, into: string): Promise<Workspace> {
-  await cp(root, into, { recursive: true, verbatimSymlinks: true, filter: (path) => !MADE.has(basename(path)) });
+  await cp(root, into, { recursive: true, verbatimSymlinks: true, filter: (path) => !GENERATED.has(basename(path)) });
   await linkDependencies(root, into);
   await git(['init', '--quiet', '--initial-branch', 'main'], into);
   await commit(into, 'A copy to work on');

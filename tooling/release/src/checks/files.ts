@@ -10,7 +10,7 @@ import type { PackedPackage } from '../pack.js';
 const REQUIRED = ['package.json', 'README.md', 'LICENSE'] as const;
 
 /** Files for developers of this repository. Templates are exempt, because their users need their tests. */
-const UNWANTED: readonly (readonly [pattern: RegExp, what: string])[] = [
+const DEVELOPMENT_FILES: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/(^|\/)(test|tests|fuzz|__tests__)\//, 'a test'],
   [/\.test\.[cm]?[jt]s$/, 'a test'],
   [/\.tsbuildinfo$/, 'a note of the compiler'],
@@ -42,7 +42,7 @@ function unwanted(files: readonly string[]): string[] {
   return files
     .filter((file) => !TEMPLATES.test(file))
     .flatMap((file) => {
-      const found = UNWANTED.find(([pattern]) => pattern.test(file));
+      const found = DEVELOPMENT_FILES.find(([pattern]) => pattern.test(file));
       return found === undefined ? [] : [`${file} is ${found[1]}: leave it out with "files"`];
     });
 }

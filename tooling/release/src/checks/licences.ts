@@ -5,7 +5,7 @@ import satisfies from 'spdx-satisfies';
 import { findings, type Finding } from '../finding.js';
 
 /** Licences that allow publishing under Apache-2.0 and only require users to keep the notices. */
-export const FITTING_LICENCES: readonly string[] = [
+export const COMPATIBLE_LICENCES: readonly string[] = [
   '0BSD',
   'Apache-2.0',
   'BSD-2-Clause',
@@ -76,7 +76,7 @@ function licenceOf({ name, version, manifest }: InstalledPackage): string | unde
 
 function fits(licence: string): boolean {
   try {
-    return satisfies(licence, [...FITTING_LICENCES]);
+    return satisfies(licence, [...COMPATIBLE_LICENCES]);
   } catch {
     // Not a standard expression, e.g. "SEE LICENSE IN LICENSE": it requires a manual review.
     return false;

@@ -5,8 +5,8 @@ import { findings, type Finding } from '../finding.js';
 import type { InstalledPackage } from './licences.js';
 
 /** Our own packages, which were packed locally. */
-const OURS = /^@nodepool\//;
-const STRONG = /^sha(384|512)-/;
+const WORKSPACE_PACKAGE = /^@nodepool\//;
+const STRONG_CHECKSUM = /^sha(384|512)-/;
 
 /**
  * Checks that every dependency is a registry archive with a verified checksum, and not from a repository or web page.
@@ -15,13 +15,13 @@ export function checkOrigins(installed: readonly InstalledPackage[]): Finding[] 
   return findings(
     'provenance',
     installed
-      .filter(({ name }) => !OURS.test(name))
+      .filter(({ name }) => !WORKSPACE_PACKAGE.test(name))
       .flatMap(({ name, version, resolved, integrity }) => {
         const problems: string[] = [];
         if (resolved !== undefined && !/^https?:\/\/[^?#]+\.tgz$/.test(resolved)) {
           problems.push(`${name}@${version} comes from ${resolved}, and not from a registry`);
         }
-        if (integrity === undefined || !STRONG.test(integrity)) {
+        if (integrity === undefined || !STRONG_CHECKSUM.test(integrity)) {
           problems.push(`${name}@${version} has no checksum that counts (${integrity ?? 'none'})`);
         }
         return problems;

@@ -9,7 +9,7 @@ import type { PackedPackage } from '../pack.js';
  * Findings to ignore in drivers. A CommonJS driver may export itself as `default`, because only the launcher loads it
  * and supports that.
  */
-const FINE_IN_A_DRIVER = new Set(['CJS_WITH_ESMODULE_DEFAULT_EXPORT', 'CJSOnlyExportsDefault']);
+const IGNORED_IN_DRIVERS = new Set(['CJS_WITH_ESMODULE_DEFAULT_EXPORT', 'CJSOnlyExportsDefault']);
 
 /** Runs `publint`, which checks package.json against the files. */
 export async function checkPackaging({
@@ -44,5 +44,5 @@ export async function checkTypes({
 }
 
 function counts(code: string, manifest: JsonObject): boolean {
-  return !(isJsonObject(manifest['nodepool']) && FINE_IN_A_DRIVER.has(code));
+  return !(isJsonObject(manifest['nodepool']) && IGNORED_IN_DRIVERS.has(code));
 }

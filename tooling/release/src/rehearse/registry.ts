@@ -14,7 +14,7 @@ import { QUIET_INSTALL, run } from '../command.js';
  */
 const VERDACCIO = { version: '6.8.0', overrides: { 'node-fetch': '^2.7.0' } } as const;
 const START_TIMEOUT_MS = 60_000;
-const LOOK_EVERY_MS = 100;
+const POLL_INTERVAL_MS = 100;
 
 export interface Registry {
   readonly url: string;
@@ -102,6 +102,6 @@ async function answers(url: string, signal: AbortSignal): Promise<void> {
       if (signal.aborted) throw error;
       // The server does not listen yet.
     }
-    await sleep(systemClock, LOOK_EVERY_MS, signal);
+    await sleep(systemClock, POLL_INTERVAL_MS, signal);
   }
 }
