@@ -9,7 +9,7 @@ const RECORD = /^\/nodepool\/(requests|nodes)\/([^/]+)$/;
 export const GONE = 'gone';
 
 /** A record and its observed states in order. */
-export interface Sighting {
+export interface ObservedRecord {
   readonly kind: 'request' | 'node';
   readonly id: string;
   readonly states: readonly string[];
@@ -31,7 +31,7 @@ export class Observer {
   constructor(
     private readonly zooKeeper: ZooKeeper,
     private readonly requestor: string,
-    private readonly onState: (sighting: Sighting) => void,
+    private readonly onState: (record: ObservedRecord) => void,
   ) {
     this.watch = zooKeeper.watch(ROOT, 'persistent-recursive', { onEvent: (event) => this.event(event) });
   }
@@ -41,7 +41,7 @@ export class Observer {
   }
 
   /** Records a state that the requestor wrote itself, because a launcher may change it before it can be read. */
-  wrote(kind: Sighting['kind'], id: string, state: string): void {
+  wrote(kind: ObservedRecord['kind'], id: string, state: string): void {
     const path = `${ROOT}/${kind}s/${id}`;
     if (this.records.has(path)) return;
     const record: Record = { kind, id, states: [] };
@@ -50,7 +50,7 @@ export class Observer {
   }
 
   /** Resolves once the record has had the state. */
-  async seen(kind: Sighting['kind'], id: string, state: string, signal: AbortSignal): Promise<void> {
+  async seen(kind: ObservedRecord['kind'], id: string, state: string, signal: AbortSignal): Promise<void> {
     const key = `${ROOT}/${kind}s/${id}`;
     const done = (): boolean => this.records.get(key)?.states.includes(state) === true;
     if (done()) return;
@@ -70,7 +70,7 @@ export class Observer {
   }
 
   /** Returns those of the states that were not observed. */
-  missed(kind: Sighting['kind'], id: string, states: readonly string[]): readonly string[] {
+  missed(kind: ObservedRecord['kind'], id: string, states: readonly string[]): readonly string[] {
     const seen = this.records.get(`${ROOT}/${kind}s/${id}`)?.states ?? [];
     return states.filter((state) => !seen.includes(state));
   }
