@@ -24,7 +24,7 @@ The OpenStack is the one that OS_CLIENT_CONFIG_FILE and OS_CLOUD (default: real)
   --keep           leave the folder with images and logs
 `;
 
-const LEFT = `Servers and images with the property nodepool_provider_name=${PROVIDER} may be left in the cloud.\n`;
+const LEFTOVER_HINT = `Servers and images with the property nodepool_provider_name=${PROVIDER} may be left in the cloud.\n`;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(interrupted.aborted ? '\ninterrupted\n' : `\nThe demonstration failed: ${reason}\n`);
-    if (environment !== undefined && !simulated) process.stderr.write(LEFT);
+    if (environment !== undefined && !simulated) process.stderr.write(LEFTOVER_HINT);
     process.exitCode = interrupted.aborted ? 130 : 1;
   } finally {
     if (environment !== undefined) {
