@@ -10,7 +10,7 @@ export interface CloudCall {
 }
 
 /** Maximum number of calls that are kept in full. */
-const KEPT_CALLS = 1000;
+const MAX_LOGGED_CALLS = 1000;
 
 export class CallLog<C extends CloudCall = CloudCall> {
   private readonly counts = new Map<string, number>();
@@ -33,7 +33,7 @@ export class CallLog<C extends CloudCall = CloudCall> {
   }
 
   /** Returns the last calls, oldest first, up to 1,000. */
-  last(count = KEPT_CALLS): readonly C[] {
+  last(count = MAX_LOGGED_CALLS): readonly C[] {
     return this.recent.slice(-count);
   }
 
@@ -47,7 +47,7 @@ export class CallLog<C extends CloudCall = CloudCall> {
     this.total += 1;
     this.counts.set(call.operation, (this.counts.get(call.operation) ?? 0) + 1);
     this.recent.push(call);
-    if (this.recent.length > 2 * KEPT_CALLS) this.recent = this.recent.slice(-KEPT_CALLS);
+    if (this.recent.length > 2 * MAX_LOGGED_CALLS) this.recent = this.recent.slice(-MAX_LOGGED_CALLS);
   }
 }
 
