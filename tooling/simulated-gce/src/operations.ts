@@ -7,7 +7,7 @@ import type { OperationError } from './faults.js';
 import { notFound } from './api-error.js';
 
 /** Maximum duration of a `wait` call (ms). */
-const LONGEST_WAIT_MS = 120_000;
+const MAX_WAIT_MS = 120_000;
 
 export interface OperationSpec {
   readonly project: string;
@@ -60,7 +60,7 @@ export class Operations {
   async wait(name: string, zone: string | undefined, signal: AbortSignal): Promise<Message> {
     const record = this.find(name, zone);
     const leftMs = record.begunAt + record.ms - this.state.clock.monotonic();
-    if (leftMs > 0) await sleep(this.state.clock, Math.min(leftMs, LONGEST_WAIT_MS), signal);
+    if (leftMs > 0) await sleep(this.state.clock, Math.min(leftMs, MAX_WAIT_MS), signal);
     return this.view(record);
   }
 

@@ -12,7 +12,7 @@ const withClient = hasClient ? describe : describe.skip;
 
 const ZONES_OF_CENTRAL = ['us-central1-a', 'us-central1-b', 'us-central1-c', 'us-central1-f'];
 const UNKNOWN = { status: 404, reason: 'notFound' };
-const TAKEN = { status: 409, reason: 'alreadyExists' };
+const ALREADY_EXISTS = { status: 409, reason: 'alreadyExists' };
 
 withClient('google-api-python-client', () => {
   let cloud: SimulatedGce;
@@ -68,7 +68,7 @@ withClient('google-api-python-client', () => {
     expect(facts['images']).toEqual({
       inserted: { type: 'insert', target: 'ci-1', progress: 100 },
       image: { status: 'READY', labels: { team: 'ci' }, family: 'ci', diskSizeGb: '1' },
-      again: TAKEN,
+      again: ALREADY_EXISTS,
       ofFamily: 'ci-1',
       published: 'debian-12-bookworm-v20240213',
       listed: [['base-1'], ['ci-1']],
@@ -91,7 +91,7 @@ withClient('google-api-python-client', () => {
         addresses: ['10.128.0.1', '127.1.0.1'],
       },
       disk: { isOfImage: true, type: 'pd-ssd', gb: '20', users: ['ci-1'] },
-      again: TAKEN,
+      again: ALREADY_EXISTS,
       listed: [['ci-1', 'ci-2'], ['ci-3']],
       filtered: [['ci-2']],
       aggregated: { 'zones/us-central1-a': ['ci-1', 'ci-2', 'ci-3'] },
