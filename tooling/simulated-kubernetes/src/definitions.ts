@@ -9,7 +9,7 @@ const FILES = ['kubernetes.json', 'openshift.json'];
 const FOLDER = join(__dirname, '..', 'definitions');
 
 /** Types whose published definition is narrower than the values that servers accept. */
-const WIDER: Readonly<Record<string, JsonObject>> = {
+const EXTENDED_TYPES: Readonly<Record<string, JsonObject>> = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: ['integer', 'string'] },
   'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: ['number', 'string'] },
 };
@@ -29,7 +29,9 @@ function readDefinitions(): JsonObject {
     if (!isJsonObject(content)) throw new Error(`${file} is not a JSON object`);
     Object.assign(all, objectAt(content, 'definitions'));
   }
-  return Object.fromEntries(Object.entries(all).map(([name, schema]) => [name, WIDER[name] ?? strict(schema)]));
+  return Object.fromEntries(
+    Object.entries(all).map(([name, schema]) => [name, EXTENDED_TYPES[name] ?? strict(schema)]),
+  );
 }
 
 /** Closes the objects with named properties, and makes their references refer to the shared document. */
