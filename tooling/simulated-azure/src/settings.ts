@@ -70,7 +70,7 @@ export interface SampleSize {
   readonly restricted?: boolean;
 }
 
-const BOTH = ['V1', 'V2'] as const;
+const BOTH_GENERATIONS = ['V1', 'V2'] as const;
 
 export const SAMPLE_SIZES: readonly SampleSize[] = [
   {
@@ -78,7 +78,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
     family: 'standardBSFamily',
     cores: 1,
     memoryGb: 0.5,
-    generations: BOTH,
+    generations: BOTH_GENERATIONS,
     cacheGb: 0,
     spot: false,
   },
@@ -87,7 +87,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
     family: 'standardBSFamily',
     cores: 2,
     memoryGb: 4,
-    generations: BOTH,
+    generations: BOTH_GENERATIONS,
     cacheGb: 0,
     spot: false,
   },
@@ -105,7 +105,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
     family: 'standardDSv5Family',
     cores: 4,
     memoryGb: 16,
-    generations: BOTH,
+    generations: BOTH_GENERATIONS,
     cacheGb: 0,
     spot: true,
   },
@@ -114,7 +114,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
     family: 'standardDDSv4Family',
     cores: 4,
     memoryGb: 16,
-    generations: BOTH,
+    generations: BOTH_GENERATIONS,
     cacheGb: 100,
     spot: true,
   },
@@ -123,7 +123,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
     family: 'standardMSFamily',
     cores: 128,
     memoryGb: 2048,
-    generations: BOTH,
+    generations: BOTH_GENERATIONS,
     cacheGb: 4096,
     spot: true,
     restricted: true,

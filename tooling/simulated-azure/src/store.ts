@@ -45,7 +45,7 @@ export interface NewResource {
 }
 
 /** Time for which deleted resources are kept for lagging lists (ms). */
-const REMEMBERED_MS = 600_000;
+const TOMBSTONE_MS = 600_000;
 
 export class Store {
   private readonly resources = new Map<string, Resource>();
@@ -91,7 +91,7 @@ export class Store {
   /** Returns the resources of a type, with a lag as of that time ago. */
   list(type: ResourceType, lagMs = 0): readonly Resource[] {
     const now = this.clock.monotonic();
-    for (const [key, { goneAt }] of this.resources) if (goneAt + REMEMBERED_MS < now) this.resources.delete(key);
+    for (const [key, { goneAt }] of this.resources) if (goneAt + TOMBSTONE_MS < now) this.resources.delete(key);
     return [...this.resources.values()].filter(
       (resource) =>
         resource.type === type && resource.goneAt > now - lagMs && (lagMs === 0 || resource.createdAt <= now - lagMs),

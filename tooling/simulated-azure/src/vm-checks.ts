@@ -24,7 +24,7 @@ const RESERVED_USERS = new Set(['admin', 'administrator', 'root', 'guest', 'test
 const KEY = /^(ssh-rsa|ssh-ed25519) \S+/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const DATA_MAX = 87_380;
-const NOT_FOR_OS = new Set(['UltraSSD_LRS', 'PremiumV2_LRS']);
+const DATA_DISK_ONLY = new Set(['UltraSSD_LRS', 'PremiumV2_LRS']);
 
 type Image = Omit<SampleImage, 'versions'>;
 
@@ -113,7 +113,7 @@ function checkDisk(storage: JsonObject, image: Image, size: SampleSize): void {
     throw invalid(`The specified disk size ${diskSizeGB} GB is smaller than the size of the image, ${image.gb} GB.`);
   }
   const sku = textIn(objectIn(disk, 'managedDisk'), 'storageAccountType');
-  if (NOT_FOR_OS.has(sku)) throw invalid(`Storage account type ${sku} is not supported for OS disks.`);
+  if (DATA_DISK_ONLY.has(sku)) throw invalid(`Storage account type ${sku} is not supported for OS disks.`);
   if (disk['diffDiskSettings'] === undefined) return;
   if (textIn(disk, 'caching') !== 'ReadOnly') {
     throw invalid('OS disk with ephemeral settings must have caching ReadOnly.');
