@@ -41,7 +41,7 @@ export const DOMAIN = { id: 'default', name: 'Default' } as const;
 export const ROLE_NAMES = { member: ['reader', 'member'], admin: ['admin', 'member', 'reader'] } as const;
 
 /** Number of tokens at which expired ones are deleted. */
-const SWEEP_AT = 1000;
+const SWEEP_THRESHOLD = 1000;
 
 export class Accounts {
   readonly users: readonly User[];
@@ -89,7 +89,7 @@ export class Accounts {
       issuedAt,
       expiresAt: parent?.expiresAt ?? issuedAt + this.state.settings.tokenTtlMs,
     };
-    if (this.tokens.size >= SWEEP_AT) this.sweep();
+    if (this.tokens.size >= SWEEP_THRESHOLD) this.sweep();
     this.tokens.set(token.id, token);
     return token;
   }
