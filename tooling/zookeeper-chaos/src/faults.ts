@@ -45,7 +45,7 @@ export interface Targets {
 }
 
 const RECOVERY_MS = 1000;
-const LONGEST_DELAY_MS = 200;
+const MAX_DELAY_MS = 200;
 const START_ATTEMPTS = 3;
 
 /** Injects one fault, repairs it, and waits. Resolves with a description. */
@@ -109,7 +109,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
 async function degrade(mode: ProxyMode, targets: Targets, index?: number): Promise<string> {
   const { random, sessionTimeoutMs, proxies } = targets;
   const chosen = index === undefined ? proxies : proxies.slice(index, index + 1);
-  const delayMs = below(random, LONGEST_DELAY_MS);
+  const delayMs = below(random, MAX_DELAY_MS);
   const ms = Math.round(sessionTimeoutMs * (0.3 + random.next() / 2));
   for (const proxy of chosen) proxy.set(mode, delayMs);
   await pause(ms);

@@ -19,7 +19,7 @@ const FAULTS: FaultCounts = {
   silent: 4,
   'stop-process': 4,
 };
-const MOST_VIOLATIONS = 50;
+const MAX_VIOLATIONS = 50;
 
 const HELP = `Usage: pnpm chaos [options]
 
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
       `  ${calls} calls, ${unknownOutcomes} creations and deletions of unknown outcome, ${sessionsLost} sessions lost, ` +
         `${fencedWrites} writes under locks, ${watchReads} reads against watches`,
     );
-    for (const { rule, client, detail } of violations.slice(0, MOST_VIOLATIONS)) {
+    for (const { rule, client, detail } of violations.slice(0, MAX_VIOLATIONS)) {
       say(`  VIOLATION of "${rule}"${client === undefined ? '' : ` by ${client}`}: ${detail}`);
     }
     say(violations.length === 0 ? '  every rule held' : `  ${violations.length} violations with seed ${seed}`);

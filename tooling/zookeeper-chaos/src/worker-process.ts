@@ -7,7 +7,7 @@ import type { Order, Report } from './worker/protocol.js';
 
 /** Path of the built program, also if this file runs from its sources. */
 const PROGRAM = join(__dirname, '..', 'dist', 'worker', 'main.js');
-const STDERR_KEPT = 4000;
+const MAX_STDERR_CHARACTERS = 4000;
 
 export class WorkerProcess {
   private readonly child: ChildProcess;
@@ -18,7 +18,7 @@ export class WorkerProcess {
   constructor(readonly name: string) {
     this.child = fork(PROGRAM, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] });
     this.child.stderr?.on('data', (piece: Buffer) => {
-      this.stderr = (this.stderr + piece.toString()).slice(-STDERR_KEPT);
+      this.stderr = (this.stderr + piece.toString()).slice(-MAX_STDERR_CHARACTERS);
     });
     this.child.on('message', (message) => this.waiters.get(message as Report)?.());
     this.child.on('error', (error) => this.over(error.message));

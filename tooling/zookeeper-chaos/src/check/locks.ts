@@ -8,13 +8,13 @@
 
 import type { ClientHistory, FencedWrite, FinalState, Violation } from '../history.js';
 
-const HELD_BY_TWO = 'no lock held by two';
-const LEFT_BEHIND = 'no contender left behind';
+const LOCK_EXCLUSION = 'no lock held by two';
+const CONTENDER_REMOVAL = 'no contender left behind';
 
 export function checkLocks(histories: readonly ClientHistory[], final: FinalState): Violation[] {
   const sessions = histories.map(({ client, session }) => `${client} ${session}`).join(', ');
   const violations = final.contenders.map((contender): Violation => ({
-    rule: LEFT_BEHIND,
+    rule: CONTENDER_REMOVAL,
     detail: `${contender} exists after the release of all locks; open sessions: ${sessions}`,
   }));
   const byLock = new Map<string, FencedWrite[]>();
@@ -24,7 +24,7 @@ export function checkLocks(histories: readonly ClientHistory[], final: FinalStat
       if (outcome !== 'applied') continue;
       if (version !== number) {
         const detail = `${lock}: somebody else wrote under the lock: write ${number} made version ${version ?? '?'}`;
-        violations.push({ rule: HELD_BY_TWO, client, detail });
+        violations.push({ rule: LOCK_EXCLUSION, client, detail });
       }
       const writes = byLock.get(lock);
       if (writes === undefined) byLock.set(lock, [write]);
@@ -39,7 +39,7 @@ export function checkLocks(histories: readonly ClientHistory[], final: FinalStat
       if (contender === holder) continue;
       if (former.has(contender)) {
         const detail = `${lock}: ${contender} wrote version ${version ?? '?'} after others had held the lock`;
-        violations.push({ rule: HELD_BY_TWO, detail });
+        violations.push({ rule: LOCK_EXCLUSION, detail });
       }
       former.add(holder);
       holder = contender;

@@ -4,7 +4,7 @@ import type { ClientHistory, FinalState, RegisterWrite, Violation } from '../his
 
 const RULE = 'no write reported wrongly';
 
-interface Tally {
+interface RegisterSummary {
   applied: number;
   unknown: number;
   /** Value by version, from writes and reads. */
@@ -16,7 +16,7 @@ export function checkRegisters(histories: readonly ClientHistory[], final: Final
   const complain = (client: string | undefined, detail: string): void => {
     violations.push(client === undefined ? { rule: RULE, detail } : { rule: RULE, client, detail });
   };
-  const tallies = new Map<string, Tally>();
+  const tallies = new Map<string, RegisterSummary>();
   const writes = new Map<string, RegisterWrite>();
   for (const { client, registerWrites } of histories) {
     for (const write of registerWrites) {
@@ -52,7 +52,7 @@ export function checkRegisters(histories: readonly ClientHistory[], final: Final
   return violations;
 }
 
-function tallyOf(tallies: Map<string, Tally>, path: string): Tally {
+function tallyOf(tallies: Map<string, RegisterSummary>, path: string): RegisterSummary {
   let tally = tallies.get(path);
   if (tally === undefined) {
     tally = { applied: 0, unknown: 0, valueAt: new Map() };
@@ -61,7 +61,7 @@ function tallyOf(tallies: Map<string, Tally>, path: string): Tally {
   return tally;
 }
 
-function agree(tally: Tally, version: number, value: string, otherwise: (other: string) => void): void {
+function agree(tally: RegisterSummary, version: number, value: string, otherwise: (other: string) => void): void {
   const other = tally.valueAt.get(version);
   if (other === undefined) tally.valueAt.set(version, value);
   else if (other !== value) otherwise(other);

@@ -5,7 +5,7 @@
 
 import type { ClientHistory, FinalState, Violation } from '../history.js';
 
-const MOST_DIFFERENCES = 5;
+const MAX_DIFFERENCES = 5;
 
 export function checkOutcomes(histories: readonly ClientHistory[]): Violation[] {
   return histories.flatMap(({ client, unsettled, unexpected }) => [
@@ -39,7 +39,7 @@ export function checkTrees(histories: readonly ClientHistory[], final: FinalStat
   return histories.flatMap(({ client, tree }) => {
     const paths = new Set([...Object.keys(tree), ...Object.keys(final.tree)]);
     const differences = [...paths].filter((path) => tree[path] !== final.tree[path]);
-    return differences.slice(0, MOST_DIFFERENCES).map((path): Violation => {
+    return differences.slice(0, MAX_DIFFERENCES).map((path): Violation => {
       const detail = `${path} is ${tree[path] ?? 'missing'} in the cache, ${final.tree[path] ?? 'missing'} at the server`;
       return { rule: 'tree caches equal to the server’s', client, detail };
     });

@@ -22,7 +22,7 @@ const IMPOSSIBLE_VERSION = 999_999;
 const TREE_NAMES = 40;
 const KEPT_ONE_IN = 8;
 const WRITES_PER_HOLD = 3;
-const LONGEST_LOCK_WAIT_MS = 3000;
+const MAX_LOCK_WAIT_MS = 3000;
 
 export class Workload {
   private next = 0;
@@ -160,7 +160,7 @@ export class Workload {
   async lock(): Promise<void> {
     const index = below(this.random, LOCK_COUNT);
     const path = `${LOCKS}/${index}`;
-    const timeoutMs = 1 + below(this.random, LONGEST_LOCK_WAIT_MS);
+    const timeoutMs = 1 + below(this.random, MAX_LOCK_WAIT_MS);
     const waits = below(this.random, 3) > 0;
     const { value: held } = await this.recorder.attempt(`lock ${path}`, async () =>
       waits ? await this.locks.acquire(path, { timeoutMs }) : (await this.locks.tryAcquire(path))?.lock,
