@@ -15,10 +15,10 @@ const POOLS = Array.from({ length: 10 }, (_, index) => `pool-${index + 1}`);
 const LABELS = [LABEL, ...Array.from({ length: 49 }, (_, index) => `label-${index + 1}`)];
 const NODES_PER_POOL = 50;
 /** Free nodes in each pool. */
-const ROOM_PER_POOL = 2;
+const FREE_PER_POOL = 2;
 const REQUESTS = 5000;
 /** Number of concurrent request submissions. */
-const AT_ONCE = 500;
+const CONCURRENT_REQUESTS = 500;
 
 export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
   labels: LABELS,
@@ -26,7 +26,7 @@ export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
     name,
     labels: LABELS,
     pools: POOLS,
-    maxServers: NODES_PER_POOL + ROOM_PER_POOL,
+    maxServers: NODES_PER_POOL + FREE_PER_POOL,
   })),
 };
 
@@ -43,8 +43,11 @@ export class ManyPools {
       ),
     );
     await createHeldNodes(zooKeeper, nodes);
-    for (let start = 0; start < REQUESTS; start += AT_ONCE) {
-      const labels = Array.from({ length: AT_ONCE }, (_, index) => LABELS[(start + index) % LABELS.length] ?? LABEL);
+    for (let start = 0; start < REQUESTS; start += CONCURRENT_REQUESTS) {
+      const labels = Array.from(
+        { length: CONCURRENT_REQUESTS },
+        (_, index) => LABELS[(start + index) % LABELS.length] ?? LABEL,
+      );
       const submitted = labels.map((label) => requestor.request({ labels: [label], durable: true }));
       this.requests.push(...(await Promise.all(submitted)));
     }
