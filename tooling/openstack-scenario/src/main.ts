@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { Narrator } from '@nodepool/harness';
 import { realCloud, simulatedCloud } from './cloud.js';
-import { FULL, runScenes, SMALL, tableOf } from './run-scenes.js';
+import { FULL_SIZES, runScenes, SMALL_SIZES, tableOf } from './run-scenes.js';
 
 const HELP = `Usage: pnpm scenario:openstack [options]
 
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   }
   try {
     const only = values.only?.split(',');
-    const sizes = values.small === true ? SMALL : FULL;
+    const sizes = values.small === true ? SMALL_SIZES : FULL_SIZES;
     const rows = await runScenes({ cloud, sizes, say, ...(only === undefined ? {} : { only }) });
     process.stdout.write(`\nOn the ${cloud.kind} OpenStack:\n${tableOf(rows)}\n`);
     if (!rows.every(({ met }) => met)) process.exitCode = 1;

@@ -26,7 +26,7 @@ const STOP_TIMEOUT_MS = 120_000;
 /** Polling interval for the end of a process that is not a child (ms). */
 const PROCESS_POLL_MS = 50;
 /** Output of the script if the machine cannot run the services. */
-const IMPOSSIBLE = /apt-get \w+ failed|run as root/;
+const UNAVAILABLE = /apt-get \w+ failed|run as root/;
 
 /** Returns the path of the script: `NODEPOOL_OPENSTACK_UP`, or a path next to the checkout. */
 function findScript(env: NodeJS.ProcessEnv): string | undefined {
@@ -66,7 +66,7 @@ export async function openRealOpenStack(
   if ('failure' in started) {
     const stopped = await stop(script, folder);
     if (stopped !== undefined) say(stopped);
-    if (IMPOSSIBLE.test(started.failure)) return `the services cannot be installed here: ${started.failure}`;
+    if (UNAVAILABLE.test(started.failure)) return `the services cannot be installed here: ${started.failure}`;
     throw new Error(`${script} failed: ${started.failure}`);
   }
   return {

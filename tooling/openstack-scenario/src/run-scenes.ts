@@ -13,8 +13,8 @@ export interface ScenarioOptions {
   readonly say: (line: string) => void;
 }
 
-export const FULL: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20, regions: 100 };
-export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8, regions: 20 };
+export const FULL_SIZES: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20, regions: 100 };
+export const SMALL_SIZES: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8, regions: 20 };
 
 /**
  * Resolves with the measured rows, scene by scene. A failed scene becomes a row with the reason, and the next scenes

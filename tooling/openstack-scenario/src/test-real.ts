@@ -17,7 +17,7 @@ const PACKAGES = ['tooling/simulated-openstack', 'packages/driver-openstack'];
 const CLOUD_TESTS = '\\.cloud\\.test\\.ts$';
 const TIMEOUT_MS = 1_800_000;
 
-interface Sum {
+interface TestTotals {
   passed: number;
   failed: number;
   skipped: number;
@@ -26,7 +26,7 @@ interface Sum {
 async function main(): Promise<void> {
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
-  const sum: Sum = { passed: 0, failed: 0, skipped: 0 };
+  const sum: TestTotals = { passed: 0, failed: 0, skipped: 0 };
   const cloud = await openRealOpenStack(say);
   if (typeof cloud === 'string') {
     process.stdout.write(`SKIPPED: ${cloud}\n`);
@@ -42,7 +42,12 @@ async function main(): Promise<void> {
   if (sum.failed > 0) process.exitCode = 1;
 }
 
-async function runTests(folder: string, cloudsYaml: string, sum: Sum, say: (line: string) => void): Promise<void> {
+async function runTests(
+  folder: string,
+  cloudsYaml: string,
+  sum: TestTotals,
+  say: (line: string) => void,
+): Promise<void> {
   if (cloudTestsIn(folder).length === 0) return;
   const output = mkdtempSync(join(tmpdir(), 'openstack-tests-'));
   const results = join(output, 'results.json');
@@ -72,7 +77,7 @@ async function runTests(folder: string, cloudsYaml: string, sum: Sum, say: (line
   }
 }
 
-function add(sum: Sum, results: unknown): void {
+function add(sum: TestTotals, results: unknown): void {
   const counts: JsonObject = isJsonObject(results) ? results : {};
   const count = (key: string): number => Number(counts[key] ?? 0);
   sum.passed += count('numPassedTests');
