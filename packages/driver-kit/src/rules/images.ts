@@ -20,7 +20,7 @@ const UPLOAD_TIMEOUT_MS = 600_000;
 /** Time in which the cloud processes an image (ms). */
 const PROCESSING_MS = 1_800_000;
 /** Longest time between two progress reports (ms): a third of the default `image-upload-idle-timeout`. */
-const LONGEST_SILENCE_MS = 300_000;
+const MAX_SILENCE_MS = 300_000;
 
 export const images: RuleGroup = {
   title: 'Images',
@@ -103,7 +103,7 @@ export const images: RuleGroup = {
         assert.ok(took >= PROCESSING_MS, `the upload ended after ${took} ms, before the cloud had processed the image`);
         progress();
         assert.ok(
-          longest <= LONGEST_SILENCE_MS,
+          longest <= MAX_SILENCE_MS,
           `the upload did not call \`progress\` for ${Math.round(longest / 1000)} s while the cloud processed the image; the builder aborts such an upload`,
         );
       },
