@@ -28,7 +28,7 @@ import type { Cluster } from './cluster.js';
 const CHECK_INTERVAL_MS = 500;
 /** Time between two queries if the copy does not help (ms); doubled each time. */
 const FIRST_WAIT_MS = 1000;
-const LONGEST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 interface Target {
   readonly collection: Collection;
@@ -137,7 +137,7 @@ export class DeleteMachine implements StateMachine {
   private leave(): Advance {
     this.state = 'leaving';
     this.deletionAcceptedAt = this.cluster.clock.monotonic();
-    this.waitMs = Math.min(2 * this.waitMs, LONGEST_WAIT_MS);
+    this.waitMs = Math.min(2 * this.waitMs, MAX_WAIT_MS);
     return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
@@ -154,8 +154,7 @@ export class DeleteMachine implements StateMachine {
     const isLeaving = copy?.isBeingDeleted === true && isCurrent;
     const elapsed = cluster.clock.monotonic() - this.deletionAcceptedAt;
     const isAbsent = copy === undefined && isCurrent;
-    if (!isAbsent && elapsed < (isLeaving ? LONGEST_WAIT_MS : this.waitMs))
-      return { next: 'delay', ms: CHECK_INTERVAL_MS };
+    if (!isAbsent && elapsed < (isLeaving ? MAX_WAIT_MS : this.waitMs)) return { next: 'delay', ms: CHECK_INTERVAL_MS };
     this.state = 'confirming';
     return this.search.start(this.find(call));
   }
