@@ -28,7 +28,7 @@ import type { ProviderSession } from './provider-session.js';
 
 /** Time after which a deletion that seems to have been lost is repeated (ms); doubled each time. */
 const FIRST_REPEAT_MS = 5000;
-const LONGEST_REPEAT_MS = 60_000;
+const MAX_REPEAT_MS = 60_000;
 
 const FRESH_LISTING: Advance = { next: 'listing' };
 
@@ -114,7 +114,7 @@ export class DeleteMachine implements StateMachine {
     // A failed deletion leaves the server in ERROR; a lost one leaves it unchanged.
     const forgotten = serverOf(instance)?.task !== 'deleting';
     if (!forgotten || listing.askedAt - this.askedAt < this.repeatMs) return FRESH_LISTING;
-    this.repeatMs = Math.min(2 * this.repeatMs, LONGEST_REPEAT_MS);
+    this.repeatMs = Math.min(2 * this.repeatMs, MAX_REPEAT_MS);
     return this.askForDeletion(call);
   }
 
