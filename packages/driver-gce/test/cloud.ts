@@ -14,7 +14,7 @@ import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const ZONE = 'us-central1-a';
 
-const LONGEST_PAUSE_MS = 20_000;
+const MAX_PAUSE_MS = 20_000;
 const POLL_INTERVAL_MS = 5;
 
 /** Returns a provider section with a pool `main`, a label `small` and the given keys, without endpoints. */
@@ -62,7 +62,7 @@ export interface OpenCloud {
  */
 export function timeWithoutDeadlines(): TestTime {
   const clock = new VirtualClock();
-  const isPause = (): boolean => (clock.nextDueAt ?? Infinity) - clock.monotonic() <= LONGEST_PAUSE_MS;
+  const isPause = (): boolean => (clock.nextDueAt ?? Infinity) - clock.monotonic() <= MAX_PAUSE_MS;
   return {
     clock,
     async until(condition) {
