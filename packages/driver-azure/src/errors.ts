@@ -37,7 +37,7 @@ const CAPACITY =
   /AllocationFailed|SkuNotAvailable|OverconstrainedAllocation|OverconstrainedZonal|InsufficientCapacity|SubnetIsFull|SubnetWithNoAvailableAddress/i;
 const THROTTLED =
   /TooManyRequests|OperationNotAllowedThrottled|RetryableErrorDueToThrottling|SubscriptionRequestsThrottled/i;
-const PASSING =
+const TRANSIENT =
   /RetryableError|InternalExecutionError|InternalServerError|ServerTimeout|ServiceUnavailable|OperationPreempted/i;
 const AUTH =
   /AuthorizationFailed|AuthenticationFailed|InvalidAuthenticationToken|ExpiredAuthenticationToken|LinkedAuthorizationFailed/i;
@@ -121,7 +121,7 @@ export function failureOf(what: string, said: CloudError): DriverError {
   if (CAPACITY.test(textOf(said))) return new CapacityError(message, options);
   if (THROTTLED.test(said.code))
     return new ThrottledError(message, { ...options, retryAfterMs: DEFAULT_RETRY_AFTER_MS });
-  if (PASSING.test(said.code)) return new TransientError(message, options);
+  if (TRANSIENT.test(said.code)) return new TransientError(message, options);
   if (AUTH.test(said.code)) return new AuthError(message, options);
   if (CONFLICT.test(said.code)) return new ConflictError(message, options);
   return new InstanceFailedError(message, options);
@@ -157,7 +157,7 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
   if (QUOTA.test(all)) return new QuotaError(message, options);
   if (CAPACITY.test(said.code)) return new CapacityError(message, options);
   if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
-  if (PASSING.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
+  if (TRANSIENT.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
   if (AUTH.test(said.code) || status === 403) {
     return new AuthError(`${message}; the service principal needs a role that allows it, e.g. Contributor`, options);
   }
