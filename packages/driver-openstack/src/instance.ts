@@ -20,7 +20,7 @@ export interface InstanceFacts extends AddressFacts {
   readonly private: boolean;
 }
 
-const GONE = new Set(['DELETED', 'SOFT_DELETED']);
+const DELETED_STATES = new Set(['DELETED', 'SOFT_DELETED']);
 
 export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance {
   const chosen = chooseAddresses(server, facts);
@@ -30,7 +30,7 @@ export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance
     hostname: server.name === '' ? undefined : server.name,
     ready: server.status === 'ACTIVE' && server.addresses.length > 0,
     // A server counts against the quota until the cloud no longer lists it, even while it is being deleted.
-    deleted: GONE.has(server.status),
+    deleted: DELETED_STATES.has(server.status),
     failed: failureOf(server),
     tags: server.metadata,
     interfaceIp: interfaceAddress(chosen, facts.private),
@@ -56,7 +56,7 @@ function isServerInstance(instance: Instance): instance is ServerInstance {
 
 function failureOf({ status, task, fault }: Server): string | undefined {
   if (status === 'ERROR') return fault ?? 'the cloud does not say why';
-  return task === 'deleting' || GONE.has(status) ? 'it is being deleted' : undefined;
+  return task === 'deleting' || DELETED_STATES.has(status) ? 'it is being deleted' : undefined;
 }
 
 function resourcesOf({ flavor, volumes }: Server, { flavors }: InstanceFacts): Resources {
