@@ -146,7 +146,7 @@ export async function idleShare(
   await Promise.all(requests.map((request) => request.cancel()));
   await sleep(systemClock, IDLE_SETTLE_MS, signal);
   const nodes = (await environment.zooKeeper.children('/nodepool/nodes')).children.length;
-  if (nodes !== count) throw new Error(`there should be ${count} ready nodes, and there are ${nodes}`);
+  if (nodes !== count) throw new Error(`there are ${nodes} ready nodes instead of ${count}`);
   const before = cpuSeconds(environment.launcher.pid);
   const began = systemClock.monotonic();
   await sleep(systemClock, IDLE_MEASURED_MS, signal);
@@ -191,7 +191,7 @@ export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length / 2;
   const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
-  if (low === undefined || high === undefined) throw new Error('no median of nothing');
+  if (low === undefined || high === undefined) throw new Error('an empty list has no median');
   return (low + high) / 2;
 }
 

@@ -146,13 +146,13 @@ function readArguments(): Selection | undefined {
 }
 
 function wholeNumber(option: string, text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} is a whole number, not "${text}"`);
+  if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} must be a whole number, not "${text}"`);
   return Number(text);
 }
 
 function partOf(option: string, text: string): number {
   const part = Number(text);
-  if (!(part > 0 && part <= 1)) throw new Error(`${option} is more than 0 and at most 1, not "${text}"`);
+  if (!(part > 0 && part <= 1)) throw new Error(`${option} must be more than 0 and at most 1, not "${text}"`);
   return part;
 }
 

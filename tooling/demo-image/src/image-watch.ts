@@ -5,7 +5,7 @@ import type { Store } from '@nodepool/store';
 import type { Narrator } from '@nodepool/harness';
 
 export class ImageWatch {
-  private readonly said = new Map<string, string>();
+  private readonly reported = new Map<string, string>();
   private readonly stopListening: () => void;
 
   constructor(
@@ -64,7 +64,7 @@ export class ImageWatch {
       };
       const onAbort = (): void => settle(() => reject(interrupted.reason as Error));
       const timer = systemClock.schedule(deadlineMs, () =>
-        settle(() => reject(new Error(`there was not ${what} within ${deadlineMs / 1000} s`))),
+        settle(() => reject(new Error(`timeout after ${deadlineMs / 1000} s: waiting for ${what}`))),
       );
       const stop = this.store.images.onChange(check);
       interrupted.addEventListener('abort', onAbort, { once: true });
@@ -80,9 +80,9 @@ export class ImageWatch {
       const sent = progress === undefined || progress === null ? '' : ` (${progress} %)`;
       now.set(`upload ${id} of build ${build} to ${provider}`, `${state}${sent}`);
     }
-    for (const [what, state] of now) if (this.said.get(what) !== state) this.narrator.say(`${what}: ${state}`);
-    for (const [what] of this.said) if (!now.has(what)) this.narrator.say(`${what}: gone`);
-    this.said.clear();
-    for (const [what, state] of now) this.said.set(what, state);
+    for (const [what, state] of now) if (this.reported.get(what) !== state) this.narrator.say(`${what}: ${state}`);
+    for (const [what] of this.reported) if (!now.has(what)) this.narrator.say(`${what}: deleted`);
+    this.reported.clear();
+    for (const [what, state] of now) this.reported.set(what, state);
   }
 }

@@ -50,7 +50,7 @@ async function main(): Promise<void> {
   try {
     environment = await DemoEnvironment.build({ simulated, flavor, network, keep, dibCmd }, narrator, interrupted);
     await runDemonstration(environment, { standIn, secondReal }, narrator, interrupted);
-    narrator.say('that was the life of two images');
+    narrator.say('both images have completed their life cycle');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(interrupted.aborted ? '\ninterrupted\n' : `\nThe demonstration failed: ${reason}\n`);
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
     process.exitCode = interrupted.aborted ? 130 : 1;
   } finally {
     if (environment !== undefined) {
-      narrator.say(keep ? `stopping; images and logs stay in ${environment.folder}` : 'stopping');
+      narrator.say(keep ? `stopping; images and logs are kept in ${environment.folder}` : 'stopping');
       await environment.clear();
     }
   }

@@ -26,10 +26,12 @@ export async function prepareForBuild(folder: string, narrator: Narrator): Promi
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < NEEDED_BYTES) {
     const free = (bavail * bsize) / 1024 ** 3;
-    throw new Error(`${folder} has ${free.toFixed(1)} GiB left, a build needs 6; set TMPDIR to a larger place`);
+    throw new Error(
+      `${folder} has ${free.toFixed(1)} GiB of free space, and a build needs 6; set TMPDIR to a larger disk`,
+    );
   }
   if (process.getuid?.() !== 0) {
-    throw new Error('a real image is built by root only: run this as root, or with --stand-in');
+    throw new Error('only root can build a real image: run this as root, or with --stand-in');
   }
   const missing = [...new Set(Object.entries(PACKAGES).flatMap(([program, name]) => (isThere(program) ? [] : [name])))];
   if (missing.length === 0) return;
@@ -39,7 +41,7 @@ export async function prepareForBuild(folder: string, narrator: Narrator): Promi
 
 async function install(packages: readonly string[], folder: string): Promise<void> {
   const byHand = `install them by hand: apt-get install ${packages.join(' ')}; or run this with --stand-in`;
-  if (!isThere('apt-get')) throw new Error(`this is no Debian; ${byHand}`);
+  if (!isThere('apt-get')) throw new Error(`there is no apt-get; ${byHand}`);
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
   const logFile = join(folder, 'apt-get.log');
   for (const args of [['update'], ['install', '--yes', '--no-install-recommends', ...packages]]) {

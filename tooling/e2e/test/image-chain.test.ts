@@ -15,7 +15,7 @@ it('is built, uploaded, used, replaced and taken back, and leaves nothing behind
   const demo = await Program.start({ name: 'demo', command: process.execPath, args, logFile: LOG });
   const exit = await demo.ends(DEADLINE_MS);
   const said = demo.logTail(200);
-  expect([exit.code, said]).toEqual([0, expect.stringContaining('that was the life of two images')]);
+  expect([exit.code, said]).toEqual([0, expect.stringContaining('both images have completed their life cycle')]);
   const uploads = [...said.matchAll(/made from (\S+)/g)].map(([, upload]) => upload);
   expect(uploads).toHaveLength(3);
   // The third node uses the first upload again.

@@ -103,7 +103,7 @@ export class Program {
     });
     const exit = await this.exited;
     timer.cancel();
-    if (overdue.signal.aborted) throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.lastWords()}`);
+    if (overdue.signal.aborted) throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.describeLog()}`);
     return exit;
   }
 
@@ -147,17 +147,17 @@ export class Program {
       return await Promise.race([work(over.signal), ended, givenUp]);
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new Error(`${this.name}: ${what}: ${reason}\n${this.lastWords()}`, { cause });
+      throw new Error(`${this.name}: ${what}: ${reason}\n${this.describeLog()}`, { cause });
     } finally {
       timer.cancel();
       // The race is already decided, so a later rejection is ignored.
       givenUp.catch(() => undefined);
       ended.catch(() => undefined);
-      if (!over.signal.aborted) over.abort(new Error('no longer waited for'));
+      if (!over.signal.aborted) over.abort(new Error('the wait has ended'));
     }
   }
 
-  private lastWords(): string {
+  private describeLog(): string {
     return `--- last lines of its log, ${this.logFile}\n${this.logTail()}`;
   }
 }

@@ -91,7 +91,7 @@ export class Kubelet {
         await work();
         return;
       } catch (error) {
-        if (failures === 0 && !this.hasStopped()) this.say(`a pod is served again: ${reasonOf(error)}`);
+        if (failures === 0 && !this.hasStopped()) this.say(`retrying a pod after an error: ${reasonOf(error)}`);
         await sleep(systemClock, RETRY_MS);
       }
     }

@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   try {
     say(`a control plane runs at ${plane.url}`);
     await runTests(plane.kubeconfig, sum);
-    say('200 nodes, and 20 launchers that are killed');
+    say('launching 200 nodes while 20 launchers are killed');
     const problems = await killStorm(plane, say);
     for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
     if (problems.length === 0) sum.passed += 1;

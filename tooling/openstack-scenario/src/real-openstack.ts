@@ -52,7 +52,7 @@ export async function openRealOpenStack(
   if (running !== '') {
     const lacking = await cloudsLackingIn(running);
     if (lacking.length > 0)
-      return `${running} (OS_CLIENT_CONFIG_FILE) is no test bed: it has no cloud ${lacking.join(', ')}`;
+      return `${running} (OS_CLIENT_CONFIG_FILE) is not a test bed: it lacks ${lacking.join(', ')}`;
     const folder = env['OSTACK'] ?? '';
     const restart = folder === '' || script === undefined ? undefined : () => restartKeystone(script, folder);
     return { cloudsYaml: running, restartKeystone: restart, release: () => Promise.resolve() };
@@ -87,7 +87,7 @@ async function restartKeystone(script: string, folder: string): Promise<void> {
   process.kill(Number(pid), 'SIGTERM');
   await processGone(Number(pid));
   const started = await runScript('up-again', script, folder, START_TIMEOUT_MS);
-  if ('failure' in started) throw new Error(`keystone did not come back: ${started.failure}`);
+  if ('failure' in started) throw new Error(`keystone did not restart: ${started.failure}`);
 }
 
 /** Resolves once the process no longer exists or is a zombie. */
@@ -103,7 +103,7 @@ async function processGone(pid: number): Promise<void> {
 }
 
 async function cloudsLackingIn(file: string): Promise<string[]> {
-  if (!existsSync(file)) return [`anything: the file does not exist`];
+  if (!existsSync(file)) return ['all clouds, because the file does not exist'];
   const text = await readFile(file, 'utf8');
   return NEEDED_CLOUDS.filter((name) => !new RegExp(`^\\s*"?${name}"?:`, 'm').test(text));
 }

@@ -119,7 +119,13 @@ async function smallProject(context: SceneContext): Promise<Row[]> {
     const wanted = `≤ ${LIMITED_SERVERS}`;
     return [
       ...served('b', result, limited),
-      row('b', 'most servers at once, seen in nova', String(most), wanted, most <= LIMITED_SERVERS && most > 0),
+      row(
+        'b',
+        'maximum number of concurrent servers in nova',
+        String(most),
+        wanted,
+        most <= LIMITED_SERVERS && most > 0,
+      ),
     ];
   });
 }
@@ -130,7 +136,7 @@ async function killedLauncher(context: SceneContext): Promise<Row[]> {
     const asked = site.ask(killed, HOLD_SECONDS);
     await watch.untilSeen(Math.ceil(killed / 3));
     await launcher.program.kill();
-    context.say(`the launcher was killed when nova had ${watch.seen} servers of it; a new one is started`);
+    context.say(`the launcher was killed when it had ${watch.seen} servers; starting a new one`);
     const second = await start();
     const result = await asked;
     await site.clean(second);
@@ -138,7 +144,7 @@ async function killedLauncher(context: SceneContext): Promise<Row[]> {
     return [
       ...served('c', result, killed),
       row('c', 'launch attempts with two servers', String(duplicates), '0', duplicates === 0),
-      row('c', 'servers that were made for them', String(watch.seen), '', true),
+      row('c', 'created servers', String(watch.seen), '', true),
     ];
   });
 }
@@ -147,16 +153,14 @@ async function restartedKeystone(context: SceneContext): Promise<Row[]> {
   const { restarted } = context.sizes;
   const { restartKeystone } = context.cloud;
   if (restartKeystone === undefined) {
-    return [
-      row('d', 'left out: these services were started by somebody else (set OSTACK to their folder)', '-', '', true),
-    ];
+    return [row('d', 'skipped: this command has not started the services (set OSTACK to their folder)', '-', '', true)];
   }
   return await runScene(context, 'd', { cloud: 'real' }, async ({ site, launcher, watch }) => {
     const asked = site.ask(restarted, HOLD_SECONDS);
     await watch.untilSeen(Math.ceil(restarted / 4));
     context.say('keystone is stopped');
     await restartKeystone();
-    context.say('keystone is back');
+    context.say('keystone is running again');
     const result = await asked;
     await site.clean(launcher);
     return served('d', result, restarted);
@@ -187,14 +191,14 @@ async function twoRegions({ site, cloud, sizes: { regions: count }, say }: Scene
     await proxy.close();
     await sleep(systemClock, cloud.regionAwayMs);
     await proxy.open();
-    say('the API of the small region is back');
+    say('the API of the small region is running again');
     const result = await asked;
     await site.clean(launcher);
     const perNode = sum(difference(await launcher.apiCalls(), before)) / count;
     return [
       ...served('f', result, count),
       row('f', 'API calls per node, of both regions', perNode.toFixed(2), '', true),
-      row('f', 'servers that were made, in each region', `${ofLarge.seen} and ${ofSmall.seen}`, '', true),
+      row('f', 'created servers of both regions', `${ofLarge.seen} and ${ofSmall.seen}`, '', true),
       leftRow('f', await ofLarge.end()),
       leftRow('f', await ofSmall.end()),
     ];
@@ -234,7 +238,7 @@ async function runScene(
     const seconds = (systemClock.monotonic() - began) / 1000;
     return [
       ...rows,
-      row(scene, 'all of it, with the start of the launcher', `${seconds.toFixed(1)} s`, '', true),
+      row(scene, 'duration, including the start of the launcher', `${seconds.toFixed(1)} s`, '', true),
       leftRow(scene, await watch.end()),
     ];
   } finally {
@@ -246,7 +250,7 @@ async function runScene(
 function served(scene: string, { summary }: RequestorResult, count: number): Row[] {
   const outcomes = summary?.outcomes ?? {};
   const fulfilled = outcomes['fulfilled'] ?? 0;
-  const problems = summary?.problems ?? ['the requestor died'];
+  const problems = summary?.problems ?? ['the requestor ended without a summary'];
   const latency = summary?.latency_s;
   const others = Object.entries(outcomes).filter(([outcome]) => outcome !== 'fulfilled');
   const text = [`${fulfilled} fulfilled`, ...others.map(([outcome, times]) => `${times} ${outcome}`)].join(', ');
@@ -264,7 +268,7 @@ function served(scene: string, { summary }: RequestorResult, count: number): Row
       : [
           row(
             scene,
-            'until a request was fulfilled: median, longest',
+            'time until a request was fulfilled: median, longest',
             `${latency.median.toFixed(1)} s, ${latency.max.toFixed(1)} s`,
             '',
             true,

@@ -50,7 +50,7 @@ describe('real services', () => {
     writeFileSync(clouds, 'clouds:\n  real:\n  production:\n');
 
     expect(await openRealOpenStack(say, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
-      `${clouds} (OS_CLIENT_CONFIG_FILE) is no test bed: it has no cloud limited, real-admin, real-appcred`,
+      `${clouds} (OS_CLIENT_CONFIG_FILE) is not a test bed: it lacks limited, real-admin, real-appcred`,
     );
   });
 

@@ -16,16 +16,16 @@ import { packageNamed, withNeeds, workspaceRoot } from './workspace.js';
 const HELP = `Usage: pnpm release:check [options] [PACKAGE...]
 
 Packs public packages as they would be published, and checks each: package.json, files, source maps, types in both
-module systems; then installs it alone in a clean folder and checks exports, licences, origins and install scripts of all
-that came along, and that it works. PACKAGE is a name, with or without its scope; default: all.
+module systems. Then installs it alone in an empty folder, runs it, and checks its exports, and the licences, origins
+and install scripts of all dependencies. PACKAGE is a name, with or without its scope; default: all.
 
-  --repository URL  the repository that packages must name, for provenance; default: what GITHUB_SERVER_URL and
-                    GITHUB_REPOSITORY say, else this is not checked
-  --signatures      also verify the registry's signatures of all dependencies; needs one that signs, and the internet
-  --keep            leave what was packed and installed, and say where
+  --repository URL  the repository that packages must name, for provenance; default: that of GITHUB_SERVER_URL and
+                    GITHUB_REPOSITORY; without any, this is not checked
+  --signatures      also verify the registry's signatures of all dependencies; needs the internet
+  --keep            keep the packed and installed files, and print their path
   --help            this text
 
-Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
+Exit status: 0 without findings, 1 with findings, 2 for wrong usage.
 `;
 
 const COLUMNS: readonly ListColumn<PackageReport>[] = [
@@ -92,7 +92,7 @@ async function main(): Promise<void> {
     const passed = await checkAll({ names: positionals, repository, signatures }, scratch);
     if (!passed) process.exitCode = 1;
   } finally {
-    if (values.keep) process.stdout.write(`left in ${scratch}\n`);
+    if (values.keep) process.stdout.write(`kept in ${scratch}\n`);
     else await rm(scratch, { recursive: true, force: true });
   }
 }

@@ -32,7 +32,7 @@ export function workspaceRoot(start: string = __dirname): string {
   for (let at = start; ; at = dirname(at)) {
     if (existsSync(join(at, 'pnpm-workspace.yaml'))) return at;
     if (dirname(at) === at)
-      throw new Error(`${start} is in no pnpm workspace: no folder above has a pnpm-workspace.yaml`);
+      throw new Error(`${start} is not in a pnpm workspace: no folder above has a pnpm-workspace.yaml`);
   }
 }
 
@@ -58,7 +58,7 @@ export async function readWorkspace(root: string): Promise<Workspace> {
 export async function readManifest(folder: string): Promise<JsonObject> {
   const file = join(folder, 'package.json');
   const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-  if (!isJsonObject(value)) throw new Error(`${file} holds no JSON object`);
+  if (!isJsonObject(value)) throw new Error(`${file} contains no JSON object`);
   return value;
 }
 
@@ -96,7 +96,8 @@ function needsOf(manifest: JsonObject): string[] {
 function inOrder(packages: readonly PublicPackage[]): PublicPackage[] {
   const ordered = new Set<PublicPackage>();
   const add = (each: PublicPackage, above: readonly string[]): void => {
-    if (above.includes(each.name)) throw new Error(`packages need each other: ${[...above, each.name].join(' > ')}`);
+    if (above.includes(each.name))
+      throw new Error(`packages depend on each other: ${[...above, each.name].join(' > ')}`);
     for (const name of each.needs) {
       const needed = packages.find((other) => other.name === name);
       if (needed !== undefined) add(needed, [...above, each.name]);

@@ -17,7 +17,7 @@ it.each([
   ['20 || 22', '24.11.0'],
 ])('the check of engines reports %s because it excludes %s', (range, versions) => {
   expect(checkEngines(wanting(range)).map(({ message }) => message)).toEqual([
-    `x@1.2.3 wants Node.js ${range}, which leaves out ${versions}`,
+    `x@1.2.3 requires Node.js ${range}, which excludes ${versions}`,
   ]);
 });
 

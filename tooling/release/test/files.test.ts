@@ -93,7 +93,7 @@ describe('the check of files', () => {
     const messages = await found(GOOD, manifest);
 
     expect(messages).toContain('package.json names ./dist/y.js, which is not packed');
-    expect(messages).toContain('the program z is ./dist/z.js, which is not packed');
+    expect(messages).toContain('the program z refers to ./dist/z.js, which is not packed');
   });
 
   it('reports a program without interpreter line', async () => {

@@ -27,8 +27,8 @@ describe('the check of origins', () => {
   });
 
   it('reports a missing or weak checksum', () => {
-    expect(found({ resolved: ARCHIVE })).toContain('x@1.2.3 has no checksum that counts (none)');
-    expect(found({ resolved: ARCHIVE, integrity: 'sha1-abc' })).toContain('no checksum that counts (sha1-abc)');
+    expect(found({ resolved: ARCHIVE })).toContain('x@1.2.3 has no secure checksum (none)');
+    expect(found({ resolved: ARCHIVE, integrity: 'sha1-abc' })).toContain('no secure checksum (sha1-abc)');
   });
 
   it("accepts files as the origin of the workspace's own packages", () => {

@@ -52,13 +52,13 @@ describe('the check of an installed package', () => {
   it('reports a name that require returns and import does not', async () => {
     const subject = await installed({}, { 'index.js': "exports.a = 1; exports['b' + 1] = 2;" });
 
-    expect(said(await checkExports(subject, folder))).toContain('import of "x" does not give b1');
+    expect(said(await checkExports(subject, folder))).toContain('import of "x" lacks b1');
   });
 
   it('reports a package without exports', async () => {
     const subject = await installed({}, { 'index.js': '' });
 
-    expect(said(await checkExports(subject, folder))).toContain('require("x") gives nothing');
+    expect(said(await checkExports(subject, folder))).toContain('require("x") returns no names');
   });
 
   it('reports an entry that does not load', async () => {
@@ -77,8 +77,11 @@ describe('the check of an installed package', () => {
   });
 
   it.each([
-    ["console.log(process.argv[2] === '--version' ? '1.2.2' : 'Usage: run');", 'run --version says "1.2.2", not 1.2.3'],
-    ["console.log('1.2.3');", 'run --help says nothing of its usage'],
+    [
+      "console.log(process.argv[2] === '--version' ? '1.2.2' : 'Usage: run');",
+      'run --version prints "1.2.2", not 1.2.3',
+    ],
+    ["console.log('1.2.3');", 'run --help does not print its usage'],
     ['process.exit(3);', 'exit status 3'],
   ])('reports the program %s', async (script, message) => {
     const subject = await withProgram(script);
@@ -92,7 +95,7 @@ describe('the check of an installed package', () => {
     expect(said(await checkSmoke(honest, folder))).toBe('');
 
     const other = await installed({ nodepool: { driver: 'e', api: 1 } }, { 'index.js': driver });
-    expect(said(await checkSmoke(other, folder))).toContain('a driver that x exports should be {"name":"e"');
+    expect(said(await checkSmoke(other, folder))).toContain('instead of {"name":"e"');
 
     const drivers = { d: 'one', e: 'two' };
     const two = await installed({ nodepool: { drivers, api: 1 } }, { 'index.js': driver.replace('driver', 'one') });

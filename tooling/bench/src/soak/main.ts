@@ -133,7 +133,7 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const began = systemClock.monotonic();
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
-    narrator.say(`${restarts} restarts; now without them`);
+    narrator.say(`${restarts} restarts; the rest of the run has none`);
     const warm = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 15);
     while (systemClock.monotonic() < at(RESTARTS_SHARE + WARM_UP_SHARE) || load.served < warm) {
       site.check();
@@ -190,7 +190,7 @@ function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const third = Math.ceil(samples.length / 3);
   const descriptors = samples.map((sample) => sample.fileDescriptors);
   if (Math.min(...descriptors.slice(-third)) > Math.max(...descriptors.slice(0, third))) {
-    problems.push(`launcher ${index} opens more and more files`);
+    problems.push(`launcher ${index} has an increasing number of open files`);
   }
   return problems;
 }
@@ -211,7 +211,7 @@ async function main(): Promise<void> {
   if (!(minutes > 0) || !(rate > 0)) throw new Error('--minutes and --rate are positive numbers');
   const problems = await soak(minutes, rate, interruption());
   for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
-  if (problems.length === 0) process.stdout.write('Nothing failed, nothing is left, nothing grows.\n');
+  if (problems.length === 0) process.stdout.write('No request failed, no record is left, and memory does not grow.\n');
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
 

@@ -19,7 +19,7 @@ export function checkEngines(installed: readonly InstalledPackage[]): Finding[] 
       const refused = range === undefined ? [] : SUPPORTED_NODE.filter((node) => !satisfies(node, range));
       return refused.length === 0
         ? []
-        : [`${name}@${version} wants Node.js ${range}, which leaves out ${refused.join(', ')}`];
+        : [`${name}@${version} requires Node.js ${range}, which excludes ${refused.join(', ')}`];
     }),
   );
 }

@@ -13,11 +13,14 @@ const REQUIRED = ['package.json', 'README.md', 'LICENSE'] as const;
 const DEVELOPMENT_FILES: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/(^|\/)(test|tests|fuzz|__tests__)\//, 'a test'],
   [/\.test\.[cm]?[jt]s$/, 'a test'],
-  [/\.tsbuildinfo$/, 'a note of the compiler'],
-  [/(^|\/)(tsconfig[^/]*\.json|jest\.config\.[cm]?js|eslint\.config\.[cm]?js)$/, 'a setting of a development tool'],
+  [/\.tsbuildinfo$/, 'a file of the compiler'],
+  [
+    /(^|\/)(tsconfig[^/]*\.json|jest\.config\.[cm]?js|eslint\.config\.[cm]?js)$/,
+    'a configuration of a development tool',
+  ],
   [/(^|\/)\.(?!gitignore$)[^/]+$/, 'a hidden file'],
   [/(^|\/)node_modules\//, "somebody else's package"],
-  [/\.(log|cpuprofile|tgz)$/, 'left over from a run'],
+  [/\.(log|cpuprofile|tgz)$/, 'a file of a run'],
 ];
 const TEMPLATES = /^templates\//;
 
@@ -43,7 +46,7 @@ function unwanted(files: readonly string[]): string[] {
     .filter((file) => !TEMPLATES.test(file))
     .flatMap((file) => {
       const found = DEVELOPMENT_FILES.find(([pattern]) => pattern.test(file));
-      return found === undefined ? [] : [`${file} is ${found[1]}: leave it out with "files"`];
+      return found === undefined ? [] : [`${file} is ${found[1]}: exclude it with "files"`];
     });
 }
 
@@ -70,7 +73,7 @@ function targetsOf(value: JsonValue | undefined): JsonValue[] {
 
 async function program(folder: string, name: string, target: string): Promise<string[]> {
   const path = join(folder, target);
-  if (!existsSync(path)) return [`the program ${name} is ${target}, which is not packed`];
+  if (!existsSync(path)) return [`the program ${name} refers to ${target}, which is not packed`];
   const firstLine = (await readFile(path, 'utf8')).split('\n', 1)[0];
   return firstLine === '#!/usr/bin/env node' ? [] : [`${target} must begin with "#!/usr/bin/env node" to be a program`];
 }

@@ -42,8 +42,10 @@ export function checkLicences(installed: readonly InstalledPackage[]): Finding[]
     installed.flatMap((each) => {
       const licence = licenceOf(each);
       if (licence !== undefined && fits(licence)) return [];
-      const says = licence === undefined ? 'names no licence' : `has the licence ${licence}`;
-      return [`${each.name}@${each.version} ${says}, and the list of those that go with Apache-2.0 has no such`];
+      const problem = licence === undefined ? 'names no licence' : `has the licence ${licence}`;
+      return [
+        `${each.name}@${each.version} ${problem}, which is not in the list of licences compatible with Apache-2.0`,
+      ];
     }),
   );
 }
@@ -57,7 +59,7 @@ export function checkInstallScripts(installed: readonly InstalledPackage[]): Fin
       );
       if (scripts.length === 0) return [];
       return [
-        `${name}@${version} runs "${scripts.join('", "')}" when it is installed; use a package without, or bundle it`,
+        `${name}@${version} runs "${scripts.join('", "')}" at its installation; use another package, or bundle it`,
       ];
     }),
   );

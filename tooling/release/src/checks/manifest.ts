@@ -59,11 +59,11 @@ function fields(manifest: JsonObject, rules: ManifestRules): string[] {
     problems.push(`"engines" must be {"node": "${rules.node}"}, as in the root's package.json`);
   }
   const exported = objectAt(manifest, 'exports');
-  if (exported?.['.'] === undefined) problems.push('"exports" must name what is public, with an entry "."');
+  if (exported?.['.'] === undefined) problems.push('"exports" must name the public entries, with "." among them');
   if (exported?.['./package.json'] === undefined) {
     problems.push('"exports" must have "./package.json": programs look up versions in it');
   }
-  if (!Array.isArray(manifest['files'])) problems.push('"files" must say what is published');
+  if (!Array.isArray(manifest['files'])) problems.push('"files" must name the published files');
   return problems;
 }
 
@@ -80,7 +80,7 @@ function repository(manifest: JsonObject, directory: string, url: string | undef
 function scripts(manifest: JsonObject): string[] {
   const named = objectAt(manifest, 'scripts') ?? {};
   return INSTALL_SCRIPTS.filter((script) => script in named).map(
-    (script) => `the script "${script}" would run where the package is installed: nothing of ours may need that`,
+    (script) => `the script "${script}" would run at the installation of the package, which is not allowed`,
   );
 }
 
@@ -88,7 +88,9 @@ function ranges(manifest: JsonObject): string[] {
   return DEPENDENCY_KINDS.flatMap((kind) =>
     Object.entries(objectAt(manifest, kind) ?? {})
       .filter(([, range]) => typeof range !== 'string' || validRange(range) === null)
-      .map(([name, range]) => `${kind}: "${name}": ${JSON.stringify(range)} is no range that a registry can resolve`),
+      .map(
+        ([name, range]) => `${kind}: "${name}": ${JSON.stringify(range)} is not a range that a registry can resolve`,
+      ),
   );
 }
 
@@ -104,7 +106,9 @@ function driver(manifest: JsonObject): string[] {
     problems.push('"nodepool" must be {"driver": <name>, "api": <integer>}, or have {"drivers": {<name>: <export>}}');
   }
   if (objectAt(manifest, 'dependencies')?.[CORE] !== undefined) {
-    problems.push(`${CORE} must be a peer dependency of a driver, not a dependency: else there are two of it`);
+    problems.push(
+      `${CORE} must be a peer dependency of a driver, not a dependency: otherwise two copies are installed`,
+    );
   }
   if (objectAt(manifest, 'peerDependencies')?.[CORE] === undefined) {
     problems.push(`${CORE} must be in "peerDependencies" of a driver`);
@@ -123,15 +127,15 @@ function peerOfCore(manifest: JsonObject, coreVersion: string): string[] {
   const present = major(coreVersion);
   const next = `${present + 1}.0.0`;
   if (!satisfies(coreVersion, range))
-    problems.push(`the peer range ${CORE} ${range} refuses ${coreVersion}, the present one`);
+    problems.push(`the peer range ${CORE} ${range} refuses the current version ${coreVersion}`);
   if (!subset(`>=${coreVersion} <${next}-0`, range)) {
     problems.push(
-      `the peer range ${CORE} ${range} refuses later versions of ${present}.x, and each of them would make a new major ` +
+      `the peer range ${CORE} ${range} refuses later versions of ${present}.x, and each of them would require a new major ` +
         `version of this package: write "workspace:^${present}", or the oldest ${present}.x that it needs`,
     );
   }
   if (satisfies(next, range)) {
-    problems.push(`the peer range ${CORE} ${range} accepts ${next}, which will be another driver API`);
+    problems.push(`the peer range ${CORE} ${range} accepts ${next}, which has another driver API`);
   }
   return problems;
 }

@@ -22,7 +22,7 @@ export function checkOrigins(installed: readonly InstalledPackage[]): Finding[] 
           problems.push(`${name}@${version} comes from ${resolved}, and not from a registry`);
         }
         if (integrity === undefined || !STRONG_CHECKSUM.test(integrity)) {
-          problems.push(`${name}@${version} has no checksum that counts (${integrity ?? 'none'})`);
+          problems.push(`${name}@${version} has no secure checksum (${integrity ?? 'none'})`);
         }
         return problems;
       }),

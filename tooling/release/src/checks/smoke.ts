@@ -27,10 +27,10 @@ export async function checkExports(subject: PublicPackage, folder: string): Prom
 async function loads(specifier: string, folder: string): Promise<string[]> {
   const required = await namesOf(`require(${JSON.stringify(specifier)})`, folder);
   if (specifier.endsWith('.json')) return [];
-  if (required.length === 0) return [`require("${specifier}") gives nothing`];
+  if (required.length === 0) return [`require("${specifier}") returns no names`];
   const imported = new Set(await namesOf(`await import(${JSON.stringify(specifier)})`, folder));
   const lost = required.filter((name) => !imported.has(name));
-  return lost.length === 0 ? [] : [`import of "${specifier}" does not give ${lost.join(', ')}, which require gives`];
+  return lost.length === 0 ? [] : [`import of "${specifier}" lacks ${lost.join(', ')}, which require returns`];
 }
 
 async function namesOf(expression: string, folder: string): Promise<string[]> {
@@ -67,9 +67,9 @@ async function answers(program: string, subject: PublicPackage, folder: string):
   const help = await run(command, ['--help'], options);
   const problems: string[] = [];
   if (!version.split(/\s+/).includes(subject.version)) {
-    problems.push(`${program} --version says ${JSON.stringify(version)}, not ${subject.version}`);
+    problems.push(`${program} --version prints ${JSON.stringify(version)}, not ${subject.version}`);
   }
-  if (!/usage:/i.test(help)) problems.push(`${program} --help says nothing of its usage`);
+  if (!/usage:/i.test(help)) problems.push(`${program} --help does not print its usage`);
   return problems;
 }
 
@@ -81,7 +81,7 @@ async function isDriver(name: string, declared: DeclaredDriver, folder: string):
   `;
   const says = await run(process.execPath, ['-e', script], { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS });
   const wanted = JSON.stringify({ name: declared.name, schema: 'object', make: 'function' });
-  return says.trim() === wanted ? [] : [`a driver that ${name} exports should be ${wanted}, and is ${says.trim()}`];
+  return says.trim() === wanted ? [] : [`a driver that ${name} exports is ${says.trim()} instead of ${wanted}`];
 }
 
 async function smokeTest(file: string, folder: string): Promise<string[]> {

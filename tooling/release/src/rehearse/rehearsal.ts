@@ -93,7 +93,7 @@ async function installSite(
   await site.install(LAUNCHER, DRIVER, CLI);
   await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
   const { version, error } = await driverOf(site);
-  if (error !== null) throw new Error(`${manager}: nodepool drivers says: ${error}`);
+  if (error !== null) throw new Error(`${manager}: nodepool drivers reports: ${error}`);
   await site.request(LABELS);
   progress.say(`${manager}: a site from the registry, with ${DRIVER}@${String(version)}, serves a request`);
   return site;
@@ -115,7 +115,9 @@ async function upgrade({ sharedZooKeeper, progress }: RehearsalContext, site: Si
   await site.install(`${DRIVER}@${version}`);
   const listed = await driverOf(site);
   if (listed.version !== version || listed.error !== null) {
-    throw new Error(`${site.manager}: nodepool drivers says ${JSON.stringify(listed)} after the upgrade to ${version}`);
+    throw new Error(
+      `${site.manager}: nodepool drivers lists ${JSON.stringify(listed)} after the upgrade to ${version}`,
+    );
   }
   await site.stop();
   await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
