@@ -252,7 +252,7 @@ export class CreateMachine implements StateMachine {
     this.missingSince ??= now;
     if (now - this.missingSince < SETTLE_MS) return;
     if (this.externalId !== undefined && this.doubt === undefined) {
-      throw new InstanceFailedError(`VM ${this.name} disappeared while it was made`);
+      throw new InstanceFailedError(`VM ${this.name} disappeared during its creation`);
     }
     this.absent = true;
     log.info('A VM whose creation was in doubt is not there', { external_id: this.name });

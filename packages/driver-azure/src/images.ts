@@ -110,12 +110,12 @@ export class AzureImages implements ImageManager {
     const session = this.session();
     const granted = await this.step(`access to disk ${name}`, call, () => session.client.grantAccess(name, call));
     const sas = isJsonObject(granted) ? stringAt(granted, 'accessSAS') : undefined;
-    if (sas === undefined) throw new TransientError(`Azure gave no address to write disk ${name} at`);
+    if (sas === undefined) throw new TransientError(`Azure returned no upload URL for disk ${name}`);
     const md5 = await new PageUpload(session, upload, call, sas).send(size);
     if (upload.md5 !== null && upload.md5.toLowerCase() !== md5) {
       throw new DriverError(
         'transient',
-        `${upload.file} is not what was built: its MD5 is ${md5}, and was ${upload.md5}`,
+        `${upload.file} differs from the build: its MD5 is ${md5} instead of ${upload.md5}`,
         {
           outcome: 'applied',
         },

@@ -59,7 +59,7 @@ export class PageUpload {
     for (let offset = 0; offset < size && failures.length === 0; offset += BLOCK_BYTES) {
       const block = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, size - offset));
       const { bytesRead } = await file.read(block, 0, block.length, offset);
-      if (bytesRead !== block.length) throw new Error(`${this.upload.file} became shorter while it was uploaded`);
+      if (bytesRead !== block.length) throw new Error(`${this.upload.file} became shorter during its upload`);
       md5.update(block);
       start(block, offset);
       if (underway.size >= PARALLEL) await Promise.race(underway);

@@ -73,7 +73,7 @@ function deletionOf({ client }: ProviderSession, kind: string, name: string, cal
     case 'instance':
       return client.deleteVm(name, call);
     default:
-      return Promise.reject(new ConflictError(`${kind} is no kind of resource that this driver makes`));
+      return Promise.reject(new ConflictError(`${kind} is not a kind of resource that this driver creates`));
   }
 }
 

@@ -100,7 +100,7 @@ describe('an upload', () => {
 
   it('creates no image if the file differs from the build', async () => {
     const md5 = createHash('md5').update('another').digest('hex');
-    await expect(test.upload(file, { md5 })).rejects.toThrow('is not what was built');
+    await expect(test.upload(file, { md5 })).rejects.toThrow('differs from the build');
     expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
   });
 

@@ -112,7 +112,7 @@ export class HttpClient implements ExampleCloudApi {
   private explain(kind: Operation, error: unknown): unknown {
     if (isDriverError(error) || error instanceof CloudError) return error;
     if (error instanceof SyntaxError || error instanceof WireError) {
-      return new TransientError(`${nameOf(kind)}: ${this.base} gave an unreadable answer: ${error.message}`, {
+      return new TransientError(`${nameOf(kind)}: ${this.base} returned an unreadable answer: ${error.message}`, {
         cause: error,
       });
     }

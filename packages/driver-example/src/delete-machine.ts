@@ -57,7 +57,7 @@ export class DeleteMachine implements StateMachine {
   private delete(call: MachineCall): Promise<CloudInstance> {
     const id = this.externalId;
     if (typeof id === 'string') return this.cloud.deleteInstance(id, call);
-    return Promise.reject(new NotFoundError(`${JSON.stringify(id)} is no id of an instance of an example cloud`));
+    return Promise.reject(new NotFoundError(`${JSON.stringify(id)} is not the id of an instance of an example cloud`));
   }
 
   private afterDeletion(): Advance {

@@ -36,7 +36,7 @@ export function statusOf(error: unknown): number | string {
 /** Converts an error response that the example cloud did not create, e.g. one of a proxy. */
 export function driverErrorOfStatus(operation: string, status: number, retryAfterMs: number | undefined): DriverError {
   const message = `${operation}: the endpoint answered with HTTP status ${status}`;
-  if (status === 401 || status === 403) return new AuthError(`${message}: it refuses our credentials`);
+  if (status === 401 || status === 403) return new AuthError(`${message}: it refuses the credentials`);
   if (status === 404) return new NotFoundError(message);
   if (status === 409) return new ConflictError(message);
   if (status === 429) return new ThrottledError(message, { retryAfterMs });

@@ -69,7 +69,7 @@ async function* withProgress(upload: ImageUploadRequest, size: number): AsyncGen
 /** Returns the external id as a string, the form that this cloud uses. */
 export function imageId(externalId: ExternalId): string {
   if (typeof externalId === 'string') return externalId;
-  throw new NotFoundError(`${JSON.stringify(externalId)} is no id of an image of an example cloud`);
+  throw new NotFoundError(`${JSON.stringify(externalId)} is not the id of an image of an example cloud`);
 }
 
 function listedImage({ id, name, tags, state, properties }: CloudImage): ListedImage {

@@ -28,6 +28,6 @@ export function instanceOf(instance: CloudInstance): Instance {
 }
 
 function failureOf({ state, failure }: CloudInstance): string | undefined {
-  if (state === 'failed') return failure ?? 'the cloud does not say why';
+  if (state === 'failed') return failure ?? 'the cloud gives no reason';
   return state === 'deleting' ? 'it is being deleted' : undefined;
 }

@@ -95,7 +95,7 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
     case 'quota':
       return new CloudError('quota', 'quota exceeded');
     case 'capacity':
-      return new CloudError('no-capacity', 'the zone has no room at the moment');
+      return new CloudError('no-capacity', 'the zone has no capacity at the moment');
     case 'invalid':
       return new CloudError('invalid', 'there is no such thing');
   }

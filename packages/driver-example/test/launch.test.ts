@@ -76,7 +76,7 @@ describe('a launch', () => {
     ['its instance fails', { faults: { 'failed-instances': 1 }, 'boot-time': 2 }, 'instance-failed', 'panicked'],
     ['the quota is exhausted', { quota: { instances: 0 } }, 'quota', 'quota exceeded'],
     ['the cloud does not know its image', { 'public-images': ['other'] }, 'configuration', 'debian'],
-    ['the zone has no capacity', { faults: { 'capacity-errors': 1 } }, 'capacity', 'no room'],
+    ['the zone has no capacity', { faults: { 'capacity-errors': 1 } }, 'capacity', 'no capacity'],
     ['its instance never boots', { faults: { 'stuck-instances': 1 } }, 'timeout', 'booting'],
     [
       'its instance never appears in a listing',

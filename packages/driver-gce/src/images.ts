@@ -137,7 +137,7 @@ export class GceImages implements ImageManager {
     verify(upload, 'SHA-256', upload.sha256, sums.disk.sha256);
     const sent = sums.packed.digest('base64');
     if (stored === undefined || stored === sent) return name;
-    throw new TransientError(`${name} was damaged on its way into the bucket: its MD5 is ${stored}, not ${sent}`);
+    throw new TransientError(`${name} was damaged during its upload: its MD5 in the bucket is ${stored}, not ${sent}`);
   }
 
   /** Returns the name of the object in the bucket. */
@@ -199,5 +199,5 @@ async function* hashed(stream: Readable, hash: Hash): AsyncGenerator<Buffer> {
 function verify({ file }: ImageUploadRequest, kind: string, expected: string | null, hash: Hash): void {
   const found = hash.digest('hex');
   if (expected === null || expected.toLowerCase() === found) return;
-  throw new TransientError(`${file} is not what was built: its ${kind} is ${found}, and was ${expected}`);
+  throw new TransientError(`${file} differs from the build: its ${kind} is ${found} instead of ${expected}`);
 }

@@ -95,7 +95,7 @@ describe('an upload', () => {
 
   it('creates no image if its file differs from the build', async () => {
     const error = await failureOf(provider.upload(file, { sha256: 'f'.repeat(64) }));
-    expect(error.message).toContain('is not what was built: its SHA-256 is');
+    expect(error.message).toContain('differs from the build: its SHA-256 is');
     expect(open.cloud.inspect.images()).toEqual([]);
     expect(open.cloud.inspect.objects()).toEqual([]);
   });

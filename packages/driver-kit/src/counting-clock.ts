@@ -21,7 +21,7 @@ export class CountingClock implements Clock {
   }
 
   schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer {
-    if (Number.isNaN(delayMs)) throw new RangeError('a timer was asked for after a delay that is not a number');
+    if (Number.isNaN(delayMs)) throw new RangeError('a timer was requested with a delay that is not a number');
     const inner = this.clock.schedule(
       delayMs,
       () => {

@@ -55,7 +55,7 @@ export class ProviderHarness {
   /** The most recently created process. */
   get process(): ProviderProcess {
     const process = this.processes.at(-1);
-    if (process === undefined) throw new Error('no process was started on this bench');
+    if (process === undefined) throw new Error('no process was started in this harness');
     return process;
   }
 

@@ -64,13 +64,13 @@ export class StateMachineRunner {
 
   get adapter(): Adapter {
     const last = this.adapters.at(-1);
-    if (last === undefined) throw new Error('no adapter was started on this bench');
+    if (last === undefined) throw new Error('no adapter was started in this harness');
     return last.adapter;
   }
 
   get process(): ProviderProcess {
     const last = this.adapters.at(-1);
-    if (last === undefined) throw new Error('no adapter was started on this bench');
+    if (last === undefined) throw new Error('no adapter was started in this harness');
     return last.process;
   }
 

@@ -275,7 +275,7 @@ export class CreateMachine implements StateMachine {
     const { id, fault } = this.explanation.take();
     if (fault !== undefined) throw faultError(id, fault);
     if (listing === undefined || !this.unexplained.missedIn(listing)) return FRESH_LISTING;
-    throw faultError(id, 'the cloud does not say why');
+    throw faultError(id, 'the cloud gives no reason');
   }
 
   /**

@@ -69,7 +69,7 @@ export class DeleteMachine implements StateMachine {
 
   private get serverId(): string {
     if (typeof this.externalId === 'string') return this.externalId;
-    throw new NotFoundError(`${JSON.stringify(this.externalId)} is no id of a server`);
+    throw new NotFoundError(`${JSON.stringify(this.externalId)} is not the id of a server`);
   }
 
   /** Deletes floating IPs first, because they cannot be found without their port. */

@@ -70,7 +70,7 @@ export class FloatingIpAttachment {
   private watch(listing: Listing | undefined): Advance | undefined {
     const instance = listing?.byExternalId(this.options.serverId);
     if (instance?.failed !== undefined) {
-      throw new InstanceFailedError(`the server failed while it got its floating IP: ${instance.failed}`);
+      throw new InstanceFailedError(`the server failed during the assignment of its floating IP: ${instance.failed}`);
     }
     return instance !== undefined && instance.publicIpv4 === this.address ? undefined : { next: 'listing' };
   }
@@ -82,7 +82,7 @@ export class FloatingIpAttachment {
       if (existing !== undefined) return existing;
     }
     const network = await session.floatingNetwork();
-    if (network === undefined) throw new ConfigurationError('the cloud has no network that floating IPs come from');
+    if (network === undefined) throw new ConfigurationError('the cloud has no network for floating IPs');
     const { port, fixedIp } = await this.findPort();
     const description = describeTags({ ...tags });
     try {

@@ -153,7 +153,7 @@ function verify(image: Image, upload: ImageUploadRequest, size: number, sums: Su
   if (upload.md5 !== null && upload.md5.toLowerCase() !== md5) {
     throw new DriverError(
       'transient',
-      `${upload.file} is not what was built: its MD5 is ${md5}, and was ${upload.md5}`,
+      `${upload.file} differs from the build: its MD5 is ${md5} instead of ${upload.md5}`,
       {
         outcome: 'applied',
       },

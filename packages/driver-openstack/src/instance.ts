@@ -55,7 +55,7 @@ function isServerInstance(instance: Instance): instance is ServerInstance {
 }
 
 function failureOf({ status, task, fault }: Server): string | undefined {
-  if (status === 'ERROR') return fault ?? 'the cloud does not say why';
+  if (status === 'ERROR') return fault ?? 'the cloud gives no reason';
   return task === 'deleting' || DELETED_STATES.has(status) ? 'it is being deleted' : undefined;
 }
 

@@ -194,7 +194,7 @@ describe('credentials', () => {
 
   it.each([
     ['missing auth_url', { ...auth, auth_url: undefined }, {}, 'auth.auth_url is missing'],
-    ['invalid auth_url', { ...auth, auth_url: 'cloud.example.org' }, {}, 'is no URL'],
+    ['invalid auth_url', { ...auth, auth_url: 'cloud.example.org' }, {}, 'is not a URL'],
     ['missing password', { ...auth, password: undefined }, {}, 'auth.password is missing'],
     ['missing username', { ...auth, username: undefined }, {}, 'auth.username is missing'],
     [

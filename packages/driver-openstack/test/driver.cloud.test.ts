@@ -117,7 +117,7 @@ describe('the driver', () => {
       expect(await imagesOf(test)).toEqual([externalId]);
       const other = { tags: { ...test.imageTags, nodepool_build_id: 'b2' } };
       const damaged = failureOf(test.upload(file, { md5: '0'.repeat(32), ...other }));
-      expect((await damaged).message).toContain('is not what was built');
+      expect((await damaged).message).toContain('differs from the build');
       await deleteImage(test, externalId);
       await deleteImage(test, externalId);
       expect(await imagesOf(test)).toEqual([]);

@@ -55,7 +55,7 @@ describe('an upload', () => {
 
   it('is refused if the file has changed since its build', async () => {
     const failure = await failureOf(test.upload(file, { md5: '0'.repeat(32) }));
-    expect(failure.message).toContain('is not what was built');
+    expect(failure.message).toContain('differs from the build');
     expect(ours()).toEqual([]);
   });
 

@@ -19,7 +19,7 @@ export function staticDriver({ resolve = resolveName }: StaticDriverOptions = {}
     getProviderConfig: loadProvider,
     getProvider: (config) => {
       if (isStatic(config)) return new StaticProvider(config, resolve);
-      throw new ConfigurationError(`the configuration of provider ${config.name} is of another driver`);
+      throw new ConfigurationError(`the configuration of provider ${config.name} belongs to another driver`);
     },
   };
 }

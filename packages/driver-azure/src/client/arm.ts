@@ -221,7 +221,7 @@ export class Arm {
   private ownUrl(what: string, url: string): string {
     const { endpoint } = this.options.auth;
     if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;
-    throw new NotFoundError(`${what}: ${JSON.stringify(url)} is no address of ${endpoint}`);
+    throw new NotFoundError(`${what}: ${JSON.stringify(url)} is not an address of ${endpoint}`);
   }
 
   private async measured<T>(

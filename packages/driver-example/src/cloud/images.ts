@@ -40,7 +40,7 @@ export class ImageStore {
 
   list(marker: string | null, limit: number): Page<CloudImage> {
     const after = marker === null ? 0 : Number(marker);
-    if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is none that a listing gave`);
+    if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is not from a listing`);
     const rest = [...this.records.values()].filter((record) => record.sequence > after);
     const page = rest.slice(0, limit);
     return { items: page.map(describe), next: rest.length > limit ? String(page.at(-1)?.sequence) : null };

@@ -53,7 +53,7 @@ export class InstanceStore {
     imageReady(spec.image);
     this.checkQuota(cores, ram);
     if (this.gateway.happens('capacity-errors'))
-      throw new CloudError('no-capacity', `zone ${zone} has no room at the moment`);
+      throw new CloudError('no-capacity', `zone ${zone} has no capacity at the moment`);
     const address = this.addresses.take();
     if (address === undefined) throw new CloudError('no-capacity', 'the cloud has no addresses left');
 
@@ -108,7 +108,7 @@ export class InstanceStore {
     this.sweep();
     const now = this.clock.monotonic();
     const after = marker === null ? 0 : Number(marker);
-    if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is none that a listing gave`);
+    if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is not from a listing`);
     const items: CloudInstance[] = [];
     let last = after;
     for (const record of this.records.values()) {

@@ -114,7 +114,7 @@ export class Storage {
     );
     const session = answered.get('location');
     if (session !== null) return session;
-    throw new TransientError(`objects.insert: bucket ${bucket} has begun an upload without saying where it goes on`);
+    throw new TransientError(`objects.insert: bucket ${bucket} has started an upload without returning its URL`);
   }
 
   private async send(session: string, pieces: AsyncIterable<Uint8Array>, call: Call): Promise<string | undefined> {

@@ -145,7 +145,7 @@ function chooseRegion(section: JsonObject, wanted: string | undefined, place: st
 function knownRegions(section: JsonObject, place: string): Region[] {
   const single = section['region_name'];
   const entries = section['regions'] ?? (typeof single === 'string' ? single.split(',') : single) ?? [];
-  if (!Array.isArray(entries)) throw new ConfigurationError(`${place}: regions is no list`);
+  if (!Array.isArray(entries)) throw new ConfigurationError(`${place}: regions is not a list`);
   return (entries as readonly JsonValue[]).flatMap((entry) => {
     const region = isJsonObject(entry) ? entry : { name: entry };
     const name = scalarAt(region, 'name');

@@ -135,7 +135,7 @@ function scopeOf(auth: AuthValues, place: string): JsonObject | undefined {
 function identityUrl(authUrl: string, place: string): string {
   if (!/^https?:\/\/[^/]+/.test(authUrl)) {
     throw new ConfigurationError(
-      `${place}: auth.auth_url ${JSON.stringify(authUrl)} is no URL; expected e.g. https://cloud.example.org:5000/v3`,
+      `${place}: auth.auth_url ${JSON.stringify(authUrl)} is not a URL; expected e.g. https://cloud.example.org:5000/v3`,
     );
   }
   const url = authUrl.replace(/\/+$/, '');

@@ -20,7 +20,7 @@ export async function allPages(
   const [path = ''] = request.path.split('?');
   const read = new Set<string>();
   for (let next: string | undefined = request.path; next !== undefined;) {
-    if (read.has(next)) throw new TransientError(`${nameOf(request)}: the pages of the list go round in a circle`);
+    if (read.has(next)) throw new TransientError(`${nameOf(request)}: the pages of the list form a cycle`);
     read.add(next);
     const body: JsonObject = await session.requestJson({ ...request, path: next }, call);
     const page = listOf(body, key, nameOf(request));

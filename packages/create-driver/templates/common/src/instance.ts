@@ -35,7 +35,7 @@ export function specOf({ hostname, label, tags }: CreateRequest<MyCloudLabel>): 
 /** Returns the external id as a string, the form that this cloud uses. */
 export function idOf(externalId: ExternalId): string {
   if (typeof externalId === 'string') return externalId;
-  throw new NotFoundError(`${JSON.stringify(externalId)} is no id of an instance of mycloud`);
+  throw new NotFoundError(`${JSON.stringify(externalId)} is not the id of an instance of mycloud`);
 }
 
 function failureOf({ state }: TinyInstance): string | undefined {
