@@ -130,11 +130,11 @@ export function failureOf(what: string, said: CloudError): DriverError {
 /** Reads `{error: {code, message, details: [{code, message}]}}` from an operation or an answer. */
 export function cloudErrorIn(body: JsonValue | undefined): CloudError {
   const outer = isJsonObject(body) ? (body['error'] ?? body) : undefined;
-  if (!isJsonObject(outer)) return { code: '', message: 'Azure does not say why' };
+  if (!isJsonObject(outer)) return { code: '', message: 'Azure gives no reason' };
   const details = Array.isArray(outer['details']) ? (outer['details'] as readonly JsonValue[]) : [];
   const inner = details.find((detail) => isJsonObject(detail) && stringAt(detail, 'code') !== undefined);
   const chosen = inner !== undefined && isJsonObject(inner) ? inner : outer;
-  return { code: stringAt(chosen, 'code') ?? '', message: stringAt(chosen, 'message') ?? 'Azure does not say why' };
+  return { code: stringAt(chosen, 'code') ?? '', message: stringAt(chosen, 'message') ?? 'Azure gives no reason' };
 }
 
 interface Options {
