@@ -20,7 +20,7 @@ export async function checkVhd(file: string): Promise<number> {
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
-    if (size <= FOOTER_BYTES) throw refused(file, `it has ${size} bytes, which is no disk`);
+    if (size <= FOOTER_BYTES) throw refused(file, `it has ${size} bytes, which is too small for a disk`);
     const footer = Buffer.alloc(FOOTER_BYTES);
     await handle.read(footer, 0, FOOTER_BYTES, size - FOOTER_BYTES);
     checkFooter(file, footer, size - FOOTER_BYTES);
@@ -31,14 +31,14 @@ export async function checkVhd(file: string): Promise<number> {
 }
 
 function checkFooter(file: string, footer: Buffer, diskBytes: number): void {
-  if (footer.toString('latin1', 0, 8) !== 'conectix') throw refused(file, 'it has no footer of a VHD at its end');
+  if (footer.toString('latin1', 0, 8) !== 'conectix') throw refused(file, 'it has no VHD footer at its end');
   if (footer.readUInt32BE(64) !== checksum(footer)) throw refused(file, 'the checksum of its footer is wrong');
   const type = footer.readUInt32BE(60);
   if (type !== FIXED)
-    throw refused(file, `it is a ${type === 3 ? 'dynamic' : 'differencing'} disk, and Azure takes fixed ones`);
+    throw refused(file, `it is a ${type === 3 ? 'dynamic' : 'differencing'} disk, and Azure accepts only fixed ones`);
   const said = footer.readBigUInt64BE(48);
-  if (said !== BigInt(diskBytes)) throw refused(file, `its footer says ${said} bytes, and it has ${diskBytes}`);
-  if (diskBytes % MIB !== 0) throw refused(file, `its ${diskBytes} bytes are no whole number of MiB`);
+  if (said !== BigInt(diskBytes)) throw refused(file, `it has ${diskBytes} bytes, and its footer says ${said}`);
+  if (diskBytes % MIB !== 0) throw refused(file, `its size of ${diskBytes} bytes is not a whole number of MiB`);
 }
 
 /** Returns the complement of the sum of all bytes except those of the checksum. */
@@ -50,6 +50,6 @@ export function checksum(footer: Buffer): number {
 
 function refused(file: string, why: string): ConfigurationError {
   return new ConfigurationError(
-    `${file} is no disk that Azure takes: ${why}; diskimage-builder makes one with "subformat=fixed,force_size" and a size in whole MiB`,
+    `Azure does not accept ${file} as a disk: ${why}; let diskimage-builder create one with "subformat=fixed,force_size" and a size in whole MiB`,
   );
 }

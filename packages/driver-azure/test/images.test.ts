@@ -105,9 +105,9 @@ describe('an upload', () => {
   });
 
   it.each([
-    ['a file without a footer', { cookie: 'nothing!' }, 'no footer'],
+    ['a file without a footer', { cookie: 'nothing!' }, 'no VHD footer'],
     ['a dynamic disk', { type: 3 }, 'dynamic disk'],
-    ['a size that is not a whole number of MiB', { bytes: 2 ** 20 + 512 }, 'no whole number of MiB'],
+    ['a size that is not a whole number of MiB', { bytes: 2 ** 20 + 512 }, 'not a whole number of MiB'],
   ])('refuses %s before it creates a disk', async (_what, options, reason) => {
     await writeFile(file, vhd(options));
     const failure = await failureOf(test.upload(file));

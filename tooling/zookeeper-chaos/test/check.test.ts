@@ -107,10 +107,12 @@ describe('the checker', () => {
 
   it.each([
     ['lost', { changes: 10, eventsBefore: 5, eventsAfter: 5 }],
-    ['doubled', { changes: 9, eventsBefore: 6, eventsAfter: 6 }],
+    ['duplicated', { changes: 9, eventsBefore: 6, eventsAfter: 6 }],
   ])('finds that an event of a persistent watch was %s', (what, read) => {
     const segments = goodHistory().segments.map(({ path, reads }) => ({ path, reads: [...reads, read] }));
-    expect(complaints({ segments })).toEqual([expect.stringMatching(`no watch event lost or doubled.*were ${what}`)]);
+    expect(complaints({ segments })).toEqual([
+      expect.stringMatching(`no watch event lost or duplicated.*were ${what}`),
+    ]);
   });
 
   it('finds a one-shot watch that fired twice, and one that never fired', () => {

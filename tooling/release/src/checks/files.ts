@@ -19,7 +19,7 @@ const DEVELOPMENT_FILES: readonly (readonly [pattern: RegExp, what: string])[] =
     'a configuration of a development tool',
   ],
   [/(^|\/)\.(?!gitignore$)[^/]+$/, 'a hidden file'],
-  [/(^|\/)node_modules\//, "somebody else's package"],
+  [/(^|\/)node_modules\//, 'an installed package'],
   [/\.(log|cpuprofile|tgz)$/, 'a file of a run'],
 ];
 const TEMPLATES = /^templates\//;

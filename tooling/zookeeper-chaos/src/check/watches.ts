@@ -9,7 +9,7 @@
 
 import type { ClientHistory, FinalState, Violation, WatchSegment } from '../history.js';
 
-const RULE = 'no watch event lost or doubled';
+const RULE = 'no watch event lost or duplicated';
 
 export function checkWatches(histories: readonly ClientHistory[], final: FinalState): Violation[] {
   const violations: Violation[] = [];
@@ -37,7 +37,7 @@ function contradiction({ path, reads }: WatchSegment): string | undefined {
     highest = Math.min(highest, changes - eventsBefore);
     if (lowest <= highest) continue;
     const read = `${changes} changes read between events ${eventsBefore} and ${eventsAfter}`;
-    return `${path}: events were ${changes - eventsAfter === lowest ? 'lost' : 'doubled'}: ${read}`;
+    return `${path}: events were ${changes - eventsAfter === lowest ? 'lost' : 'duplicated'}: ${read}`;
   }
   return undefined;
 }
