@@ -121,8 +121,8 @@ describe('the checker', () => {
       { path: '/r', version: 1, events: 0 },
     ];
     expect(complaints({ oneShots })).toEqual([
-      expect.stringMatching('told 2 times'),
-      expect.stringMatching('never told, and now it has version 2'),
+      expect.stringMatching('received 2 events'),
+      expect.stringMatching('received no event, and the znode has version 2'),
     ]);
   });
 

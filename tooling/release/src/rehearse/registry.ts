@@ -76,14 +76,14 @@ async function installed(folder: string): Promise<string> {
 }
 
 function configuration(folder: string, upstream: string): object {
-  const everybody = { access: '$all', publish: '$all', unpublish: '$all' };
+  const allUsers = { access: '$all', publish: '$all', unpublish: '$all' };
   return {
     storage: join(folder, 'packages'),
     auth: { htpasswd: { file: join(folder, 'htpasswd') } },
     uplinks: { upstream: { url: upstream, maxage: '60m', timeout: '60s' } },
     packages: {
-      '@nodepool/*': everybody,
-      'nodepool-driver-*': everybody,
+      '@nodepool/*': allUsers,
+      'nodepool-driver-*': allUsers,
       '**': { access: '$all', proxy: 'upstream' },
     },
     web: { enable: false },

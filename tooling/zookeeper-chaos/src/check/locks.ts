@@ -23,7 +23,7 @@ export function checkLocks(histories: readonly ClientHistory[], final: FinalStat
       const { lock, number, version, outcome } = write;
       if (outcome !== 'applied') continue;
       if (version !== number) {
-        const detail = `${lock}: somebody else wrote under the lock: write ${number} made version ${version ?? '?'}`;
+        const detail = `${lock}: another client wrote under the lock: write ${number} made version ${version ?? '?'}`;
         violations.push({ rule: LOCK_EXCLUSION, client, detail });
       }
       const writes = byLock.get(lock);

@@ -37,7 +37,7 @@ export function checkNodeWrites(histories: readonly ClientHistory[], final: Fina
   }
   const present = new Set<string>();
   for (const path of final.nodes) {
-    if (present.has(path)) violations.push({ rule: RULE, detail: `${path} was made more than once` });
+    if (present.has(path)) violations.push({ rule: RULE, detail: `${path} was created more than once` });
     if (!writesByPath.has(path)) violations.push({ rule: RULE, detail: `${path} exists, but no client created it` });
     present.add(path);
   }

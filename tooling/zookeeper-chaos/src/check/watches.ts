@@ -19,10 +19,11 @@ export function checkWatches(histories: readonly ClientHistory[], final: FinalSt
       if (detail !== undefined) violations.push({ rule: RULE, client, detail });
     }
     for (const { path, version, events } of oneShots) {
-      if (events > 1) violations.push({ rule: RULE, client, detail: `${path}: a watch was told ${events} times` });
+      if (events > 1)
+        violations.push({ rule: RULE, client, detail: `${path}: a one-shot watch received ${events} events` });
       const now = final.registers[path]?.version ?? version;
       if (events > 0 || now === version) continue;
-      const detail = `${path}: a watch left at version ${version} was never told, and now it has version ${now}`;
+      const detail = `${path}: a one-shot watch at version ${version} received no event, and the znode has version ${now}`;
       violations.push({ rule: RULE, client, detail });
     }
   }
