@@ -103,7 +103,8 @@ export class Program {
     });
     const exit = await this.exited;
     timer.cancel();
-    if (overdue.signal.aborted) throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.describeLog()}`);
+    if (overdue.signal.aborted)
+      throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.describeLog()}`);
     return exit;
   }
 
