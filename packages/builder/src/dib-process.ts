@@ -69,24 +69,24 @@ export class DibProcesses implements DiskImageCreator {
       const limit = `build-timeout (${job.timeoutMs / 1000} s)`;
       timeout.abort(new BuildFailedError('timeout', `the build took longer than ${limit}; see ${output.file}`));
     });
-    const stopTelling = this.tellProgress(output, log);
+    const stopReporting = this.reportProgress(output, log);
     try {
       return await group.endedOrAborted([job.signal, timeout.signal]);
     } finally {
       timer.cancel();
-      stopTelling();
+      stopReporting();
       await group.terminate();
     }
   }
 
-  private tellProgress(output: BuildLog, log: Logger): () => void {
+  private reportProgress(output: BuildLog, log: Logger): () => void {
     const startedAt = this.clock.monotonic();
-    const tell = (): void => {
+    const report = (): void => {
       const seconds = Math.round((this.clock.monotonic() - startedAt) / 1000);
       log.info('The build is still running', { seconds, output_bytes: output.size, last_line: output.lastLine });
-      timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });
+      timer = this.clock.schedule(PROGRESS_MS, report, { background: true });
     };
-    let timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });
+    let timer = this.clock.schedule(PROGRESS_MS, report, { background: true });
     return () => timer.cancel();
   }
 }
@@ -163,7 +163,7 @@ class ProcessGroup {
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         this.exit = { code, signal };
-        // At once, before the process id can be reused.
+        // Ends the rest of the group immediately, before the process id can be reused.
         this.signal('SIGKILL');
         resolve(this.exit);
       });
@@ -215,7 +215,7 @@ class ProcessGroup {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      // No process is left (ESRCH), or the rest belongs to root (EPERM), whose processes are ended by root.
+      // No process is left (ESRCH), or only processes of root, which this process cannot signal (EPERM).
       if (!['ESRCH', 'EPERM'].includes(errorCodeOf(error) ?? '')) throw error;
     }
   }

@@ -217,7 +217,7 @@ export const calls: RuleGroup = {
     {
       id: 'machine.life',
       since: '1.0',
-      title: 'a state machine starts in state `start`, knows its instance early, and returns it',
+      title: 'a state machine starts in state `start`, sets the id of its instance early, and returns the instance',
       text:
         'A new machine has the `state` `start` and no `externalId`. It sets `externalId` as soon as it has read ' +
         'the answer to the creation, so that the id is saved before anything else can fail. When `advance` ' +

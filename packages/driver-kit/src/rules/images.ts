@@ -49,9 +49,9 @@ export const images: RuleGroup = {
       id: 'image.streamed',
       title: 'the file is streamed, and the upload reports its progress',
       text:
-        'The driver calls `progress` with a number of bytes that never decreases, several times on the way to the ' +
-        'size of the file. Operators see from it that a long upload continues. The driver never reads the whole ' +
-        'file into memory, which may be smaller.',
+        'The driver calls `progress` several times, with a number of bytes that never decreases and reaches the size ' +
+        'of the file. So operators see that a long upload continues. The driver never reads the whole file into ' +
+        'memory, because the file may be larger than the memory.',
       check: async ({ harness, images: manager }, file) => {
         const size = contentFor(harness).length;
         const reports: { sent: number; total: number }[] = [];

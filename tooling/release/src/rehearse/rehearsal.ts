@@ -50,11 +50,11 @@ export async function rehearse(context: RehearsalContext): Promise<void> {
 }
 
 async function publishAll({ checkout, registry, progress }: RehearsalContext): Promise<void> {
-  progress.say('publishing everything');
+  progress.say('publishing all packages');
   const published = await release(checkout, registry);
   const { packages } = await readWorkspace(checkout);
   const missing = packages.filter(({ name }) => !published.has(name)).map(({ name }) => name);
-  if (missing.length > 0) throw new Error(`these were not published: ${missing.join(', ')}`);
+  if (missing.length > 0) throw new Error(`some packages were not published: ${missing.join(', ')}`);
   progress.say(`published ${[...published].map(([name, version]) => `${name}@${version}`).join(', ')}`);
   const forgotten = [...published].filter(([, version]) => version === UNRELEASED).map(([name]) => name);
   if (forgotten.length > 0) progress.say(`no changeset gives a version to ${forgotten.join(', ')}: add one`);
