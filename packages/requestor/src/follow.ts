@@ -40,7 +40,7 @@ export async function readRequest(
     } catch (error) {
       if (!isZooKeeperError(error, 'no-node')) await pauseAfter(context, error, signal);
       else if (synced) return undefined;
-      // The server of a new session may lag behind the one that took the creation.
+      // The server of a new session may lag behind the one that processed the creation.
       else synced = await sync(context, path, signal);
     }
   }

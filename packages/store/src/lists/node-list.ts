@@ -7,7 +7,7 @@ import { createRecordList, type ColumnChoice, type ListColumn, type RecordList }
 
 export interface NodeListOptions {
   readonly columns: ColumnChoice;
-  /** Milliseconds since the epoch; the end of ages. */
+  /** Current time for the ages, in milliseconds since the epoch. */
   readonly now: number;
   /** Limits the list to this node; the list is empty if it does not exist. */
   readonly nodeId?: string | undefined;
@@ -59,7 +59,7 @@ function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
 
 /**
  * Returns the port, or `redacted` if it is not a number, because container-like clouds put credentials into it.
- * Existing lists do the same.
+ * The lists of the Python Nodepool do the same.
  */
 function portOf(port: NodeEntry['node']['connection_port']): JsonValue {
   return typeof port === 'number' ? port : 'redacted';
