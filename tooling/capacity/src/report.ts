@@ -26,7 +26,7 @@ export interface Row {
   readonly without: Summary | undefined;
 }
 
-/** Maximum p95, as a multiple of that of the undisturbed run with one region less. */
+/** Maximum p95, as a multiple of that of the undisturbed run with one region fewer. */
 const BOUND = 1.3;
 const HEADINGS = ['p95, disturbed', 'p95, whole run', 'longest', 'failed'] as const;
 
@@ -80,7 +80,7 @@ export function markdownTable(rows: readonly Row[]): string {
 }
 
 export function seconds(ms: number): string {
-  return ms === Infinity ? 'for ever' : `${(ms / 1000).toFixed(1)} s`;
+  return ms === Infinity ? 'never' : `${(ms / 1000).toFixed(1)} s`;
 }
 
 function cells(summary: Summary | undefined): readonly string[] {

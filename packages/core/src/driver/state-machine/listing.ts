@@ -60,7 +60,7 @@ export class IndexedListing implements Listing {
 export function checkInstances(listed: unknown): readonly Instance[] {
   if (!Array.isArray(listed)) throw driverDefect(`${typeof listed} instead of an array`);
   const broken = listed.findIndex((instance) => !isInstance(instance));
-  if (broken >= 0) throw driverDefect(`something without external id or tags at index ${broken}`);
+  if (broken >= 0) throw driverDefect(`an entry without external id or tags at index ${broken}`);
   return listed as readonly Instance[];
 }
 

@@ -1,4 +1,4 @@
-/** The status page: follows the route, and redraws the view with what the launcher sends. */
+/** The status page: follows the route, and redraws the view with the launcher's data. */
 
 import { watchCharts } from './chart.js';
 import { every } from './clock.js';
@@ -48,7 +48,7 @@ class App {
   /** The launcher's clock minus the browser's, in seconds. */
   private ahead = 0;
   private version: string | undefined;
-  /** True until the page is drawn for the first time after a change, which moves the focus. */
+  /** True from a change of the page until it is drawn, which also moves the focus. */
   private arriving = false;
   private readonly main = document.getElementById('main') ?? document.body;
   private readonly present: Present = { now: () => Date.now() / 1000 + this.ahead };
