@@ -154,7 +154,7 @@ export class AzureImages implements ImageManager {
     try {
       await unlessGone(this.step(`deletion of disk ${name}`, call, () => session.client.deleteDisk(name, call)));
     } catch (error) {
-      call.log.warn('The disk that an image was made from was not removed; it will be found as leaked', {
+      call.log.warn('Could not delete the disk of an uploaded image; cleanup will delete it as leaked', {
         disk: name,
         error,
       });

@@ -54,7 +54,7 @@ export const configuration: RuleGroup = {
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
         const keys = keysOf(driver.schema);
-        assert.ok(keys.length > 0, 'the schema knows no keys');
+        assert.ok(keys.length > 0, 'the schema has no keys');
         const silent = keys.filter(
           ({ schema }) => typeof schema['description'] !== 'string' || schema['description'] === '',
         );
@@ -92,10 +92,7 @@ export const configuration: RuleGroup = {
       check: async (context: RuleContext): Promise<void> => {
         await eachPlace(context, async (driver, section, { path, schema }) => {
           const wrong = wrongValueFor(schema);
-          assert.ok(
-            wrong !== undefined,
-            `the schema of ${formatPath(path)} does not say which type of values it takes`,
-          );
+          assert.ok(wrong !== undefined, `the schema of ${formatPath(path)} does not define the type of its values`);
           if (path.length === 0) return;
           await assertRefused(
             driver,
@@ -136,7 +133,7 @@ export const configuration: RuleGroup = {
         for (const section of context.fixture.configuration.accepted) {
           const { config } = await load(driver, section);
           assert.ok(config !== undefined, 'a valid section was rejected');
-          expectEqual(config.section, section, 'the section that the configuration says it was made from');
+          expectEqual(config.section, section, '`section` of the parsed configuration');
           expectEqual(config.name, section['name'], 'the name of the provider');
           const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.keys()]);
           expectEqual([...new Set(labels)].sort(), labelNames(section).sort(), 'labels of the pools');

@@ -41,7 +41,7 @@ export const configurationDefects: Readonly<Record<string, Defect>> = {
         getProviderConfig: (section, context) => ({ ...driver.getProviderConfig(section, context), section: {} }),
       }),
     },
-    says: /the section that the configuration says/,
+    says: /`section` of the parsed configuration/,
   },
   'package.named': {
     manifest: { name: 'x', nodepool: { driver: 'other', api: 1 }, peerDependencies: { '@nodepool/core': '*' } },
