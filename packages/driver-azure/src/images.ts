@@ -52,7 +52,7 @@ export class AzureImages implements ImageManager {
       await this.discard(name, upload);
       throw error;
     }
-    await this.deleteDisk(name, upload, 'its image is made');
+    await this.deleteDisk(name, upload, 'the image was created');
     return name;
   }
 
@@ -172,7 +172,7 @@ export class AzureImages implements ImageManager {
       await this.deleteImage(name, call);
       await unlessGone(this.step(`end of access to disk ${name}`, call, () => session.client.revokeAccess(name, call)));
     } catch (error) {
-      log.warn('The remains of a failed upload were not deleted; the search for leaked images will find them', {
+      log.warn('Could not delete the remains of a failed upload; cleanup will delete them as leaked', {
         image: name,
         error,
       });

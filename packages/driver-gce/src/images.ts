@@ -112,7 +112,7 @@ export class GceImages implements ImageManager {
       upload,
     );
     await compute.finish(operation, `creation of image ${name}`, upload, () => upload.progress(size, size));
-    await this.removeObject(object, upload, 'its image is made');
+    await this.removeObject(object, upload, 'the image was created');
     return name;
   }
 
@@ -151,7 +151,7 @@ export class GceImages implements ImageManager {
       await this.bucket.deleteObject(object, call);
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return;
-      call.log.warn('The file of an image was not removed from the bucket; it will be found as leaked', {
+      call.log.warn('Could not delete the file of an image from the bucket; cleanup will delete it as leaked', {
         object,
         error,
       });

@@ -36,7 +36,7 @@ export function isFree({ node, locked }: NodeEntry): boolean {
 export function assignSlots(machines: readonly SuppliedMachine[], records: readonly NodeEntry[]): SlotTable {
   const slots = new Map(machines.map((machine) => [machineKey(machine), emptySlots(machine.slots)] as const));
   const surplus: NodeEntry[] = [];
-  // Used records come first, so that the free one of two records of a slot is withdrawn.
+  // Used records come first: if a slot has a used and a free record, the free one becomes surplus.
   const occupants = records.filter(({ node }) => node.state !== 'deleted').sort(byUse);
   for (const entry of occupants) if (!place(entry, slots.get(machineKeyOf(entry.node)))) surplus.push(entry);
   // A node registered with earlier settings of its host occupies its slot until it is removed.

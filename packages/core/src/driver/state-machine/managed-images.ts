@@ -58,7 +58,7 @@ export class ManagedImages implements ImageManager {
         }
       });
     } catch (error) {
-      log.warn('The remains of a failed upload were not deleted; the search for leaked images will find them', {
+      log.warn('Could not delete the remains of a failed upload; cleanup will delete them as leaked', {
         error,
       });
     }
