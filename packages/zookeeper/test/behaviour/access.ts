@@ -9,7 +9,7 @@ import {
   EventLog,
   outcomeOf,
   type Harness,
-  type Inabilities,
+  type ClientLimitations,
   type PlainHarness,
   type PlainZooKeeper,
 } from './harness.js';
@@ -32,7 +32,7 @@ const digest = (permissions: number, credentials: string): Acl => ({
 type PermissionName = Exclude<keyof typeof Permission, 'all'>;
 const PERMISSIONS: readonly PermissionName[] = ['read', 'write', 'create', 'delete', 'admin'];
 
-interface Demand {
+interface Operation {
   readonly name: string;
   /** One of these permissions suffices; an empty list requires none. */
   readonly anyOf: readonly PermissionName[];
@@ -40,7 +40,7 @@ interface Demand {
 }
 
 /** Permissions that each operation requires on a znode with a child named `child`. */
-const DEMANDS: readonly Demand[] = [
+const OPERATIONS: readonly Operation[] = [
   { name: 'exists', anyOf: [], attempt: (zk, path) => zk.exists(path) },
   { name: 'sync', anyOf: [], attempt: (zk, path) => zk.sync(path) },
   { name: 'get', anyOf: ['read'], attempt: (zk, path) => zk.get(path) },
@@ -52,12 +52,12 @@ const DEMANDS: readonly Demand[] = [
   { name: 'setAcl', anyOf: ['admin'], attempt: (zk, path) => zk.setAcl(path, OPEN_ACL) },
 ];
 
-const VERDICTS = PERMISSIONS.flatMap((permission) =>
-  DEMANDS.map(({ name, anyOf, attempt }) => ({
+const PERMISSION_CASES = PERMISSIONS.flatMap((permission) =>
+  OPERATIONS.map(({ name, anyOf, attempt }) => ({
     permission,
     name,
     attempt,
-    verdict: anyOf.length === 0 || anyOf.includes(permission) ? 'ok' : 'no-auth',
+    outcome: anyOf.length === 0 || anyOf.includes(permission) ? 'ok' : 'no-auth',
   })),
 );
 
@@ -73,23 +73,26 @@ const INVALID_LISTS: readonly (readonly [what: string, entry: Acl])[] = [
 ];
 
 /** Sets the lists on existing znodes, because not every client can set them at creation. */
-export function describeAccess(harness: PlainHarness, unable: Inabilities = {}): void {
-  const verdicts = VERDICTS.filter(
-    ({ name, verdict }) => name !== 'getAcl' || verdict === 'ok' || unable.refusedGetAcl !== true,
+export function describeAccess(harness: PlainHarness, limitations: ClientLimitations = {}): void {
+  const cases = PERMISSION_CASES.filter(
+    ({ name, outcome }) => name !== 'getAcl' || outcome === 'ok' || limitations.refusedGetAcl !== true,
   );
 
   describe('a znode that grants one permission', () => {
-    it.each(verdicts)('$permission: $name ends with $verdict', async ({ permission, attempt, verdict }) => {
-      await harness.zk.create(harness.path('a'), bytes(''));
-      await harness.zk.create(harness.path('a/child'));
-      await harness.zk.setAcl(harness.path('a'), [world(Permission[permission])]);
-      // The leader checks writes against the old list until it has applied the change, and a follower may answer
-      // earlier. Another write waits for the change.
-      await harness.zk.create(harness.path('applied'));
-      expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(verdict);
-    });
+    it.each(cases)(
+      'with permission $permission only: $name ends with $outcome',
+      async ({ permission, attempt, outcome }) => {
+        await harness.zk.create(harness.path('a'), bytes(''));
+        await harness.zk.create(harness.path('a/child'));
+        await harness.zk.setAcl(harness.path('a'), [world(Permission[permission])]);
+        // The leader checks writes against the old list until it has applied the change, and a follower may answer
+        // earlier. Another write waits for the change.
+        await harness.zk.create(harness.path('applied'));
+        expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(outcome);
+      },
+    );
 
-    it('and lacks the others for every client can be deleted by means of its parent', async () => {
+    it('can be deleted without permissions on it if its parent allows deletion', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [world(Permission.read)]);
       await harness.zk.delete(harness.path('a'));
@@ -98,18 +101,18 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
   });
 
   describe('an access control list', () => {
-    it.each(INVALID_LISTS)('with %s is refused', async (_what, entry) => {
+    it.each(INVALID_LISTS)('with %s is rejected', async (_what, entry) => {
       await harness.zk.create(harness.path('a'));
       await expect(harness.zk.setAcl(harness.path('a'), [entry])).rejects.toMatchObject({ code: 'invalid-acl' });
       expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual(OPEN_ACL);
     });
 
     it.each([
-      ['another world', [world(1)]],
-      ['a digest', [digest(31, 'alice:secret'), world(31)]],
-      ['an address', [{ permissions: 31, scheme: 'ip', id: '127.0.0.1' }]],
-      ['a range', [{ permissions: 31, scheme: 'ip', id: '127.0.0.0/8' }]],
-    ])('with %s is kept, in its order', async (_what, acl) => {
+      ['a second world entry', [world(1)]],
+      ['a digest entry', [digest(31, 'alice:secret'), world(31)]],
+      ['an address entry', [{ permissions: 31, scheme: 'ip', id: '127.0.0.1' }]],
+      ['an address range entry', [{ permissions: 31, scheme: 'ip', id: '127.0.0.0/8' }]],
+    ])('with %s is returned in the order in which it was written', async (_what, acl) => {
       await harness.zk.create(harness.path('a'));
       const stat = await harness.zk.setAcl(harness.path('a'), acl);
       expect(stat).toMatchObject({ aversion: 1, version: 0 });
@@ -127,20 +130,20 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
       ['127.0.0.2', 'no-auth'],
       ['127.0.0.2/32', 'no-auth'],
       ['10.0.0.0/8', 'no-auth'],
-    ])('of the address %s lets a local client end with %s', async (id, outcome) => {
+    ])('for the address %s: a read by a local client ends with %s', async (id, outcome) => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
       await harness.zk.create(harness.path('applied'));
       expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe(outcome);
     });
 
-    it('loses its doubles', async () => {
+    it('is stored without duplicates', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [world(31), world(31), world(1)]);
       expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual([world(31), world(1)]);
     });
 
-    it('is not inherited', async () => {
+    it('is not inherited by children', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [world(Permission.create | Permission.read)]);
       await harness.zk.create(harness.path('applied'));
@@ -150,7 +153,7 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
   });
 
   describe('credentials', () => {
-    it('open what a digest protects, and those of other users do not', async () => {
+    it('give access to znodes that their digest protects; credentials of another user do not', async () => {
       await harness.zk.create(harness.path('a'), bytes('x'));
       await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
       await harness.zk.create(harness.path('applied'));
@@ -161,7 +164,7 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
       expect(await outcomeOf(alice.set(harness.path('a'), bytes('y')))).toBe('ok');
     });
 
-    it('with another password are another’s', async () => {
+    it('with another password give no access', async () => {
       const wrong = await harness.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
@@ -169,7 +172,7 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
       expect(await outcomeOf(wrong.get(harness.path('a')))).toBe('no-auth');
     });
 
-    it('may be several', async () => {
+    it('of several users can be used at the same time', async () => {
       const both = await harness.client({ auth: [ALICE, BOB] });
       for (const [name, credentials] of [
         ['a', ALICE],
@@ -182,7 +185,7 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
       }
     });
 
-    it('are what the scheme "auth" stands for', async () => {
+    it('replace an entry of the scheme "auth"', async () => {
       const both = await harness.client({ auth: [ALICE, BOB] });
       await both.create(harness.path('a'));
       await both.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
@@ -191,7 +194,7 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
       expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe('no-auth');
     });
 
-    it('of others are shown without their digests to who may not change the list', async () => {
+    it('of other users are returned without digests to a client that cannot change the list', async () => {
       const alice = await harness.client({ auth: [ALICE] });
       await harness.zk.create(harness.path('a'));
       const acl = [digest(31, ALICE.auth), world(Permission.read)];
@@ -206,14 +209,14 @@ export function describeAccess(harness: PlainHarness, unable: Inabilities = {}):
 }
 
 /** Tests for clients that set lists at creation and have transactions. */
-export function describeAccessOfOurs(harness: Harness): void {
+export function describeAccessControl(harness: Harness): void {
   describe('access control', () => {
-    it.each(INVALID_LISTS)('refuses a creation with %s', async (_what, entry) => {
+    it.each(INVALID_LISTS)('rejects a creation with %s', async (_what, entry) => {
       expect(await outcomeOf(harness.zk.create(harness.path('a'), undefined, { acl: [entry] }))).toBe('invalid-acl');
       expect(await harness.zk.exists(harness.path('a'))).toBeUndefined();
     });
 
-    it('names the operation of a transaction that it refuses', async () => {
+    it('reports the index of the operation that it rejected in a transaction', async () => {
       await harness.zk.create(harness.path('a'), bytes('kept'), { acl: [world(Permission.read)] });
       for (const [index, op] of (
         [
@@ -227,13 +230,13 @@ export function describeAccessOfOurs(harness: Harness): void {
       }
     });
 
-    it('lets a check of a transaction through only to who may read', async () => {
+    it('allows a check in a transaction only to clients with read permission', async () => {
       await harness.zk.create(harness.path('a'), undefined, { acl: [world(Permission.write)] });
       expect(await outcomeOf(harness.zk.transaction([{ type: 'check', path: harness.path('a') }]))).toBe('no-auth');
     });
 
     // ZOOKEEPER-4799: servers since 3.8.4 and 3.9.2, and Debian's 3.8.0.
-    it('keeps changes of what a client may not read from its watches, which they use up', async () => {
+    it('suppresses events of znodes that the client cannot read, but consumes their watches', async () => {
       const log = new EventLog();
       harness.zk.watch(harness.path('a'), 'persistent', log);
       await log.atLeast(1);
@@ -247,13 +250,13 @@ export function describeAccessOfOurs(harness: Harness): void {
       expect([log.items, once.items]).toEqual([['reset', `changed ${harness.path('a')}`], []]);
     });
 
-    it('is lost with credentials of an unknown scheme: the client gives up', async () => {
+    it('closes the client when it adds credentials of an unknown scheme', async () => {
       // The session may be created first, depending on timing.
       const asked = harness.client({ auth: [{ scheme: 'unknown', auth: 'x' }] }).then((zk) => zk.sync('/'));
       await expect(asked).rejects.toMatchObject({ code: 'auth-failed' });
     });
 
-    it('holds for credentials on every connection', async () => {
+    it('applies credentials on every later connection', async () => {
       const alice = await harness.client({ auth: [ALICE] });
       await alice.create(harness.path('a'), undefined, { acl: [{ permissions: 31, scheme: 'auth', id: '' }] });
       await harness.reconnect(alice);

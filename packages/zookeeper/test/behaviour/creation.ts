@@ -19,26 +19,26 @@ export function describeCreationModes(harness: PlainHarness): void {
   describe.each(MODES)('a znode of mode %s', (mode) => {
     const digits = isSequential(mode) ? '0000000000' : '';
 
-    it('has the path that was asked for, with a number if it is sequential', async () => {
+    it('has the requested path, with a sequence number if it is sequential', async () => {
       const { path } = await harness.zk.create(harness.path('a'), undefined, { mode });
       expect(path).toBe(harness.path(`a${digits}`));
       expect((await harness.zk.children(harness.root)).children).toEqual([`a${digits}`]);
     });
 
-    it('holds its data', async () => {
+    it('stores its data', async () => {
       const { path, stat } = await harness.zk.create(harness.path('a'), bytes('some data'), { mode });
       const read = await harness.zk.get(path);
       expect([textOf(read.data), read.stat]).toEqual(['some data', stat]);
     });
 
-    it('may be changed', async () => {
+    it('can be changed', async () => {
       const { path } = await harness.zk.create(harness.path('a'), bytes('0'), { mode });
       const stat = await harness.zk.set(path, bytes('one'), { version: 0 });
       expect(stat).toMatchObject({ version: 1, dataLength: 3 });
       expect(textOf((await harness.zk.get(path)).data)).toBe('one');
     });
 
-    it('may be deleted', async () => {
+    it('can be deleted', async () => {
       const { path } = await harness.zk.create(harness.path('a'), undefined, { mode });
       await harness.zk.delete(path, { version: 0 });
       expect(await harness.zk.exists(path)).toBeUndefined();
@@ -49,7 +49,7 @@ export function describeCreationModes(harness: PlainHarness): void {
       expect(stat.ephemeralOwner).toBe(isEphemeral(mode) ? harness.sessionOf(harness.zk).id : 0n);
     });
 
-    it(`${isEphemeral(mode) ? 'goes with' : 'outlives'} its client`, async () => {
+    it(`${isEphemeral(mode) ? 'is deleted with' : 'outlives'} its client`, async () => {
       const owner = await harness.client();
       const { path } = await owner.create(harness.path('a'), undefined, { mode });
       await owner.close();
@@ -57,27 +57,27 @@ export function describeCreationModes(harness: PlainHarness): void {
       expect((await harness.zk.exists(path)) === undefined).toBe(isEphemeral(mode));
     });
 
-    it(`${isEphemeral(mode) ? 'has no' : 'may have'} children`, async () => {
+    it(`${isEphemeral(mode) ? 'cannot have' : 'can have'} children`, async () => {
       const { path } = await harness.zk.create(harness.path('a'), undefined, { mode });
       const child = harness.zk.create(`${path}/child`);
       if (isEphemeral(mode)) await expect(child).rejects.toMatchObject({ code: 'no-children-for-ephemerals' });
       else expect((await child).path).toBe(`${path}/child`);
     });
 
-    it('needs its parent', async () => {
+    it('cannot be created without its parent', async () => {
       await expect(harness.zk.create(harness.path('missing/a'), undefined, { mode })).rejects.toMatchObject({
         code: 'no-node',
       });
     });
 
-    it(isSequential(mode) ? 'may be made again and again' : 'is refused where one is', async () => {
+    it(isSequential(mode) ? 'can be created twice at one path' : 'cannot be created twice at one path', async () => {
       await harness.zk.create(harness.path('a'), undefined, { mode });
       const again = harness.zk.create(harness.path('a'), undefined, { mode });
       if (isSequential(mode)) expect((await again).path).toBe(harness.path('a0000000001'));
       else await expect(again).rejects.toMatchObject({ code: 'node-exists' });
     });
 
-    it('counts once in the numbers of its parent', async () => {
+    it('increments the version of the parent’s children once', async () => {
       const before = await harness.zk.exists(harness.root);
       const { stat } = await harness.zk.create(harness.path('a'), undefined, { mode });
       expect(await harness.zk.exists(harness.root)).toEqual({
@@ -92,10 +92,10 @@ export function describeCreationModes(harness: PlainHarness): void {
 
 /** Differences between a creation in a transaction and a single one. */
 export function describeCreationInTransactions(harness: Harness): void {
-  describe.each(MODES)('a znode of mode %s, made by a transaction', (mode) => {
+  describe.each(MODES)('a znode of mode %s, created by a transaction', (mode) => {
     const digits = isSequential(mode) ? '0000000000' : '';
 
-    it('is the same as one that was made alone', async () => {
+    it('equals one that was created by a single call', async () => {
       await harness.zk.create(harness.path('one'));
       await harness.zk.create(harness.path('other'));
       const { stat: alone } = await harness.zk.create(harness.path('one/a'), bytes('x'), { mode });
@@ -109,7 +109,7 @@ export function describeCreationInTransactions(harness: Harness): void {
       expect([mzxid, pzxid, mtime]).toEqual([czxid, czxid, ctime]);
     });
 
-    it('is not there when the transaction fails', async () => {
+    it('does not exist when the transaction fails', async () => {
       const before = await harness.zk.exists(harness.root);
       const transaction = harness.zk.transaction([
         { type: 'create', path: harness.path('a'), options: { mode } },
@@ -119,7 +119,7 @@ export function describeCreationInTransactions(harness: Harness): void {
       expect(await harness.zk.exists(harness.root)).toEqual(before);
     });
 
-    it('is refused without a parent, and named', async () => {
+    it('is rejected without a parent, with the index of its operation', async () => {
       const transaction = harness.zk.transaction([
         { type: 'create', path: harness.path('fine') },
         { type: 'create', path: harness.path('missing/a'), options: { mode } },

@@ -73,7 +73,7 @@ describe('the simulated server and a real one', () => {
     await Promise.all([real.stop(), simulated.stop()]);
   });
 
-  it.each(SEEDS)('send the same answers and events, with seed %d', async (seed) => {
+  it.each(SEEDS)('send the same answers and events with seed %d', async (seed) => {
     const plan = makePlan(seeded(seed), STEPS);
     const [expected, actual] = await Promise.all([
       run(real, `/seed-${seed}`, plan),

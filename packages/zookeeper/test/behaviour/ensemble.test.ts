@@ -8,8 +8,8 @@ import { describeZooKeeper } from './suite.js';
 const factory = new RealFactory(3);
 
 describeZooKeeper('an ensemble of three', factory, (harness) => {
-  describe('clients at different servers', () => {
-    it('read what another one wrote after a sync', async () => {
+  describe('clients of different servers', () => {
+    it('read each other’s writes after a sync', async () => {
       await withClients(harness, async (clients) => {
         for (const [index, zk] of clients.entries()) {
           await zk.create(`/n${index}`, bytes(`${index}`));
@@ -21,7 +21,7 @@ describeZooKeeper('an ensemble of three', factory, (harness) => {
       });
     });
 
-    it('get events of each other’s changes, all in the same order', async () => {
+    it('get events of each other’s changes in the same order', async () => {
       await withClients(harness, async (clients) => {
         const logs = clients.map(() => new EventLog());
         for (const [index, zk] of clients.entries()) zk.watch('/', 'persistent-recursive', logs[index]!);
@@ -38,7 +38,7 @@ describeZooKeeper('an ensemble of three', factory, (harness) => {
       });
     });
 
-    it('get numbers of a sequence without gaps and doubles', async () => {
+    it('get sequence numbers without gaps and duplicates', async () => {
       await withClients(harness, async (clients) => {
         const created = await Promise.all(
           Array.from({ length: 90 }, (_, index) =>
@@ -50,7 +50,7 @@ describeZooKeeper('an ensemble of three', factory, (harness) => {
       });
     });
 
-    it('that write the same version at once: one of them wins, each time', async () => {
+    it('cannot both succeed in writing over the same version', async () => {
       await withClients(harness, async (clients) => {
         await clients[0]!.create('/a');
         await Promise.all(clients.map((zk) => zk.sync('/')));
@@ -61,7 +61,7 @@ describeZooKeeper('an ensemble of three', factory, (harness) => {
       });
     });
 
-    it('see ephemerals go with their session', async () => {
+    it('no longer see the ephemeral znodes of a session that ended', async () => {
       await withClients(harness, async ([owner, ...others]) => {
         await owner!.create('/e', undefined, { mode: 'ephemeral' });
         const logs = others.map(() => new EventLog());

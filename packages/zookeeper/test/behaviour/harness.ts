@@ -25,7 +25,7 @@ export type PlainZooKeeper = Pick<
 >;
 
 /** Limits of the reference client. */
-export interface Inabilities {
+export interface ClientLimitations {
   /** True if an error answer to `getAcl` crashes the process. */
   readonly refusedGetAcl?: boolean;
 }

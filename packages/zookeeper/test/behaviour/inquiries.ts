@@ -6,7 +6,7 @@ import { bytes, outcomeOf, textOf, type Harness } from './harness.js';
 
 export function describeInquiries(harness: Harness): void {
   describe('reads in one transaction', () => {
-    it('give data and children in the order in which they were asked for', async () => {
+    it('return data and children in the order of the reads', async () => {
       const path = harness.path('a');
       await harness.zk.create(path, bytes('one'));
       await harness.zk.create(`${path}/b`, bytes('two'));
@@ -26,7 +26,7 @@ export function describeInquiries(harness: Harness): void {
       ).toEqual([['b'], 'two', 'one']);
     });
 
-    it('do not fail for one of them that does', async () => {
+    it('succeed although one of them fails', async () => {
       const path = harness.path('a');
       await harness.zk.create(path, bytes('one'));
       const results = await harness.zk.readTransaction([
@@ -40,8 +40,8 @@ export function describeInquiries(harness: Harness): void {
     });
   });
 
-  describe('counting what is below a znode', () => {
-    it('counts at any depth, without the znode itself', async () => {
+  describe('countDescendants', () => {
+    it('counts znodes at any depth, without the root of the count', async () => {
       const path = harness.path('a');
       await harness.zk.create(path);
       expect(await harness.zk.countDescendants(path)).toBe(0);
@@ -50,8 +50,8 @@ export function describeInquiries(harness: Harness): void {
     });
   });
 
-  describe('the list of ephemerals', () => {
-    it('has those of the own session that begin with the prefix', async () => {
+  describe('ephemerals', () => {
+    it('returns the znodes of the own session with a prefix', async () => {
       const path = harness.path('a');
       await harness.zk.create(path);
       for (const name of ['x1', 'x2', 'y'])
@@ -61,16 +61,16 @@ export function describeInquiries(harness: Harness): void {
     });
   });
 
-  describe('asking for the own identities', () => {
-    it('tells the credentials that were added', async () => {
+  describe('whoAmI', () => {
+    it('returns the credentials that were added', async () => {
       await harness.zk.addAuth('digest', 'user:secret');
       const identities = await harness.zk.whoAmI();
       expect(identities).toContainEqual({ scheme: 'digest', user: 'user' });
     });
   });
 
-  describe('removing one-shot watches', () => {
-    it('notifies their listeners, and no event arrives afterwards', async () => {
+  describe('removeWatches', () => {
+    it('notifies the listeners, and no event arrives afterwards', async () => {
       const path = harness.path('a');
       await harness.zk.create(path);
       const events: WatchEvent['type'][] = [];
@@ -81,13 +81,13 @@ export function describeInquiries(harness: Harness): void {
       expect(events).toEqual(['watch-removed']);
     });
 
-    it('is refused when there is none', async () => {
+    it('rejects when there is no such watch', async () => {
       const path = harness.path('a');
       await harness.zk.create(path);
       expect(await outcomeOf(harness.zk.removeWatches(path))).toBe('no-watcher');
     });
 
-    it('leaves those of other kinds', async () => {
+    it('does not remove watches of other kinds', async () => {
       const path = harness.path('a');
       await harness.zk.create(path);
       const events: string[] = [];

@@ -13,7 +13,7 @@ export function describeLocks(harness: Harness): void {
 
 function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): void {
   describe('locks with acquire', () => {
-    it('make a contender with a name that kazoo understands, and remove it', async () => {
+    it('create a contender with a name that kazoo parses, and delete it on release', async () => {
       const lock = await locksOf(harness.zk).acquire(harness.path('deep/lock'));
       const { children } = await harness.zk.children(harness.path('deep/lock'));
       expect(children).toEqual([expect.stringMatching(/^[0-9a-f]{32}__lock__0000000000$/)]);
@@ -26,7 +26,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       expect((await harness.zk.children(harness.path('deep/lock'))).children).toEqual([]);
     });
 
-    it('are held by one of many at a time, and go round in the order of arrival', async () => {
+    it('have one holder at a time, in the order of arrival', async () => {
       const clients = await Promise.all(Array.from({ length: 20 }, () => harness.client()));
       let holders = 0;
       const order: string[] = [];
@@ -47,7 +47,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       expect(order).toEqual(Array.from({ length: 40 }, (_, index) => String(index).padStart(10, '0')));
     });
 
-    it('compare sequence numbers only, and ignore what is no contender', async () => {
+    it('order contenders by sequence number only, and ignore other children', async () => {
       await harness.zk.create(harness.path('lock'));
       await harness.zk.create(harness.path('lock/note'));
       const other = `${'f'.repeat(32)}__lock__`;
@@ -66,7 +66,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       await (await waiting).release();
     });
 
-    it('end at the deadline or by the signal, and leave no contender', async () => {
+    it('stop waiting at the deadline or on abort, and leave no contender', async () => {
       const held = await locksOf(harness.zk).acquire(harness.path('lock'));
       const other = await harness.client();
       const locks = locksOf(other);
@@ -81,7 +81,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       await held.release();
     });
 
-    it('pass on when the holder’s session is lost, which its holder notices', async () => {
+    it('notify a holder that loses its session, and go to the next contender', async () => {
       const holder = await harness.client({ sessionTimeoutMs: 2000 });
       const held = await locksOf(holder).acquire(harness.path('lock'));
       const waiting = locksOf(harness.zk).acquire(harness.path('lock'));
@@ -94,7 +94,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       await lock.release();
     });
 
-    it('pass over a waiter that gave up in the middle of the line', async () => {
+    it('skip a contender in the queue that was aborted', async () => {
       const [one, two, three] = [locksOf(harness.zk), locksOf(await harness.client()), locksOf(await harness.client())];
       const held = await one.acquire(harness.path('lock'));
       const controller = new AbortController();
@@ -108,7 +108,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       await (await third).release();
     });
 
-    it('are lost when another client removes the contender, if it is watched', async () => {
+    it('are lost when another client deletes a watched contender', async () => {
       const lock = await locksOf(harness.zk).acquire(harness.path('lock'), { watchContender: true });
       const lost = new Promise<void>((resolve) => lock.lost.addEventListener('abort', () => resolve()));
       await harness.zk.exists(lock.contender);
@@ -117,7 +117,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       expect(lock.lost.reason).toMatchObject({ code: 'no-node' });
     });
 
-    it('are released by an operation of a transaction', async () => {
+    it('can be released by an operation of a transaction', async () => {
       const lock = await locksOf(harness.zk).acquire(harness.path('lock'));
       await harness.zk.transaction([lock.fence, { type: 'create', path: harness.path('done') }, lock.releaseOp]);
       lock.released();
@@ -130,7 +130,7 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
 function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): void {
   describe('locks with tryAcquire', () => {
     it.each([undefined, true, false])(
-      'are taken when free, whether or not the directory exists (told: %s)',
+      'are acquired when free, if the directory exists or not (announced: %s)',
       async (exists) => {
         const locks = locksOf(harness.zk);
         const options = exists === undefined ? {} : { exists };
@@ -143,7 +143,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       },
     );
 
-    it('are not taken when another client contends, and leave nothing behind', async () => {
+    it('are not acquired while another client contends, and no contender remains', async () => {
       const held = await locksOf(harness.zk).acquire(harness.path('lock'));
       const other = locksOf(await harness.client());
       for (const exists of [true, false]) {
@@ -153,7 +153,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       expect(other.removals).toBe(0);
     });
 
-    it('are taken by one of many', async () => {
+    it('are acquired by one of several concurrent clients', async () => {
       const clients = await Promise.all(Array.from({ length: 10 }, () => harness.client()));
       const taken = await Promise.all(clients.map((client) => locksOf(client).tryAcquire(harness.path('lock'))));
       expect(taken.filter((result) => result !== undefined)).toHaveLength(1);
@@ -167,7 +167,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       expect(taken?.results).toEqual([{ type: 'set', stat: await harness.zk.exists(harness.path('record')) }]);
     });
 
-    it('take nothing, and make nothing, when one of the operations fails', async () => {
+    it('create nothing when one of the operations fails', async () => {
       const attempt = locksOf(harness.zk).tryAcquire(harness.path('record/lock'), {
         exists: false,
         ops: [
@@ -179,7 +179,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       expect((await harness.zk.children(harness.root)).children).toEqual([]);
     });
 
-    it('are taken several at once, or none', async () => {
+    it('are acquired several at once, or none', async () => {
       const locks = locksOf(harness.zk);
       await harness.zk.create(harness.path('b'));
       const paths = ['a', 'b', 'c'].map((name) => ({ path: harness.path(name) }));
@@ -194,7 +194,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       await Promise.all(taken!.locks.map((lock) => lock.release()));
     });
 
-    it('are made below a znode that the same transaction makes', async () => {
+    it('can be created below a znode that the same transaction creates', async () => {
       const path = harness.path('node');
       const taken = await locksOf(harness.zk).tryAcquireAll([{ path: `${path}/lock` }], {
         before: [{ type: 'create', path }],
@@ -202,7 +202,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       expect(taken?.locks).toHaveLength(1);
     });
 
-    it('say which of the operations after them failed', async () => {
+    it('report the operation after them that failed', async () => {
       const attempt = locksOf(harness.zk).tryAcquireAll([{ path: harness.path('lock') }], {
         before: [{ type: 'check', path: harness.root }],
         after: [{ type: 'check', path: harness.path('missing') }],
@@ -211,7 +211,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       expect(isZooKeeperError(error, 'no-node') && error.operationIndex).toBe(1);
     });
 
-    it('fail the fence once the lock went to another client', async () => {
+    it('fail the fence after the lock went to another client', async () => {
       const first = await locksOf(harness.zk).tryAcquire(harness.path('lock'));
       await harness.zk.delete(first!.lock.contender);
       const second = await locksOf(await harness.client()).tryAcquire(harness.path('lock'));
@@ -223,7 +223,7 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
 
 function describeElections(harness: Harness): void {
   describe('elections', () => {
-    it('have one winner; the next follows when it leaves', async () => {
+    it('have one leader; the next contender follows when it resigns', async () => {
       const options = { clock: harness.factory.clock };
       const other = await harness.client();
       const terms = new Collector<string>();
@@ -244,7 +244,7 @@ function describeElections(harness: Harness): void {
       expect((await other.children(harness.path('office'))).children).toEqual([]);
     });
 
-    it('continue after the session was lost', async () => {
+    it('continue after a lost session', async () => {
       const client = await harness.client({ sessionTimeoutMs: 2000 });
       const terms = new Collector<AbortSignal>();
       const candidate = election(client, harness.path('office'), { clock: harness.factory.clock });
@@ -256,7 +256,7 @@ function describeElections(harness: Harness): void {
       await candidate.close();
     });
 
-    it('continue after the term failed', async () => {
+    it('continue after the leader’s function failed', async () => {
       const terms = new Collector<number>();
       const errors: unknown[] = [];
       const candidate = election(harness.zk, harness.path('office'), {

@@ -1,7 +1,14 @@
 /** Valid names of znodes, and the answer of every operation to invalid ones. */
 
 import { describe, expect, it } from '@jest/globals';
-import { bytes, outcomeOf, type Harness, type Inabilities, type PlainHarness, type PlainZooKeeper } from './harness.js';
+import {
+  bytes,
+  outcomeOf,
+  type Harness,
+  type ClientLimitations,
+  type PlainHarness,
+  type PlainZooKeeper,
+} from './harness.js';
 
 const GOOD_NAMES = [
   'a',
@@ -72,7 +79,7 @@ const OPERATIONS: readonly (readonly [name: string, attempt: Attempt])[] = [
 
 export function describeNames(harness: PlainHarness): void {
   describe('names', () => {
-    it.each(GOOD_NAMES)('may be %j', async (name) => {
+    it.each(GOOD_NAMES)('can be %j', async (name) => {
       const path = harness.path(name);
       expect((await harness.zk.create(path, bytes(name))).path).toBe(path);
       expect((await harness.zk.children(harness.root)).children).toEqual([name]);
@@ -80,13 +87,13 @@ export function describeNames(harness: PlainHarness): void {
       await harness.zk.delete(path);
     });
 
-    it('differ by case and by normal form', async () => {
+    it('are case-sensitive and are not normalised', async () => {
       const names = ['a', 'A', '\u00e9', 'e\u0301'];
       for (const name of names) await harness.zk.create(harness.path(name));
       expect([...(await harness.zk.children(harness.root)).children].sort()).toEqual([...names].sort());
     });
 
-    it('may be nested deeply', async () => {
+    it('can be nested deeply', async () => {
       let path = harness.root;
       for (let depth = 0; depth < 100; depth++) {
         path += '/d';
@@ -100,7 +107,7 @@ export function describeNames(harness: PlainHarness): void {
 /** Some clients do not refuse all of these, and a server may accept a name that it cannot read back. */
 export function describeBadPaths(harness: Harness): void {
   describe.each(BAD_PATHS)('a path that is %s', (_why, path) => {
-    it('is refused by every operation, and nothing is sent', async () => {
+    it('is rejected by every operation before anything is sent', async () => {
       const { requests } = harness.zk.counters;
       for (const [, attempt] of OPERATIONS) {
         await expect(attempt(harness.zk, path)).rejects.toMatchObject({ code: 'invalid-argument', path });
@@ -115,18 +122,21 @@ export function describeBadPaths(harness: Harness): void {
 }
 
 /** The answer of every operation to a missing znode. */
-export function describeMissing(harness: PlainHarness, unable: Inabilities = {}): void {
-  describe('where there is no znode', () => {
+export function describeMissing(harness: PlainHarness, limitations: ClientLimitations = {}): void {
+  describe('a missing znode', () => {
     const EXPECTED: Readonly<Record<string, string>> = { create: 'ok', exists: 'ok', sync: 'ok' };
-    const operations = OPERATIONS.filter(([name]) => name !== 'getAcl' || unable.refusedGetAcl !== true);
+    const operations = OPERATIONS.filter(([name]) => name !== 'getAcl' || limitations.refusedGetAcl !== true);
 
-    it.each(operations)('%s says so, or has nothing against it', async (name, attempt) => {
+    it.each(operations)('makes %s fail with no-node, unless the operation allows that', async (name, attempt) => {
       expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(EXPECTED[name] ?? 'no-node');
     });
 
-    it.each(operations)('%s below it says so, or has nothing against it', async (name, attempt) => {
-      const expected = name === 'create' ? 'no-node' : (EXPECTED[name] ?? 'no-node');
-      expect(await outcomeOf(attempt(harness.zk, harness.path('a/b')))).toBe(expected);
-    });
+    it.each(operations)(
+      'makes %s of a child fail with no-node, unless the operation allows that',
+      async (name, attempt) => {
+        const expected = name === 'create' ? 'no-node' : (EXPECTED[name] ?? 'no-node');
+        expect(await outcomeOf(attempt(harness.zk, harness.path('a/b')))).toBe(expected);
+      },
+    );
   });
 }

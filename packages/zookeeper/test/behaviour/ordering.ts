@@ -4,8 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { bytes, EventLog, outcomeOf, textOf, type Harness, type PlainHarness } from './harness.js';
 
 export function describeOrdering(harness: PlainHarness): void {
-  describe('calls that are issued at once', () => {
-    it('take effect in their order', async () => {
+  describe('calls that are issued without waiting', () => {
+    it('take effect in the order of the calls', async () => {
       const path = harness.path('a');
       const outcomes = await Promise.all(
         [
@@ -23,7 +23,7 @@ export function describeOrdering(harness: PlainHarness): void {
       expect(textOf((await harness.zk.get(path)).data)).toBe('5');
     });
 
-    it('may be a thousand creations, each with a number of its own', async () => {
+    it('can be a thousand creations, each with its own sequence number', async () => {
       const created = await Promise.all(
         Array.from({ length: 1000 }, () =>
           harness.zk.create(harness.path('n-'), undefined, { mode: 'persistent-sequential' }),
@@ -35,7 +35,7 @@ export function describeOrdering(harness: PlainHarness): void {
       expect([children.length, stat.numChildren, stat.cversion]).toEqual([1000, 1000, 1000]);
     });
 
-    it('of a failed one do not disturb those around it', async () => {
+    it('succeed next to one that fails', async () => {
       const calls = Array.from({ length: 100 }, (_, index) =>
         outcomeOf(
           index % 2 === 0 ? harness.zk.create(harness.path(`n${index}`)) : harness.zk.get(harness.path('missing')),
@@ -46,8 +46,8 @@ export function describeOrdering(harness: PlainHarness): void {
     });
   });
 
-  describe('what one client wrote', () => {
-    it('another one reads after a sync', async () => {
+  describe('a write of one client', () => {
+    it('is read by another client after a sync', async () => {
       const other = await harness.client();
       for (let round = 0; round < 20; round++) {
         await harness.zk.create(harness.path(`n${round}`), bytes(`${round}`));
@@ -56,7 +56,7 @@ export function describeOrdering(harness: PlainHarness): void {
       }
     });
 
-    it('has a greater transaction number than what was before', async () => {
+    it('has a greater transaction number than all earlier ones', async () => {
       const other = await harness.client();
       let last = 0n;
       for (let round = 0; round < 10; round++) {
@@ -68,7 +68,7 @@ export function describeOrdering(harness: PlainHarness): void {
     });
 
     it.each([0, 1, 127, 128, 1023, 4096, 65_535, 65_536, 262_144, 1_000_000])(
-      'is read back byte by byte when it has %d bytes',
+      'of %d bytes is read back unchanged',
       async (length) => {
         const data = Uint8Array.from({ length }, (_, index) => (index * 31 + (index >> 8)) % 256);
         await harness.zk.create(harness.path('a'), data);
@@ -79,7 +79,7 @@ export function describeOrdering(harness: PlainHarness): void {
   });
 
   describe('lists of children', () => {
-    it.each([0, 1, 2, 100, 2000])('may have %d entries', async (count) => {
+    it.each([0, 1, 2, 100, 2000])('can have %d entries', async (count) => {
       const names = Array.from({ length: count }, (_, index) => `child-${index}`);
       await Promise.all(names.map((name) => harness.zk.create(harness.path(name))));
       const { children, stat } = await harness.zk.children(harness.root);
@@ -87,7 +87,7 @@ export function describeOrdering(harness: PlainHarness): void {
       expect(stat.numChildren).toBe(count);
     });
 
-    it('hold the children only, not theirs', async () => {
+    it('contain the children only, not their descendants', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.create(harness.path('a/b'));
       await harness.zk.create(harness.path('a/b/c'));
@@ -100,7 +100,7 @@ export function describeOrdering(harness: PlainHarness): void {
 
 export function describeEventOrder(harness: Harness): void {
   describe('events', () => {
-    it('come in the order of the changes, those of many clients as well', async () => {
+    it('arrive in the order of the changes, also those of several clients', async () => {
       const log = new EventLog();
       harness.zk.watch(harness.root, 'persistent-recursive', log);
       await log.atLeast(1);
@@ -115,21 +115,21 @@ export function describeEventOrder(harness: Harness): void {
       expect(events).toEqual(inOrder.map(({ path }) => `created ${path}`));
     });
 
-    it('come before every answer that reflects their change', async () => {
+    it('arrive before every answer that reflects their change', async () => {
       const other = await harness.client();
       await harness.zk.create(harness.path('a'), bytes('0'));
-      let told = 0;
-      harness.zk.watch(harness.path('a'), 'persistent', { onEvent: () => told++ });
+      let received = 0;
+      harness.zk.watch(harness.path('a'), 'persistent', { onEvent: () => received++ });
       await harness.zk.sync(harness.root);
       for (let version = 1; version <= 50; version++) {
         const written = other.set(harness.path('a'), bytes(`${version}`));
         const { stat } = await harness.zk.get(harness.path('a'));
-        expect(told).toBeGreaterThanOrEqual(stat.version);
+        expect(received).toBeGreaterThanOrEqual(stat.version);
         await written;
       }
     });
 
-    it('of a thousand changes are a thousand', async () => {
+    it('arrive for each of a thousand changes', async () => {
       await harness.zk.create(harness.path('a'));
       const log = new EventLog();
       harness.zk.watch(harness.path('a'), 'persistent', log);

@@ -13,7 +13,7 @@ export function describeSessions(harness: Harness): void {
 
 function describeEphemerals(harness: Harness): void {
   describe('ephemeral znodes', () => {
-    it('go when their client is closed', async () => {
+    it('are deleted when their client is closed', async () => {
       const owner = await harness.client();
       await owner.create(harness.path('e'), bytes('x'), { mode: 'ephemeral' });
       await owner.create(harness.path('p'));
@@ -23,7 +23,7 @@ function describeEphemerals(harness: Harness): void {
       expect((await harness.zk.children(harness.root)).children).toEqual(['p']);
     });
 
-    it('go when the session expires, and their watches fire', async () => {
+    it('are deleted when the session expires, and their watches fire', async () => {
       const owner = await harness.client(SHORT_SESSION);
       await owner.create(harness.path('e-'), undefined, { mode: 'ephemeral-sequential' });
       const events = new Collector<string>();
@@ -34,7 +34,7 @@ function describeEphemerals(harness: Harness): void {
       expect(await events.atLeast(1)).toEqual([`deleted ${harness.path('e-0000000000')}`]);
     });
 
-    it('stay while the connection of their client is replaced', async () => {
+    it('remain while the connection of their client is replaced', async () => {
       const owner = await harness.client();
       const { stat } = await owner.create(harness.path('e'), undefined, { mode: 'ephemeral' });
       await harness.reconnect(owner);
@@ -48,7 +48,7 @@ function describeEphemerals(harness: Harness): void {
       });
     });
 
-    it('may be deleted by any client', async () => {
+    it('can be deleted by any client', async () => {
       const owner = await harness.client();
       await owner.create(harness.path('e'), undefined, { mode: 'ephemeral' });
       await harness.zk.delete(harness.path('e'));
@@ -59,7 +59,7 @@ function describeEphemerals(harness: Harness): void {
 
 function describeLife(harness: Harness): void {
   describe('sessions', () => {
-    it('resume after a lost connection, with the same id', async () => {
+    it('are resumed with the same id after a lost connection', async () => {
       const client = await harness.client();
       const session = harness.sessionOf(client);
       const states: ConnectionState[] = [];
@@ -70,7 +70,7 @@ function describeLife(harness: Harness): void {
       expect([session.confirmed, session.lost.aborted]).toEqual([true, false]);
     });
 
-    it('are replaced when they are lost; the old one says so', async () => {
+    it('are replaced when they are lost, and the old one reports its loss', async () => {
       const client = await harness.client(SHORT_SESSION);
       const session = harness.sessionOf(client);
       const losses: [Session, ZooKeeperError][] = [];
@@ -84,7 +84,7 @@ function describeLife(harness: Harness): void {
       expect([next.lost.aborted, next.confirmed, client.session === next]).toEqual([false, true, true]);
     });
 
-    it('let calls wait while there is no connection', async () => {
+    it('queue calls while there is no connection', async () => {
       const client = await harness.client();
       const resumed = harness.reconnect(client);
       const created = client.create(harness.path('a'));
@@ -98,7 +98,7 @@ function describeLife(harness: Harness): void {
       await client.exists(harness.path('a'));
     });
 
-    it('end with the client, and what is asked of it afterwards is refused', async () => {
+    it('end when the client is closed, which rejects later calls', async () => {
       const client = await harness.client();
       const session = harness.sessionOf(client);
       await client.close();
@@ -109,7 +109,7 @@ function describeLife(harness: Harness): void {
       await expect(client.connected()).rejects.toMatchObject({ code: 'closed' });
     });
 
-    it('do not delay a call that was given up', async () => {
+    it('do not delay the failure of a call that is already aborted', async () => {
       const client = await harness.client();
       const controller = new AbortController();
       controller.abort(new Error('enough'));

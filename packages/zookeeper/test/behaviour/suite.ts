@@ -1,12 +1,12 @@
 /** The behaviour of every ZooKeeper server, real or simulated: one section per file. */
 
 import { describe } from '@jest/globals';
-import { describeAccess, describeAccessOfOurs } from './access.js';
+import { describeAccess, describeAccessControl } from './access.js';
 import { describeCreationInTransactions, describeCreationModes } from './creation.js';
 import {
   Harness,
   PlainHarness,
-  type Inabilities,
+  type ClientLimitations,
   type PlainFactory,
   type PlainZooKeeper,
   type ZooKeeperFactory,
@@ -24,12 +24,12 @@ import { describeWatches } from './watches.js';
 import { describeZnodes } from './znodes.js';
 
 /** The sections for any client, this one or the reference. */
-function describePlain(harness: PlainHarness, unable?: Inabilities): void {
+function describePlain(harness: PlainHarness, limitations?: ClientLimitations): void {
   describeCreationModes(harness);
   describeNames(harness);
-  describeMissing(harness, unable);
+  describeMissing(harness, limitations);
   describeVersions(harness);
-  describeAccess(harness, unable);
+  describeAccess(harness, limitations);
   describeOneShotMatrix(harness);
   describeOrdering(harness);
 }
@@ -47,7 +47,7 @@ export function describeZooKeeper(
     describeCreationInTransactions(harness);
     describeBadPaths(harness);
     describeVersionsInTransactions(harness);
-    describeAccessOfOurs(harness);
+    describeAccessControl(harness);
     describeSessions(harness);
     describeTransactions(harness);
     describeWatches(harness);
@@ -62,6 +62,10 @@ export function describeZooKeeper(
 }
 
 /** The sections for the reference client, which shows if a behaviour is the server's or this client's. */
-export function describeReference(name: string, factory: PlainFactory<PlainZooKeeper>, unable: Inabilities): void {
-  describe(name, () => describePlain(new PlainHarness(factory), unable));
+export function describeReference(
+  name: string,
+  factory: PlainFactory<PlainZooKeeper>,
+  limitations: ClientLimitations,
+): void {
+  describe(name, () => describePlain(new PlainHarness(factory), limitations));
 }

@@ -5,7 +5,7 @@ import { bytes, EventLog, textOf, type Harness } from './harness.js';
 
 export function describeTransactions(harness: Harness): void {
   describe('transactions', () => {
-    it('apply all operations in order, under one transaction number', async () => {
+    it('apply all operations in order with one transaction number', async () => {
       const { zk } = harness;
       await zk.create(harness.path('old'), bytes('x'));
       const results = await zk.transaction([
@@ -23,7 +23,7 @@ export function describeTransactions(harness: Harness): void {
       expect(await zk.exists(harness.path('old'))).toBeUndefined();
     });
 
-    it('answer a creation without a stat, except that of a container', async () => {
+    it('answer a creation without a stat, except for a container', async () => {
       const results = await harness.zk.transaction([
         { type: 'create', path: harness.path('a') },
         { type: 'create', path: harness.path('c'), options: { mode: 'container' } },
@@ -34,7 +34,7 @@ export function describeTransactions(harness: Harness): void {
       ]);
     });
 
-    it('apply nothing when one operation fails, and say which', async () => {
+    it('apply nothing when one operation fails, and report its index', async () => {
       const { zk } = harness;
       await zk.create(harness.path('kept'), bytes('k'));
       const before = await zk.exists(harness.root);
@@ -61,13 +61,13 @@ export function describeTransactions(harness: Harness): void {
       ['bad-version', 'set', { version: 7, data: bytes('') }],
       ['bad-version', 'delete', { version: 7 }],
       ['node-exists', 'create', {}],
-    ] as const)('fail with %s of a %s', async (code, type, rest) => {
+    ] as const)('fail with %s when a %s does', async (code, type, rest) => {
       await harness.zk.create(harness.path('a'));
       const op = { data: bytes(''), ...rest, type, path: harness.path('a') };
       await expect(harness.zk.transaction([op])).rejects.toMatchObject({ code, operationIndex: 0 });
     });
 
-    it('see what their earlier operations did', async () => {
+    it('apply each operation to the result of the earlier ones', async () => {
       const { zk } = harness;
       await zk.create(harness.path('dir'));
       await zk.create(harness.path('dir/child'));
@@ -83,7 +83,7 @@ export function describeTransactions(harness: Harness): void {
       expect((await zk.children(harness.path('dir'))).children).toEqual(['s-0000000000']);
     });
 
-    it('do not use up sequence numbers when they fail', async () => {
+    it('do not consume sequence numbers when they fail', async () => {
       const { zk } = harness;
       const mode = 'persistent-sequential';
       const create = { type: 'create', path: harness.path('n-'), options: { mode } } as const;
@@ -93,7 +93,7 @@ export function describeTransactions(harness: Harness): void {
       expect((await zk.create(harness.path('n-'), undefined, { mode })).path).toBe(harness.path('n-0000000000'));
     });
 
-    it('send events of every operation, in order', async () => {
+    it('send the events of every operation in order', async () => {
       const { zk } = harness;
       const log = new EventLog();
       zk.watch(harness.root, 'persistent-recursive', log);
@@ -113,7 +113,7 @@ export function describeTransactions(harness: Harness): void {
       ]);
     });
 
-    it('may be empty', async () => {
+    it('can be empty', async () => {
       expect(await harness.zk.transaction([])).toEqual([]);
     });
   });

@@ -42,7 +42,7 @@ function mirror(harness: Harness, zk: ZooKeeper, root: string, settings: TreeCac
 
 function describeMirror(harness: Harness): void {
   describe('tree caches', () => {
-    it('read what is there, then follow every change', async () => {
+    it('read the existing znodes, then follow every change', async () => {
       await harness.zk.create(harness.path('a'), bytes('1'));
       await harness.zk.create(harness.path('a/b'), bytes('2'));
       const { tree, log } = mirror(harness, await harness.client(), harness.root);
@@ -70,7 +70,7 @@ function describeMirror(harness: Harness): void {
       tree.close();
     });
 
-    it('are complete without a root, and see it come and go', async () => {
+    it('are complete without a root, and follow its creation and deletion', async () => {
       const { tree, log } = mirror(harness, harness.zk, harness.path('later'));
       await tree.ready();
       expect(log.items).toEqual(['complete: true']);
@@ -89,7 +89,7 @@ function describeMirror(harness: Harness): void {
       tree.close();
     });
 
-    it('keep the presence only of what is not wanted, and read nothing for it', async () => {
+    it('only record the presence of znodes outside the filter, without reading them', async () => {
       await harness.zk.create(harness.path('n'), bytes('data'));
       await harness.zk.create(harness.path('n/lock'), bytes('not wanted'));
       const client = await harness.client();
@@ -106,7 +106,7 @@ function describeMirror(harness: Harness): void {
       tree.close();
     });
 
-    it('are incomplete while there is no connection, and report only what changed meanwhile', async () => {
+    it('are incomplete without a connection, and report only changed znodes afterwards', async () => {
       for (const name of ['same', 'changed', 'gone']) await harness.zk.create(harness.path(name), bytes('1'));
       const client = await harness.client();
       const { tree, log } = mirror(harness, client, harness.root);
@@ -136,7 +136,7 @@ function describeMirror(harness: Harness): void {
       tree.close();
     });
 
-    it('go on in the next session', async () => {
+    it('continue in the next session', async () => {
       const client = await harness.client({ sessionTimeoutMs: 2000 });
       const { tree, log } = mirror(harness, client, harness.root);
       await tree.ready();
@@ -148,7 +148,7 @@ function describeMirror(harness: Harness): void {
       tree.close();
     });
 
-    it('stop when closed', async () => {
+    it('report nothing after they are closed', async () => {
       const { tree, log } = mirror(harness, harness.zk, harness.root);
       await tree.ready();
       tree.close();
@@ -157,7 +157,7 @@ function describeMirror(harness: Harness): void {
       expect(log.items).toEqual([`new ${harness.root}`, 'complete: true', 'complete: false']);
     });
 
-    it('give up waiting at the deadline', async () => {
+    it('stop waiting at the deadline', async () => {
       const { tree } = mirror(harness, harness.zk, harness.root);
       tree.close();
       await expect(tree.ready({ timeoutMs: 10 })).rejects.toMatchObject({ code: 'timeout' });
@@ -166,8 +166,8 @@ function describeMirror(harness: Harness): void {
 }
 
 function describeWrites(harness: Harness): void {
-  describe('tree caches and writes of their own client', () => {
-    it('take what was written instead of reading it', async () => {
+  describe('tree caches with writes of their own client', () => {
+    it('apply a reported write without reading the znode', async () => {
       const path = harness.path('a');
       const client = await harness.client();
       const { tree, log } = mirror(harness, client, harness.root);
@@ -195,7 +195,7 @@ function describeWrites(harness: Harness): void {
       tree.close();
     });
 
-    it('read again what was not written after all', async () => {
+    it('read the znode of a write with unknown outcome', async () => {
       const path = harness.path('a');
       await harness.zk.create(path, bytes('1'));
       const client = await harness.client();
@@ -211,7 +211,7 @@ function describeWrites(harness: Harness): void {
       tree.close();
     });
 
-    it('read an announced path that was not touched but that another client changed', async () => {
+    it('read an announced path that only another client changed', async () => {
       const [one, two] = [harness.path('one'), harness.path('two')];
       await harness.zk.create(one, bytes('1'));
       await harness.zk.create(two, bytes('1'));
@@ -233,7 +233,7 @@ function describeWrites(harness: Harness): void {
 
 function describeLateOutcomes(harness: Harness): void {
   describe('tree caches with late reports of writes', () => {
-    it('do not go back to an older one', async () => {
+    it('do not return to an older version', async () => {
       const path = harness.path('a');
       const { stat: first } = await harness.zk.create(path, bytes('0'));
       const client = await harness.client();
@@ -252,7 +252,7 @@ function describeLateOutcomes(harness: Harness): void {
       tree.close();
     });
 
-    it('do not bring back what another client deleted since', async () => {
+    it('do not restore a znode that another client deleted meanwhile', async () => {
       const path = harness.path('a');
       const client = await harness.client();
       const { tree, log } = mirror(harness, client, harness.root);
@@ -291,7 +291,12 @@ function contentOfTree(tree: TreeCache, path: string): string[] {
 }
 
 /** One random operation, announced to the cache or not. */
-async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: () => number): Promise<void> {
+async function runRandomOperation(
+  client: ZooKeeper,
+  tree: TreeCache,
+  path: string,
+  random: () => number,
+): Promise<void> {
   const expected = random() < 0.5 ? tree.expect([path]) : undefined;
   const data = bytes(String(Math.floor(random() * 1e6)));
   const kind = random();
@@ -313,7 +318,7 @@ async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: 
 }
 
 function describeStorms(harness: Harness): void {
-  describe('tree caches in a storm of operations', () => {
+  describe('tree caches under random operations', () => {
     const storm = async (client: ZooKeeper, tree: TreeCache, random: () => number): Promise<void> => {
       const pick = (): string => {
         const parent = `n${Math.floor(random() * 6)}`;
@@ -321,14 +326,14 @@ function describeStorms(harness: Harness): void {
       };
       for (let round = 0; round < 60; round++) {
         const operations = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
-          strike(client, tree, pick(), random),
+          runRandomOperation(client, tree, pick(), random),
         );
         await Promise.all(operations);
         if (random() < 0.04) await harness.reconnect(client);
       }
     };
 
-    it.each([1, 2, 3, 4, 5, 6])('are equal to the server afterwards (seed %d)', async (seed) => {
+    it.each([1, 2, 3, 4, 5, 6])('equal the server afterwards (seed %d)', async (seed) => {
       const random = seeded(seed);
       const clients = await Promise.all([harness.client(), harness.client(), harness.client()]);
       const pairs = clients.map((client) => ({ client, tree: mirror(harness, client, harness.root).tree }));

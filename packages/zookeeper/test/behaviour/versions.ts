@@ -39,7 +39,7 @@ async function twiceChanged(harness: PlainHarness): Promise<string> {
 
 export function describeVersions(harness: PlainHarness): void {
   describe.each(WRITES)('%s of a znode of version 2', (name, write) => {
-    it.each(EXPECTATIONS)('that expects version %s ends with %s', async (version, outcome) => {
+    it.each(EXPECTATIONS)('with expected version %s ends with %s', async (version, outcome) => {
       const path = await twiceChanged(harness);
       const before = await harness.zk.get(path);
       expect(await outcomeOf(write(harness.zk, path, version))).toBe(outcome);
@@ -51,20 +51,20 @@ export function describeVersions(harness: PlainHarness): void {
   });
 
   describe('versions', () => {
-    it('begin at zero again for a znode that was made anew', async () => {
+    it('begin at zero for a recreated znode', async () => {
       const path = await twiceChanged(harness);
       await harness.zk.delete(path);
       const { stat } = await harness.zk.create(path);
       expect([stat.version, stat.aversion, stat.cversion]).toEqual([0, 0, 0]);
     });
 
-    it('count data that stays the same as well', async () => {
+    it('count a write of unchanged data', async () => {
       await harness.zk.create(harness.path('a'), bytes('x'));
       const stat = await harness.zk.set(harness.path('a'), bytes('x'));
       expect(stat.version).toBe(1);
     });
 
-    it('let one of many writers through that all expect the same', async () => {
+    it('allow one of several writers with the same expected version', async () => {
       await harness.zk.create(harness.path('a'), bytes(''));
       const writers = await Promise.all([harness.client(), harness.client(), harness.client()]);
       const outcomes = await Promise.all(
@@ -76,7 +76,7 @@ export function describeVersions(harness: PlainHarness): void {
       expect([textOf(data), stat.version]).toEqual([`${outcomes.indexOf('ok')}`, 1]);
     });
 
-    it('let a chain of writes through that are issued at once', async () => {
+    it('allow a chain of writes that are issued without waiting', async () => {
       await harness.zk.create(harness.path('a'), bytes(''));
       const writes = Array.from({ length: 20 }, (_, version) =>
         harness.zk.set(harness.path('a'), bytes(`${version}`), { version }),
@@ -88,7 +88,7 @@ export function describeVersions(harness: PlainHarness): void {
 
 export function describeVersionsInTransactions(harness: Harness): void {
   describe.each(['check', 'set', 'delete'] as const)('%s in a transaction, of a znode of version 2', (type) => {
-    it.each(EXPECTATIONS)('that expects version %s ends with %s', async (version, outcome) => {
+    it.each(EXPECTATIONS)('with expected version %s ends with %s', async (version, outcome) => {
       const path = await twiceChanged(harness);
       const before = await harness.zk.exists(path);
       const op = type === 'set' ? { type, path, data: bytes('new') } : { type, path };
@@ -105,7 +105,7 @@ export function describeVersionsInTransactions(harness: Harness): void {
   });
 
   describe('versions within a transaction', () => {
-    it('count up from operation to operation', async () => {
+    it('increase from operation to operation', async () => {
       const path = await twiceChanged(harness);
       const results = await harness.zk.transaction([
         { type: 'set', path, data: bytes('a'), version: 2 },

@@ -69,7 +69,7 @@ async function prepare(zk: PlainZooKeeper, change: ChangeName, path: string): Pr
 }
 
 /** Events of a one-shot watch for each change; none where no event is listed. */
-const TOLD_ONCE: Readonly<Record<OneShot, Partial<Record<ChangeName, WatchEvent['type']>>>> = {
+const EXPECTED_ONCE: Readonly<Record<OneShot, Partial<Record<ChangeName, WatchEvent['type']>>>> = {
   get: { set: 'changed', sameData: 'changed', delete: 'deleted' },
   exists: { set: 'changed', sameData: 'changed', delete: 'deleted' },
   children: { delete: 'deleted', createChild: 'children', deleteChild: 'children' },
@@ -81,18 +81,18 @@ const changesFor = (kind: OneShot): readonly ChangeName[] => {
   return names.filter((name) => (name === 'create') === (kind === 'exists of nothing'));
 };
 
-const ONE_SHOT_CASES = (Object.keys(TOLD_ONCE) as OneShot[]).flatMap((kind) =>
+const ONE_SHOT_CASES = (Object.keys(EXPECTED_ONCE) as OneShot[]).flatMap((kind) =>
   changesFor(kind).map((change) => ({
     kind,
     change,
-    what: CHANGES[change].name,
-    told: TOLD_ONCE[kind][change] ?? 'nothing',
+    trigger: CHANGES[change].name,
+    expected: EXPECTED_ONCE[kind][change] ?? 'nothing',
   })),
 );
 
 export function describeOneShotMatrix(harness: PlainHarness): void {
   describe('a one-shot watch', () => {
-    it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
+    it.each(ONE_SHOT_CASES)('set by $kind gets $expected for $trigger', async ({ kind, change, expected }) => {
       const path = harness.path('a');
       await prepare(harness.zk, change, path);
       const log = new Collector<string>();
@@ -100,15 +100,15 @@ export function describeOneShotMatrix(harness: PlainHarness): void {
       await CHANGES[change].run(harness.zk, path);
       // An answer arrives after the events of the changes that it reflects.
       await harness.zk.exists(path);
-      expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
+      expect(log.items).toEqual(expected === 'nothing' ? [] : [`${expected} ${path}`]);
     });
   });
 }
 
 /** Events of a one-shot watch after a reconnection, for changes during the lost connection. */
 export function describeMissedEvents(harness: Harness): void {
-  describe('a one-shot watch, whose client had no connection', () => {
-    it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
+  describe('a one-shot watch whose client had no connection', () => {
+    it.each(ONE_SHOT_CASES)('set by $kind gets $expected for $trigger', async ({ kind, change, expected }) => {
       const path = harness.path('a');
       await prepare(harness.zk, change, path);
       const client = await harness.client();
@@ -116,14 +116,14 @@ export function describeMissedEvents(harness: Harness): void {
       await setWatch(client, kind, path, (event) => log.add(`${event.type} ${event.path}`));
       await harness.whileIsolated(client, () => CHANGES[change].run(harness.zk, path));
       await client.exists(path);
-      expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
+      expect(log.items).toEqual(expected === 'nothing' ? [] : [`${expected} ${path}`]);
     });
 
     it.each([
       ['get', 'deleted'],
       ['exists', 'deleted'],
       ['children', 'deleted'],
-    ] as const)('set by %s: of a deletion after other changes it is told %s', async (kind, told) => {
+    ] as const)('set by %s gets, for a deletion after other changes, %s', async (kind, expected) => {
       const path = harness.path('a');
       await harness.zk.create(path);
       const client = await harness.client();
@@ -136,13 +136,13 @@ export function describeMissedEvents(harness: Harness): void {
         await harness.zk.delete(path);
       });
       await client.exists(path);
-      expect(log.items).toEqual([told]);
+      expect(log.items).toEqual([expected]);
     });
 
     it.each([
       ['get', 'changed'],
       ['exists', 'changed'],
-    ] as const)('set by %s: of a znode that was made anew it is told %s', async (kind, told) => {
+    ] as const)('set by %s gets, for a recreated znode, %s', async (kind, expected) => {
       const path = harness.path('a');
       await harness.zk.create(path);
       const client = await harness.client();
@@ -153,10 +153,10 @@ export function describeMissedEvents(harness: Harness): void {
         await harness.zk.create(path);
       });
       await client.exists(path);
-      expect(log.items).toEqual([told]);
+      expect(log.items).toEqual([expected]);
     });
 
-    it('is still there for what comes afterwards, when nothing was missed', async () => {
+    it('fires for a later change when no event was missed', async () => {
       const client = await harness.client();
       await harness.zk.create(harness.path('a'));
       const log = new Collector<string>();
@@ -194,8 +194,8 @@ const PERSISTENT_CASES = (Object.keys(PERSISTENT) as (keyof typeof PERSISTENT)[]
   (Object.keys(CHANGES) as ChangeName[]).map((change) => ({
     mode,
     change,
-    what: CHANGES[change].name,
-    told: PERSISTENT[mode][change] ?? [],
+    trigger: CHANGES[change].name,
+    expected: PERSISTENT[mode][change] ?? [],
   })),
 );
 
@@ -208,18 +208,18 @@ const follow = async (zk: ZooKeeper, path: string, mode: 'persistent' | 'persist
 
 export function describePersistentMatrix(harness: Harness): void {
   describe('a persistent watch', () => {
-    it.each(PERSISTENT_CASES)('of mode $mode: gets $told for $what', async ({ mode, change, told }) => {
+    it.each(PERSISTENT_CASES)('of mode $mode gets $expected for $trigger', async ({ mode, change, expected }) => {
       const path = harness.path('a');
       await prepare(harness.zk, change, path);
       const log = await follow(harness.zk, path, mode);
       await CHANGES[change].run(harness.zk, path);
       await harness.zk.exists(path);
-      const expected = told.map((text) => text.replace(' ', ` ${path}`));
-      expect(log.items).toEqual(['reset', ...expected]);
+      const events = expected.map((text) => text.replace(' ', ` ${path}`));
+      expect(log.items).toEqual(['reset', ...events]);
     });
 
     it.each(['persistent', 'persistent-recursive'] as const)(
-      'of mode %s is notified of every change by any client',
+      'of mode %s gets the changes of every client',
       async (mode) => {
         const path = harness.path('a');
         await harness.zk.create(path);
@@ -231,7 +231,7 @@ export function describePersistentMatrix(harness: Harness): void {
     );
 
     it.each(['persistent', 'persistent-recursive'] as const)(
-      'of mode %s is not notified of operations of a failed transaction',
+      'of mode %s gets no events of a failed transaction',
       async (mode) => {
         const path = harness.path('a');
         await harness.zk.create(path);
@@ -255,7 +255,7 @@ export function describePersistentMatrix(harness: Harness): void {
       expect(log.items).toEqual(['reset', 'created /a', 'created /a/b']);
     });
 
-    it('within another one gets each event once, as does the other', async () => {
+    it('inside another one gets each event once, as does the other', async () => {
       await harness.zk.create(harness.path('a'));
       const outer = await follow(harness.zk, harness.root, 'persistent-recursive');
       const inner = await follow(harness.zk, harness.path('a'), 'persistent-recursive');
@@ -265,7 +265,7 @@ export function describePersistentMatrix(harness: Harness): void {
       expect(inner.items).toEqual(['reset', `created ${harness.path('a/b')}`]);
     });
 
-    it('gets events of ephemerals that end with their session', async () => {
+    it('gets events of ephemerals that are deleted with their session', async () => {
       const owner = await harness.client();
       for (const name of ['e1', 'e2']) await owner.create(harness.path(name), undefined, { mode: 'ephemeral' });
       const log = await follow(harness.zk, harness.root, 'persistent-recursive');
@@ -274,7 +274,7 @@ export function describePersistentMatrix(harness: Harness): void {
       expect([...events].sort()).toEqual([`deleted ${harness.path('e1')}`, `deleted ${harness.path('e2')}`]);
     });
 
-    it('that is closed and set again gets events from then on', async () => {
+    it('gets later events after it was closed and set again', async () => {
       const first = new EventLog();
       const watch = harness.zk.watch(harness.root, 'persistent', first);
       await first.atLeast(1);

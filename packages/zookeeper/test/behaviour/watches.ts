@@ -16,7 +16,7 @@ const collector = (): { log: Collector<string>; watch: (event: { type: string; p
 
 function describeOneShot(harness: Harness): void {
   describe('one-shot watches', () => {
-    it('of the data', async () => {
+    it('set by get fire for a change of the data', async () => {
       const { log, watch } = collector();
       await harness.zk.create(harness.path('a'));
       await harness.zk.get(harness.path('a'), { watch });
@@ -25,7 +25,7 @@ function describeOneShot(harness: Harness): void {
       expect(log.items).toEqual([`changed ${harness.path('a')}`]);
     });
 
-    it('of a creation, while there is nothing', async () => {
+    it('set by exists fire for the creation', async () => {
       const { log, watch } = collector();
       await harness.zk.exists(harness.path('a'), { watch });
       await harness.zk.create(harness.path('a'));
@@ -33,7 +33,7 @@ function describeOneShot(harness: Harness): void {
       expect(log.items).toEqual([`created ${harness.path('a')}`]);
     });
 
-    it('of a deletion, each listener once', async () => {
+    it('fire for a deletion, once per listener', async () => {
       const { log, watch } = collector();
       await harness.zk.create(harness.path('a'));
       await harness.zk.exists(harness.path('a'), { watch });
@@ -42,7 +42,7 @@ function describeOneShot(harness: Harness): void {
       expect([...log.items].sort()).toEqual([`children: deleted`, `deleted ${harness.path('a')}`]);
     });
 
-    it('of children, by their creation or deletion but not their changes', async () => {
+    it('set by children fire when children are created or deleted, not when they change', async () => {
       const { log, watch } = collector();
       await harness.zk.create(harness.path('a'));
       await harness.zk.children(harness.root, { watch });
@@ -74,7 +74,7 @@ function describeOneShot(harness: Harness): void {
 
 function describePersistent(harness: Harness): void {
   describe('persistent watches', () => {
-    it('of one znode tell of its creation, changes, children and deletion', async () => {
+    it('of one znode get its creation, changes, children and deletion', async () => {
       const log = new EventLog();
       const path = harness.path('a');
       harness.zk.watch(path, 'persistent', log);
@@ -90,7 +90,7 @@ function describePersistent(harness: Harness): void {
       expect(log.items).toEqual(['reset', ...events.map((type) => `${type} ${path}`)]);
     });
 
-    it('of a tree tell of every znode in it, but not of children as such', async () => {
+    it('of a tree get events of every znode, but no "children" events', async () => {
       const log = new EventLog();
       harness.zk.watch(harness.root, 'persistent-recursive', log);
       await log.atLeast(1);
@@ -113,7 +113,7 @@ function describePersistent(harness: Harness): void {
       ]);
     });
 
-    it('are not disturbed by one-shot watches', async () => {
+    it('are independent of one-shot watches', async () => {
       const log = new EventLog();
       const { log: once, watch } = collector();
       harness.zk.watch(harness.root, 'persistent-recursive', log);
@@ -142,7 +142,7 @@ function describePersistent(harness: Harness): void {
       expect(log.items).toEqual(['reset']);
     });
 
-    it('of one client may be several at one path', async () => {
+    it('of one client can share a path', async () => {
       const [one, two] = [new EventLog(), new EventLog()];
       const first = harness.zk.watch(harness.root, 'persistent-recursive', one);
       harness.zk.watch(harness.root, 'persistent-recursive', two);
@@ -154,7 +154,7 @@ function describePersistent(harness: Harness): void {
       expect(two.items).toEqual(['reset', `created ${harness.path('a')}`, `created ${harness.path('b')}`]);
     });
 
-    it('speak of paths below the chroot', async () => {
+    it('report paths relative to the chroot', async () => {
       const inside = await harness.client({ chroot: harness.root });
       const log = new EventLog();
       inside.watch('/', 'persistent-recursive', log);
@@ -167,8 +167,8 @@ function describePersistent(harness: Harness): void {
 }
 
 function describeReconnection(harness: Harness): void {
-  describe('watches and connections', () => {
-    it('persistent ones are set again on each connection, and say so', async () => {
+  describe('the client', () => {
+    it('sets persistent watches again on each connection, and notifies their listeners', async () => {
       const client = await harness.client();
       const log = new EventLog();
       client.watch(harness.root, 'persistent-recursive', log);
@@ -179,7 +179,7 @@ function describeReconnection(harness: Harness): void {
       expect(await log.atLeast(3)).toEqual(['reset', 'reset', `created ${harness.path('a')}`]);
     });
 
-    it('persistent ones are set again in each session', async () => {
+    it('sets persistent watches again in each session', async () => {
       const client = await harness.client({ sessionTimeoutMs: 2000 });
       const log = new EventLog();
       client.watch(harness.root, 'persistent-recursive', log);
@@ -190,7 +190,7 @@ function describeReconnection(harness: Harness): void {
       expect(await log.atLeast(3)).toEqual(['reset', 'reset', `created ${harness.path('a')}`]);
     });
 
-    it('one-shot watches are kept across connections', async () => {
+    it('sets one-shot watches again on each connection', async () => {
       const client = await harness.client();
       const { log, watch } = collector();
       await harness.zk.create(harness.path('a'));

@@ -13,7 +13,7 @@ export function describeZnodes(harness: Harness): void {
 
 function describeCreation(harness: Harness): void {
   describe('creation', () => {
-    it('makes a znode that holds the data, and answers with its path and stat', async () => {
+    it('stores the data and returns path and stat', async () => {
       const path = harness.path('a');
       const created = await harness.zk.create(path, bytes('data'));
       expect(created.path).toBe(path);
@@ -22,13 +22,13 @@ function describeCreation(harness: Harness): void {
       expect(stat).toEqual(created.stat);
     });
 
-    it('makes an empty znode without data', async () => {
+    it('creates an empty znode without data', async () => {
       const { stat } = await harness.zk.create(harness.path('empty'));
       expect(stat.dataLength).toBe(0);
       expect((await harness.zk.get(harness.path('empty'))).data).toHaveLength(0);
     });
 
-    it('keeps the data that was given, whatever the caller does with the array afterwards', async () => {
+    it('copies the data, which the caller can change afterwards', async () => {
       const data = bytes('before');
       const created = harness.zk.create(harness.path('a'), data);
       data.fill(0);
@@ -36,7 +36,7 @@ function describeCreation(harness: Harness): void {
       expect(textOf((await harness.zk.get(harness.path('a'))).data)).toBe('before');
     });
 
-    it('appends ten digits that count the creations below the parent, whatever the prefix', async () => {
+    it('appends ten digits that count the creations below the parent, for any prefix', async () => {
       const mode = 'persistent-sequential';
       const paths = [];
       for (const prefix of ['n-', 'n-', '', 'm-']) {
@@ -47,7 +47,7 @@ function describeCreation(harness: Harness): void {
       );
     });
 
-    it('counts plain creations and deleted znodes in sequence numbers as well', async () => {
+    it('includes plain creations and deleted znodes in sequence numbers', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.create(harness.path('b'));
       await harness.zk.delete(harness.path('a'));
@@ -55,7 +55,7 @@ function describeCreation(harness: Harness): void {
       expect(path).toBe(harness.path('n-0000000002'));
     });
 
-    it('starts at zero again below a parent that was made anew', async () => {
+    it('starts sequence numbers at zero below a recreated parent', async () => {
       const mode = 'persistent-sequential';
       await harness.zk.create(harness.path('dir'));
       const first = await harness.zk.create(harness.path('dir/'), undefined, { mode });
@@ -66,7 +66,7 @@ function describeCreation(harness: Harness): void {
       expect(second.path).toBe(first.path);
     });
 
-    it('refuses what exists already', async () => {
+    it('rejects an existing path', async () => {
       await harness.zk.create(harness.path('a'));
       await expect(harness.zk.create(harness.path('a'))).rejects.toMatchObject({
         code: 'node-exists',
@@ -76,18 +76,18 @@ function describeCreation(harness: Harness): void {
       await expect(harness.zk.create('/')).rejects.toMatchObject({ code: 'node-exists' });
     });
 
-    it('refuses a znode without a parent', async () => {
+    it('rejects a path without a parent', async () => {
       await expect(harness.zk.create(harness.path('a/b'))).rejects.toMatchObject({ code: 'no-node' });
     });
 
-    it('makes containers, which look like other znodes', async () => {
+    it('creates containers, which behave like other znodes', async () => {
       const { stat } = await harness.zk.create(harness.path('c'), undefined, { mode: 'container' });
       expect(stat.ephemeralOwner).toBe(0n);
       await harness.zk.create(harness.path('c/child'));
       expect((await harness.zk.children(harness.path('c'))).children).toEqual(['child']);
     });
 
-    it('refuses TTL znodes when the server has them disabled', async () => {
+    it('rejects TTL znodes when the server has them disabled', async () => {
       const options = { mode: 'persistent-ttl', ttlMs: 1000 } as const;
       await expect(harness.zk.create(harness.path('ttl'), undefined, options)).rejects.toMatchObject({
         code: 'unimplemented',
@@ -103,13 +103,13 @@ function describeCreation(harness: Harness): void {
 
 function describeReadsAndWrites(harness: Harness): void {
   describe('reads and writes', () => {
-    it('tells whether a znode exists', async () => {
+    it('report the existence of a znode', async () => {
       expect(await harness.zk.exists(harness.path('a'))).toBeUndefined();
       const { stat } = await harness.zk.create(harness.path('a'));
       expect(await harness.zk.exists(harness.path('a'))).toEqual(stat);
     });
 
-    it('changes data and counts the version up', async () => {
+    it('change data and increment the version', async () => {
       await harness.zk.create(harness.path('a'), bytes('0'));
       const first = await harness.zk.set(harness.path('a'), bytes('one'));
       const second = await harness.zk.set(harness.path('a'), bytes('second'), { version: first.version });
@@ -117,7 +117,7 @@ function describeReadsAndWrites(harness: Harness): void {
       expect(await harness.zk.get(harness.path('a'))).toEqual({ data: expect.anything(), stat: second });
     });
 
-    it('refuses a write or deletion of another version, which changes nothing', async () => {
+    it('reject a write or deletion with another version, which changes nothing', async () => {
       await harness.zk.create(harness.path('a'), bytes('kept'));
       for (const attempt of [
         harness.zk.set(harness.path('a'), bytes('lost'), { version: 1 }),
@@ -129,14 +129,14 @@ function describeReadsAndWrites(harness: Harness): void {
       expect([textOf(data), stat.version]).toEqual(['kept', 0]);
     });
 
-    it('lists children', async () => {
+    it('list children', async () => {
       for (const name of ['c', 'a', 'b']) await harness.zk.create(harness.path(name));
       const { children, stat } = await harness.zk.children(harness.root);
       expect([...children].sort()).toEqual(['a', 'b', 'c']);
       expect(stat.numChildren).toBe(3);
     });
 
-    it('deletes only znodes without children', async () => {
+    it('delete only znodes without children', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.create(harness.path('a/b'));
       await expect(harness.zk.delete(harness.path('a'))).rejects.toMatchObject({ code: 'not-empty' });
@@ -145,7 +145,7 @@ function describeReadsAndWrites(harness: Harness): void {
       expect(await harness.zk.exists(harness.path('a'))).toBeUndefined();
     });
 
-    it('says of a missing znode that it is missing', async () => {
+    it('report a missing znode', async () => {
       const path = harness.path('missing');
       for (const attempt of [
         harness.zk.get(path),
@@ -159,11 +159,11 @@ function describeReadsAndWrites(harness: Harness): void {
       }
     });
 
-    it('refuses to delete the root', async () => {
+    it('reject the deletion of the root', async () => {
       await expect(harness.zk.delete('/zookeeper-not-there')).rejects.toMatchObject({ code: 'no-node' });
     });
 
-    it('answers calls in the order in which they were issued', async () => {
+    it('are answered in the order in which they were issued', async () => {
       const order: number[] = [];
       const calls = Array.from({ length: 50 }, (_, index) =>
         (index % 3 === 0
@@ -179,14 +179,14 @@ function describeReadsAndWrites(harness: Harness): void {
       expect(results[1]).toBeDefined();
     });
 
-    it('syncs', async () => {
+    it('include sync', async () => {
       const other = await harness.client();
       await other.create(harness.path('a'));
       await harness.zk.sync(harness.root);
       expect(await harness.zk.exists(harness.path('a'))).toBeDefined();
     });
 
-    it('stores data of every byte, and up to a large size', async () => {
+    it('store every byte value, and large data', async () => {
       const data = Uint8Array.from({ length: 256 * 1024 }, (_, index) => index % 256);
       await harness.zk.create(harness.path('big'), data);
       expect(Buffer.compare((await harness.zk.get(harness.path('big'))).data, data)).toBe(0);
@@ -196,7 +196,7 @@ function describeReadsAndWrites(harness: Harness): void {
 
 function describeStats(harness: Harness): void {
   describe('stat', () => {
-    it('of a new znode', async () => {
+    it('of a new znode has its transaction, times, versions and sizes', async () => {
       const { stat } = await harness.zk.create(harness.path('a'), bytes('xyz'));
       expect(stat).toEqual({
         czxid: stat.czxid,
@@ -214,7 +214,7 @@ function describeStats(harness: Harness): void {
       expect(typeof stat.czxid).toBe('bigint');
     });
 
-    it('of a parent counts every creation and deletion of children in cversion, and names the last in pzxid', async () => {
+    it('of a parent counts every creation and deletion of children in cversion, and has the last one’s pzxid', async () => {
       const parent = (await harness.zk.create(harness.path('p'))).stat;
       const { stat: child } = await harness.zk.create(harness.path('p/a'));
       await harness.zk.create(harness.path('p/b'));
@@ -225,7 +225,7 @@ function describeStats(harness: Harness): void {
       expect(last.czxid).toBeGreaterThan(child.czxid);
     });
 
-    it('of a parent names a deletion in pzxid', async () => {
+    it('of a parent has the pzxid of a deletion', async () => {
       await harness.zk.create(harness.path('a'));
       const before = await harness.zk.exists(harness.root);
       await harness.zk.delete(harness.path('a'));
@@ -234,7 +234,7 @@ function describeStats(harness: Harness): void {
       expect(after?.mzxid).toBe(before?.mzxid);
     });
 
-    it('of a change has a new mzxid, and leaves the parent alone', async () => {
+    it('of a changed znode has a new mzxid; the parent’s is unchanged', async () => {
       const { stat: created } = await harness.zk.create(harness.path('a'));
       const parent = await harness.zk.exists(harness.root);
       const changed = await harness.zk.set(harness.path('a'), bytes('x'));
@@ -243,7 +243,7 @@ function describeStats(harness: Harness): void {
       expect(await harness.zk.exists(harness.root)).toEqual(parent);
     });
 
-    it('of an ephemeral znode names the session that owns it', async () => {
+    it('of an ephemeral znode has its owner’s session id', async () => {
       const { stat } = await harness.zk.create(harness.path('e'), undefined, { mode: 'ephemeral' });
       expect(stat.ephemeralOwner).toBe(harness.sessionOf(harness.zk).id);
     });
@@ -252,7 +252,7 @@ function describeStats(harness: Harness): void {
 
 function describeAccess(harness: Harness): void {
   describe('access control and chroot', () => {
-    it('stores lists, and counts their changes in aversion', async () => {
+    it('store access control lists and count their changes in aversion', async () => {
       const acl = [{ permissions: Permission.read | Permission.admin, scheme: 'world', id: 'anyone' }];
       await harness.zk.create(harness.path('a'));
       expect((await harness.zk.getAcl(harness.path('a'))).acl).toEqual(OPEN_ACL);
@@ -264,7 +264,7 @@ function describeAccess(harness: Harness): void {
       });
     });
 
-    it('refuses what the list does not allow', async () => {
+    it('reject operations that the list does not allow', async () => {
       const acl = [{ permissions: Permission.read, scheme: 'world', id: 'anyone' }];
       await harness.zk.create(harness.path('a'), bytes('x'), { acl });
       expect(textOf((await harness.zk.get(harness.path('a'))).data)).toBe('x');
@@ -272,7 +272,7 @@ function describeAccess(harness: Harness): void {
       await expect(harness.zk.create(harness.path('a/b'))).rejects.toMatchObject({ code: 'no-auth' });
     });
 
-    it('keeps a client below its chroot, in calls and in results', async () => {
+    it('add the chroot to paths of calls and remove it from results', async () => {
       await harness.zk.create(harness.path('home'));
       const inside = await harness.client({ chroot: harness.path('home') });
       const { path } = await inside.create('/n-', bytes('in'), { mode: 'persistent-sequential' });

@@ -16,7 +16,7 @@ function written(write: (writer: JuteWriter) => void): Buffer {
 }
 
 describe('the serialisation format', () => {
-  it('reads what it wrote', () => {
+  it('reads the values that it wrote', () => {
     const values = fc.tuple(
       fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
       fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
@@ -45,19 +45,19 @@ describe('the serialisation format', () => {
     );
   });
 
-  it('takes a missing byte string, text or vector for an empty one', () => {
+  it('reads a missing byte string, text or vector as an empty one', () => {
     const reader = new JuteReader().reset(Buffer.alloc(12, 0xff));
     expect([reader.buffer().length, reader.text(), reader.texts()]).toEqual([0, '', []]);
   });
 
-  it('hands out bytes that do not change with the buffer that they came in', () => {
+  it('returns bytes that are independent of the input buffer', () => {
     const bytes = written((writer) => writer.buffer(Buffer.from('abc')));
     const value = new JuteReader().reset(bytes).buffer();
     bytes.fill(0);
     expect(value.toString()).toBe('abc');
   });
 
-  it('never reads outside of a message, whatever is in it', () => {
+  it('never reads beyond the end of a message', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.array(fc.nat(5), { maxLength: 20 }), (bytes, steps) => {
         // Readable texts around the message must not appear.
@@ -86,7 +86,7 @@ describe('the serialisation format', () => {
     ['negative', -2],
     ['larger than the message', 5],
     ['huge', 2 ** 31 - 1],
-  ])('refuses a %s length', (_what, length) => {
+  ])('rejects a %s length', (_what, length) => {
     const bytes = written((writer) => {
       writer.int(length);
       writer.int(0);
@@ -98,7 +98,7 @@ describe('the serialisation format', () => {
 });
 
 describe('messages', () => {
-  it('come out whole, in whatever pieces they arrive', () => {
+  it('are parsed from pieces of any size', () => {
     const bodies = fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 });
     fc.assert(
       fc.property(bodies, fc.array(fc.integer({ min: 1, max: 90_000 }), { minLength: 1 }), (sent, pieceSizes) => {
@@ -119,7 +119,7 @@ describe('messages', () => {
     );
   });
 
-  it('come out whole when they arrive byte by byte', () => {
+  it('are parsed when they arrive byte by byte', () => {
     const received: string[] = [];
     const decoder = new FrameDecoder(100, (bytes, start, end) => received.push(bytes.toString('utf8', start, end)));
     const stream = Buffer.concat(
@@ -129,7 +129,7 @@ describe('messages', () => {
     expect(received).toEqual(['', 'one', 'another']);
   });
 
-  it.each([-1, 101, 2 ** 31 - 1])('of %d bytes are refused when 100 are allowed', (length) => {
+  it.each([-1, 101, 2 ** 31 - 1])('of %d bytes are rejected when 100 are allowed', (length) => {
     const decoder = new FrameDecoder(100, () => undefined);
     expect(() => decoder.push(header(length))).toThrow(expect.objectContaining({ code: 'protocol' }));
     const inPieces = new FrameDecoder(100, () => undefined);
@@ -137,7 +137,7 @@ describe('messages', () => {
     expect(() => inPieces.push(header(length).subarray(3))).toThrow(expect.objectContaining({ code: 'protocol' }));
   });
 
-  it('are written with their length', () => {
+  it('are written with a length prefix', () => {
     expect(message((writer) => writer.text('ab')).toString('hex')).toBe('00000006000000026162');
   });
 });

@@ -60,8 +60,8 @@ function getAnswer(xid: number, text: string, zxid = 7n): Buffer {
   });
 }
 
-describe('a server that answers', () => {
-  it('byte by byte is understood', async () => {
+describe('the client', () => {
+  it('parses answers that arrive byte by byte', async () => {
     const { zk, peer } = await pair();
     peer.socket.setNoDelay(true);
     const got = zk.get('/a');
@@ -73,7 +73,7 @@ describe('a server that answers', () => {
     expect((await got).stat.version).toBe(3);
   });
 
-  it('a request that was not made loses the connection, and the call that waited fails', async () => {
+  it('drops the connection and fails the pending call on an answer to an unknown request', async () => {
     const { zk, peer } = await pair();
     const warned = eventOf(zk, 'warning');
     const error = errorOf(zk.get('/a'));
@@ -87,14 +87,14 @@ describe('a server that answers', () => {
     expect(zk.session?.id).toBe(SESSION_ID);
   });
 
-  it('without a request loses the connection', async () => {
+  it('drops the connection on an answer without a request', async () => {
     const { zk, peer } = await pair();
     const warned = eventOf(zk, 'warning');
     peer.reply(99, 7n, 0);
     expect((await warned)[0]).toMatchObject({ code: 'protocol' });
   });
 
-  it('too little fails a read as unreadable, and a write as of unknown outcome', async () => {
+  it('reports a short answer as unreadable for a read, and as an unknown outcome for a write', async () => {
     const { zk, peer } = await pair();
     const read = errorOf(zk.get('/a'));
     peer.reply((await peer.next()).xid, 7n, 0, (writer) => writer.int(1000));
@@ -105,14 +105,14 @@ describe('a server that answers', () => {
     expect(await write).toMatchObject({ code: 'outcome-unknown', cause: { code: 'protocol' } });
   });
 
-  it('more than is accepted fails the call instead of asking again and again', async () => {
+  it('fails a call whose answer is too large without a retry', async () => {
     const { zk, peer } = await pair({ maxAnswerBytes: 100 });
     const error = errorOf(zk.get('/a'));
     replyToGet(peer, await peer.next(), 'x'.repeat(100));
     expect(await error).toMatchObject({ code: 'protocol', message: expect.stringContaining('at most 100') });
   });
 
-  it('garbage to a connection is left for another one', async () => {
+  it('tries another connection after garbage', async () => {
     const zk = client();
     const warned = eventOf(zk, 'warning');
     (await server.connection()).socket.write('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -121,7 +121,7 @@ describe('a server that answers', () => {
     expect((await zk.connected()).id).toBe(SESSION_ID);
   });
 
-  it('nothing to a connection is left for another one', async () => {
+  it('tries another connection when the server sends nothing', async () => {
     const other = await FakeServer.listen();
     const zk = client({ servers: [server.address, other.address], connectTimeoutMs: 50 });
     const warned = eventOf(zk, 'warning');
@@ -134,7 +134,7 @@ describe('a server that answers', () => {
     await other.close();
   });
 
-  it('nothing any more is given up before the session is over', async () => {
+  it('drops a silent connection before the session expires', async () => {
     const zk = client({ sessionTimeoutMs: 600 });
     const peer = await server.session();
     const session = await zk.connected();
@@ -149,7 +149,7 @@ describe('a server that answers', () => {
 });
 
 describe('a connection that is lost', () => {
-  it('is followed by one that resumes the session, with the last transaction seen', async () => {
+  it('is followed by one that resumes the session with the last seen transaction', async () => {
     const { zk, peer } = await pair();
     const got = zk.get('/a');
     replyToGet(peer, await peer.next(), 'x', 42n);
@@ -160,7 +160,7 @@ describe('a connection that is lost', () => {
     expect(request.password.equals(PASSWORD)).toBe(true);
   });
 
-  it('leaves sent writes unknown, and reads are asked again', async () => {
+  it('leaves the outcome of sent writes unknown, and repeats reads', async () => {
     const { zk, peer } = await pair();
     const write = errorOf(zk.set('/a', Buffer.of(1)));
     const got = zk.get('/b');
@@ -174,7 +174,7 @@ describe('a connection that is lost', () => {
     expect(Buffer.from((await got).data).toString()).toBe('late');
   });
 
-  it('keeps what was not sent, in its order, behind the reads that are asked again', async () => {
+  it('keeps the order of unsent calls behind repeated reads', async () => {
     const { zk, peer } = await pair();
     const calls = [zk.get('/1')];
     await peer.next();
@@ -191,7 +191,7 @@ describe('a connection that is lost', () => {
     expect((await Promise.all(calls)).map(({ data }) => Buffer.from(data).toString())).toEqual(['/1', '/2', '/3']);
   });
 
-  it('is followed by setting the watches again before anything is asked', async () => {
+  it('is followed by setting the watches again before other requests', async () => {
     const { zk, peer } = await pair();
     const got = zk.get('/one', { watch: () => undefined });
     replyToGet(peer, await peer.next(), 'x', 42n);
@@ -206,7 +206,7 @@ describe('a connection that is lost', () => {
     await late;
   });
 
-  it('sets persistent watches again with their kind, and tells so when that is confirmed', async () => {
+  it('sets persistent watches again with their mode, and notifies their listeners once confirmed', async () => {
     const { zk, peer } = await pair({ chroot: '/root' });
     const resets: string[] = [];
     zk.watch('/tree', 'persistent-recursive', { onEvent: () => undefined, onReset: () => resets.push('tree') });
@@ -228,7 +228,7 @@ describe('a connection that is lost', () => {
 });
 
 describe('a session', () => {
-  it('that the server says is over is replaced by a new one, which knows nothing of earlier transactions', async () => {
+  it('that the server reports as expired is replaced, and the new one starts without a last transaction', async () => {
     const { zk, peer } = await pair();
     const got = zk.get('/a', { watch: (event) => events.push(event.type) });
     const events: string[] = [];
@@ -254,7 +254,7 @@ describe('a session', () => {
     expect(await zk.connected()).not.toBe(session);
   });
 
-  it('is lost by our own clock while no server can be reached', async () => {
+  it('is lost by the client’s own clock while no server can be reached', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 300 });
     const { session } = zk;
     const lost = eventOf(zk, 'lost');
@@ -265,7 +265,7 @@ describe('a session', () => {
     expect([session?.lost.aborted, zk.session, zk.state]).toEqual([true, undefined, 'connecting']);
   });
 
-  it('is kept through silence by pings, for longer than its timeout', async () => {
+  it('is kept alive by pings when the server is silent for longer than the timeout', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 900 });
     const { session } = zk;
     // One ping per third of the timeout.
@@ -277,7 +277,7 @@ describe('a session', () => {
     expect([zk.session === session, session?.confirmed, zk.counters.connects]).toEqual([true, true, 1]);
   });
 
-  it('is refused when the server resumes another one', async () => {
+  it('is rejected when the server resumes a different one', async () => {
     const { zk, peer } = await pair();
     peer.socket.destroy();
     const other = await server.connection();
@@ -287,7 +287,7 @@ describe('a session', () => {
     expect((await warned)[0]).toMatchObject({ code: 'protocol' });
   });
 
-  it('is not made with credentials that are rejected: the client gives up', async () => {
+  it('is not opened with rejected credentials, which closes the client', async () => {
     const zk = client({ auth: [{ scheme: 'digest', auth: 'user:wrong' }] });
     const peer = await server.session();
     const pending = errorOf(zk.get('/a'));
@@ -306,7 +306,7 @@ describe('a session', () => {
     expect(await errorOf(zk.get('/b'))).toMatchObject({ code: 'auth-failed' });
   });
 
-  it('is ended at the server by closing the client, and what is pending is told', async () => {
+  it('is closed at the server when the client closes, and pending calls fail', async () => {
     const { zk, peer } = await pair();
     const session = zk.session;
     const read = errorOf(zk.get('/a'));
@@ -321,16 +321,16 @@ describe('a session', () => {
     ]);
     expect([session?.lost.aborted, zk.state, zk.session]).toEqual([true, 'closed', undefined]);
     await peer.next();
-    const farewell = await peer.next();
-    expect(farewell.opcode).toBe(CLOSE);
-    peer.reply(farewell.xid, 8n, 0);
+    const closeRequest = await peer.next();
+    expect(closeRequest.opcode).toBe(CLOSE);
+    peer.reply(closeRequest.xid, 8n, 0);
     await closed;
     await zk.close();
   });
 });
 
 describe('a call', () => {
-  it('that times out before or after it was sent says so', async () => {
+  it('reports a timeout before and after it was sent', async () => {
     const { zk, peer } = await pair();
     const [read, write] = [
       errorOf(zk.get('/a', { timeoutMs: 20 })),
@@ -350,7 +350,7 @@ describe('a call', () => {
     expect(unsent.message).toContain('last problem: ');
   });
 
-  it('that timed out does not confuse the answers to others', async () => {
+  it('that timed out does not affect the answers of other calls', async () => {
     const { zk, peer } = await pair();
     const early = errorOf(zk.get('/early', { timeoutMs: 20 }));
     const late = zk.get('/late');
@@ -361,7 +361,7 @@ describe('a call', () => {
     expect(Buffer.from((await late).data).toString()).toBe('late');
   });
 
-  it('that is aborted before it was sent is never sent; a write that was sent is of unknown outcome', async () => {
+  it('is never sent when it is aborted before that; an aborted write that was sent has an unknown outcome', async () => {
     const { zk, peer } = await pair();
     const controller = new AbortController();
     const sent = errorOf(zk.set('/sent', Buffer.of(1), { signal: controller.signal }));
@@ -374,7 +374,7 @@ describe('a call', () => {
     expect((await peer.next()).body.text()).toBe('/next');
   });
 
-  it('that is bound to a session fails with its loss', async () => {
+  it('fails when the session that it is bound to is lost', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 300 });
     const suspended = eventOf(zk, 'state');
     peer.socket.destroy();
@@ -383,7 +383,7 @@ describe('a call', () => {
     expect(error).toMatchObject({ code: 'session-lost', outcome: 'not-applied' });
   });
 
-  it('with an invalid path or a request that is too large is refused without being sent', async () => {
+  it('with an invalid path or a too large request is rejected before it is sent', async () => {
     const { zk, peer } = await pair();
     for (const path of ['', 'a', '/a/', '//', '/a/../b', '/\u0000', '/\u{1f600}']) {
       expect(await errorOf(zk.get(path))).toMatchObject({ code: 'invalid-argument' });

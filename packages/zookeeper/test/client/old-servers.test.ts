@@ -42,25 +42,25 @@ async function answerGet(peer: FakeConnection): Promise<void> {
   });
 }
 
-function log(): { told: string[]; listener: WatchListener } {
-  const told: string[] = [];
+function log(): { received: string[]; listener: WatchListener } {
+  const received: string[] = [];
   const listener: WatchListener = {
-    onEvent: ({ type, path }) => told.push(`${type} ${path}`),
-    onReset: () => told.push('reset'),
-    onError: ({ code, message }) => told.push(`${code}: ${message}`),
+    onEvent: ({ type, path }) => received.push(`${type} ${path}`),
+    onReset: () => received.push('reset'),
+    onError: ({ code, message }) => received.push(`${code}: ${message}`),
   };
-  return { told, listener };
+  return { received, listener };
 }
 
 const TOO_OLD = 'this server does not support persistent watches; ZooKeeper 3.6 or newer is needed';
 
 describe('a server older than 3.6', () => {
-  it('refuses a persistent watch to its owner; one-shot watches go on, also on the next connection', async () => {
+  it('rejects a persistent watch; one-shot watches still work, also on the next connection', async () => {
     const { zk, peer } = await pair();
     const got = zk.get('/once', { watch: () => undefined });
     await answerGet(peer);
     await got;
-    const { told, listener } = log();
+    const { received, listener } = log();
     zk.watch('/p', 'persistent', listener);
     const { xid, opcode } = await peer.next();
     expect(opcode).toBe(ADD_WATCH);
@@ -69,12 +69,12 @@ describe('a server older than 3.6', () => {
     const next = await server.session();
     const again = await next.next();
     expect([again.opcode, again.body.long(), again.body.texts()]).toEqual([SET_WATCHES, 7n, ['/once']]);
-    expect(told).toEqual([`unimplemented: watch /p: ${TOO_OLD}`]);
+    expect(received).toEqual([`unimplemented: watch /p: ${TOO_OLD}`]);
   });
 
-  it('that is come to from a newer one does the same', async () => {
+  it('rejects persistent watches of a client that comes from a newer server', async () => {
     const { zk, peer } = await pair();
-    const { told, listener } = log();
+    const { received, listener } = log();
     zk.watch('/p', 'persistent-recursive', listener);
     peer.reply((await peer.next()).xid, 7n, 0);
     const got = zk.get('/once', { watch: () => undefined });
@@ -87,12 +87,12 @@ describe('a server older than 3.6', () => {
     const next = await server.session();
     const again = await next.next();
     expect([again.opcode, again.body.long(), again.body.texts()]).toEqual([SET_WATCHES, 7n, ['/once']]);
-    expect(told).toEqual(['reset', `unimplemented: watch: ${TOO_OLD}`]);
+    expect(received).toEqual(['reset', `unimplemented: watch: ${TOO_OLD}`]);
   });
 
-  it('is asked for a watch by who relied on the persistent one that it refuses', async () => {
+  it('gets a one-shot watch that relied on the rejected persistent one', async () => {
     const { zk, peer } = await pair();
-    const { told, listener } = log();
+    const { received, listener } = log();
     const events: string[] = [];
     zk.watch('/p', 'persistent', listener);
     const read = zk.get('/p', { watch: ({ type }) => events.push(type) });
@@ -107,10 +107,10 @@ describe('a server older than 3.6', () => {
     await read;
     const set = await peer.next();
     expect([set.opcode, set.body.long(), set.body.texts()]).toEqual([SET_WATCHES, 9n, ['/p']]);
-    expect([told.length, events]).toEqual([1, []]);
+    expect([received.length, events]).toEqual([1, []]);
   });
 
-  it('makes a warning of it where the owner does not want to know', async () => {
+  it('causes a warning when the listener has no onError', async () => {
     const { zk, peer } = await pair();
     const warned = eventOf(zk, 'warning');
     zk.watch('/p', 'persistent', { onEvent: () => undefined });
@@ -118,7 +118,7 @@ describe('a server older than 3.6', () => {
     expect((await warned)[0]).toMatchObject({ code: 'unimplemented', path: '/p' });
   });
 
-  it('keeps a mirror from ever being ready, which says so', async () => {
+  it('makes a tree cache fail to become ready', async () => {
     const { zk, peer } = await pair();
     const tree = treeCache(zk, '/t', { onPut: () => undefined, onRemove: () => undefined });
     const ready = errorOf(tree.ready());
@@ -133,7 +133,7 @@ describe('a server older than 3.6', () => {
     ['ephemerals', (zk: ZooKeeper) => zk.ephemerals()],
     ['whoAmI', (zk: ZooKeeper) => zk.whoAmI()],
     ['readTransaction', (zk: ZooKeeper) => zk.readTransaction([{ type: 'get', path: '/' }])],
-  ])('refuses %s, and other calls go on', async (_name, call) => {
+  ])('rejects %s, and other calls succeed', async (_name, call) => {
     const { zk, peer } = await pair();
     const refused = errorOf(call(zk));
     peer.reply((await peer.next()).xid, 7n, UNIMPLEMENTED);

@@ -33,8 +33,8 @@ function client(options: Partial<ClientOptions> = {}): ZooKeeper {
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 
-describe('a server without the others of its ensemble', () => {
-  it('is read from by a client that allows it, until others are back, which it finds by itself', async () => {
+describe('a server without quorum', () => {
+  it('serves a client that allows read-only mode, until the client finds a server with quorum', async () => {
     const writer = client();
     await writer.create('/kept', bytes('kept'));
     await writer.close();
@@ -59,7 +59,7 @@ describe('a server without the others of its ensemble', () => {
     expect((await strict.connected()).readOnly).toBe(false);
   });
 
-  it('does not take over a session that can write: that waits for the others until it is lost', async () => {
+  it('does not get a writable session, which waits for the quorum until it expires', async () => {
     const zk = client({ readOnly: true, sessionTimeoutMs: 2000 });
     const session = await zk.connected();
     expect(session.readOnly).toBe(false);

@@ -12,7 +12,7 @@ let clients: ZooKeeper[] = [];
  * Limits that a busy machine does not reach. A starting server can ignore an attempt to connect; the client retries.
  */
 const LONG_SESSION_MS = 120_000;
-const PATIENCE = { sessionTimeoutMs: LONG_SESSION_MS, operationTimeoutMs: 600_000, connectTimeoutMs: 5000 };
+const LONG_TIMEOUTS = { sessionTimeoutMs: LONG_SESSION_MS, operationTimeoutMs: 600_000, connectTimeoutMs: 5000 };
 const settings = { maxSessionTimeout: LONG_SESSION_MS };
 
 beforeAll(async () => {
@@ -28,14 +28,14 @@ afterEach(async () => {
 });
 
 async function client(options: Partial<ClientOptions> = {}): Promise<ZooKeeper> {
-  const made = connect({ servers: server.servers, ...PATIENCE, reconnectDelayMs: [20, 100], ...options });
+  const made = connect({ servers: server.servers, ...LONG_TIMEOUTS, reconnectDelayMs: [20, 100], ...options });
   clients.push(made);
   await made.connected();
   return made;
 }
 
 describe('a burst of writes', () => {
-  it('keeps the session, and is applied as a whole', async () => {
+  it('keeps the session and is applied completely', async () => {
     const zk = await client({ maxPendingBytes: 2 ** 30 });
     const { session } = zk;
     await zk.create('/burst');
@@ -54,13 +54,13 @@ describe('a burst of writes', () => {
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
-describe('while a server is restarted', () => {
-  it('calls wait, the session is resumed, its ephemerals stay, and watches are set again', async () => {
+describe('the client, while a server is restarted', () => {
+  it('queues calls, resumes the session with its ephemerals, and sets watches again', async () => {
     const [zk, other] = [await client(), await client()];
     await zk.create('/restart', bytes('before'));
     await zk.create('/restart-ephemeral', undefined, { mode: 'ephemeral' });
     const { session } = zk;
-    const told = new Promise<WatchEvent>((resolve) => void zk.get('/restart', { watch: resolve }));
+    const received = new Promise<WatchEvent>((resolve) => void zk.get('/restart', { watch: resolve }));
     await zk.sync('/');
     const suspended = [eventOf(zk, 'state'), eventOf(other, 'state')];
     await server.kill('SIGKILL');
@@ -72,10 +72,10 @@ describe('while a server is restarted', () => {
     expect([zk.session === session, session?.confirmed, session?.lost.aborted]).toEqual([true, true, false]);
     expect((await other.exists('/restart-ephemeral'))?.ephemeralOwner).toBe(session?.id);
     await other.set('/restart', bytes('after'));
-    expect(await told).toEqual({ type: 'changed', path: '/restart' });
+    expect(await received).toEqual({ type: 'changed', path: '/restart' });
   });
 
-  it('a write that it did not answer is of unknown outcome, a read is answered afterwards', async () => {
+  it('reports an unanswered write as of unknown outcome, and repeats a read', async () => {
     const zk = await client();
     await zk.create('/unanswered', bytes('before'));
     await server.pause();
@@ -89,7 +89,7 @@ describe('while a server is restarted', () => {
     expect(['before', 'after']).toContain(textOf((await read).data));
   });
 
-  it('a call every moment, over several restarts, ends in its result or an error of its own', async () => {
+  it('ends each of many calls over several restarts with a result or one of its own errors', async () => {
     const zk = await client();
     await zk.create('/busy', bytes('0'));
     let restarting = true;
@@ -118,7 +118,7 @@ describe('while a server is restarted', () => {
 });
 
 describe('a session', () => {
-  it('is lost by our own clock when the server hangs for longer than it, and replaced when it goes on', async () => {
+  it('expires by the client’s own clock when the server hangs, and is replaced afterwards', async () => {
     const [zk, other] = [await client({ sessionTimeoutMs: 1000 }), await client()];
     await zk.create('/hang', undefined, { mode: 'ephemeral' });
     const gone = new Promise<WatchEvent>((resolve) => void other.exists('/hang', { watch: resolve }));
@@ -134,7 +134,7 @@ describe('a session', () => {
     expect((await gone).type).toBe('deleted');
   });
 
-  it('that expired at the server while we were away is reported as lost, once', async () => {
+  it('that expired at the server while the client was disconnected is reported as lost once', async () => {
     const zk = await client({ sessionTimeoutMs: 1000 });
     const losses: unknown[] = [];
     zk.on('lost', (session) => losses.push(session.id));
@@ -148,14 +148,14 @@ describe('a session', () => {
     expect(losses).toEqual([first?.id]);
   });
 
-  it('gets the timeout that the server grants', async () => {
+  it('has the timeout that the server grants', async () => {
     const zk = await client({ sessionTimeoutMs: 2 * LONG_SESSION_MS });
     expect(zk.session?.timeoutMs).toBe(LONG_SESSION_MS);
   });
 });
 
-describe('on a real server', () => {
-  it('a thousand calls at once are answered each with its own result', async () => {
+describe('a real server', () => {
+  it('answers a thousand concurrent calls each with its own result', async () => {
     const zk = await client();
     await zk.create('/many');
     const names = Array.from({ length: 1000 }, (_, index) => `/many/${index}`);
@@ -166,7 +166,7 @@ describe('on a real server', () => {
     expect([requests['create'], requests['get'], writes, connects]).toEqual([1001, 1000, 1001, 1]);
   });
 
-  it('a request that is too large is refused, and nothing else suffers', async () => {
+  it('rejects a too large request without effect on other calls', async () => {
     const zk = await client();
     const [refused, created] = [errorOf(zk.create('/large', Buffer.alloc(2 ** 20))), zk.create('/small')];
     expect(await refused).toMatchObject({ code: 'invalid-argument', path: '/large' });
@@ -175,7 +175,7 @@ describe('on a real server', () => {
     expect(zk.counters.connects).toBe(1);
   });
 
-  it('an access control list of our own keeps others out', async () => {
+  it('enforces an access control list', async () => {
     const owner = await client({ auth: [{ scheme: 'digest', auth: 'me:secret' }] });
     const stranger = await client();
     await owner.create('/mine', bytes('x'), { acl: [{ permissions: 31, scheme: 'auth', id: '' }] });
@@ -186,13 +186,13 @@ describe('on a real server', () => {
     expect(textOf((await stranger.get('/mine')).data)).toBe('x');
   });
 
-  it('a scheme that it does not know makes the client give up', async () => {
+  it('rejects an unknown authentication scheme, which closes the client', async () => {
     const zk = connect({ servers: server.servers, auth: [{ scheme: 'nonsense', auth: '' }] });
     await eventOf(zk, 'state', (state) => state === 'closed');
     expect(await errorOf(zk.connected())).toMatchObject({ code: 'auth-failed' });
   });
 
-  it('containers and znodes with a time to live are made', async () => {
+  it('creates containers and znodes with a time to live', async () => {
     const zk = await client();
     await zk.create('/container', undefined, { mode: 'container' });
     const ttl = await zk.create('/ttl-', bytes('x'), { mode: 'persistent-sequential-ttl', ttlMs: 60_000 });
@@ -203,7 +203,7 @@ describe('on a real server', () => {
   });
 });
 
-describe('with TLS', () => {
+describe('a server with TLS', () => {
   let secure: RunningZooKeeper;
   let wrong: RunningZooKeeper;
 
@@ -213,7 +213,7 @@ describe('with TLS', () => {
 
   afterAll(() => Promise.all([secure.stop(), wrong.stop()]));
 
-  it('a client with a certificate is served, also after the connection was lost', async () => {
+  it('accepts a client with a certificate, also after a lost connection', async () => {
     const zk = await client({ servers: secure.tlsServers!, tls: secure.tls! });
     await zk.create('/tls', bytes('x'.repeat(500_000)));
     expect((await zk.get('/tls')).data.length).toBe(500_000);
@@ -224,7 +224,7 @@ describe('with TLS', () => {
     expect(zk.session).toBe(session);
   });
 
-  it('a server whose certificate another authority signed is refused, and the error says so', async () => {
+  it('with a certificate of another authority is rejected by the client, with that reason', async () => {
     const zk = connect({ servers: secure.tlsServers!, tls: { ...secure.tls!, ca: wrong.tls!.ca } });
     clients.push(zk);
     await eventOf(zk, 'warning');
@@ -233,7 +233,7 @@ describe('with TLS', () => {
     expect(zk.counters.connects).toBe(0);
   });
 
-  it('a client without a certificate gets no session', async () => {
+  it('grants no session to a client without a certificate', async () => {
     const zk = connect({ servers: secure.tlsServers!, tls: { ca: secure.tls!.ca } });
     clients.push(zk);
     const [warning] = await eventOf(zk, 'warning');
@@ -241,7 +241,7 @@ describe('with TLS', () => {
     expect(zk.session).toBeUndefined();
   });
 
-  it('a file that is not there is named', async () => {
+  it('is not contacted when a certificate file is missing; the error names the file', async () => {
     const zk = connect({ servers: secure.tlsServers!, tls: { ca: '/nonexistent/ca.pem' } });
     clients.push(zk);
     const [warning] = await eventOf(zk, 'warning');
@@ -252,7 +252,7 @@ describe('with TLS', () => {
   });
 });
 
-describe('with an ensemble of three', () => {
+describe('an ensemble of three servers', () => {
   let ensemble: RunningZooKeeper;
 
   beforeAll(async () => {
@@ -261,7 +261,7 @@ describe('with an ensemble of three', () => {
 
   afterAll(() => ensemble.stop());
 
-  it('the session survives the death of the leader, and what was written is there', async () => {
+  it('preserves session and data when the leader dies', async () => {
     const zk = await client({ servers: ensemble.servers });
     await zk.create('/survivor', bytes('x'), { mode: 'ephemeral' });
     const { session } = zk;
@@ -274,7 +274,7 @@ describe('with an ensemble of three', () => {
     await ensemble.restart(leader);
   });
 
-  it('a server that hangs is left for another within the session, and watches tell of what was missed', async () => {
+  it('transfers the session from a hanging server to another one, which sends the missed events', async () => {
     const leader = await ensemble.leader();
     const all = ensemble.servers.split(',');
     const hanging = all.findIndex((_server, index) => index !== leader);
@@ -284,7 +284,7 @@ describe('with an ensemble of three', () => {
     const zk = await client({ servers: [all[hanging]!, ...others], sessionTimeoutMs: 12_000, random });
     const other = await client({ servers: others });
     await zk.create('/missed');
-    const told = new Promise<WatchEvent>((resolve) => void zk.get('/missed', { watch: resolve }));
+    const received = new Promise<WatchEvent>((resolve) => void zk.get('/missed', { watch: resolve }));
     await zk.sync('/');
     const { session } = zk;
     const resumed = eventOf(zk, 'resumed');
@@ -292,7 +292,7 @@ describe('with an ensemble of three', () => {
     await other.set('/missed', bytes('while it hung'));
     await resumed;
     expect(zk.session).toBe(session);
-    expect(await told).toEqual({ type: 'changed', path: '/missed' });
+    expect(await received).toEqual({ type: 'changed', path: '/missed' });
     await ensemble.continue(hanging);
   });
 });

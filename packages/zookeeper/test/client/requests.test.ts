@@ -46,8 +46,8 @@ async function clientAndPath(options?: Partial<ClientOptions>): Promise<{ zk: Zo
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
-describe('who the client is', () => {
-  it('is told by address, and by the names of its credentials without their passwords', async () => {
+describe('whoAmI', () => {
+  it('returns the address and the names of credentials without passwords', async () => {
     const zk = await client({ auth: [{ scheme: 'digest', auth: 'me:secret' }] });
     await zk.addAuth('digest', 'you:hidden');
     expect(await zk.whoAmI()).toEqual(
@@ -63,7 +63,7 @@ describe('who the client is', () => {
 describe('credentials that are added at run time', () => {
   const acl = [{ permissions: 31, scheme: 'auth', id: '' }];
 
-  it('open what is theirs, also on the connections that follow', async () => {
+  it('give access, also on later connections', async () => {
     const owner = await clientAndPath({ auth: [{ scheme: 'digest', auth: 'me:secret' }] });
     await owner.zk.setAcl(owner.path, acl);
     const zk = await client();
@@ -76,7 +76,7 @@ describe('credentials that are added at run time', () => {
     expect(textOf((await zk.get(owner.path)).data)).toBe('root');
   });
 
-  it('that the server rejects fail for the caller; the client continues without them', async () => {
+  it('fail the call when the server rejects them; the client continues without them', async () => {
     const { zk, path } = await clientAndPath();
     const { session } = zk;
     expect(await errorOf(zk.addAuth('nonsense', 'x'))).toMatchObject({ code: 'auth-failed', operation: 'auth' });
@@ -95,7 +95,7 @@ describe('credentials that are added at run time', () => {
 });
 
 describe('a transaction of reads', () => {
-  it('answers each by itself', async () => {
+  it('answers each read separately', async () => {
     const { zk, path } = await clientAndPath();
     await zk.create(`${path}/a`, bytes('x'));
     const results = await zk.readTransaction([
@@ -116,14 +116,14 @@ describe('a transaction of reads', () => {
     expect([await zk.readTransaction([]), zk.counters.requests['multiRead']]).toEqual([[], 2]);
   });
 
-  it('with an invalid path is refused', async () => {
+  it('with an invalid path is rejected', async () => {
     const zk = await client();
     const error = await errorOf(zk.readTransaction([{ type: 'get', path: 'a' }]));
     expect(error).toMatchObject({ code: 'invalid-argument', path: 'a' });
   });
 });
 
-describe('what is below a path', () => {
+describe('the list of descendants', () => {
   it('is counted at any depth', async () => {
     const { zk, path } = await clientAndPath();
     for (const name of ['a', 'a/b', 'a/b/c', 'd']) await zk.create(`${path}/${name}`);
@@ -133,7 +133,7 @@ describe('what is below a path', () => {
     expect(await errorOf(zk.countDescendants(`${path}/nothing`))).toMatchObject({ code: 'no-node' });
   });
 
-  it('and hangs on this session is listed', async () => {
+  it('is filtered by the session that owns them', async () => {
     const { zk, path } = await clientAndPath();
     const within = await client({ chroot: path });
     await Promise.all([
@@ -148,7 +148,7 @@ describe('what is below a path', () => {
   });
 });
 
-describe('every mode of creation', () => {
+describe('every create mode', () => {
   it('is possible in a transaction', async () => {
     const { zk, path } = await clientAndPath();
     const modes = [
@@ -178,58 +178,58 @@ describe('every mode of creation', () => {
 });
 
 describe('a one-shot watch', () => {
-  const told: string[] = [];
-  const tell = ({ type, path }: WatchEvent): void => void told.push(`${type} ${path}`);
+  const received: string[] = [];
+  const record = ({ type, path }: WatchEvent): void => void received.push(`${type} ${path}`);
   const countAtServer = async (): Promise<string> => (await server.fourLetterWord('wchs')).split('\n').at(-2) ?? '';
 
-  beforeEach(() => void told.splice(0));
+  beforeEach(() => void received.splice(0));
 
-  it('is removed with its listener told, and at the server', async () => {
+  it('is removed at the server, and its listener is notified', async () => {
     const { zk, path } = await clientAndPath();
-    await zk.get(path, { watch: tell });
-    await zk.children(path, { watch: tell });
+    await zk.get(path, { watch: record });
+    await zk.children(path, { watch: record });
     // Watches on data are counted.
     expect(await countAtServer()).toBe('Total watches:1');
     await zk.removeWatches(path, { kind: 'data' });
-    expect([told, await countAtServer()]).toEqual([[`watch-removed ${path}`], 'Total watches:0']);
+    expect([received, await countAtServer()]).toEqual([[`watch-removed ${path}`], 'Total watches:0']);
     await zk.set(path, bytes('unseen'));
     await zk.create(`${path}/child`);
     await zk.sync(path);
-    expect(told).toEqual([`watch-removed ${path}`, `children ${path}`]);
+    expect(received).toEqual([`watch-removed ${path}`, `children ${path}`]);
     expect(await errorOf(zk.removeWatches(path))).toMatchObject({ code: 'no-watcher', path });
   });
 
-  it('is removed for one listener, while another is told of the change', async () => {
+  it('is removed for one listener, while another gets the event', async () => {
     const { zk, path } = await clientAndPath();
     const others: string[] = [];
     const other = ({ type }: WatchEvent): void => void others.push(type);
-    await zk.get(path, { watch: tell });
+    await zk.get(path, { watch: record });
     await zk.get(path, { watch: other });
-    await zk.removeWatches(path, { listener: tell });
+    await zk.removeWatches(path, { listener: record });
     await zk.set(path, bytes('seen'));
-    expect([told, others]).toEqual([[`watch-removed ${path}`], ['changed']]);
+    expect([received, others]).toEqual([[`watch-removed ${path}`], ['changed']]);
   });
 
-  it('that waits for a creation is removed as one of data', async () => {
+  it('that waits for a creation is removed as a data watch', async () => {
     const { zk, path } = await clientAndPath();
-    await zk.exists(`${path}/a`, { watch: tell });
+    await zk.exists(`${path}/a`, { watch: record });
     await zk.removeWatches(`${path}/a`, { kind: 'data' });
     await zk.create(`${path}/a`);
-    expect(told).toEqual([`watch-removed ${path}/a`]);
+    expect(received).toEqual([`watch-removed ${path}/a`]);
   });
 
-  it('is not removed by the removal of an earlier one, when it is set at the same time', async () => {
+  it('that is set while an earlier one is being removed remains', async () => {
     const { zk, path } = await clientAndPath();
-    await zk.get(path, { watch: tell });
+    await zk.get(path, { watch: record });
     const events: string[] = [];
     const read = zk.get(path, { watch: ({ type }) => events.push(type) });
-    await zk.removeWatches(path, { listener: tell });
+    await zk.removeWatches(path, { listener: record });
     await read;
     await zk.set(path, bytes('seen'));
     expect(events).toEqual(['changed']);
   });
 
-  it('of a lock that watches its contender is gone after the release', async () => {
+  it('of a lock on its contender is removed after the release', async () => {
     const { zk, path } = await clientAndPath();
     const locks = lockRecipe(zk, { identifier: 'a test' });
     for (let round = 0; round < 3; round += 1) {
@@ -242,21 +242,21 @@ describe('a one-shot watch', () => {
     expect(await countAtServer()).toBe('Total watches:0');
   });
 
-  it('is not set again on another connection once it was removed', async () => {
+  it('is not set again on another connection after its removal', async () => {
     const { zk, path } = await clientAndPath();
-    await zk.get(path, { watch: tell });
+    await zk.get(path, { watch: record });
     const suspended = eventOf(zk, 'state', (state) => state === 'suspended');
     await server.kill('SIGKILL');
     await suspended;
     await zk.removeWatches(path);
     await server.restart();
     await zk.set(path, bytes('unseen'));
-    expect([told, await countAtServer()]).toEqual([[`watch-removed ${path}`], 'Total watches:0']);
+    expect([received, await countAtServer()]).toEqual([[`watch-removed ${path}`], 'Total watches:0']);
   });
 });
 
 describe('back-pressure', () => {
-  it('is seen from half of what is allowed on, and calls are refused above all of it', async () => {
+  it('is signalled at half of the limit, and calls above the limit are rejected', async () => {
     const { zk, path } = await clientAndPath({ maxPendingCalls: 10 });
     const calls = Array.from({ length: 5 }, () => zk.get(path));
     expect([zk.writable, zk.counters.pendingCalls]).toEqual([true, 5]);
@@ -271,7 +271,7 @@ describe('back-pressure', () => {
     expect([zk.counters.pendingCalls, zk.counters.pendingBytes]).toEqual([0, 0]);
   });
 
-  it('counts bytes as well, but lets one large request through', async () => {
+  it('also limits bytes, but always admits one large request', async () => {
     const { zk, path } = await clientAndPath({ maxPendingBytes: 1000 });
     const large = zk.set(path, Buffer.alloc(5000));
     expect([zk.writable, zk.counters.pendingBytes > 5000]).toEqual([false, true]);
@@ -281,7 +281,7 @@ describe('back-pressure', () => {
     await zk.get(path);
   });
 
-  it('ends for calls that were given up, whether they were sent or not', async () => {
+  it('ends for aborted calls, sent or not', async () => {
     const { zk, path } = await clientAndPath({ maxPendingCalls: 10 });
     const controller = new AbortController();
     const given = Array.from({ length: 10 }, () => errorOf(zk.get(path, { signal: controller.signal })));
@@ -296,7 +296,7 @@ describe('back-pressure', () => {
     expect([zk.counters.pendingCalls, zk.counters.pendingBytes]).toEqual([0, 0]);
   });
 
-  it('survives the loss of a connection', async () => {
+  it('remains during a lost connection', async () => {
     const { zk, path } = await clientAndPath({ maxPendingCalls: 100 });
     await server.pause();
     const calls = [
@@ -314,7 +314,7 @@ describe('back-pressure', () => {
     expect([zk.counters.pendingCalls, zk.counters.pendingBytes, zk.writable]).toEqual([0, 0, true]);
   });
 
-  it('ends the wait with the client', async () => {
+  it('stops waiting when the client is closed', async () => {
     const zk = connect({ servers: 'localhost:1', maxPendingCalls: 1 });
     const read = errorOf(zk.get('/'));
     expect(await errorOf(zk.drained({ timeoutMs: 5 }))).toMatchObject({ code: 'timeout', operation: 'drained' });
@@ -324,8 +324,8 @@ describe('back-pressure', () => {
   });
 });
 
-describe('a server at an IPv6 address', () => {
-  it('is connected to', async () => {
+describe('a server with an IPv6 address', () => {
+  it('accepts connections', async () => {
     const fake = await FakeServer.listen('::1');
     const zk = connect({ servers: fake.address });
     clients.push(zk);

@@ -11,7 +11,7 @@ const CLOSE_XID = 0;
 const SESSION_MS = 4000;
 const DATA = Buffer.alloc(4096);
 /** Milliseconds: longer than any of these servers needs. */
-const PATIENT = { timeoutMs: 1_000_000 };
+const LONG_TIMEOUT = { timeoutMs: 1_000_000 };
 
 let zk: ZooKeeper;
 let clock: VirtualClock;
@@ -63,11 +63,11 @@ describe('a burst of 20,000 writes of 4 kB', () => {
   it.each([
     { name: 'a fast server', count: 100, everyMs: 10 },
     { name: 'a slow server', count: 1, everyMs: 10 },
-    { name: 'a server that stalls for half a second each time', count: 200, everyMs: 500 },
-  ])('does not cost the session with $name', async ({ count, everyMs }) => {
+    { name: 'a server that repeatedly stalls for half a second', count: 200, everyMs: 500 },
+  ])('does not expire the session with $name', async ({ count, everyMs }) => {
     await start();
     const { session } = zk;
-    const writes = Array.from({ length: 20_000 }, () => zk.set('/a', DATA, PATIENT));
+    const writes = Array.from({ length: 20_000 }, () => zk.set('/a', DATA, LONG_TIMEOUT));
     serveAtRate(count, everyMs);
     await clock.runUntil(() => zk.counters.pendingCalls === 0 || session?.lost.aborted === true);
     expect(session?.lost.aborted).toBe(false);
@@ -75,7 +75,7 @@ describe('a burst of 20,000 writes of 4 kB', () => {
     expect([zk.counters.writes, zk.counters.connects, mostInFlight <= 1000]).toEqual([20_000, 1, true]);
   });
 
-  it('of which the connection is lost leaves only the few of unknown outcome that were sent', async () => {
+  it('leaves only the few sent writes of unknown outcome when the connection is lost', async () => {
     await start();
     const outcomes = Promise.allSettled(Array.from({ length: 20_000 }, () => zk.set('/a', DATA, { timeoutMs: 100 })));
     serveAtRate(1, 10);
@@ -93,7 +93,7 @@ describe('a burst of 20,000 writes of 4 kB', () => {
 });
 
 describe('a ping', () => {
-  it('goes ahead of what waits to be sent, also while another is unanswered', async () => {
+  it('is sent before queued requests, also while another ping is unanswered', async () => {
     await start();
     const writes = Promise.allSettled(Array.from({ length: 1000 }, () => zk.set('/a', DATA)));
     await clock.advance(SESSION_MS / 3 + 1);
@@ -110,8 +110,8 @@ describe('a ping', () => {
   });
 });
 
-describe('a large answer that comes in small pieces', () => {
-  it('keeps its connection for as long as bytes arrive', async () => {
+describe('a large answer that arrives in small pieces', () => {
+  it('keeps its connection as long as bytes arrive', async () => {
     await start();
     const got = zk.get('/large');
     await clock.settle();

@@ -44,7 +44,7 @@ describe('a list of servers', () => {
       ],
       '',
     ],
-  ])('%j is understood', (text, servers, chroot) => {
+  ])('%j is parsed', (text, servers, chroot) => {
     const parsed = parseServers(text, 2281);
     expect(parsed.servers.map(({ host, port }) => [host, port])).toEqual(servers);
     expect(parsed.chroot).toBe(chroot);
@@ -57,14 +57,14 @@ describe('a list of servers', () => {
     },
   );
 
-  it('is tried round and round, in an order that the random source decides', () => {
+  it('is tried cyclically, in an order from the random source', () => {
     const { servers } = parseServers('a,b,c', 2181);
     const draws = [0.9, 0.1, 0.5];
     const list = new ServerList(servers, () => draws.shift() ?? 0);
     expect(Array.from({ length: 6 }, () => list.take().host)).toEqual(['b', 'c', 'a', 'b', 'c', 'a']);
   });
 
-  it('gives every address of a name, and an address for itself', async () => {
+  it('contains every address of a host name, and addresses as they are', async () => {
     const list = new ServerList(parseServers('localhost:1', 1).servers, Math.random);
     const endpoints = await list.resolve({ host: 'localhost', port: 1 });
     expect(endpoints.map(({ ip }) => ip)).toContain('127.0.0.1');
@@ -86,7 +86,7 @@ describe('options', () => {
     [{ servers: 'a', chroot: 'relative' }, /chroot/],
     [{ servers: 'a', tls: { cert: 'x' } }, /tls\.key/],
     [{ servers: 'a:b' }, /servers/],
-  ])('that are wrong are refused: %j', (options, message) => {
+  ])('with invalid values are rejected: %j', (options, message) => {
     expect(() => connect(options)).toThrow(
       expect.objectContaining({ code: 'invalid-argument', message: expect.stringMatching(message) }),
     );
@@ -94,7 +94,7 @@ describe('options', () => {
 });
 
 describe('a chroot', () => {
-  it('is put before every path, and taken away again', () => {
+  it('is prepended to every path, and removed from results', () => {
     const chroot = new Chroot('/a/b/');
     expect(['/', '/x', '/x/y'].map((path) => chroot.toServer(path))).toEqual(['/a/b', '/a/b/x', '/a/b/x/y']);
     expect(['/a/b', '/a/b/x', '/a/bc', '/a', '/'].map((path) => chroot.toClient(path))).toEqual([
@@ -106,7 +106,7 @@ describe('a chroot', () => {
     ]);
   });
 
-  it('may be none', () => {
+  it('is optional', () => {
     for (const chroot of [new Chroot(''), new Chroot('/')]) {
       expect([chroot.toServer('/x'), chroot.toClient('/x'), chroot.toServer('/')]).toEqual(['/x', '/x', '/']);
     }

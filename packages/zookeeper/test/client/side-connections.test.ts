@@ -37,7 +37,7 @@ async function answerGet(peer: FakeConnection): Promise<void> {
 }
 
 /** Expires the session by the client's clock. Returns the client's requests once the server is reachable again. */
-async function forsake(zk: ZooKeeper, peer: FakeConnection): Promise<FakeConnection> {
+async function abandonSession(zk: ZooKeeper, peer: FakeConnection): Promise<FakeConnection> {
   const lost = eventOf(zk, 'lost');
   // Connection attempts get no answer until the session has expired.
   peer.socket.destroy();
@@ -50,17 +50,17 @@ async function forsake(zk: ZooKeeper, peer: FakeConnection): Promise<FakeConnect
   return fresh;
 }
 
-describe('a session that our own clock ended', () => {
-  it('is closed over a connection of its own once there is another', async () => {
+describe('a session that expired by the client’s own clock', () => {
+  it('is closed over a separate connection once there is another session', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 200 });
-    const fresh = await forsake(zk, peer);
+    const fresh = await abandonSession(zk, peer);
     const closing = await server.connection();
     const request = await closing.connectRequest();
     expect([request.sessionId, request.password.equals(PASSWORD)]).toEqual([SESSION_ID, true]);
     closing.grant(10_000, SESSION_ID);
-    const farewell = await closing.next();
-    expect(farewell.opcode).toBe(CLOSE);
-    closing.reply(farewell.xid, 8n, 0);
+    const closeRequest = await closing.next();
+    expect(closeRequest.opcode).toBe(CLOSE);
+    closing.reply(closeRequest.xid, 8n, 0);
     await closing.closed();
     const got = zk.get('/a');
     await answerGet(fresh);
@@ -68,9 +68,9 @@ describe('a session that our own clock ended', () => {
     expect(zk.session?.id).toBe(SESSION_ID + 1n);
   });
 
-  it('that the server has ended as well is left alone', async () => {
+  it('is not closed when the server has expired it too', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 200 });
-    await forsake(zk, peer);
+    await abandonSession(zk, peer);
     const closing = await server.connection();
     await closing.connectRequest();
     closing.grant(0, 0n);
@@ -78,9 +78,9 @@ describe('a session that our own clock ended', () => {
     expect(zk.state).toBe('connected');
   });
 
-  it('is closed at the next opportunity when it fails, but not for ever', async () => {
+  it('is closed with a limited number of retries', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 200 });
-    let present = await forsake(zk, peer);
+    let present = await abandonSession(zk, peer);
     for (let attempt = 1; attempt <= 3; attempt++) {
       const closing = await server.connection();
       expect((await closing.connectRequest()).sessionId).toBe(SESSION_ID);
@@ -100,7 +100,7 @@ describe('a session that our own clock ended', () => {
 });
 
 describe('a new list of servers', () => {
-  it('without the one that is connected to makes the client move, after what it asked is answered', async () => {
+  it('without the present server moves the client after its pending calls are answered', async () => {
     const { zk, peer } = await pair();
     const { session } = zk;
     const states: ConnectionState[] = [];
@@ -120,7 +120,7 @@ describe('a new list of servers', () => {
     expect([zk.session === session, states, warnings]).toEqual([true, ['suspended', 'connected'], []]);
   });
 
-  it('with the one that is connected to changes nothing until the connection is lost', async () => {
+  it('with the present server changes nothing until the connection is lost', async () => {
     const { zk, peer } = await pair();
     zk.updateServers([server.address, other.address]);
     const got = zk.get('/a');
@@ -132,7 +132,7 @@ describe('a new list of servers', () => {
     server = await FakeServer.listen();
   });
 
-  it('is used by a client that has not found a server', async () => {
+  it('is used by a client that is still connecting', async () => {
     const zk = connect({ servers: 'localhost:1', reconnectDelayMs: [1, 2] });
     clients.push(zk);
     await eventOf(zk, 'warning');
@@ -141,7 +141,7 @@ describe('a new list of servers', () => {
     expect((await zk.connected()).id).toBe(SESSION_ID);
   });
 
-  it('takes the place of an attempt that goes nowhere', async () => {
+  it('replaces a connection attempt that gets no answer', async () => {
     const zk = connect({ servers: server.address, reconnectDelayMs: [1, 2], connectTimeoutMs: 100_000 });
     clients.push(zk);
     const silent = await server.connection();
@@ -151,7 +151,7 @@ describe('a new list of servers', () => {
     await zk.connected();
   });
 
-  it('that makes no sense, or has another chroot, is refused', async () => {
+  it('that is invalid or has another chroot is rejected', async () => {
     const { zk, peer } = await pair({ chroot: '/root' });
     expect(() => zk.updateServers('')).toThrow('names no server');
     expect(() => zk.updateServers('a:1:2')).toThrow('expected host, host:port');
@@ -164,7 +164,7 @@ describe('a new list of servers', () => {
 });
 
 describe('a read-only server', () => {
-  it('is not accepted by a client that did not ask for one', async () => {
+  it('is not accepted by a client without the read-only option', async () => {
     const zk = connect({ servers: server.address, reconnectDelayMs: [1, 2] });
     clients.push(zk);
     const warned = eventOf(zk, 'warning');
@@ -175,7 +175,7 @@ describe('a read-only server', () => {
     await peer.closed();
   });
 
-  it('is asked with the flag that allows it, and left for the connection of one that takes writes', async () => {
+  it('is used with the read-only flag, and left for a connection to a writable server', async () => {
     const zk = connect({ servers: server.address, reconnectDelayMs: [1, 2], readOnly: true });
     clients.push(zk);
     const peer = await server.connection();
@@ -199,7 +199,7 @@ describe('a read-only server', () => {
     expect(await (await server.connection()).connectRequest()).toMatchObject({ readOnly: false });
   });
 
-  it('is left in peace when the client is closed', async () => {
+  it('is not probed after the client is closed', async () => {
     const zk = connect({ servers: server.address, reconnectDelayMs: [1, 2], readOnly: true });
     const peer = await server.connection();
     await peer.connectRequest();

@@ -28,7 +28,7 @@ class Waiting implements Pending {
 }
 
 describe('deadlines', () => {
-  it('end what waits, each at its time, whatever their order', () => {
+  it('end each waiting call at its time, in any order', () => {
     const clock = new ManualClock();
     const deadlines = new Deadlines(clock);
     const [long, short, later] = [new Waiting(), new Waiting(), new Waiting()];
@@ -45,7 +45,7 @@ describe('deadlines', () => {
     expect(long.outcome).toBe('timed out');
   });
 
-  it('leave alone what is settled, and keep no timer when nothing is left', () => {
+  it('ignore settled calls, and keep no timer when none remain', () => {
     const clock = new ManualClock();
     const deadlines = new Deadlines(clock);
     const all = Array.from({ length: 1000 }, () => new Waiting());
@@ -59,7 +59,7 @@ describe('deadlines', () => {
 });
 
 describe('an abort signal', () => {
-  it('ends everything that waits under it, and nothing else', () => {
+  it('ends all calls that use it, and no others', () => {
     const groups = new AbortGroups();
     const [controller, other] = [new AbortController(), new AbortController()];
     const [one, two, answered, elsewhere] = [new Waiting(), new Waiting(), new Waiting(), new Waiting()];
@@ -75,7 +75,7 @@ describe('an abort signal', () => {
     ]);
   });
 
-  it('can be used again after everything under it was settled', () => {
+  it('can be used again after all its calls have settled', () => {
     const groups = new AbortGroups();
     const controller = new AbortController();
     const [first, second] = [new Waiting(), new Waiting()];
@@ -101,7 +101,7 @@ describe('a session', () => {
     return { session: made, losses };
   }
 
-  it('is lost when its timeout has passed since the last request that was answered had been sent', () => {
+  it('expires one timeout after the last answered request was sent', () => {
     const clock = new ManualClock();
     const { session: made, losses } = session(clock);
     clock.advance(900);
@@ -115,7 +115,7 @@ describe('a session', () => {
     expect(losses[0]?.message).toContain('0xffffffffffffffff');
   });
 
-  it('is not lost when the process was held up while the answer that proves it lay unread', () => {
+  it('does not expire when the process was suspended while an answer was unread', () => {
     const clock = new ManualClock();
     const { session: made } = session(clock);
     clock.holdUp(1500);
@@ -128,7 +128,7 @@ describe('a session', () => {
     expect(made.lost.aborted).toBe(true);
   });
 
-  it('is lost after the process was held up and no answer was found', () => {
+  it('expires after a suspension of the process if no answer arrived', () => {
     const clock = new ManualClock();
     const { session: made, losses } = session(clock);
     clock.holdUp(1500);
@@ -136,7 +136,7 @@ describe('a session', () => {
     expect([made.lost.aborted, losses.length]).toEqual([true, 1]);
   });
 
-  it('is counted anew with another timeout when it is resumed', () => {
+  it('is timed with the timeout of the resumption', () => {
     const clock = new ManualClock();
     const { session: made } = session(clock);
     clock.advance(900);
@@ -147,7 +147,7 @@ describe('a session', () => {
     expect(made.lost.aborted).toBe(true);
   });
 
-  it('that was ended is not lost again', () => {
+  it('does not expire after it was closed', () => {
     const clock = new ManualClock();
     const { session: made, losses } = session(clock);
     made.end(new SessionLostError('session-lost', 'first'));

@@ -41,21 +41,21 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Returns the client's warning, and the error of a caller that waits in vain. */
-async function complaints(address: string, tls: ClientTlsOptions): Promise<{ warning: Error; told: Error }> {
+/** Returns the client's warning, and the error of a caller that waits for a connection until its deadline. */
+async function connectionErrors(address: string, tls: ClientTlsOptions): Promise<{ warning: Error; callError: Error }> {
   const zk = connect({ servers: address, tls });
   clients.push(zk);
   const [warning] = await eventOf(zk, 'warning');
-  const told = await errorOf(zk.connected({ timeoutMs: 5 }));
+  const callError = await errorOf(zk.connected({ timeoutMs: 5 }));
   expect(zk.counters.connects).toBe(0);
-  return { warning, told };
+  return { warning, callError };
 }
 
-async function expectComplaint(address: string, tls: ClientTlsOptions, message: RegExp): Promise<void> {
-  const { warning, told } = await complaints(address, tls);
+async function expectTlsError(address: string, tls: ClientTlsOptions, message: RegExp): Promise<void> {
+  const { warning, callError } = await connectionErrors(address, tls);
   expect(warning.message).toMatch(message);
-  expect(told).toMatchObject({ code: 'timeout', message: expect.stringMatching(message) });
-  expect((told.cause as Error).message).toMatch(message);
+  expect(callError).toMatchObject({ code: 'timeout', message: expect.stringMatching(message) });
+  expect((callError.cause as Error).message).toMatch(message);
 }
 
 /** A server that completes only the TLS handshake. */
@@ -76,23 +76,23 @@ async function expired(certificates: Certificates, name: 'server' | 'client'): P
   return out;
 }
 
-describe('a certificate of a server is refused that', () => {
+describe('the client rejects a server certificate that', () => {
   it('has expired', async () => {
     const address = await tlsServer({
       cert: await readFile(await expired(ours, 'server')),
       key: await readFile(ours.serverKey),
     });
-    await expectComplaint(address, { ca: ours.ca }, /the server's certificate has expired; it must be renewed/);
+    await expectTlsError(address, { ca: ours.ca }, /the server's certificate has expired; it must be renewed/);
   });
 
-  it('another authority signed', async () => {
+  it('is signed by another authority', async () => {
     const address = await tlsServer({ cert: await readFile(theirs.serverCert), key: await readFile(theirs.serverKey) });
-    await expectComplaint(address, { ca: ours.ca }, /not signed by an authority that is trusted; is tls\.ca the one/);
+    await expectTlsError(address, { ca: ours.ca }, /not signed by an authority that is trusted; is tls\.ca the one/);
   });
 
-  it('is for another name', async () => {
+  it('has another host name', async () => {
     const address = await tlsServer({ cert: await readFile(ours.serverCert), key: await readFile(ours.serverKey) });
-    await expectComplaint(
+    await expectTlsError(
       address,
       { ca: ours.ca, servername: 'zk.example.org' },
       /is not for zk\.example\.org: .*DNS:localhost.*tls\.servername/,
@@ -100,45 +100,49 @@ describe('a certificate of a server is refused that', () => {
   });
 });
 
-describe('a real server that', () => {
-  it('demands a certificate of a client that has none', async () => {
-    await expectComplaint(zooKeeper.tlsServers!, { ca: zooKeeper.tls!.ca }, /demands a certificate of the client/);
+describe('the client’s error', () => {
+  it('reports that the server requires a certificate', async () => {
+    await expectTlsError(zooKeeper.tlsServers!, { ca: zooKeeper.tls!.ca }, /demands a certificate of the client/);
   });
 
-  it('does not trust the certificate of the client', async () => {
+  it('reports that the server does not trust the certificate', async () => {
     const { clientCert: cert, clientKey: key } = theirs;
-    await expectComplaint(
+    await expectTlsError(
       zooKeeper.tlsServers!,
       { ca: zooKeeper.tls!.ca, cert, key },
       /refuses the client's certificate; is tls\.cert signed by an authority that the server trusts/,
     );
   });
 
-  it('refuses a certificate of the client that has expired', async () => {
+  it('reports that the certificate has expired', async () => {
     const { clientKey: key } = ours;
     const cert = await expired(ours, 'client');
-    await expectComplaint(
+    await expectTlsError(
       zooKeeper.tlsServers!,
       { ca: zooKeeper.tls!.ca, cert, key },
       /refuses the client's certificate, which expired on 20\d\d-.*; renew tls\.cert/,
     );
   });
 
-  it('does not speak TLS at the port', async () => {
-    await expectComplaint(zooKeeper.servers, zooKeeper.tls!, /does not answer with TLS; is this its secure port/);
+  it('reports that the port does not use TLS', async () => {
+    await expectTlsError(zooKeeper.servers, zooKeeper.tls!, /does not answer with TLS; is this its secure port/);
   });
 });
 
-describe('material', () => {
-  it('whose key is not that of the certificate is named', async () => {
+describe('the client’s warning', () => {
+  it('names the key that does not belong to the certificate', async () => {
     const { ca, clientCert: cert } = ours;
-    const { warning } = await complaints('localhost:1', { ca, cert, key: theirs.clientKey });
+    const { warning } = await connectionErrors('localhost:1', { ca, cert, key: theirs.clientKey });
     expect(warning).toMatchObject({ code: 'invalid-argument' });
     expect(warning.message).toContain('tls.key is not the key of tls.cert');
   });
 
-  it('that is no certificate is reported as such', async () => {
-    const { warning } = await complaints('localhost:1', { ...ours, cert: '-----BEGIN nonsense', key: ours.clientKey });
+  it('names an invalid certificate', async () => {
+    const { warning } = await connectionErrors('localhost:1', {
+      ...ours,
+      cert: '-----BEGIN nonsense',
+      key: ours.clientKey,
+    });
     expect(warning).toMatchObject({ code: 'invalid-argument' });
     expect(warning.message).toMatch(/tls\.ca, tls\.cert or tls\.key cannot be used: .*give matching PEM files/);
   });

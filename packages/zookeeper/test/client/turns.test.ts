@@ -20,7 +20,7 @@ afterEach(async () => {
   await Promise.all([server.close(), zk.close()]);
 });
 
-it('answers that arrive together are handled over several turns, other work between them', async () => {
+it('answers that arrive together are handled in several turns of the event loop', async () => {
   const peer = await server.session();
   await zk.connected();
   let inTurn = 0;

@@ -16,14 +16,14 @@ function registry(): { watches: WatchRegistry; asked: string[] } {
   return { watches, asked };
 }
 
-function log(): { told: string[]; tell: (event: WatchEvent) => void; listener: WatchListener } {
-  const told: string[] = [];
-  const tell = (event: WatchEvent): void => void told.push(`${event.type} ${event.path}`);
-  return { told, tell, listener: { onEvent: tell } };
+function log(): { received: string[]; record: (event: WatchEvent) => void; listener: WatchListener } {
+  const received: string[] = [];
+  const record = (event: WatchEvent): void => void received.push(`${event.type} ${event.path}`);
+  return { received, record, listener: { onEvent: record } };
 }
 
 describe('watches', () => {
-  it('of both persistent kinds at one path are asked for as the wider one, and both are served', () => {
+  it('of both persistent modes at one path use the recursive one at the server, and both get events', () => {
     const { watches, asked } = registry();
     const [flat, deep] = [log(), log()];
     watches.addPersistent('/a', 'persistent', flat.listener);
@@ -32,11 +32,11 @@ describe('watches', () => {
     watches.dispatch({ type: 'created', path: '/a/b' });
     watches.dispatch({ type: 'changed', path: '/a/b' });
     watches.dispatch({ type: 'changed', path: '/a' });
-    expect(flat.told).toEqual(['children /a', 'changed /a']);
-    expect(deep.told).toEqual(['created /a/b', 'changed /a/b', 'changed /a']);
+    expect(flat.received).toEqual(['children /a', 'changed /a']);
+    expect(deep.received).toEqual(['created /a/b', 'changed /a/b', 'changed /a']);
   });
 
-  it('at the server go with their last listener', () => {
+  it('are removed at the server with their last listener', () => {
     const { watches, asked } = registry();
     const first = watches.addPersistent('/a', 'persistent', log().listener);
     const second = watches.addPersistent('/a', 'persistent', log().listener);
@@ -48,31 +48,31 @@ describe('watches', () => {
     expect(asked).toEqual(['remove /a']);
   });
 
-  it('of the one-shot type rely on a persistent one at their path, which stays until they fire', () => {
+  it('of the one-shot type rely on a persistent one at their path, which remains until they fire', () => {
     const { watches, asked } = registry();
     const once = log();
     const watch = watches.addPersistent('/a', 'persistent', log().listener);
     asked.length = 0;
-    const read = watches.watchingRead('/a', once.tell);
+    const read = watches.watchingRead('/a', once.record);
     watch.close();
     read.done('data');
     expect([read.askServer, asked]).toEqual([false, []]);
     watches.dispatch({ type: 'changed', path: '/a' });
-    expect([once.told, asked]).toEqual([['changed /a'], ['remove /a']]);
-    expect(watches.watchingRead('/a', once.tell).askServer).toBe(true);
+    expect([once.received, asked]).toEqual([['changed /a'], ['remove /a']]);
+    expect(watches.watchingRead('/a', once.record).askServer).toBe(true);
   });
 
-  it('of a read that failed do not keep a persistent one', () => {
+  it('of a failed read do not retain a persistent one', () => {
     const { watches, asked } = registry();
     const watch = watches.addPersistent('/a', 'persistent', log().listener);
-    const read = watches.watchingRead('/a', log().tell);
+    const read = watches.watchingRead('/a', log().record);
     watch.close();
     asked.length = 0;
     read.done(undefined);
     expect(asked).toEqual(['remove /a']);
   });
 
-  it('are set again in portions that a server accepts', () => {
+  it('are set again in several requests of acceptable size', () => {
     const { watches } = registry();
     const paths = Array.from({ length: 5000 }, (_, index) => `/a-path-of-fifty-characters-and-some-more-so/${index}`);
     for (const path of paths) watches.watchingRead(path, () => undefined).done('data');
@@ -84,16 +84,16 @@ describe('watches', () => {
     for (const { paths: portion } of batches) expect(JSON.stringify(portion.data).length).toBeLessThan(150_000);
   });
 
-  it('of the one-shot type at the path of a persistent one are set again as well, so that missed events fire them', () => {
+  it('of the one-shot type at the path of a persistent one are set again too, so that missed events fire them', () => {
     const { watches } = registry();
     watches.addPersistent('/a', 'persistent-recursive', log().listener);
-    watches.watchingRead('/a', log().tell).done('child');
+    watches.watchingRead('/a', log().record).done('child');
     expect(watches.connect().map(({ paths }) => [paths.child, paths.recursive])).toEqual([[['/a'], ['/a']]]);
   });
 
-  it('continue when a listener throws, whose error is not lost either', async () => {
+  it('continue when a listener throws, and the error is reported', async () => {
     const { watches } = registry();
-    const { told, listener } = log();
+    const { received, listener } = log();
     const thrown = new Promise((resolve) => {
       // In a program it becomes an uncaught exception; the test catches it in the next tick.
       const nextTick = process.nextTick;
@@ -113,7 +113,7 @@ describe('watches', () => {
     });
     watches.addPersistent('/a', 'persistent', listener);
     watches.dispatch({ type: 'changed', path: '/a' });
-    expect(told).toEqual(['changed /a']);
+    expect(received).toEqual(['changed /a']);
     expect(await thrown).toMatchObject({ message: 'a defect' });
   });
 });

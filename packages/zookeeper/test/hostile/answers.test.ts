@@ -20,7 +20,7 @@ const REPEATABLE = ['get', 'children', 'exists', 'getAcl', 'set', 'sync', 'creat
 /** Offset of the error code in an answer, after the request number and the transaction id. */
 const CODE_OFFSET = 12;
 /** Calls whose recorded answer is successful and has a body. */
-const WITH_A_RESULT = Object.keys(OPERATIONS).filter(
+const ANSWERED_OPERATIONS = Object.keys(OPERATIONS).filter(
   (name) => name !== 'sync' && name !== 'delete' && corpus[name]?.[0]?.readInt32BE(CODE_OFFSET) === 0,
 );
 
@@ -64,8 +64,8 @@ async function issued(zk: ZooKeeper, names: readonly string[]): Promise<Promise<
   return outcomes;
 }
 
-describe('answers', () => {
-  it('in whatever pieces they come are understood, each by its own call', async () => {
+describe('answers of the server', () => {
+  it('in pieces of any size reach their calls', async () => {
     const calls = fc.array(fc.constantFrom(...REPEATABLE), { minLength: 1, maxLength: 12 });
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 20 });
     await fc.assert(
@@ -91,20 +91,23 @@ describe('answers', () => {
     ['reads', ['get', 'exists', 'children'], ['protocol', 'closed', 'closed']],
     ['writes', ['set', 'create', 'transaction'], ['outcome-unknown', 'outcome-unknown', 'outcome-unknown']],
     ['both', ['get', 'set', 'children'], ['protocol', 'outcome-unknown', 'closed']],
-  ])('in the wrong order to %s end the connection, and no call gets another’s', async (_what, names, expected) => {
-    const { zk, peer, warnings } = await pair();
-    const outcomes = await issued(zk, names);
-    const [first, second] = peer.xids;
-    peer.feed(answerTo(names[1]!, second!));
-    peer.feed(answerTo(names[0]!, first!));
-    expect(peer.ended).toBe(true);
-    expect(warnings).toEqual([expect.stringContaining(`answered request ${second!}, but the answer to ${first!}`)]);
-    // The other reads wait for the next connection, until the client is closed.
-    await zk.close();
-    expect(await Promise.all(outcomes)).toEqual(expected);
-  });
+  ])(
+    'in the wrong order to %s end the connection, and no call gets another call’s answer',
+    async (_what, names, expected) => {
+      const { zk, peer, warnings } = await pair();
+      const outcomes = await issued(zk, names);
+      const [first, second] = peer.xids;
+      peer.feed(answerTo(names[1]!, second!));
+      peer.feed(answerTo(names[0]!, first!));
+      expect(peer.ended).toBe(true);
+      expect(warnings).toEqual([expect.stringContaining(`answered request ${second!}, but the answer to ${first!}`)]);
+      // The other reads wait for the next connection, until the client is closed.
+      await zk.close();
+      expect(await Promise.all(outcomes)).toEqual(expected);
+    },
+  );
 
-  it('that come twice end the connection; the first counts', async () => {
+  it('that are duplicated end the connection; the first one counts', async () => {
     const { zk, peer, warnings } = await pair();
     const [outcome] = await issued(zk, ['set']);
     const answer = answerTo('set', peer.xids[0]!);
@@ -116,7 +119,7 @@ describe('answers', () => {
     await zk.close();
   });
 
-  it('that come twice, while another call waits, are not taken for the answer to that', async () => {
+  it('that are duplicated are not used for a later call', async () => {
     const { zk, peer } = await pair();
     const [first, second] = await issued(zk, ['set', 'create']);
     const answer = answerTo('set', peer.xids[0]!);
@@ -136,10 +139,10 @@ describe('answers', () => {
   it.each([
     ['pings', () => frame(corpus['ping']![0]!)],
     ['watches being set', () => frame(corpus['setWatches']![0]!)],
-    ['events of a kind that is not known', () => event(99, '/x')],
+    ['events of an unknown type', () => event(99, '/x')],
     ['events of a session', () => event(-1, '')],
     ['events without a watch', () => event(3, '/not/watched')],
-  ])('that tell of %s unasked are no harm', async (_what, message) => {
+  ])('with unsolicited %s are ignored', async (_what, message) => {
     const { zk, peer } = await pair();
     for (let count = 0; count < 100; count++) peer.feed(message());
     const [outcome] = await issued(zk, ['get']);
@@ -149,18 +152,15 @@ describe('answers', () => {
     await zk.close();
   });
 
-  it.each(['', 'x', 'fuzz/a', '\u0000'])(
-    'that tell of a change of %j, which is no path, end the connection',
-    async (path) => {
-      const { zk, peer, warnings } = await pair();
-      zk.watch('/', 'persistent-recursive', { onEvent: () => undefined });
-      peer.feed(event(3, path));
-      expect([peer.ended, warnings]).toEqual([true, [expect.stringContaining('which is not a path')]]);
-      await zk.close();
-    },
-  );
+  it.each(['', 'x', 'fuzz/a', '\u0000'])('with an event of the invalid path %j end the connection', async (path) => {
+    const { zk, peer, warnings } = await pair();
+    zk.watch('/', 'persistent-recursive', { onEvent: () => undefined });
+    peer.feed(event(3, path));
+    expect([peer.ended, warnings]).toEqual([true, [expect.stringContaining('which is not a path')]]);
+    await zk.close();
+  });
 
-  it('that come after their call was given up disturb no other', async () => {
+  it('that arrive after their call was aborted do not affect other calls', async () => {
     const clock = new VirtualClock();
     const { zk, peer } = await pair({ clock });
     const late = errorOf(zk.get('/fuzz', { timeoutMs: 10 }));
@@ -175,7 +175,7 @@ describe('answers', () => {
     await zk.close();
   });
 
-  it.each(WITH_A_RESULT)('to %s that are cut off anywhere never count as whole', async (name) => {
+  it.each(ANSWERED_OPERATIONS)('to %s that are truncated at any byte are never accepted as complete', async (name) => {
     const whole = corpus[name]![0]!;
     for (let length = 4; length < whole.length; length += 1 + Math.floor(whole.length / 20)) {
       const { zk, peer } = await pair();
@@ -191,7 +191,7 @@ describe('answers', () => {
 });
 
 describe('a message that is announced', () => {
-  it.each([2 ** 30, 2 ** 20, 100_000])('with %d bytes takes memory only as it arrives', (length) => {
+  it.each([2 ** 30, 2 ** 20, 100_000])('with %d bytes uses memory only as it arrives', (length) => {
     const decoders: FrameDecoder[] = [];
     const before = process.memoryUsage().arrayBuffers;
     for (let count = 0; count < 10; count++) {
@@ -218,12 +218,12 @@ describe('a message that is announced', () => {
   );
 });
 
-describe('a greeting', () => {
+describe('a connect response', () => {
   it.each([
-    ['of another version of the protocol', hello(10_000, { version: 1 })],
+    ['with another protocol version', hello(10_000, { version: 1 })],
     ['that is empty', frame(Buffer.alloc(0))],
-    ['that is cut off', frame(hello(10_000).subarray(4, 20))],
-    ['whose password is longer than the message', frame(spoiltPassword())],
+    ['that is truncated', frame(hello(10_000).subarray(4, 20))],
+    ['whose password is longer than the message', frame(oversizedPassword())],
   ])('%s ends the connection with a warning, and another one is tried', async (_what, greeting) => {
     const clock = new VirtualClock();
     const { zk, nextPeer } = clientInMemory({ clock, reconnectDelayMs: [1, 1] });
@@ -241,7 +241,7 @@ describe('a greeting', () => {
     await zk.close();
   });
 
-  it('that comes twice ends the connection', async () => {
+  it('that is duplicated ends the connection', async () => {
     const { zk, peer, warnings } = await pair();
     peer.feed(hello(10_000));
     expect([peer.ended, warnings.length]).toEqual([true, 1]);
@@ -249,14 +249,14 @@ describe('a greeting', () => {
   });
 });
 
-function spoiltPassword(): Buffer {
+function oversizedPassword(): Buffer {
   const message = Buffer.from(hello(10_000).subarray(4));
   message.writeInt32BE(2 ** 31 - 1, 16);
   return message;
 }
 
-describe('a server that accepts and never answers', () => {
-  it('is left for another attempt, again and again; calls end at their deadlines and say why', async () => {
+describe('a server that accepts connections and never answers', () => {
+  it('is retried; calls fail at their deadlines with the reason', async () => {
     const silent = await SilentServer.listen();
     const zk = connect({ servers: silent.address, connectTimeoutMs: 20, reconnectDelayMs: [1, 2] });
     await eventOf(zk, 'warning');
@@ -268,7 +268,7 @@ describe('a server that accepts and never answers', () => {
     await silent.close();
   });
 
-  it('does not keep a client from being closed', async () => {
+  it('does not prevent closing the client', async () => {
     const silent = await SilentServer.listen();
     const zk = connect({ servers: silent.address, connectTimeoutMs: 60_000 });
     const pending = errorOf(zk.get('/a'));
@@ -278,7 +278,7 @@ describe('a server that accepts and never answers', () => {
     await silent.close();
   });
 
-  it('after it confirmed a session is left before that is over; what it was asked to write is unknown', async () => {
+  it('after the session was confirmed is left before the session expires, and the outcome of writes is unknown', async () => {
     const clock = new VirtualClock();
     const { zk, peer } = await pair({ clock, sessionTimeoutMs: 9000, reconnectDelayMs: [1, 1] });
     const write = errorOf(zk.set('/a', Buffer.of(1), { timeoutMs: 60_000 }));

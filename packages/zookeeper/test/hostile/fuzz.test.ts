@@ -11,14 +11,14 @@ import { fuzzRound } from './fuzz/round.js';
 const corpus = loadCorpus(join(__dirname, '../../fuzz/corpus.json'));
 const ROUNDS = 2000;
 
-describe('spoilt answers', () => {
-  it('end in results or errors of this package, every call with an outcome, and nothing else happens', async () => {
+describe('corrupted answers', () => {
+  it('end every call with a result or an error of this package, without other effects', async () => {
     const memoryBefore = process.memoryUsage().arrayBuffers;
     for (let seed = 0; seed < ROUNDS; seed++) await fuzzRound(corpus, seeded(seed));
     expect(process.memoryUsage().arrayBuffers - memoryBefore).toBeLessThan(128 * 1024 * 1024);
   });
 
-  it('start from answers of a real server to every kind of call', () => {
+  it('start from recorded answers of a real server to every type of call', () => {
     for (const name of [...Object.keys(OPERATIONS), 'connect', 'event', 'ping', 'setWatches']) {
       expect([name, corpus[name]?.length ?? 0]).toEqual([name, expect.any(Number)]);
       expect(corpus[name]?.length).toBeGreaterThan(0);

@@ -43,7 +43,7 @@ const PROGRAM = `
 `;
 
 describe('the package', () => {
-  it('gives a module every export by name', async () => {
+  it('exports every name to an ES module', async () => {
     const text = `import { ${names.join(', ')} } from '@nodepool/zookeeper';
       console.log(JSON.stringify([${names.map((name) => `typeof ${name}`).join(', ')}]));`;
     const types = Object.values(
@@ -52,7 +52,7 @@ describe('the package', () => {
     expect(await output('names.mjs', text)).toEqual(types);
   });
 
-  it('works in a module', async () => {
+  it('works in an ES module', async () => {
     const text = `import { connect, isZooKeeperError, Permission, ZooKeeperError } from '@nodepool/zookeeper';${PROGRAM}`;
     expect(await output('program.mjs', text)).toEqual([true, true, 31]);
   });
@@ -62,7 +62,7 @@ describe('the package', () => {
     expect(await output('program.cjs', text)).toEqual([true, true, 31]);
   });
 
-  it('is the same package for both in one process', async () => {
+  it('is loaded once for both module systems in a process', async () => {
     const text = `import { createRequire } from 'node:module';
       import { ZooKeeperError } from '@nodepool/zookeeper';
       const required = createRequire(import.meta.url)('@nodepool/zookeeper');
@@ -70,9 +70,9 @@ describe('the package', () => {
     expect(await output('both.mjs', text)).toBe(true);
   });
 
-  it('has types for programs of both module systems', async () => {
+  it('has types for both module systems', async () => {
     const typed = `const zk: ZooKeeper = connect({ servers: 'localhost' });
-      export const told: Promise<Stat | undefined> = zk.exists('/', { watch: ({ type }) => type satisfies string });
+      export const received: Promise<Stat | undefined> = zk.exists('/', { watch: ({ type }) => type satisfies string });
       // @ts-expect-error -- a name that no mode has
       export const wrong = zk.create('/', undefined, { mode: 'nonsense' });`;
     await Promise.all([

@@ -1,4 +1,4 @@
-"""A kazoo client that takes and releases a lock as it is told on its standard input."""
+"""A kazoo client that acquires and releases a lock on commands from its standard input."""
 
 import sys
 

@@ -53,16 +53,19 @@ const isContender = (request: { readonly type: string; readonly path?: string })
   request.type === 'create' && request.path?.includes('__lock__') === true;
 
 describe('acquire', () => {
-  it.each(['before-applied', 'after-applied'] as const)('acquires once when the creation is lost %s', async (when) => {
-    await settled(client.create('/lock'));
-    server.loseNextWrite(client, when, isContender);
-    const lock = await settled(locks.acquire('/lock'));
-    expect(contenders()).toEqual([lock.contender]);
-    await settled(lock.release());
-    expect(contenders()).toEqual([]);
-  });
+  it.each(['before-applied', 'after-applied'] as const)(
+    'acquires once when the connection is lost with the creation %s',
+    async (when) => {
+      await settled(client.create('/lock'));
+      server.loseNextWrite(client, when, isContender);
+      const lock = await settled(locks.acquire('/lock'));
+      expect(contenders()).toEqual([lock.contender]);
+      await settled(lock.release());
+      expect(contenders()).toEqual([]);
+    },
+  );
 
-  it('can be aborted while the connection is suspended: the contender is deleted afterwards', async () => {
+  it('deletes the contender after an abort while the connection is suspended', async () => {
     const held = await settled(otherLocks.acquire('/lock'));
     const controller = new AbortController();
     const waiting = locks.acquire('/lock', { signal: controller.signal });
@@ -78,7 +81,7 @@ describe('acquire', () => {
     expect(contenders()).toEqual([held.contender]);
   });
 
-  it('can be aborted before the answer to its creation, and leaves nothing', async () => {
+  it('leaves no contender when it is aborted before the answer to its creation', async () => {
     await settled(client.create('/lock'));
     const controller = new AbortController();
     const waiting = locks.acquire('/lock', { signal: controller.signal });
@@ -90,7 +93,7 @@ describe('acquire', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('leaves nothing when it is aborted after the next session created the contender', async () => {
+  it('leaves no contender when it is aborted after the next session created it', async () => {
     await settled(client.create('/lock'));
     const controller = new AbortController();
     const waiting = locks.acquire('/lock', { signal: controller.signal });
@@ -112,7 +115,7 @@ describe('acquire', () => {
     expect(contenders()).toEqual([held.contender]);
   });
 
-  it('is released in spite of a lost connection and a lost answer', async () => {
+  it('releases the lock despite a lost connection and a lost answer', async () => {
     const lock = await settled(locks.acquire('/lock'));
     server.partition(client);
     const released = lock.release();
@@ -133,7 +136,7 @@ describe('acquire', () => {
     expect(locks.removals).toBe(0);
   });
 
-  it('lets only the first in line pass its fence, whatever is lost when', async () => {
+  it('lets only the first contender pass its fence, with any losses', async () => {
     const clients = Array.from({ length: 5 }, () => server.connect({ sessionTimeoutMs: 4000 }));
     let rounds = 0;
     let writes = 0;
@@ -181,7 +184,7 @@ describe('tryAcquire', () => {
     },
   );
 
-  it('releases the lock when the next session acquired it', async () => {
+  it('releases the lock that the next session acquired', async () => {
     const attempt = locks.tryAcquire('/lock', { exists: false });
     server.partition(client);
     await clock.advance(15_000);
@@ -192,7 +195,7 @@ describe('tryAcquire', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('releases the lock when the next session acquired it and the answer is lost', async () => {
+  it('releases the lock that the next session acquired when the answer is lost', async () => {
     const attempt = locks.tryAcquire('/lock', { exists: false });
     await nextSessionSends();
     await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
@@ -201,7 +204,7 @@ describe('tryAcquire', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('fails at the deadline without a connection, and leaves nothing', async () => {
+  it('fails at the deadline without a connection, and leaves no contender', async () => {
     server.partition(client);
     const attempt = locks.tryAcquire('/lock', { timeoutMs: 1000 });
     await expect(settled(attempt)).rejects.toMatchObject({ code: 'timeout' });
@@ -227,7 +230,7 @@ describe('the locks of a session', () => {
 });
 
 describe('an election', () => {
-  it('passes the leadership on when its holder hangs unnoticed', async () => {
+  it('elects the next leader when the present one hangs unnoticed', async () => {
     const terms: string[] = [];
     const one = election(client, '/office', { clock });
     const two = election(other, '/office', { clock });

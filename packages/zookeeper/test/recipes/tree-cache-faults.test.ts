@@ -12,7 +12,7 @@ interface Mirror {
   readonly client: ZooKeeper;
   readonly tree: TreeCache;
   /** The sum of the listener's notifications. */
-  readonly told: Map<string, string>;
+  readonly reported: Map<string, string>;
 }
 
 const wantsData = (path: string): boolean => !path.includes('lock');
@@ -29,25 +29,25 @@ function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {
 
 function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock): Mirror {
   const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs: 20_000 });
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
   const tree = treeCache(
     client,
     ROOT,
     {
       onPut: (node, before) => {
-        expect(before === undefined ? undefined : textOf(before.data)).toBe(told.get(node.path));
-        told.set(node.path, textOf(node.data));
+        expect(before === undefined ? undefined : textOf(before.data)).toBe(reported.get(node.path));
+        reported.set(node.path, textOf(node.data));
       },
       onRemove: (node) => {
-        expect(told.delete(node.path)).toBe(true);
+        expect(reported.delete(node.path)).toBe(true);
       },
     },
     { clock, wantsData, onWarning: () => undefined },
   );
-  return { client, tree, told };
+  return { client, tree, reported };
 }
 
-async function operate({ client, tree }: Mirror, random: () => number): Promise<void> {
+async function runRandomOperation({ client, tree }: Mirror, random: () => number): Promise<void> {
   const parent = `${ROOT}/n${Math.floor(random() * 5)}`;
   const path = random() < 0.4 ? parent : `${parent}/${random() < 0.5 ? 'lock' : 'child'}`;
   const expected = random() < 0.6 ? tree.expect([path]) : undefined;
@@ -74,7 +74,7 @@ async function operate({ client, tree }: Mirror, random: () => number): Promise<
   }
 }
 
-function doHarm(server: SimulatedZooKeeperServer, { client }: Mirror, random: () => number): void {
+function injectFault(server: SimulatedZooKeeperServer, { client }: Mirror, random: () => number): void {
   const kind = random();
   if (kind < 0.25) server.disconnect(client);
   else if (kind < 0.4) server.partition(client, random() < 0.5 ? 'cut' : 'silent');
@@ -86,7 +86,7 @@ function doHarm(server: SimulatedZooKeeperServer, { client }: Mirror, random: ()
 }
 
 describe('tree caches under faults', () => {
-  it.each(SEEDS)('are equal to the server once there is quiet (seed %d)', async (seed) => {
+  it.each(SEEDS)('equal the server after the last fault (seed %d)', async (seed) => {
     const random = seeded(seed);
     const clock = new VirtualClock();
     const server = new SimulatedZooKeeperServer({ clock, latencyMs: () => Math.floor(random() * 8) });
@@ -98,8 +98,8 @@ describe('tree caches under faults', () => {
     for (let round = 0; round < 150; round++) {
       for (const mirror of mirrors) {
         const count = Math.floor(random() * 4);
-        for (let index = 0; index < count; index++) operations.push(operate(mirror, random));
-        if (random() < 0.06) doHarm(server, mirror, random);
+        for (let index = 0; index < count; index++) operations.push(runRandomOperation(mirror, random));
+        if (random() < 0.06) injectFault(server, mirror, random);
       }
       if (round === 50) snapshot = server.snapshot();
       if (round === 100 && seed % 5 === 0) server.restore(snapshot);
@@ -114,9 +114,9 @@ describe('tree caches under faults', () => {
     await clock.advance(10_000);
 
     const truth = truthOf(server);
-    for (const { client, tree, told } of mirrors) {
+    for (const { client, tree, reported } of mirrors) {
       expect(tree.complete).toBe(true);
-      expect([...told].sort()).toEqual([...truth].sort());
+      expect([...reported].sort()).toEqual([...truth].sort());
       for (const path of truth.keys()) {
         expect(textOf(tree.get(path)!.data)).toBe(truth.get(path));
         const names = [...truth.keys()].filter((other) => other.slice(0, other.lastIndexOf('/')) === path);
@@ -130,9 +130,9 @@ describe('tree caches under faults', () => {
   });
 });
 
-describe('tree caches that are being loaded', () => {
+describe('tree caches during their initial load', () => {
   it.each(['before', 'after'])(
-    'miss nothing that is made or removed at any moment, %s their own reads',
+    'contain znodes that are created or deleted at any moment, %s their own reads',
     async (when) => {
       for (let moment = 0; moment <= 40; moment++) {
         const clock = new VirtualClock();
@@ -165,11 +165,11 @@ describe('tree caches that are being loaded', () => {
         };
         // Requests of the same millisecond arrive in the order of their sending.
         clock.schedule(moment, when === 'before' ? atOnce : () => clock.schedule(0, atOnce));
-        const { client, tree, told } = mirrorOf(server, clock);
+        const { client, tree, reported } = mirrorOf(server, clock);
         await clock.advance(100);
         await Promise.all(writes);
         expect(tree.complete).toBe(true);
-        expect({ moment, told: [...told].sort() }).toEqual({ moment, told: [...truthOf(server)].sort() });
+        expect({ moment, reported: [...reported].sort() }).toEqual({ moment, reported: [...truthOf(server)].sort() });
         tree.close();
         const closed = Promise.all([client, ...writers].map((each) => each.close()));
         await clock.advance(100);

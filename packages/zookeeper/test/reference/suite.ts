@@ -35,7 +35,7 @@ if (isInstalled) {
   describeReference('the npm package zookeeper, at a real server', new NpmFactory(), { refusedGetAcl: true });
 } else {
   describe('the npm package zookeeper', () => {
-    it.skip('SKIPPED: it is not installed; tooling/zookeeper-reference/install.sh does that', () => {
+    it.skip('is skipped because it is not installed; run tooling/zookeeper-reference/install.sh', () => {
       expect(isInstalled).toBe(true);
     });
   });

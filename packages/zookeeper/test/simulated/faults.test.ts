@@ -48,7 +48,7 @@ async function after<T>(ms: number, promise: Promise<T>): Promise<T | string> {
 }
 
 describe('a partition', () => {
-  it('suspends the client, which resumes its session when it is healed in time', async () => {
+  it('suspends the client, which resumes its session when the partition ends in time', async () => {
     const client = await connected({ sessionTimeoutMs: 10_000 });
     const states: ConnectionState[] = [];
     client.on('state', (state) => states.push(state));
@@ -63,7 +63,7 @@ describe('a partition', () => {
     expect(states).toEqual(['suspended', 'connected']);
   });
 
-  it('costs the session when it lasts longer; the client knows before the server does', async () => {
+  it('expires the session when it lasts longer, at the client before the server', async () => {
     const client = await connected({ sessionTimeoutMs: 10_000 });
     await after(0, client.create('/e', undefined, { mode: 'ephemeral' }));
     const lost = client.session?.lost;
@@ -77,7 +77,7 @@ describe('a partition', () => {
     expect([client.state, client.session === undefined]).toEqual(['connected', false]);
   });
 
-  it('that is silent is noticed by the client after two thirds of its session', async () => {
+  it('without any traffic is noticed by the client after two thirds of the session timeout', async () => {
     const client = await connected({ sessionTimeoutMs: 9000 });
     server.partition(client, 'silent');
     await clock.advance(5999);
@@ -86,7 +86,7 @@ describe('a partition', () => {
     expect(client.state).not.toBe('connected');
   });
 
-  it('that is silent only delays what is under way when it ends in time', async () => {
+  it('without any traffic only delays pending calls when it ends in time', async () => {
     const client = await connected({ sessionTimeoutMs: 9000 });
     const { session } = client;
     server.partition(client, 'silent');
@@ -116,8 +116,8 @@ describe('a write that is lost with its connection', () => {
   });
 });
 
-describe('a server', () => {
-  it('that is down keeps sessions, and their ephemerals, as they are', async () => {
+describe('the simulated server', () => {
+  it('keeps sessions and their ephemerals while it is stopped', async () => {
     const client = await connected({ sessionTimeoutMs: 40_000 });
     await after(0, client.create('/e', undefined, { mode: 'ephemeral' }));
     const { session } = client;
@@ -129,7 +129,7 @@ describe('a server', () => {
     expect([client.state, client.session === session, server.dump().has('/e')]).toEqual(['connected', true, true]);
   });
 
-  it('gives all sessions their full timeout after a restart, and then ends those that do not come back', async () => {
+  it('gives all sessions their full timeout after a restart, then expires those without a client', async () => {
     const client = await connected({ sessionTimeoutMs: 10_000 });
     await after(0, client.create('/e', undefined, { mode: 'ephemeral' }));
     server.partition(client);
@@ -143,7 +143,7 @@ describe('a server', () => {
     server.heal(client);
   });
 
-  it('that was set back to an older state gets its clients back with new sessions', async () => {
+  it('gives its clients new sessions after it was reset to an older state', async () => {
     const client = await connected({ sessionTimeoutMs: 10_000 });
     await after(0, client.create('/a', bytes('old')));
     const snapshot = server.snapshot();
@@ -157,7 +157,7 @@ describe('a server', () => {
     expect(await after(0, client.get('/a'))).toMatchObject({ stat: { version: 0 } });
   });
 
-  it('answers late to a client that lags behind, events in their order', async () => {
+  it('answers a lagging client late, with events in order', async () => {
     const [client, other] = [await connected(), await connected()];
     const log: string[] = [];
     client.watch('/', 'persistent-recursive', { onEvent: ({ type, path }) => log.push(`${type} ${path}`) });
@@ -172,7 +172,7 @@ describe('a server', () => {
     expect(log).toEqual(['created /a', 'created /b', 'answer']);
   });
 
-  it('removes containers that became empty, not those that never had a child', async () => {
+  it('deletes containers that became empty, not those that never had a child', async () => {
     const client = await connected();
     await after(0, client.create('/used', undefined, { mode: 'container' }));
     await after(0, client.create('/unused', undefined, { mode: 'container' }));
@@ -184,7 +184,7 @@ describe('a server', () => {
     expect([server.dump().has('/used'), server.dump().has('/unused')]).toEqual([false, true]);
   });
 
-  it('removes TTL znodes that were left alone, when they are enabled', async () => {
+  it('deletes unused TTL znodes when they are enabled', async () => {
     server = new SimulatedZooKeeperServer({ clock, ttlNodes: true });
     const client = await connected();
     await after(0, client.create('/t', undefined, { mode: 'persistent-ttl', ttlMs: 90_000 }));
@@ -194,7 +194,7 @@ describe('a server', () => {
     expect(server.dump().has('/t')).toBe(false);
   });
 
-  it('tells checkers of every change right after it was applied', async () => {
+  it('notifies checkers of every change right after it was applied', async () => {
     const client = await connected();
     const seen: string[] = [];
     const stop = server.onCommit((changes, zxid) => {

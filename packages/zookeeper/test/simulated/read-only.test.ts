@@ -37,8 +37,8 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   return code;
 }
 
-describe('a server that only serves reads', () => {
-  it('makes a session that cannot write for who allows it, and none for others', async () => {
+describe('a read-only server', () => {
+  it('opens a read-only session for a client that allows it, and none for others', async () => {
     server.setReadOnly(true);
     const [lenient, strict] = [client({ readOnly: true }), client()];
     await clock.advance(1000);
@@ -56,7 +56,7 @@ describe('a server that only serves reads', () => {
     expect([...server.dump().keys()].includes('/a')).toBe(false);
   });
 
-  it('is left for one that takes writes; one-shot watches end with the session', async () => {
+  it('is left for a writable one; one-shot watches end with the session', async () => {
     server.setReadOnly(true);
     const zk = client({ readOnly: true });
     const persistent: string[] = [];
@@ -65,19 +65,19 @@ describe('a server that only serves reads', () => {
       onReset: () => persistent.push('reset'),
     });
     await clock.advance(1000);
-    const told: WatchEvent[] = [];
+    const received: WatchEvent[] = [];
     const { session } = zk;
-    expect(await codeOf(zk.children('/', { watch: (event) => told.push(event) }))).toBe('ok');
+    expect(await codeOf(zk.children('/', { watch: (event) => received.push(event) }))).toBe('ok');
     server.setReadOnly(false);
     await clock.advance(5000);
     expect([session?.lost.aborted, zk.session?.readOnly, zk.state]).toEqual([true, false, 'connected']);
-    expect(told).toEqual([{ type: 'watch-removed', path: '/' }]);
+    expect(received).toEqual([{ type: 'watch-removed', path: '/' }]);
     expect(await codeOf(zk.create('/a'))).toBe('ok');
     expect(persistent).toEqual(['reset', 'reset', 'children /']);
     expect(server.liveSessions).toHaveLength(1);
   });
 
-  it('does not end sessions that can write, nor take them', async () => {
+  it('does not expire writable sessions, nor serve them', async () => {
     const zk = client({ sessionTimeoutMs: 10_000 });
     await clock.advance(0);
     const { session } = zk;
@@ -91,8 +91,8 @@ describe('a server that only serves reads', () => {
   });
 });
 
-describe('a session that our own clock ended', () => {
-  it('is closed at the server as soon as that is reached again: its ephemerals do not stay', async () => {
+describe('a session that expired by the client’s own clock', () => {
+  it('is closed at the server once that is reachable, which deletes its ephemerals', async () => {
     const zk = client({ sessionTimeoutMs: 10_000 });
     await clock.advance(0);
     expect(await codeOf(zk.create('/e', undefined, { mode: 'ephemeral' }))).toBe('ok');
@@ -108,7 +108,7 @@ describe('a session that our own clock ended', () => {
     expect(server.liveSessions.map(({ id }) => id)).toEqual([zk.session?.id]);
   });
 
-  it('leaves nothing behind when the client is closed before the server is back', async () => {
+  it('is closed when the client closes before the server is reachable', async () => {
     const zk = client({ sessionTimeoutMs: 10_000 });
     await clock.advance(0);
     server.stop();

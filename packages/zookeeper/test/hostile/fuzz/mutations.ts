@@ -12,7 +12,7 @@ export function pick<T>(random: Random, items: readonly T[]): T {
 }
 
 /** Integers that provoke overflows and off-by-one errors. */
-const INTERESTING = [0, -1, -2, 1, 4, 127, 128, 255, 65_535, 2 ** 24, 2 ** 31 - 1, -(2 ** 31), -101, -112, -115];
+const BOUNDARY_VALUES = [0, -1, -2, 1, 4, 127, 128, 255, 65_535, 2 ** 24, 2 ** 31 - 1, -(2 ** 31), -101, -112, -115];
 const LARGEST_INSERTION = 64;
 
 type Mutation = (bytes: Buffer, random: Random) => Buffer;
@@ -28,7 +28,7 @@ const MUTATIONS: readonly Mutation[] = [
     if (bytes.length < 4) return bytes;
     const copy = Buffer.from(bytes);
     const at = below(random, bytes.length - 3);
-    copy.writeInt32BE(random() < 0.7 ? pick(random, INTERESTING) : bytes.length - at + below(random, 9) - 4, at);
+    copy.writeInt32BE(random() < 0.7 ? pick(random, BOUNDARY_VALUES) : bytes.length - at + below(random, 9) - 4, at);
     return copy;
   },
   // Truncates the message.

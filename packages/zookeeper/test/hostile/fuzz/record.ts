@@ -9,7 +9,7 @@ import { OPERATIONS } from './operations.js';
 const EVENT_XID = -1;
 const PING_XID = -2;
 const SET_WATCHES_XID = -8;
-const FAREWELL_XID = 0;
+const CLOSE_REQUEST_XID = 0;
 const SESSION_TIMEOUT_MS = 4000;
 
 /** Makes every type of call at `servers`, and cuts the connection once. Leaves `/fuzz` behind on failure. */
@@ -65,7 +65,7 @@ function nameOf(message: Buffer, current: string): string {
       return 'ping';
     case SET_WATCHES_XID:
       return 'setWatches';
-    case FAREWELL_XID:
+    case CLOSE_REQUEST_XID:
       return 'rest';
     default:
       return current;

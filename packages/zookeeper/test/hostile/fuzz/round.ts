@@ -114,6 +114,6 @@ const EVENT_TYPES: readonly string[] = ['created', 'deleted', 'changed', 'childr
 
 function checkEvent(type: string, path: string, peer: Peer): void {
   if (!EVENT_TYPES.includes(type) || !path.startsWith('/fuzz')) {
-    throw new Finding(`a watch was told ${type} of ${path}`, peer.sent);
+    throw new Finding(`a watch received ${type} of ${path}`, peer.sent);
   }
 }
