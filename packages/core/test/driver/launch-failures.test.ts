@@ -11,7 +11,7 @@ function machine(advance: () => Advance): StateMachine {
   return { state: 'odd', externalId: undefined, save: () => null, advance };
 }
 
-async function benchWith(overrides: Partial<Adapter>): Promise<ProviderHarness> {
+async function harnessWith(overrides: Partial<Adapter>): Promise<ProviderHarness> {
   const clock = new VirtualClock();
   return new ProviderHarness(clock, driverOf(machineAdapter(new TinyCloud(clock), overrides))).start();
 }
@@ -55,7 +55,7 @@ describe('a launch', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('names the failure of the list that it has waited for until its deadline', async () => {
+  it('reports the failed listing that it awaited when it times out', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const refuse = { kind: 'refuse', error: new Error('the cloud is closed') } as const;
@@ -86,10 +86,10 @@ describe('a launch', () => {
     expect(cloud.calls.create).toBe(0);
   });
 
-  it('does not use its machine after it is aborted', async () => {
+  it('does not call its machine after an abort', async () => {
     const controller = new AbortController();
     let steps = 0;
-    const harness = await benchWith({
+    const harness = await harnessWith({
       getCreateStateMachine: () =>
         machine(() => {
           steps += 1;
@@ -106,7 +106,7 @@ describe('a launch', () => {
 
   it('aborts the calls of a machine that has failed', async () => {
     let signal: AbortSignal | undefined;
-    const harness = await benchWith({
+    const harness = await harnessWith({
       getCreateStateMachine: () => ({
         ...machine(() => ({ next: 'listing' })),
         advance: (call) => {
@@ -120,15 +120,15 @@ describe('a launch', () => {
   });
 
   it('fails for a label that the pool does not have', async () => {
-    const harness = await benchWith({});
+    const harness = await harnessWith({});
     await expect(harness.finish(harness.launch({ label: 'huge' }))).rejects.toMatchObject({ code: 'configuration' });
   });
 });
 
-describe('a driver that misbehaves', () => {
+describe('a defective driver', () => {
   it.each<[string, () => StateMachine]>([
     [
-      'throws while it makes a machine',
+      'throws while it creates a machine',
       () => {
         throw new TypeError('no such thing');
       },
@@ -140,11 +140,11 @@ describe('a driver that misbehaves', () => {
           throw new TypeError('no such thing');
         }),
     ],
-    ['throws something that is no error', () => machine(() => { throw 'no such thing' as unknown; })], // prettier-ignore
-    ['gives nothing', () => machine(() => undefined as never)],
-    ['asks for something unknown', () => machine(() => ({ next: 'coffee' }) as never)],
-    ['gives a call that is no promise', () => machine(() => ({ next: 'call' }) as never)],
-    ['asks for a delay that is not a number', () => machine(() => ({ next: 'delay', ms: NaN }))],
+    ['throws a non-Error value', () => machine(() => { throw 'no such thing' as unknown; })], // prettier-ignore
+    ['returns nothing', () => machine(() => undefined as never)],
+    ['returns an unknown action', () => machine(() => ({ next: 'coffee' }) as never)],
+    ['returns a call that is not a promise', () => machine(() => ({ next: 'call' }) as never)],
+    ['returns a delay that is not a number', () => machine(() => ({ next: 'delay', ms: NaN }))],
     ['completes without an instance', () => machine(() => ({ next: 'complete' }))],
     [
       'completes with an instance that is not ready',
@@ -161,21 +161,21 @@ describe('a driver that misbehaves', () => {
         },
       }),
     ],
-  ])('and %s fails the launch with a typed error', async (_what, getCreateStateMachine) => {
-    const harness = await benchWith({ getCreateStateMachine });
+  ])('that %s fails the launch with a typed error', async (_what, getCreateStateMachine) => {
+    const harness = await harnessWith({ getCreateStateMachine });
     await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'unexpected' });
     expect(harness.clock.pending).toBe(0);
   });
 
-  it('and whose calls always settle at once does not block the process', async () => {
-    const harness = await benchWith({
+  it('does not block the process if its calls settle synchronously', async () => {
+    const harness = await harnessWith({
       getCreateStateMachine: () => machine(() => ({ next: 'call', settled: Promise.resolve() })),
     });
     await expect(harness.finish(harness.launch({ deadline: 500 }))).rejects.toMatchObject({ code: 'timeout' });
   });
 
-  it('and throws from the question whether a label is ready makes it not ready', async () => {
-    const harness = await benchWith({
+  it('that throws from labelReady makes the label not ready', async () => {
+    const harness = await harnessWith({
       labelReady: () => {
         throw new Error('the flavors are not known');
       },
@@ -183,15 +183,15 @@ describe('a driver that misbehaves', () => {
     expect(harness.provider.labelReady('main', 'small')).toEqual({ ready: false, reason: 'the flavors are not known' });
   });
 
-  it('and never answers delays only the caller, until the deadline', async () => {
-    const harness = await benchWith({ listInstances: () => new Promise(() => undefined) });
+  it('that never answers delays only its caller, until the deadline', async () => {
+    const harness = await harnessWith({ listInstances: () => new Promise(() => undefined) });
     await expect(harness.finish(watch(harness.provider.listNodes(harness.call())))).rejects.toMatchObject({
       code: 'timeout',
     });
   });
 
-  it('and does not stop is abandoned', async () => {
-    const harness = await benchWith({ stop: () => new Promise(() => undefined) });
+  it('whose calls do not stop is abandoned', async () => {
+    const harness = await harnessWith({ stop: () => new Promise(() => undefined) });
     harness.provider.stop();
     await harness.finish(watch(harness.provider.join()));
     expect(harness.clock.pending).toBe(0);
@@ -199,7 +199,7 @@ describe('a driver that misbehaves', () => {
 });
 
 describe('a provider', () => {
-  it('shows each machine in progress with what it waits for', async () => {
+  it('shows each machine in progress with its pending call', async () => {
     const clock = new VirtualClock();
     const harness = await new ProviderHarness(clock, machineDriver(new TinyCloud(clock))).start();
     const launch = harness.launch();
@@ -223,8 +223,8 @@ describe('a provider', () => {
     expect(harness.provider.inspect?.()).toEqual([]);
   });
 
-  it('has the optional abilities that its adapter has, and no others', async () => {
-    const harness = await benchWith({});
+  it('has only the optional methods that its adapter has', async () => {
+    const harness = await harnessWith({});
     const { provider } = harness;
     expect(await provider.getAvailabilityZones?.('main', harness.call())).toEqual(['a', 'b']);
     expect(provider.getQuotaLimits).toBeDefined();
@@ -232,8 +232,8 @@ describe('a provider', () => {
     expect(provider.images).toBeUndefined();
   });
 
-  it('calls nothing after it was stopped', async () => {
-    const harness = await benchWith({});
+  it('makes no calls after it was stopped', async () => {
+    const harness = await harnessWith({});
     harness.provider.stop();
     await expect(harness.provider.listNodes(harness.call())).rejects.toMatchObject({ code: 'aborted' });
     await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'aborted' });

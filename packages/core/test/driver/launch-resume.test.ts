@@ -28,7 +28,7 @@ function recording(cloud: TinyCloud, onStep: (machine: StateMachine) => void): D
 const STEPS = ['creating', 'booting', 'attaching', 'checking'];
 
 describe('a launch on state machines', () => {
-  it('goes through all the steps that are tried below', async () => {
+  it('reaches every state that the tests below use', async () => {
     const clock = new VirtualClock();
     const states = new Set<string>();
     const harness = await new ProviderHarness(
@@ -67,7 +67,7 @@ describe('a launch on state machines', () => {
     expect(cloud.existing).toEqual(['i-1']);
   });
 
-  it('saves when the external id is known, then each further state that it waits in', async () => {
+  it('saves its state when the external id is known, then on each further state in which it waits', async () => {
     const clock = new VirtualClock();
     const harness = await new ProviderHarness(clock, machineDriver(new TinyCloud(clock))).start();
     await harness.finish(harness.launch());
@@ -76,7 +76,7 @@ describe('a launch on state machines', () => {
     );
   });
 
-  it('saves the external id of an instance that a step finds, although the same step fails', async () => {
+  it('saves the external id of an instance that a failing step finds', async () => {
     const clock = new VirtualClock();
     const adapter = machineAdapter(new TinyCloud(clock));
     const failing = driverOf({
@@ -97,7 +97,7 @@ describe('a launch on state machines', () => {
     expect(harness.saves).toEqual([{ externalId: 'i-1', machine: { state: 'booting' } }]);
   });
 
-  it('writes one state at a time, and of those that came meanwhile the last', async () => {
+  it('writes one state at a time, and skips states that a later one replaces', async () => {
     const clock = new VirtualClock();
     const harness = await new ProviderHarness(clock, machineDriver(new TinyCloud(clock))).start();
     const written: unknown[] = [];
@@ -154,9 +154,9 @@ describe('a launch on state machines', () => {
 
 describe('a launch on the simple framework', () => {
   it.each([
-    ['the create call was under way', { state: 'creating' }, null],
+    ['the create call was pending', { state: 'creating' }, null],
     ['the instance was known', { state: 'waiting' }, 'i-1'],
-    ['only the external id was kept', null, 'i-1'],
+    ['only the external id was saved', null, 'i-1'],
   ])('resumes in another process when %s', async (_when, saved, externalId) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
@@ -171,7 +171,7 @@ describe('a launch on the simple framework', () => {
     expect(cloud.existing).toEqual(['i-1']);
   });
 
-  it('creates no second instance for an attempt that is not found', async () => {
+  it('creates no second instance for an attempt whose instance is not found', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const harness = await new ProviderHarness(clock, simpleDriver(cloud)).start();

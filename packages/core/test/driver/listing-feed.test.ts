@@ -29,7 +29,7 @@ describe('the shared list of instances', () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1000);
   });
 
-  it('is not requested, and no timer is set, while nothing is in progress', async () => {
+  it('is not requested, without a timer, while no launch or deletion is in progress', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
@@ -41,7 +41,7 @@ describe('the shared list of instances', () => {
     expect(cloud.calls.list).toBe(count);
   });
 
-  it('is given up when the last machine that waits for it is aborted', async () => {
+  it('is no longer requested when the last machine that waits for it is aborted', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { latencyMs: 100 });
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
@@ -54,7 +54,7 @@ describe('the shared list of instances', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('respects the interval that the adapter asks for', async () => {
+  it('respects the interval of the adapter', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { bootMs: 60_000 });
     const harness = await new ProviderHarness(
@@ -71,7 +71,7 @@ describe('the shared list of instances', () => {
     ['refused credentials', new AuthError('the token has expired')],
     ['a failure of the cloud', new TransientError('503')],
     ['a failure of the driver', new TypeError('undefined is not iterable')],
-  ])('survives %s: it is asked for again, more and more slowly, and no launch fails', async (_what, error) => {
+  ])('is requested again with growing delays after %s, and no launch fails', async (_what, error) => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', ...Array.from({ length: 5 }, () => ({ kind: 'refuse', error }) as const));
@@ -82,7 +82,7 @@ describe('the shared list of instances', () => {
     expect(gaps[4]).toBeGreaterThan(4 * gaps[0]!);
   });
 
-  it('waits as long as a throttling cloud says', async () => {
+  it('waits as long as a throttling cloud demands', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('list', { kind: 'refuse', error: new ThrottledError('slow down', { retryAfterMs: 90_000 }) });
@@ -102,7 +102,7 @@ describe('the shared list of instances', () => {
 
   it.each([
     ['undefined', undefined],
-    ['no array', { instances: [] }],
+    ['an object instead of an array', { instances: [] }],
     ['an instance without an id', [{ tags: {} }]],
     ['null', [null]],
   ])('is rejected if it is %s', async (_what, driverDefect) => {
@@ -121,7 +121,7 @@ describe('the shared list of instances', () => {
 });
 
 describe('the key of an external id', () => {
-  it('is the same for equal objects with any order of fields', () => {
+  it('is equal for equal objects with any order of fields', () => {
     expect(externalIdKey({ zone: 'a', name: 'x', deep: { b: [1, null], a: 2 } })).toBe(
       externalIdKey({ deep: { a: 2, b: [1, null] }, name: 'x', zone: 'a' }),
     );

@@ -49,7 +49,7 @@ async function closedPort(): Promise<number> {
 }
 
 describe('an error of fetch', () => {
-  it('at a closed port says that nothing was sent, and where', async () => {
+  it('at a closed port reports the address and that nothing was sent', async () => {
     const port = await closedPort();
     const error = await failureOf(fetch(`http://127.0.0.1:${port}/`));
     expect(error).toMatchObject({
@@ -67,13 +67,13 @@ describe('an error of fetch', () => {
     expect(error.message).toMatch(new RegExp(`^fetch failed: .*ECONNREFUSED .*:${port}`));
   });
 
-  it('at a name without address says that nothing was sent', async () => {
+  it('at an unknown host name reports that nothing was sent', async () => {
     const error = await failureOf(fetch('http://nodepool.invalid/'));
     expect(error).toMatchObject({ code: 'transient', outcome: 'not-applied' });
     expect(error.message).toMatch(/^fetch failed: getaddrinfo (ENOTFOUND|EAI_AGAIN) nodepool.invalid$/);
   });
 
-  it('whose connection is closed before the answer leaves the outcome open', async () => {
+  it('after the connection was closed before the answer has an unknown outcome', async () => {
     const url = await tcp((socket) => socket.once('data', () => socket.destroy()));
     expect(await failureOf(fetch(url, { method: 'POST', body: 'x' }))).toMatchObject({
       code: 'transient',
@@ -82,7 +82,7 @@ describe('an error of fetch', () => {
     });
   });
 
-  it('whose connection is reset leaves the outcome open', async () => {
+  it('after the connection was reset has an unknown outcome', async () => {
     const url = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
     expect(await failureOf(fetch(url, { method: 'POST', body: 'x' }))).toMatchObject({
       code: 'transient',
@@ -91,7 +91,7 @@ describe('an error of fetch', () => {
     });
   });
 
-  it('whose answer breaks off leaves the outcome open', async () => {
+  it('after a truncated answer has an unknown outcome', async () => {
     const url = await http((_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('part', () => response.destroy());
@@ -104,14 +104,14 @@ describe('an error of fetch', () => {
     });
   });
 
-  it('with an answer that is not HTTP leaves the outcome open', async () => {
+  it('after an answer that is not HTTP has an unknown outcome', async () => {
     const url = await tcp((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9.2\r\n\r\n')));
     const error = await failureOf(fetch(url));
     expect(error).toMatchObject({ code: 'transient', outcome: 'unknown' });
     expect(error.message).toMatch(/^fetch failed: .*HPE_/);
   });
 
-  it('that AbortSignal.timeout has ended is a time-out with an open outcome', async () => {
+  it('after AbortSignal.timeout is a timeout with unknown outcome', async () => {
     const sockets: Socket[] = [];
     const url = await tcp((socket) => sockets.push(socket.resume()));
     const error = await failureOf(fetch(url, { signal: AbortSignal.timeout(20) }));
@@ -124,13 +124,13 @@ describe('an error of fetch', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('that is a mistake in the call is not one of the network', async () => {
+  it('caused by an invalid call is not a network error', async () => {
     expect(await failureOf(fetch('no URL'))).toMatchObject({ code: 'unexpected' });
   });
 });
 
 describe('an error of a connection', () => {
-  it('at a closed port says that nothing was sent', async () => {
+  it('at a closed port reports that nothing was sent', async () => {
     const socket = connect(await closedPort(), '127.0.0.1');
     expect(await failureOf(once(socket, 'connect'))).toMatchObject({ code: 'transient', outcome: 'not-applied' });
   });
@@ -152,12 +152,12 @@ describe('an error of a connection', () => {
   });
 });
 
-describe('a thrown value that is no error', () => {
+describe('a thrown value that is not an error', () => {
   it.each([
     ['404 gone', 'the driver threw a string instead of an error: 404 gone'],
     [undefined, 'the driver threw undefined instead of an error'],
     [{ status: 404 }, 'the driver threw an object instead of an error: { status: 404 }'],
-  ])('is named: %p', (thrown, message) => {
+  ])('is described: %p', (thrown, message) => {
     expect(toDriverError(thrown)).toMatchObject({ code: 'unexpected', message });
   });
 });

@@ -27,7 +27,7 @@ async function launched(options = {}): Promise<{ clock: VirtualClock; cloud: Tin
 const NODE = '0000000001';
 
 describe('the cleanup of a node', () => {
-  it('ends only when the cloud lists the instance no more', async () => {
+  it('ends only when the cloud no longer lists the instance', async () => {
     const { harness, cloud, clock } = await launched({ deletionMs: 30_000 });
     const since = clock.monotonic();
     await harness.cleanUp(NODE, { externalId: 'i-1' });
@@ -39,7 +39,7 @@ describe('the cleanup of a node', () => {
     ['a conflict', new ConflictError('the instance is busy')],
     ['throttling', new ThrottledError('slow down', { retryAfterMs: 40_000 })],
     ['a failure of the cloud', new TransientError('503')],
-  ])('is tried again after %s', async (_what, error) => {
+  ])('is retried after %s', async (_what, error) => {
     const { harness, cloud } = await launched();
     cloud.failNext('delete', { kind: 'refuse', error }, { kind: 'refuse', error });
     await harness.cleanUp(NODE, { externalId: 'i-1' });
@@ -54,13 +54,13 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual([]);
   });
 
-  it('succeeds when there is no such instance', async () => {
+  it('succeeds when no instance exists', async () => {
     const { harness } = await launched();
     await harness.cleanUp(NODE, { externalId: 'i-99' });
     await harness.cleanUp('0000000099');
   });
 
-  it('fails with what stopped it, and can be started again', async () => {
+  it('fails with its error, and can be started again', async () => {
     const { harness, cloud } = await launched();
     cloud.failNext('delete', { kind: 'refuse', error: new AuthError('the password has expired') });
     await expect(harness.cleanUp(NODE, { externalId: 'i-1' })).rejects.toMatchObject({ code: 'auth' });
@@ -68,7 +68,7 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual([]);
   });
 
-  it('is given up at its deadline, and names the last failure', async () => {
+  it('stops at its deadline, and reports the last failure', async () => {
     const { harness, cloud, clock } = await launched();
     const refuse = { kind: 'refuse', error: new ConflictError('the instance is busy') } as const;
     cloud.failNext('delete', ...Array.from({ length: 50 }, () => refuse));
@@ -98,7 +98,7 @@ describe('the cleanup of a node', () => {
     await expect(harness.provider.waitForNodeCleanup(NODE)).rejects.toMatchObject({ code: 'unexpected' });
   });
 
-  it('finds all instances of the node and its duplicates, and none of other providers, installations or attempts', async () => {
+  it('finds all instances of the node including duplicates, and none of other providers, installations or attempts', async () => {
     const { harness, cloud, clock } = await launched();
     const signal = new AbortController().signal;
     const untagged = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };
@@ -113,7 +113,7 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual(['i-3', 'i-4', 'i-6']);
   });
 
-  it('ignores an old listing', async () => {
+  it('ignores an outdated listing', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
@@ -131,7 +131,7 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual(['i-1']);
   });
 
-  it('ends when the provider stops, and leaves nothing running', async () => {
+  it('ends when the provider stops, and leaves no work running', async () => {
     const { harness, clock } = await launched({ deletionMs: 1e9 });
     await harness.provider.cleanupNode(harness.cleanup(NODE, { externalId: 'i-1' }));
     const wait = watch(harness.provider.waitForNodeCleanup(NODE));
@@ -146,7 +146,7 @@ describe('the cleanup of a node', () => {
   });
 });
 
-describe('a deletion machine that has something to remember', () => {
+describe('a deletion machine with state', () => {
   it('is saved, and resumes in another process', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock, { deletionMs: 30_000 });
@@ -177,8 +177,8 @@ describe('a deletion machine that has something to remember', () => {
   });
 });
 
-describe('the clean-up of leaked resources', () => {
-  it('goes on after one that cannot be deleted, and says how many failed', async () => {
+describe('the cleanup of leaked resources', () => {
+  it('continues after a resource that cannot be deleted, and reports the number of failures', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();

@@ -18,7 +18,7 @@ describe.each([
     return { clock, cloud, harness: await new ProviderHarness(clock, driver(cloud)).start() };
   }
 
-  it('launches an instance that carries its tags, and keeps its external id', async () => {
+  it('launches an instance with its tags, and saves its external id', async () => {
     const { harness } = await setUp();
     const instance = await harness.finish(harness.launch());
     expect(instance).toMatchObject({ externalId: 'i-1', hostname: 'node-0000000001', ready: true });
@@ -33,7 +33,7 @@ describe.each([
     });
   });
 
-  it('cleans a node up until the cloud shows nothing of it, and again without complaint', async () => {
+  it('cleans up a node until the cloud lists none of its instances, and can repeat that', async () => {
     const { harness, cloud } = await setUp();
     const { externalId } = await harness.finish(harness.launch());
     await harness.cleanUp('0000000001', { externalId });
@@ -41,7 +41,7 @@ describe.each([
     await harness.cleanUp('0000000001', { externalId });
   });
 
-  it('finds what there is of a node by its tags when the external id is not known', async () => {
+  it('finds the instances of a node by tags when the external id is unknown', async () => {
     const { harness, cloud } = await setUp();
     await harness.finish(harness.launch({ nodeId: '0000000007' }));
     await harness.finish(harness.launch({ nodeId: '0000000008' }));
@@ -49,13 +49,13 @@ describe.each([
     expect(cloud.existing).toEqual(['i-2']);
   });
 
-  it('passes the typed error of the cloud on', async () => {
+  it('passes on the typed error of the cloud', async () => {
     const { harness, cloud } = await setUp();
     cloud.failNext('create', { kind: 'refuse', error: new QuotaError('no more than 10 instances') });
     await expect(harness.finish(harness.launch())).rejects.toMatchObject({ code: 'quota', outcome: 'not-applied' });
   });
 
-  it('ends a launch whose signal aborts', async () => {
+  it('stops a launch when its signal aborts', async () => {
     const { harness, clock } = await setUp();
     const controller = new AbortController();
     const launch = harness.launch({ signal: controller.signal });
@@ -64,7 +64,7 @@ describe.each([
     await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it('deletes those resources that are said to be leaked, and no others', async () => {
+  it('deletes only the given leaked resources', async () => {
     const { harness, cloud } = await setUp();
     for (let index = 0; index < 3; index += 1) await harness.finish(harness.launch());
     const asked: Resource[][] = [];
@@ -80,7 +80,7 @@ describe.each([
     expect(cloud.existing).toEqual(['i-1', 'i-3']);
   });
 
-  it('leaves nothing running when it has stopped, and what was launched as it is', async () => {
+  it('stops its background work, and leaves launched instances unchanged', async () => {
     const { harness, cloud, clock } = await setUp();
     const launches = [harness.launch(), harness.launch(), harness.launch()];
     await clock.advance(2500);

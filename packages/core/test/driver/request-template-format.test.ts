@@ -30,7 +30,7 @@ describe('a placeholder with a format', () => {
     ['{request.labels[0]:-<7}|', 'small--|'],
     ['{request.tenant_name!s:6}|', 'None  |'],
     ['{request.id:}', '200-0000000042'],
-  ])('%s is %j', (template, text) => {
+  ])('%s renders %j', (template, text) => {
     expect(rendered(template)).toBe(text);
   });
 
@@ -75,7 +75,7 @@ describe('a placeholder with a format', () => {
     ['größe', '>7', '  größe'],
     ['zuul', 's', 'zuul'],
     ['', '->3', '---'],
-  ])('shows %j by %j as Python does: %j', (value, format, text) => {
+  ])('renders %j with format %j as Python does: %j', (value, format, text) => {
     expect(rendered(`{request.requestor_data[v]:${format}}`, { requestorData: { v: value } })).toBe(text);
   });
 
@@ -86,7 +86,7 @@ describe('a placeholder with a format', () => {
     [null, '>9', 'None'],
     [['a'], '>9', "['a']"],
     [true, '', 'True'],
-  ])('that does not fit the value %j of a request shows it without the format', (value, format, text) => {
+  ])('that does not apply to the value %j of a request renders the value without it', (value, format, text) => {
     expect(rendered(`{request.requestor_data[v]:${format}}`, { requestorData: { v: value } })).toBe(text);
   });
 
@@ -105,14 +105,14 @@ describe('a placeholder with a format', () => {
     ['{request.id:2000}', 'the width is more than 1000'],
     ['{request.created_time:.200f}', 'the precision is more than 100'],
     ['{request.created_time:%Y-%m}', '"%Y-%m" is not a supported format of Python'],
-  ])('%s is refused: %s', (template, reason) => {
+  ])('%s is rejected: %s', (template, reason) => {
     const parse = (): unknown => RequestTemplate.parse(template);
     expect(parse).toThrow(TemplateError);
     expect(parse).toThrow(reason);
     expect(parse).toThrow(template.slice(1, -1));
   });
 
-  it('with braces inside is refused', () => {
+  it('with nested braces is rejected', () => {
     expect(() => RequestTemplate.parse('{request.id:{request.relative_priority}}')).toThrow(TemplateError);
   });
 });

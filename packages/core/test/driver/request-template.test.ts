@@ -31,7 +31,7 @@ describe('a template over a request', () => {
     ['{request.requestor_data[list]}', "['x', 7]"],
     ['{{request.id}}', '{request.id}'],
     ['', ''],
-  ])('%j says %j', (template, text) => {
+  ])('%j renders %j', (template, text) => {
     expect(RequestTemplate.parse(template).render(request())).toBe(text);
   });
 
@@ -44,7 +44,7 @@ describe('a template over a request', () => {
     ['{}', 'not a valid placeholder', '{{'],
     ['50 } 60', 'unmatched', '}}'],
     ['{request.id', 'unmatched', '{{'],
-  ])('%j is refused with the reason and a remedy', (template, reason, remedy) => {
+  ])('%j is rejected with the reason and a remedy', (template, reason, remedy) => {
     let failure: unknown;
     try {
       RequestTemplate.parse(template);
@@ -71,7 +71,7 @@ describe('a template over a request', () => {
     expect(RequestTemplate.parse('{request.requestor_data[job]}').render(request({ requestorData }))).toBe(text);
   });
 
-  it('reads keys of the data only, never of what all objects have', () => {
+  it('reads only keys of the data, no inherited properties', () => {
     const template = RequestTemplate.parse('{request.requestor_data[constructor]}{request.requestor_data[__proto__]}');
     expect(template.render(request())).toBe('');
   });

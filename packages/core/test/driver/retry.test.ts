@@ -14,7 +14,7 @@ import {
 } from '../../src/index.js';
 import { seededRandom } from '../../src/testing/index.js';
 
-describe('a call that is repeated', () => {
+describe('a retried call', () => {
   const harness = () => {
     const clock = new VirtualClock();
     const stop = new AbortController();
@@ -28,7 +28,7 @@ describe('a call that is repeated', () => {
     return { clock, stop, calls, options, failing };
   };
 
-  it('is repeated with a doubling wait, which a cloud can lengthen', async () => {
+  it('waits twice as long after each failure, or as long as the cloud demands', async () => {
     const { clock, calls, options, failing } = harness();
     const errors = [
       new TransientError('a'),
@@ -41,7 +41,7 @@ describe('a call that is repeated', () => {
     expect(calls).toEqual([0, 2000, 6000, 36_000]);
   });
 
-  it('fails with its last error when its attempts are used up', async () => {
+  it('fails with the last error when no attempts remain', async () => {
     const { clock, calls, options, failing } = harness();
     const errors = [1, 2, 3].map((n) => new TransientError(`failure ${n}`));
     const result = expect(retryPassing({ ...options, attempts: 3 }, failing(errors))).rejects.toThrow('failure 3');
@@ -50,7 +50,7 @@ describe('a call that is repeated', () => {
     expect(calls.length).toBe(3);
   });
 
-  it('is repeated for exactly those errors that may pass', async () => {
+  it('is retried for exactly the transient errors', async () => {
     for (const code of Object.keys(ERROR_POLICIES) as DriverErrorCode[]) {
       const { clock, calls, options, failing } = harness();
       const result = retryPassing(options, failing([new DriverError(code, 'no')])).catch(() => undefined);
@@ -60,7 +60,7 @@ describe('a call that is repeated', () => {
     }
   });
 
-  it('is not repeated after the signal has aborted', async () => {
+  it('is not retried after the signal has aborted', async () => {
     const { clock, stop, calls, options, failing } = harness();
     const result = expect(retryPassing(options, failing([new TransientError('a')]))).rejects.toThrow('stopped');
     await clock.advance(1);
@@ -69,7 +69,7 @@ describe('a call that is repeated', () => {
     expect(calls).toEqual([0]);
   });
 
-  it('fails at once with an error that does not pass', async () => {
+  it('fails at once with a permanent error', async () => {
     const { options, failing } = harness();
     await expect(retryPassing(options, failing([new ConfigurationError('no such image')]))).rejects.toThrow('no such image'); // prettier-ignore
   });
@@ -78,19 +78,19 @@ describe('a call that is repeated', () => {
 describe('an error that a library wrapped', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:443'), { code: 'ECONNREFUSED' });
 
-  it('is known by its innermost cause', () => {
+  it('is classified by its innermost cause', () => {
     const wrapped = new Error('request failed', { cause: new TypeError('fetch failed', { cause: refused }) });
     expect(networkCauseOf(wrapped)).toMatchObject({ systemCode: 'ECONNREFUSED', outcome: 'not-applied' });
   });
 
-  it('is known by the errors of several addresses', () => {
+  it('is classified by the errors of several addresses', () => {
     expect(networkCauseOf(new AggregateError([refused, refused]))).toMatchObject({
       systemCode: 'ECONNREFUSED',
       outcome: 'not-applied',
     });
   });
 
-  it('is not one of the network without such a cause', () => {
+  it('without a cause from the network is not a network error', () => {
     expect(networkCauseOf(new Error('no', { cause: new Error('such image') }))).toBeUndefined();
   });
 });

@@ -28,7 +28,7 @@ function adapterWith(overrides: Partial<SimpleTaskManagerAdapter>): SimpleTaskMa
   };
 }
 
-async function benchFor(clock: VirtualClock, adapter: SimpleTaskManagerAdapter): Promise<ProviderHarness> {
+async function harnessFor(clock: VirtualClock, adapter: SimpleTaskManagerAdapter): Promise<ProviderHarness> {
   const driver = simpleTaskManagerDriver<LabelConfig, ProviderConfig>({
     name: 'simple',
     schema: {},
@@ -40,12 +40,12 @@ async function benchFor(clock: VirtualClock, adapter: SimpleTaskManagerAdapter):
 
 describe('calls of a driver on the simple framework', () => {
   it.each([
-    ['one after another', undefined, CALLS],
-    ['all at once with enough concurrency', CALLS, 1],
-  ])('are made %s', async (_how, concurrency, rounds) => {
+    ['sequential', undefined, CALLS],
+    ['concurrent if the limit allows it', CALLS, 1],
+  ])('are %s', async (_how, concurrency, rounds) => {
     const clock = new VirtualClock();
     const managers: TaskManager[] = [];
-    const harness = await benchFor(
+    const harness = await harnessFor(
       clock,
       adapterWith({
         ...(concurrency === undefined ? {} : { concurrency }),
@@ -62,12 +62,12 @@ describe('calls of a driver on the simple framework', () => {
   });
 });
 
-describe('a clean-up round of a driver on the simple framework', () => {
-  it('offers what the driver lists besides instances, and has the driver delete that', async () => {
+describe('a cleanup round of a driver on the simple framework', () => {
+  it('lists the driver’s other resources, and has the driver delete them', async () => {
     const tags = { nodepool_provider_name: 'tiny' };
     const image: Resource = { kind: 'image', externalId: 'image-1', name: 'image-1', tags };
     const deleted: unknown[] = [];
-    const harness = await benchFor(
+    const harness = await harnessFor(
       new VirtualClock(),
       adapterWith({
         listInstances: async () => [{ externalId: 'i-1', ready: true, deleted: false, tags }],

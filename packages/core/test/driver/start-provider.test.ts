@@ -14,7 +14,7 @@ import {
 } from '../../src/index.js';
 import { seededRandom } from '../../src/testing/index.js';
 
-it('a stack is logged once for an unforeseen error, and never for one that the driver explains', async () => {
+it('a stack is logged once for an unexpected error, and never for an error that the driver explains', async () => {
   const failures = [
     new AuthError('the cloud refuses the password'),
     new AuthError('the cloud refuses the password'),

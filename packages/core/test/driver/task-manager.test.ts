@@ -19,7 +19,7 @@ import {
 import { watch } from './provider-harness.js';
 import { tinyConfig } from './tiny-drivers.js';
 
-class Stage {
+class Harness {
   readonly clock = new VirtualClock();
   readonly calls: ApiCall[] = [];
   readonly events: string[] = [];
@@ -54,147 +54,149 @@ class Stage {
 }
 
 describe('a task manager', () => {
-  it('runs tasks one after another, in order, and gives each caller its result', async () => {
-    const stage = new Stage();
-    const results = ['a', 'b', 'c'].map((name) => watch(stage.manager.submit(stage.task(name), stage.call())));
-    expect(stage.manager.queueLength).toBe(2);
-    await stage.clock.advance(100);
+  it('runs tasks sequentially in order, and gives each caller its result', async () => {
+    const harness = new Harness();
+    const results = ['a', 'b', 'c'].map((name) => watch(harness.manager.submit(harness.task(name), harness.call())));
+    expect(harness.manager.queueLength).toBe(2);
+    await harness.clock.advance(100);
     expect(await Promise.all(results.map(({ promise }) => promise))).toEqual(['a', 'b', 'c']);
-    expect(stage.events).toEqual(['a starts at 0', 'b starts at 10', 'c starts at 20']);
+    expect(harness.events).toEqual(['a starts at 0', 'b starts at 10', 'c starts at 20']);
   });
 
-  it('gives up a call after two minutes, or after the time that the task says', async () => {
-    const stage = new Stage(Infinity, 2);
-    const usual = watch(stage.manager.submit(stage.task('usual', 140_000), stage.call()));
-    const longer = watch(stage.manager.submit({ ...stage.task('longer', 140_000), timeoutMs: 150_000 }, stage.call()));
-    await stage.clock.advance(145_000);
+  it('aborts a call after two minutes, or after the task’s own timeout', async () => {
+    const harness = new Harness(Infinity, 2);
+    const usual = watch(harness.manager.submit(harness.task('usual', 140_000), harness.call()));
+    const longer = watch(
+      harness.manager.submit({ ...harness.task('longer', 140_000), timeoutMs: 150_000 }, harness.call()),
+    );
+    await harness.clock.advance(145_000);
     await expect(usual.promise).rejects.toMatchObject({ code: 'timeout' });
     await expect(longer.promise).resolves.toBe('longer');
   });
 
-  it('starts them at the configured rate', async () => {
-    const stage = new Stage(4);
-    for (const name of ['a', 'b', 'c']) watch(stage.manager.submit(stage.task(name), stage.call()));
-    await stage.clock.advance(2000);
-    expect(stage.events).toEqual(['a starts at 0', 'b starts at 250', 'c starts at 500']);
+  it('starts tasks at the configured rate', async () => {
+    const harness = new Harness(4);
+    for (const name of ['a', 'b', 'c']) watch(harness.manager.submit(harness.task(name), harness.call()));
+    await harness.clock.advance(2000);
+    expect(harness.events).toEqual(['a starts at 0', 'b starts at 250', 'c starts at 500']);
   });
 
-  it('runs as many at once as it is allowed', async () => {
-    const stage = new Stage(Infinity, 2);
-    for (const name of ['a', 'b', 'c']) watch(stage.manager.submit(stage.task(name), stage.call()));
-    await stage.clock.advance(100);
-    expect(stage.events).toEqual(['a starts at 0', 'b starts at 0', 'c starts at 10']);
+  it('runs as many tasks concurrently as allowed', async () => {
+    const harness = new Harness(Infinity, 2);
+    for (const name of ['a', 'b', 'c']) watch(harness.manager.submit(harness.task(name), harness.call()));
+    await harness.clock.advance(100);
+    expect(harness.events).toEqual(['a starts at 0', 'b starts at 0', 'c starts at 10']);
   });
 
-  it('gives the error of a task to its caller as it is, and goes on', async () => {
-    const stage = new Stage();
+  it('passes an unchanged error to the caller, and continues', async () => {
+    const harness = new Harness();
     const error = new QuotaError('full');
     const failing = watch(
-      stage.manager.submit({ ...stage.task('a'), main: () => Promise.reject(error) }, stage.call()),
+      harness.manager.submit({ ...harness.task('a'), main: () => Promise.reject(error) }, harness.call()),
     );
     const throwing = watch(
-      stage.manager.submit(
+      harness.manager.submit(
         {
-          ...stage.task('b'),
+          ...harness.task('b'),
           main: () => {
             throw error;
           },
         },
-        stage.call(),
+        harness.call(),
       ),
     );
-    const next = watch(stage.manager.submit(stage.task('c'), stage.call()));
-    await stage.clock.advance(100);
+    const next = watch(harness.manager.submit(harness.task('c'), harness.call()));
+    await harness.clock.advance(100);
     await expect(failing.promise).rejects.toBe(error);
     await expect(throwing.promise).rejects.toBe(error);
     expect(await next.promise).toBe('c');
   });
 
-  it('skips a task that is aborted while it waits, as not applied', async () => {
-    const stage = new Stage();
+  it('skips a task that is aborted while it waits, with outcome not-applied', async () => {
+    const harness = new Harness();
     const controller = new AbortController();
-    watch(stage.manager.submit(stage.task('a'), stage.call()));
-    const waiting = watch(stage.manager.submit(stage.task('b'), stage.call({ signal: controller.signal })));
+    watch(harness.manager.submit(harness.task('a'), harness.call()));
+    const waiting = watch(harness.manager.submit(harness.task('b'), harness.call({ signal: controller.signal })));
     controller.abort();
     await expect(waiting.promise).rejects.toMatchObject({ code: 'aborted', outcome: 'not-applied' });
-    await stage.clock.advance(100);
-    expect(stage.events).toEqual(['a starts at 0']);
-    expect(stage.manager.queueLength).toBe(0);
+    await harness.clock.advance(100);
+    expect(harness.events).toEqual(['a starts at 0']);
+    expect(harness.manager.queueLength).toBe(0);
   });
 
-  it('gives up at the deadline: not applied while it waits, unknown while it runs', async () => {
-    const stage = new Stage();
-    const running = watch(stage.manager.submit(stage.task('a', 1000), stage.call({ deadline: 50 })));
-    const waiting = watch(stage.manager.submit(stage.task('b'), stage.call({ deadline: 40 })));
-    const late = watch(stage.manager.submit(stage.task('c'), stage.call({ deadline: 0 })));
-    await stage.clock.advance(2000);
+  it('aborts a task at the deadline: not-applied while it waits, unknown while it runs', async () => {
+    const harness = new Harness();
+    const running = watch(harness.manager.submit(harness.task('a', 1000), harness.call({ deadline: 50 })));
+    const waiting = watch(harness.manager.submit(harness.task('b'), harness.call({ deadline: 40 })));
+    const late = watch(harness.manager.submit(harness.task('c'), harness.call({ deadline: 0 })));
+    await harness.clock.advance(2000);
     await expect(running.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
     await expect(waiting.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     await expect(late.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
-    expect(stage.events).toEqual(['a starts at 0']);
+    expect(harness.events).toEqual(['a starts at 0']);
   });
 
-  it('is not blocked by a call that never ends, although its caller could wait', async () => {
-    const stage = new Stage();
-    const slow = watch(stage.manager.submit(stage.task('a', 1e9), stage.call()));
-    const next = watch(stage.manager.submit(stage.task('b'), stage.call()));
-    await stage.clock.advance(200_000);
+  it('is not blocked by a call that never ends, even without a deadline of the caller', async () => {
+    const harness = new Harness();
+    const slow = watch(harness.manager.submit(harness.task('a', 1e9), harness.call()));
+    const next = watch(harness.manager.submit(harness.task('b'), harness.call()));
+    await harness.clock.advance(200_000);
     await expect(slow.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
     expect(await next.promise).toBe('b');
   });
 
-  it('is not blocked forever by a task that ignores its signal', async () => {
-    const stage = new Stage();
-    const stuck = { ...stage.task('a'), main: () => new Promise<string>(() => undefined) };
-    const given = watch(stage.manager.submit(stuck, stage.call({ deadline: 50 })));
-    const next = watch(stage.manager.submit(stage.task('b'), stage.call()));
-    await stage.clock.advance(60_000);
+  it('is not blocked by a task that ignores its signal', async () => {
+    const harness = new Harness();
+    const stuck = { ...harness.task('a'), main: () => new Promise<string>(() => undefined) };
+    const given = watch(harness.manager.submit(stuck, harness.call({ deadline: 50 })));
+    const next = watch(harness.manager.submit(harness.task('b'), harness.call()));
+    await harness.clock.advance(60_000);
     await expect(given.promise).rejects.toMatchObject({ code: 'timeout' });
     expect(await next.promise).toBe('b');
   });
 
   it('reports every remote call', async () => {
-    const stage = new Stage();
-    watch(stage.manager.submit(stage.task('list'), stage.call()));
+    const harness = new Harness();
+    watch(harness.manager.submit(harness.task('list'), harness.call()));
     watch(
-      stage.manager.submit(
-        { ...stage.task('create'), main: () => Promise.reject(new QuotaError('full')) },
-        stage.call(),
+      harness.manager.submit(
+        { ...harness.task('create'), main: () => Promise.reject(new QuotaError('full')) },
+        harness.call(),
       ),
     );
-    watch(stage.manager.submit(stage.task('wait', 1e6), stage.call({ deadline: 100 })));
-    await stage.clock.advance(1000);
-    expect(stage.calls).toEqual([
+    watch(harness.manager.submit(harness.task('wait', 1e6), harness.call({ deadline: 100 })));
+    await harness.clock.advance(1000);
+    expect(harness.calls).toEqual([
       { service: 'compute', method: 'GET', operation: 'list', durationMs: 10, status: 'ok' },
       { service: 'compute', method: 'GET', operation: 'create', durationMs: 0, status: 'quota' },
       { service: 'compute', method: 'GET', operation: 'wait', durationMs: 90, status: undefined },
     ]);
   });
 
-  it('drains when it stops: accepts nothing more, runs what waits, ends', async () => {
-    const stage = new Stage(1);
-    const accepted = ['a', 'b'].map((name) => watch(stage.manager.submit(stage.task(name), stage.call())));
-    stage.manager.stop();
-    const joined = watch(stage.manager.join());
-    await expect(stage.manager.submit(stage.task('c'), stage.call())).rejects.toMatchObject({ code: 'aborted' });
-    await stage.clock.advance(500);
+  it('drains on stop: rejects new tasks, runs the waiting ones, ends', async () => {
+    const harness = new Harness(1);
+    const accepted = ['a', 'b'].map((name) => watch(harness.manager.submit(harness.task(name), harness.call())));
+    harness.manager.stop();
+    const joined = watch(harness.manager.join());
+    await expect(harness.manager.submit(harness.task('c'), harness.call())).rejects.toMatchObject({ code: 'aborted' });
+    await harness.clock.advance(500);
     expect(joined.settled).toBe(false);
-    await stage.clock.advance(2000);
+    await harness.clock.advance(2000);
     expect(await Promise.all(accepted.map(({ promise }) => promise))).toEqual(['a', 'b']);
     await joined.promise;
-    expect(stage.clock.pending).toBe(0);
+    expect(harness.clock.pending).toBe(0);
   });
 
-  it('ends at once when nothing waits', async () => {
-    const stage = new Stage(1);
-    stage.manager.stop();
-    await stage.manager.join();
-    expect(stage.clock.pending).toBe(0);
+  it('ends at once when no task waits', async () => {
+    const harness = new Harness(1);
+    harness.manager.stop();
+    await harness.manager.join();
+    expect(harness.clock.pending).toBe(0);
   });
 });
 
 describe('a rate limiter', () => {
-  it('spaces calls evenly, even at fractional rates, and does not save up unused calls', async () => {
+  it('spaces calls evenly, also at fractional rates, and does not accumulate unused calls', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, 0.5);
     await clock.advance(60_000);
@@ -206,7 +208,7 @@ describe('a rate limiter', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('costs nothing without a limit', async () => {
+  it('does not wait without a limit', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, Infinity);
     for (let index = 0; index < 100; index += 1) await limiter.acquire();
@@ -230,7 +232,7 @@ describe('a rate limiter', () => {
 
   const throttled = new ThrottledError('slow down', { retryAfterMs: 5000 });
 
-  it('halves its rate when calls are throttled together, and pauses for as long as the cloud asks', async () => {
+  it('halves its rate when calls are throttled together, and pauses as long as the cloud demands', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, 8);
     for (let index = 0; index < 10; index += 1) limiter.settled(throttled);
@@ -243,7 +245,7 @@ describe('a rate limiter', () => {
     expect(limiter.currentRate).toBe(1);
   });
 
-  it('increases its rate step by step while calls succeed, to the configured one at most', async () => {
+  it('increases its rate step by step while calls succeed, up to the configured rate', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, 8);
     limiter.settled(throttled);
@@ -261,7 +263,7 @@ describe('a rate limiter', () => {
     expect(rates.at(-1)).toBe(8);
   });
 
-  it('limits a cloud without a configured rate to half of the present one, until a minute without throttling', async () => {
+  it('limits a cloud without a configured rate to half of the present rate, until a minute without throttling', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, Infinity);
     for (let index = 0; index < 20; index += 1) await limiter.acquire();
@@ -282,13 +284,13 @@ describe('a rate limiter', () => {
     expect(limiter.delayMs()).toBe(0);
   });
 
-  it.each([0, -1, NaN])('refuses a rate of %p', (rate) => {
+  it.each([0, -1, NaN])('rejects a rate of %p', (rate) => {
     expect(() => new RateLimiter(new VirtualClock(), rate)).toThrow(RangeError);
   });
 });
 
 describe('a provider with a task manager', () => {
-  it('has none before it starts', () => {
+  it('does not exist before it starts', () => {
     expect(() => new BaseTaskManagerProvider(tinyConfig()).tasks).toThrow('provider tiny was not started');
   });
 });

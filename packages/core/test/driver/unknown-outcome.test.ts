@@ -7,7 +7,7 @@ import { ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
-it('a machine waits two minutes for the answer to one call at most, however long the launch may take', async () => {
+it('a machine waits at most two minutes for the answer to one call, also in a longer launch', async () => {
   const clock = new VirtualClock();
   const cloud = new TinyCloud(clock);
   const adapter = machineAdapter(cloud);
@@ -54,7 +54,7 @@ describe.each([
     expect(cloud.calls.create).toBe(1);
   });
 
-  it('fails, as not applied, when the cloud does not show the instance for a while', async () => {
+  it('fails with outcome not-applied when the cloud does not list the instance for some time', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'late-effect', ms: 120_000 });
@@ -64,7 +64,7 @@ describe.each([
     expect(cloud.calls.list).toBeGreaterThanOrEqual(3);
   });
 
-  it('does not search when the cloud has refused', async () => {
+  it('does not search when the cloud has rejected the call', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     cloud.failNext('create', { kind: 'refuse', error: new CapacityError('no host is free') });

@@ -20,7 +20,7 @@ describe('work with a deadline', () => {
     return { clock, stop, limits };
   };
 
-  it('settles as the work does, and leaves no timer and no listener', async () => {
+  it('settles as the work does, and removes its timer and listener', async () => {
     const { clock, limits } = harness();
     await expect(withDeadline(limits, () => Promise.resolve(7))).resolves.toBe(7);
     await expect(withDeadline(limits, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
@@ -32,7 +32,7 @@ describe('work with a deadline', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('rejects at the deadline although the work goes on, whose signal aborts with the same error', async () => {
+  it('rejects at the deadline while the work continues, whose signal aborts with the same error', async () => {
     const { clock, limits } = harness();
     let signal: AbortSignal | undefined;
     const outcome = withDeadline(limits, (given) => {
@@ -47,7 +47,7 @@ describe('work with a deadline', () => {
     expect(signal?.reason).toEqual(new Error('too late'));
   });
 
-  it('rejects with the reason of the aborted signal, or the error that is made of it', async () => {
+  it('rejects with the reason of the aborted signal, or with an error created from it', async () => {
     const { clock, stop, limits } = harness();
     const outcomes = [
       expect(withDeadline(limits, never)).rejects.toThrow('the program stops'),
@@ -60,7 +60,7 @@ describe('work with a deadline', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('does not begin after the signal has aborted', async () => {
+  it('does not start after the signal has aborted', async () => {
     const { stop, limits } = harness();
     stop.abort(new Error('the program stops'));
     let begun = false;
@@ -73,7 +73,7 @@ describe('work with a deadline', () => {
   });
 });
 
-describe('a promise until a signal aborts', () => {
+describe('a promise with an abort signal', () => {
   it('settles as the promise does, or rejects with the reason', async () => {
     const stop = new AbortController();
     await expect(untilAborted(Promise.resolve(7), stop.signal)).resolves.toBe(7);
@@ -84,25 +84,25 @@ describe('a promise until a signal aborts', () => {
   });
 });
 
-describe('a back-off', () => {
+describe('a backoff', () => {
   const longest = { ...seededRandom(1), next: () => 1 };
   const shortest = { ...seededRandom(1), next: () => 0 };
   const error = new Error('refused');
 
-  it('doubles up to its longest wait, and is between half and all of that', () => {
+  it('doubles up to its maximum, with jitter between half and all of it', () => {
     const limits = { firstMs: 10, longestMs: 50 };
     expect([1, 2, 3, 4, 5].map((n) => backOffMs(n, error, longest, limits))).toEqual([10, 20, 40, 50, 50]);
     expect([1, 2, 3, 4, 5].map((n) => backOffMs(n, error, shortest, limits))).toEqual([5, 10, 20, 25, 25]);
   });
 
-  it('is lengthened by what the error asks for, and never shortened', () => {
+  it('is extended by the delay that an error requests, and never shortened', () => {
     expect(backOffMs(1, new ThrottledError('slower', { retryAfterMs: 90_000 }), longest)).toBe(90_000);
     expect(backOffMs(1, new ThrottledError('slower', { retryAfterMs: 1 }), longest)).toBe(1000);
   });
 });
 
 describe('a latch', () => {
-  it('resolves those that wait when it opens, and others at once until it closes', async () => {
+  it('resolves its waiters when it opens, and later ones at once until it closes', async () => {
     const latch = new Latch(false);
     const resolved: string[] = [];
     void latch.wait().then(() => resolved.push('first'));
@@ -124,7 +124,7 @@ describe('a latch', () => {
 });
 
 describe('an emitter', () => {
-  it('calls every listener in order, also when one of them throws, and reports what it threw', () => {
+  it('calls every listener in order, also after one throws, and reports the error', () => {
     const errors: unknown[] = [];
     const emitter = new Emitter<number>((error) => errors.push(error));
     const heard: string[] = [];

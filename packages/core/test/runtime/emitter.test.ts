@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Emitter } from '../../src/index.js';
 
 describe('Emitter', () => {
-  it('calls listeners in order, reports what one throws, and calls the others all the same', () => {
+  it('calls listeners in order, reports an error that one throws, and calls the others', () => {
     const errors: unknown[] = [];
     const calls: string[] = [];
     const emitter = new Emitter<string>((error) => errors.push(error));
@@ -19,7 +19,7 @@ describe('Emitter', () => {
     expect(errors).toEqual([failure]);
   });
 
-  it('does not call a listener that an earlier one has removed, nor one that it has added, for the same event', () => {
+  it('does not call a listener that an earlier listener removed or added during the same event', () => {
     const calls: string[] = [];
     const emitter = new Emitter<void>(() => undefined);
     emitter.on(() => {

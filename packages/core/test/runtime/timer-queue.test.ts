@@ -6,7 +6,7 @@ import { seededRandom } from '../../src/testing/index.js';
 import { TimerQueue } from '../../src/runtime/timer-queue.js';
 
 describe('a timer queue', () => {
-  it('runs timers in the order of their times, equal ones in the order in which they were set, on one timer', async () => {
+  it('runs timers in the order of their times, then of their creation, with one timer of the clock', async () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
     const ran: string[] = [];
@@ -19,7 +19,7 @@ describe('a timer queue', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('runs what was not cancelled, at its time, whatever is set and cancelled meanwhile (seed 7)', async () => {
+  it('runs every timer that was not cancelled at its time (seed 7)', async () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
     const random = seededRandom(7);
@@ -43,7 +43,7 @@ describe('a timer queue', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('holds no timer of the clock when everything was cancelled, and none for what never happens', () => {
+  it('holds no timer of the clock when all were cancelled, or for an infinite time', () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
     const timers = [5, 1, 3].map((at) => queue.schedule(at, () => undefined));
@@ -52,7 +52,7 @@ describe('a timer queue', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('runs what is set for the past or from within a timer in a later turn', async () => {
+  it('runs a timer set for the past or from a timer in a later turn', async () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
     const ran: string[] = [];

@@ -39,7 +39,7 @@ describe('VirtualClock', () => {
     expect(ran).toEqual(kept.sort((a, b) => a - b));
   });
 
-  it('lets promise callbacks finish before the next timer runs', async () => {
+  it('runs promise callbacks before the next timer', async () => {
     const clock = new VirtualClock();
     const log: string[] = [];
     const chain = async (): Promise<void> => {
@@ -55,7 +55,7 @@ describe('VirtualClock', () => {
     expect(log).toEqual(['chain', 'second', 'third']);
   });
 
-  it('counts a timer as due that is scheduled by another within the time that passes', async () => {
+  it('runs a timer that another one sets within the elapsed time', async () => {
     const clock = new VirtualClock({ startMs: 1000 });
     const at: number[] = [];
     const again = (): void => {
@@ -68,7 +68,7 @@ describe('VirtualClock', () => {
     expect(clock.nextDueAt).toBe(15);
   });
 
-  it('runs until a condition holds, a limit is reached, or nothing waits', async () => {
+  it('runs until a condition is met, a limit is reached, or no timer is left', async () => {
     const clock = new VirtualClock();
     let flag = false;
     clock.schedule(50, () => {
@@ -82,7 +82,7 @@ describe('VirtualClock', () => {
     expect(await clock.runNext()).toBe(false);
   });
 
-  it('moves the wall clock by itself, without touching durations', async () => {
+  it('changes the wall clock independently of durations', async () => {
     const clock = new VirtualClock({ startMs: 5000 });
     let ran = false;
     clock.schedule(10, () => {
@@ -94,7 +94,7 @@ describe('VirtualClock', () => {
     expect([clock.now(), clock.monotonic(), ran]).toEqual([1010, 10, true]);
   });
 
-  it('refuses to be run by two callers at once', async () => {
+  it('rejects concurrent callers', async () => {
     const clock = new VirtualClock();
     const first = clock.advance(10);
     await expect(clock.advance(10)).rejects.toThrow('already running');

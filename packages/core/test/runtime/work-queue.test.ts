@@ -60,7 +60,7 @@ class Workshop {
 }
 
 describe('a work queue', () => {
-  it('reconciles a key once for all that is added in one turn, and nothing within the call', async () => {
+  it('reconciles a key once for all additions of one turn, and not within the call', async () => {
     const { queue, started, clock } = new Workshop();
     queue.add('a');
     queue.add('b');
@@ -79,7 +79,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@100']);
   });
 
-  it('reconciles a key again if it was added while it was reconciled, and never twice at the same time', async () => {
+  it('reconciles a key again if it was added meanwhile, and never twice concurrently', async () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
@@ -96,7 +96,7 @@ describe('a work queue', () => {
     expect(queue.has('a')).toBe(false);
   });
 
-  it('requeues a key after the time that the reconciliation wants, or earlier if it is added', async () => {
+  it('requeues a key after the requested delay, or earlier if it is added', async () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
@@ -109,7 +109,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@0', 'a@100', 'a@120']);
   });
 
-  it('holds a paused key back whatever is added, until its failures are forgotten', async () => {
+  it('does not run a paused key until its failures are forgotten', async () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
@@ -124,7 +124,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@0', 'a@100', 'a@100']);
   });
 
-  it('retries failures with a doubling wait up to the longest, and starts anew after a success', async () => {
+  it('retries failures with a doubling delay up to the maximum, and starts over after a success', async () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 400 } });
     const { queue, started, clock } = workshop;
     queue.add('a');
@@ -143,7 +143,7 @@ describe('a work queue', () => {
     expect(started.at(-1)).toBe('a@1700');
   });
 
-  it('logs a failure with the key, the number of failures and the wait, and shows the retry', async () => {
+  it('logs a failure with the key, the number of failures and the delay, and shows the retry', async () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 400 } });
     const { queue, warnings, clock } = workshop;
     queue.add('a');
@@ -164,7 +164,7 @@ describe('a work queue', () => {
     });
   });
 
-  it('waits at least as long as the error asks for, and never shorter because of it', async () => {
+  it('waits at least the delay that the error requests', async () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 100 } });
     const { queue, started, clock } = workshop;
     queue.add('a');
@@ -188,7 +188,7 @@ describe('a work queue', () => {
     expect(queue.activity().retries).toEqual([]);
   });
 
-  it('reconciles a limited number of keys at once, the longest due first', async () => {
+  it('reconciles a limited number of keys concurrently, the longest due first', async () => {
     const workshop = new Workshop({ concurrency: 2 });
     const { queue, started, clock } = workshop;
     queue.add('d', 10);
@@ -201,7 +201,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@0', 'b@0', 'c@10', 'd@10']);
   });
 
-  it('lets a function choose the order, and asks it again after its time', async () => {
+  it('lets a function choose the next key, and calls it again after the delay that it returns', async () => {
     const workshop: Workshop = new Workshop({
       select: (due, running) => {
         const last = due.at(-1);
@@ -218,7 +218,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['c@0', 'b@100', 'a@100']);
   });
 
-  it('withdraws a key that is removed, also one that failed; what runs goes on', async () => {
+  it('removes a key, also one that failed, without stopping its running reconciliation', async () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a', 100);
@@ -235,7 +235,7 @@ describe('a work queue', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is idle when nothing runs and nothing is due', async () => {
+  it('is idle when no key runs and none is due', async () => {
     const workshop = new Workshop({ concurrency: 1 });
     const { queue, clock } = workshop;
     let idle = false;
@@ -250,7 +250,7 @@ describe('a work queue', () => {
     expect(idle).toBe(true);
   });
 
-  it('drains when it is closed: what runs ends, nothing else begins', async () => {
+  it('drains on close: running reconciliations end, no other starts', async () => {
     const workshop = new Workshop({ concurrency: 1 });
     const { queue, started, clock } = workshop;
     for (const key of ['a', 'b']) queue.add(key);
@@ -270,7 +270,7 @@ describe('a work queue', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('aborts the signal of what runs, and neither retries nor reports what ends because of it', async () => {
+  it('aborts running reconciliations, without a retry or a report of their errors', async () => {
     const workshop = new Workshop({
       reconcile: (key, { signal }) =>
         new Promise((_, reject) => {
@@ -285,7 +285,7 @@ describe('a work queue', () => {
     expect(workshop.queue.has('a')).toBe(false);
   });
 
-  it('shows what runs in the stack dump', async () => {
+  it('shows running reconciliations in the stack dump', async () => {
     const { queue, tasks, clock } = new Workshop();
     queue.add('a');
     await clock.advance(30);
