@@ -31,7 +31,7 @@ function read<I extends object, D extends { state_time: number }>(
 const node = { id: '0000000001' };
 const request = { id: '200-0000000001' };
 
-describe('a record that is written back', () => {
+describe('a changed record', () => {
   it('reads like the record that the change returned', () => {
     const source = read(nodeCodec, node, { state: 'ready', comment: 5, connection_port: 22, resources: { cores: 1 } });
     const changed = nodeCodec.change(source, { state: 'used', host_keys: ['key'], connection_port: { a: 1 } });
@@ -40,12 +40,12 @@ describe('a record that is written back', () => {
     expect(read(nodeCodec, node, textOf(changed), 0).value).toEqual(changed.value);
   });
 
-  it('is the same record if its text stays the same', () => {
+  it('is the same object if its text stays the same', () => {
     const source = read(nodeCodec, node, '{"state": "ready", "comment": null}');
     expect(nodeCodec.change(source, { state: 'ready', comment: null })).toBe(source);
   });
 
-  it('keeps fields that we do not know', () => {
+  it('keeps unknown fields', () => {
     const source = read(nodeCodec, node, { state: 'ready', flavour: { a: [1, { b: null }] }, 'odd "name"\\': 'x' });
     expect(JSON.parse(textOf(nodeCodec.change(source, { state: 'used' })))).toEqual({
       state: 'used',
@@ -62,7 +62,7 @@ describe('a record that is written back', () => {
     expect(written).toContain('1795173742978561123');
   });
 
-  it('keeps what a field of the wrong type holds, unless that field is changed', () => {
+  it('keeps the value of a field of the wrong type, unless that field is changed', () => {
     const raw = { state: 'ready', comment: 5, host_keys: 'none', resources: [1], slot: 'first', provider: {} };
     const source = read(nodeCodec, node, raw);
     expect(source.value).toMatchObject({ comment: null, host_keys: [], resources: null, slot: null, provider: null });
@@ -71,7 +71,7 @@ describe('a record that is written back', () => {
     expect(changed.value).toMatchObject({ comment: 'mine', hold_job: 'job', host_keys: [] });
   });
 
-  it('is the same to the letter for any JSON object around a change', () => {
+  it('preserves any JSON object around a change', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })),
@@ -89,7 +89,7 @@ describe('a record that is written back', () => {
     );
   });
 
-  it('does not take an id for a field', () => {
+  it('does not write its id as a field', () => {
     const { value } = read(nodeCodec, node, { state: 'ready' });
     expect(JSON.parse(nodeCodec.create(value))).not.toHaveProperty('id');
     expect(
@@ -99,7 +99,7 @@ describe('a record that is written back', () => {
 });
 
 describe('a node', () => {
-  it('always has its port under the old name too', () => {
+  it('always has its port under the old name as well', () => {
     const source = read(nodeCodec, node, { state: 'ready', connection_port: 22, ssh_port: 22 });
     expect(JSON.parse(textOf(nodeCodec.change(source, { connection_port: 19885 })))).toMatchObject({
       connection_port: 19885,
@@ -108,16 +108,16 @@ describe('a node', () => {
     expect(JSON.parse(nodeCodec.create(source.value))).toMatchObject({ connection_port: 22, ssh_port: 22 });
   });
 
-  it('has the port of old data, which knows only the old name', () => {
+  it('has the port of old data, which has only the old name', () => {
     expect(read(nodeCodec, node, { state: 'ready', ssh_port: 2222 }).value.connection_port).toBe(2222);
   });
 
-  it('may have credentials as its port', () => {
+  it('can have credentials as its port', () => {
     const connection_port = { name: 'cluster', token: 'secret' };
     expect(read(nodeCodec, node, { state: 'ready', connection_port }).value.connection_port).toEqual(connection_port);
   });
 
-  it('has the one label of old data as a list, and the text stays', () => {
+  it('reads the single label of old data as a list, and does not change the text', () => {
     const source = read(nodeCodec, node, { state: 'ready', type: 'small' });
     expect(source.value.type).toEqual(['small']);
     expect(JSON.parse(textOf(nodeCodec.change(source, { state: 'used' })))).toMatchObject({ type: 'small' });
@@ -129,15 +129,15 @@ describe('a node', () => {
     ['an object', { pool: 'a', name: 'b' }, { pool: 'a', name: 'b' }],
     ['a number, read as text', 42, '42'],
     ['nothing', null, null],
-  ])('may be named in the cloud by %s', (_, external_id, expected) => {
+  ])('can have as its external id %s', (_, external_id, expected) => {
     expect(read(nodeCodec, node, { state: 'ready', external_id }).value.external_id).toEqual(expected);
   });
 
-  it('may be held for seconds that are written as text', () => {
+  it('can have its hold time in seconds as text', () => {
     expect(read(nodeCodec, node, { state: 'hold', hold_expiration: '3600' }).value.hold_expiration).toBe('3600');
   });
 
-  it('has its progress only while there is some', () => {
+  it('has launch progress only while the field exists', () => {
     const progress = { kind: 'launch', attempt: 'abc', number: 2, started: 5, machine: { state: 'start' } } as const;
     const source = read(nodeCodec, node, { state: 'building' });
     expect(source.value.progress).toBeNull();
@@ -147,18 +147,18 @@ describe('a node', () => {
     expect(JSON.parse(textOf(nodeCodec.change(launching, { progress: null })))).toEqual({ state: 'building' });
   });
 
-  it('without a time of its state has that of its last change', () => {
+  it('without a state time has the time of its last change', () => {
     expect(read(nodeCodec, node, { state: 'ready', state_time: 'noon' }, 1234.5).value.state_time).toBe(1234.5);
   });
 });
 
 describe('a request', () => {
-  it('may reuse nodes and has no priority among its like unless it says so', () => {
+  it('allows reuse of nodes and has relative priority 0 by default', () => {
     const { value } = read(requestCodec, request, { state: 'requested', node_types: ['small'] });
     expect(value).toMatchObject({ reuse: true, relative_priority: 0, declined_by: [], nodes: [], provider: null });
   });
 
-  it('cannot be read without a list of labels', () => {
+  it('is unreadable without a list of labels', () => {
     for (const node_types of [undefined, 'small', ['small', 5]]) {
       const decoded = requestCodec.decode(bytes(JSON.stringify({ state: 'requested', node_types })), request, 0);
       expect(decoded).toEqual({ ok: false, reason: expect.stringContaining('"node_types"') });
@@ -167,7 +167,7 @@ describe('a request', () => {
 });
 
 describe('an image build', () => {
-  it('has its formats sorted, and in the JSON as one text', () => {
+  it('has sorted formats, which are one text in the JSON', () => {
     const source = read(buildCodec, { image: 'i', id: 'b' }, { state: 'ready', formats: 'vhd,qcow2' });
     expect(source.value.formats).toEqual(['qcow2', 'vhd']);
     expect(JSON.parse(textOf(buildCodec.change(source, { state: 'deleting' })))).toMatchObject({
@@ -180,7 +180,7 @@ describe('an image build', () => {
 });
 
 describe('an image upload', () => {
-  it('is read with what its path tells', () => {
+  it('is read with the identifiers in its path', () => {
     const place = { image: 'i', build: 'b', provider: 'p', id: '0000000001' };
     expect(read(uploadCodec, place, { state: 'ready', external_id: 'x' }).value).toMatchObject({
       ...place,
@@ -190,7 +190,7 @@ describe('an image upload', () => {
   });
 });
 
-describe('a znode that holds no record', () => {
+describe('a znode without a valid record', () => {
   it.each([
     ['is empty', new Uint8Array(), 'empty'],
     ['is not text', Uint8Array.of(0x7b, 0xff, 0xfe), 'UTF-8'],
@@ -199,11 +199,11 @@ describe('a znode that holds no record', () => {
     ['has no state', bytes('{}'), '"state" is missing; expected one of: init'],
     ['has an unknown state', bytes('{"state": "dreaming"}'), '"state" is "dreaming"; expected one of: init'],
     ['has a state of the wrong type', bytes('{"state": {}}'), '"state" is {}'],
-  ])('is told as such when it %s', (_, data, reason) => {
+  ])('is reported when it %s', (_, data, reason) => {
     expect(nodeCodec.decode(data, node, 0)).toEqual({ ok: false, reason: expect.stringContaining(reason) });
   });
 
-  it('is told as such without quoting it, as it may hold credentials', () => {
+  it('is reported without its content, which can contain credentials', () => {
     const decoded = nodeCodec.decode(bytes('{"connection_port": {"token": "secret" "x"}}'), node, 0);
     expect(decoded).toEqual({
       ok: false,
@@ -212,7 +212,7 @@ describe('a znode that holds no record', () => {
     expect(JSON.stringify(decoded)).not.toContain('secret');
   });
 
-  it('never throws, whatever the bytes', () => {
+  it('never throws for any bytes', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array(), fc.json().map(bytes)), (data) => {
         for (const decoded of [nodeCodec.decode(data, node, 0), requestCodec.decode(data, request, 0)]) {
@@ -224,7 +224,7 @@ describe('a znode that holds no record', () => {
     );
   });
 
-  it('does not choke on depth', () => {
+  it('can be deeply nested', () => {
     const deep = `{"state": "ready", "user_data": ${'['.repeat(5000)}${']'.repeat(5000)}}`;
     const source = read(nodeCodec, node, deep);
     expect(textOf(nodeCodec.change(source, { state: 'used' }))).toContain('['.repeat(5000));
@@ -232,21 +232,21 @@ describe('a znode that holds no record', () => {
 });
 
 describe('a component', () => {
-  it('is written with its members in the order of their names', () => {
+  it('is written with its members in alphabetical order', () => {
     const component = { hostname: 'h', kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
     expect(encodeComponent(component)).toBe(
       '{"hostname":"h","kind":"launcher","model_api":0,"state":"running","version":"1"}',
     );
   });
 
-  it('counts as running when its state is new to us', () => {
+  it('counts as running in an unknown state', () => {
     expect(decodeComponent(bytes('{"hostname": "h", "state": "hibernating"}'), 'builder')).toMatchObject({
       kind: 'builder',
       state: 'running',
     });
   });
 
-  it('that is a pool must say what it serves', () => {
+  it('of a pool requires the supported labels', () => {
     expect(decodeComponent(bytes('{"id": "a", "provider_name": "p"}'), 'pool')).toContain('supported_labels');
     expect(
       decodeComponent(bytes('{"id": "a", "provider_name": "p", "supported_labels": ["x"]}'), 'pool'),

@@ -51,7 +51,7 @@ const trees = readdirSync(FOLDER)
   .filter((file) => /^\d\d-/.test(file))
   .sort();
 
-it('has recorded trees to read', () => {
+it('the recorded trees exist', () => {
   expect(trees).toHaveLength(17);
 });
 
@@ -59,7 +59,7 @@ describe.each(trees)('the tree %s', (file) => {
   const znodes = linesOf(file).map(parseZnode);
   const withData = znodes.filter(({ data }) => data !== '');
 
-  it('is known completely after it was read', async () => {
+  it('is complete after the initial read', async () => {
     await simulation.run(Promise.all(znodes.map(create)));
     const store = await simulation.store();
     const known = [

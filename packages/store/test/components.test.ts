@@ -43,7 +43,7 @@ describe('a registered component', () => {
     expect(store.components.complete).toBe(true);
   });
 
-  it('shows its updates', async () => {
+  it('publishes its updates', async () => {
     const handle = store.components.register(pool);
     const changes: unknown[] = [];
     store.components.onChange(({ after }) => changes.push((after?.component as PoolComponentData | undefined)?.paused));
@@ -55,7 +55,7 @@ describe('a registered component', () => {
     expect(changes.at(-1)).toBe(true);
   });
 
-  it('is registered again with each new session, as it is then', async () => {
+  it('is registered with its present fields in each new session', async () => {
     const handle = store.components.register(pool);
     await simulation.run(handle.registered());
     simulation.server.expireSession(zooKeeper);
@@ -86,7 +86,7 @@ describe('a registered component', () => {
     },
   );
 
-  it('is registered once when the search for a creation of unknown outcome fails, too', async () => {
+  it('is registered once when the search for a creation of unknown outcome fails', async () => {
     const slow = simulation.client({ operationTimeoutMs: 500 });
     const other = await simulation.store(slow);
     simulation.server.loseNextWrite(slow, 'after-applied');
@@ -102,7 +102,7 @@ describe('a registered component', () => {
     expect(poolZnodes()).toEqual([]);
   });
 
-  it('is closed without a trace when the outcome of its creation is unknown', async () => {
+  it('leaves no znode when it is closed while the outcome of its creation is unknown', async () => {
     const slow = simulation.client({ operationTimeoutMs: 500 });
     const other = await simulation.store(slow);
     simulation.server.loseNextWrite(slow, 'after-applied');
@@ -116,7 +116,7 @@ describe('a registered component', () => {
     expect(poolZnodes()).toEqual([]);
   });
 
-  it('leaves a later component of the same name alone after a backup was restored', async () => {
+  it('does not delete a later component of the same name after a backup was restored', async () => {
     const backup = simulation.server.snapshot();
     const handle = store.components.register(pool);
     await simulation.run(handle.registered());
@@ -129,7 +129,7 @@ describe('a registered component', () => {
     expect(poolZnodes().map((path) => simulation.json(path))).toEqual([second, { ...pool, paused: true }]);
   });
 
-  it('does not get in the way of a second one of the same host', async () => {
+  it('is independent of a second one of the same host', async () => {
     const handles = [store.components.register(pool), store.components.register({ ...pool, id: 'second' })];
     await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
     expect([...store.components.pools()].map(({ id }) => id).sort()).toEqual([pool.id, 'second'].sort());
@@ -137,7 +137,7 @@ describe('a registered component', () => {
     expect([...store.components.pools()].map(({ id }) => id)).toEqual(['second']);
   });
 
-  it('is not taken for a second one of the same host whose answer was lost with its own', async () => {
+  it('is distinguished from a second one of the same host when both answers were lost', async () => {
     simulation.server.loseNextWrite(zooKeeper, 'after-applied');
     const handles = [pool, { ...pool, id: 'second' }].map((each) => store.components.register(each));
     await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
@@ -145,7 +145,7 @@ describe('a registered component', () => {
     expect([...store.components.pools()].map(({ id }) => id).sort()).toEqual([pool.id, 'second'].sort());
   });
 
-  it('is gone when it is closed, for good', async () => {
+  it('is not registered again after it is closed', async () => {
     const handle = store.components.register(launcher);
     await simulation.run(handle.registered());
     await simulation.run(handle.close());
@@ -156,7 +156,7 @@ describe('a registered component', () => {
     expect(simulation.paths('/nodepool/components/launcher/')).toEqual([]);
   });
 
-  it('is closed only when its registration is undone, also one that was under way', async () => {
+  it('is closed only after its registration is undone, also a pending one', async () => {
     const handle = store.components.register(pool);
     await simulation.run(handle.close());
     const later: string[] = [];
@@ -166,7 +166,7 @@ describe('a registered component', () => {
     expect(poolZnodes()).toEqual([]);
   });
 
-  it('is not waited for longer than told', async () => {
+  it('stops waiting for registration at the deadline or on abort', async () => {
     simulation.server.stop();
     await simulation.settled();
     const handle = store.components.register(pool);
@@ -179,8 +179,8 @@ describe('a registered component', () => {
   });
 });
 
-describe('a component that cannot be read', () => {
-  it('is taken for absent', async () => {
+describe('an unreadable component', () => {
+  it('is treated as absent', async () => {
     await simulation.put('/nodepool/components/pool/other0000000000', '{"id": 5}');
     await simulation.put('/nodepool/components/launcher/other0000000000', launcher);
     expect([...store.components.all()]).toEqual([

@@ -24,7 +24,7 @@ async function deadAddress(): Promise<string> {
 }
 
 describe('connecting to ZooKeeper', () => {
-  it('gives up in time and says which servers did not answer, why, and what to check', async () => {
+  it('stops at the deadline and reports the unreachable servers, the reason and possible remedies', async () => {
     const address = await deadAddress();
     const connecting = connectToZooKeeper(config([address]), { ...OPTIONS, timeoutMs: 100 });
     await expect(connecting).rejects.toThrow(ZooKeeperUnreachableError);
@@ -33,7 +33,7 @@ describe('connecting to ZooKeeper', () => {
     );
   });
 
-  it('ends with the reason of its signal', async () => {
+  it('rejects with the reason of its signal', async () => {
     const reason = new Error('enough');
     const connecting = connectToZooKeeper(config([await deadAddress()]), {
       ...OPTIONS,
@@ -61,7 +61,7 @@ describe('the TLS files', () => {
   const connecting = (tls: ZooKeeperConfig['tls']): Promise<unknown> =>
     connectToZooKeeper(config(['127.0.0.1:1'], tls), { ...OPTIONS, timeoutMs: 50 });
 
-  it('must be there', async () => {
+  it('must exist', async () => {
     await expect(connecting({ ...files, keyFile: '/nonexistent/key.pem' })).rejects.toThrow(
       /zookeeper-tls\.key: cannot read \/nonexistent\/key\.pem: ENOENT/,
     );
@@ -75,13 +75,13 @@ describe('the TLS files', () => {
     );
   });
 
-  it('must belong together', async () => {
+  it('must match each other', async () => {
     const mixed = connecting({ ...files, keyFile: others.keyFile });
     await expect(mixed).rejects.toThrow(TlsFilesError);
     await expect(mixed).rejects.toThrow(/cannot be used together/);
   });
 
-  it('are fine when they are', async () => {
+  it('are accepted if valid', async () => {
     await expect(connecting(files)).rejects.toThrow(ZooKeeperUnreachableError);
   });
 });

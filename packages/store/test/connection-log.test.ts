@@ -39,11 +39,11 @@ afterEach(async () => {
   await closing;
 });
 
-const told = (): string[] => lines.splice(0).map(({ level, message }) => `${level}: ${message}`);
+const loggedLines = (): string[] => lines.splice(0).map(({ level, message }) => `${level}: ${message}`);
 
-it('one line tells that ZooKeeper is away, and one that it is back, with or without the session', async () => {
+it('one line reports that the ZooKeeper connection was lost, and one that it is back, in any session', async () => {
   await clock.advance(1000);
-  expect(told()).toEqual(['info: ZooKeeper is connected']);
+  expect(loggedLines()).toEqual(['info: ZooKeeper is connected']);
   for (const [outageMs, session] of [
     [3000, 'the same'],
     [120_000, 'new'],
@@ -53,23 +53,23 @@ it('one line tells that ZooKeeper is away, and one that it is back, with or with
     server.start();
     await clock.advance(10_000);
     expect(lines.at(-1)?.fields).toMatchObject({ session });
-    expect(told()).toEqual([
+    expect(loggedLines()).toEqual([
       'warn: ZooKeeper cannot be reached; work in progress waits for it',
       'info: ZooKeeper is connected again',
     ]);
   }
 });
 
-it('an outage of hours is mentioned again every ten minutes', async () => {
+it('an outage of hours is reported every ten minutes', async () => {
   await clock.advance(1000);
-  told();
+  loggedLines();
   server.stop();
   await clock.advance(3_600_000);
-  expect(told()).toHaveLength(6);
+  expect(loggedLines()).toHaveLength(6);
   server.start();
 });
 
-it('reads of hundreds of paths that fail at once are one line', async () => {
+it('concurrent failures of hundreds of reads are one line', async () => {
   const store = openStore(zooKeeper, { clock, random: seededRandom(1), identifier: 'test', log });
   const other = server.connect();
   store.start();
@@ -85,10 +85,10 @@ it('reads of hundreds of paths that fail at once are one line', async () => {
   const changed = Promise.all(paths.map((path) => other.set(path, Buffer.from('{"state":"used"}'))));
   await clock.advance(25_000);
   await changed;
-  expect(told()).toEqual(['warn: ZooKeeper cannot be read; cached records may be stale until it can']);
+  expect(loggedLines()).toEqual(['warn: ZooKeeper cannot be read; cached records may be stale until it can']);
   server.setLag(zooKeeper, 0);
   await clock.advance(60_000);
-  expect(told()).toEqual(['info: ZooKeeper is read again']);
+  expect(loggedLines()).toEqual(['info: ZooKeeper is read again']);
   expect(new Set([...store.nodes.all()].map(({ node }) => node.state))).toEqual(new Set(['used']));
   store.close();
   const closing = other.close();

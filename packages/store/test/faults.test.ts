@@ -63,7 +63,7 @@ function outcome(): unknown {
 }
 
 describe.each(OPERATIONS)('%s', (_, operate) => {
-  async function undisturbed(): Promise<unknown> {
+  async function outcomeWithoutFault(): Promise<unknown> {
     const own = simulation;
     simulation = new Simulation();
     const ownStore = store;
@@ -78,9 +78,9 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
   }
 
   it.each(['before-applied', 'after-applied'] as const)(
-    'ends as if nothing had happened when the connection is lost %s',
+    'has the usual result when the connection is lost %s',
     async (when) => {
-      const expected = await undisturbed();
+      const expected = await outcomeWithoutFault();
       const work = await begin();
       simulation.server.loseNextWrite(zooKeeper, when);
       await simulation.run(operate(work));
@@ -99,7 +99,7 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
     expect(simulation.json(`/nodepool/nodes/${work.node.id}`)).toMatchObject({ comment: 'next' });
   });
 
-  it('fails without a write when the session is gone', async () => {
+  it('fails without a write when the session has expired', async () => {
     const work = await begin();
     const before = outcome();
     simulation.server.expireSession(zooKeeper);
@@ -109,8 +109,8 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
     simulation.expectMirrored(store);
   });
 
-  it('is done as a whole or not at all when the session ends while it is on its way', async () => {
-    const expected = await undisturbed();
+  it('is applied completely or not at all when the session expires meanwhile', async () => {
+    const expected = await outcomeWithoutFault();
     const work = await begin();
     const before = outcome();
     simulation.server.loseNextWrite(zooKeeper, 'after-applied');
@@ -134,8 +134,8 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
   });
 });
 
-describe('a write that is aborted', () => {
-  it.each([0, 1, 2, 3])('%d ms after it was begun has resolved if, and only if, it was applied', async (ms) => {
+describe('an update that is aborted', () => {
+  it.each([0, 1, 2, 3])('after %d ms has resolved if, and only if, it was applied', async (ms) => {
     const { node } = await begin();
     const abort = new AbortController();
     const update = node.update({ comment: 'written' }, { signal: abort.signal }).then(
@@ -153,8 +153,8 @@ describe('a write that is aborted', () => {
   });
 });
 
-describe('taking something when the session ends', () => {
-  it.each([0, 1, 2, 3])('%d ms after it was begun holds a lock of the next session, or none', async (ms) => {
+describe('locking when the session expires', () => {
+  it.each([0, 1, 2, 3])('after %d ms holds a lock of the next session, or none', async (ms) => {
     const [id] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store);
     for (const take of [
@@ -179,8 +179,8 @@ describe('taking something when the session ends', () => {
   });
 });
 
-describe('taking something while the connection is lost', () => {
-  it.each(['before-applied', 'after-applied'] as const)('leaves no lock behind, %s', async (when) => {
+describe('locking while the connection is lost', () => {
+  it.each(['before-applied', 'after-applied'] as const)('leaves no lock, %s', async (when) => {
     const [id] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store);
     for (const take of [
@@ -204,7 +204,7 @@ describe('taking something while the connection is lost', () => {
     }
   });
 
-  it('can be retried by another client immediately after the session ended', async () => {
+  it('can be retried by another client immediately after the session expired', async () => {
     const work = await begin();
     const second = await simulation.store();
     simulation.server.expireSession(zooKeeper);
@@ -220,9 +220,9 @@ describe('taking something while the connection is lost', () => {
 });
 
 describe('a store', () => {
-  it('is not complete while it is cut off, and mirrors the server again afterwards', async () => {
-    const told: boolean[] = [];
-    store.onComplete((complete) => told.push(complete));
+  it('is incomplete while it is disconnected, and mirrors the server again afterwards', async () => {
+    const reported: boolean[] = [];
+    store.onComplete((complete) => reported.push(complete));
     await simulation.run(store.nodes.create([nodeData(), nodeData()]));
     simulation.server.partition(zooKeeper);
     await simulation.settled();
@@ -232,12 +232,12 @@ describe('a store', () => {
     simulation.server.heal(zooKeeper);
     await simulation.clock.advance(60_000);
     expect(store.complete).toBe(true);
-    expect(told).toEqual([false, true]);
+    expect(reported).toEqual([false, true]);
     expect([...store.nodes.inState('used')].map(({ id }) => id)).toEqual(['0000000000']);
     simulation.expectMirrored(store);
   });
 
-  it('follows a server that was set back to an older state', async () => {
+  it('follows a server that was reset to an older state', async () => {
     await simulation.run(store.nodes.create([nodeData()]));
     const backup = simulation.server.snapshot();
     await simulation.run(store.nodes.create([nodeData()]));
@@ -248,7 +248,7 @@ describe('a store', () => {
     expect([...store.nodes.all()].map(({ node }) => node.state)).toEqual(['ready']);
   });
 
-  it('makes its root znodes when the server can be reached at last', async () => {
+  it('creates its root znodes once the server is reachable', async () => {
     const empty = new Simulation();
     empty.server.stop();
     const client = empty.client({ operationTimeoutMs: 1000 });

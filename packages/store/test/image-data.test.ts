@@ -37,7 +37,7 @@ function restore(text: string): Promise<readonly string[]> {
 }
 
 describe('an export', () => {
-  it('holds builds, uploads, pauses and data of any other kind to the letter, but neither locks nor wishes', async () => {
+  it('contains builds, uploads, pauses and unknown data unchanged, but neither locks nor build requests', async () => {
     await simulation.put(BUILD, READY);
     await simulation.put(`${UPLOADS}/0000000003`, READY);
     await simulation.put(`${UPLOADS}/lock/aaaa__lock__0000000000`, '');
@@ -54,7 +54,7 @@ describe('an export', () => {
     });
   });
 
-  it('of a recorded tree has what the existing Nodepool exports of it, and restores the tree', async () => {
+  it('of a recorded tree equals that of the existing Nodepool, and restores the tree', async () => {
     const tree = await recordedTree();
     for (const [path, data] of tree) await simulation.put(path, data);
     const text = JSON.stringify(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper))));
@@ -72,7 +72,7 @@ describe('an export', () => {
     await empty.close();
   });
 
-  it('is empty where there are no images', async () => {
+  it('is empty without images', async () => {
     expect((await simulation.run(exportImageData(store.zooKeeper))).size).toBe(0);
   });
 });
@@ -87,7 +87,7 @@ describe('an import', () => {
     expect(await restore(text)).toEqual([]);
   });
 
-  it('loses nothing that it does not know', async () => {
+  it('preserves unknown data', async () => {
     const entries = {
       [BUILD]: READY,
       [`${BUILD}/manifest/sha256`]: 'abcdef',
@@ -101,7 +101,7 @@ describe('an import', () => {
     expect([...store.images.corrupt()]).toEqual([]);
   });
 
-  it('restores what an existing Nodepool exported, and exports the same', async () => {
+  it('restores an existing Nodepool’s export, and exports the same', async () => {
     const text = await recorded();
     expect((await restore(text)).length).toBe(6);
     const again = await simulation.run(exportImageData(store.zooKeeper));
@@ -114,7 +114,7 @@ describe('an import', () => {
   });
 
   it.each([0, 1, 2, 41, 2500])(
-    'keeps the next upload from taking a restored number, with %j as the highest',
+    'prevents the next upload from getting a restored number, with %j as the highest',
     async (last) => {
       const id = String(last).padStart(10, '0');
       await restore(JSON.stringify({ [BUILD]: READY, [`${UPLOADS}/${id}`]: READY }));
@@ -137,7 +137,7 @@ describe('an import', () => {
     },
   );
 
-  it('leaves what is there already, and goes on where one was interrupted', async () => {
+  it('preserves existing records, and continues an interrupted import', async () => {
     const text = JSON.stringify({ [BUILD]: READY, [`${UPLOADS}/0000000002`]: READY });
     await simulation.put(BUILD, '');
     await simulation.put(`${UPLOADS}/lock`, '');
@@ -146,7 +146,7 @@ describe('an import', () => {
     expect(simulation.json(BUILD)).toEqual(JSON.parse(READY));
   });
 
-  it('changes nothing when a record is there that differs', async () => {
+  it('changes nothing when an existing record differs', async () => {
     await simulation.put(BUILD, { state: 'deleting' });
     const other = '/nodepool/images/suse/builds/b2';
     await expect(restore(JSON.stringify({ [BUILD]: READY, [other]: READY }))).rejects.toThrow(
@@ -171,7 +171,7 @@ describe('an import', () => {
     [JSON.stringify({ [`${UPLOADS}/0000000001`]: READY }), 'the record of its build is missing'],
     [JSON.stringify({ [BUILD]: READY, [`${UPLOADS}/1`]: READY }), 'its last name is not the number of an upload'],
     [JSON.stringify({ [BUILD]: READY, [`${UPLOADS}/9999999999`]: READY }), 'at most 1000000'],
-  ])('refuses %s', (text, reason) => {
+  ])('rejects %s', (text, reason) => {
     expect(() => parseImageData(text)).toThrow(ImageDataError);
     expect(() => parseImageData(text)).toThrow(reason);
   });

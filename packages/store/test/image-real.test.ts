@@ -53,7 +53,7 @@ const UPLOAD: ImageUploadData = {
   format: 'qcow2',
 };
 
-it('one of two builders builds, one uploads, one cleans up, and nothing stays behind', async () => {
+it('two builders share build, upload and cleanup of an image, and no znode remains', async () => {
   const [a, b] = [await start(), await start()];
   await b.images.requestBuild('debian');
   await until(a, () => a.images.buildRequested('debian'));
@@ -87,7 +87,7 @@ it('one of two builders builds, one uploads, one cleans up, and nothing stays be
   expect(a.images.buildRequested('debian')).toBe(false);
 });
 
-it('a restored upload keeps its number to itself', async () => {
+it('a restored upload’s number is not assigned again', async () => {
   const store = await start();
   const build = '/nodepool/images/suse/builds/b1';
   const upload = `${build}/providers/cloud/images/0000000900`;

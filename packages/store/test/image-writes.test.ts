@@ -77,7 +77,7 @@ async function readyUpload(): Promise<string> {
 }
 
 describe('a build', () => {
-  it('is made under the lock of its image, as other programs know it', async () => {
+  it('is created under the lock of its image, in the format of other programs', async () => {
     const lock = await building();
     const handle = await simulation.run(lock.create(BUILD));
     const { id } = handle.build;
@@ -94,7 +94,7 @@ describe('a build', () => {
     expect(lock.lock.lost.aborted).toBe(true);
   });
 
-  it('is made by one builder at a time', async () => {
+  it('is created by one builder at a time', async () => {
     const lock = await building();
     await simulation.settled();
     expect(await simulation.run(other.images.tryLockBuilding('debian'))).toBeUndefined();
@@ -103,14 +103,14 @@ describe('a build', () => {
     await building(other);
   });
 
-  it('is locked by one of two that try in the same moment', async () => {
+  it('is locked by one of two concurrent builders', async () => {
     const both = [store.images.tryLockBuilding('debian'), other.images.tryLockBuilding('debian')];
     const locks = await simulation.run(Promise.all(both));
     expect(locks.filter((lock) => lock !== undefined)).toHaveLength(1);
     expect(simulation.contenders()).toHaveLength(1);
   });
 
-  it('keeps what other programs wrote into its record', async () => {
+  it('preserves fields of other programs in its record', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1, formats: 'qcow2', theirs: [1, { a: 2 }] });
     const handle = given(await simulation.run(store.images.tryLockBuild({ image: 'debian', id: 'b1' })));
     await simulation.run(handle.release({ state: 'deleting' }));
@@ -121,7 +121,7 @@ describe('a build', () => {
     });
   });
 
-  it('leaves its failure beside the marks of its image, where other stores and the next failure find it', async () => {
+  it('records its failure beside its image, where other stores and the next failure find it', async () => {
     const path = '/nodepool/images/debian/last-failure';
     const failure = { time: 5, build: 'b1', builder: 'host', reason: 'exit', message: 'status 1', log: '/logs/b1.log' };
     const lock = await building();
@@ -137,7 +137,7 @@ describe('a build', () => {
     expect(other.images.lastBuildFailure('debian')).toBeUndefined();
   });
 
-  it('leaves no failure when its lock is lost', async () => {
+  it('records no failure when its lock is lost', async () => {
     const handle = await simulation.run((await building()).create(BUILD));
     await simulation.run(simulation.other.delete(handle.lock.contender));
     const failure = { time: 5, build: null, builder: null, reason: 'exit', message: '', log: null };
@@ -145,7 +145,7 @@ describe('a build', () => {
     expect(simulation.paths('/nodepool/images/debian/last-failure')).toEqual([]);
   });
 
-  it.each([true, false])('takes the wish for it away when it fulfils it: %j', async (fulfilsRequest) => {
+  it.each([true, false])('deletes the build request that it fulfils: %j', async (fulfilsRequest) => {
     await simulation.run(store.images.requestBuild('debian'));
     const handle = await simulation.run((await building()).create(BUILD));
     await simulation.run(handle.release({ state: 'ready' }, { fulfilsRequest }));
@@ -153,7 +153,7 @@ describe('a build', () => {
     expect(store.images.buildRequested('debian')).toBe(!fulfilsRequest);
   });
 
-  it('is finished although the wish for it was taken back in that moment', async () => {
+  it('finishes although its build request was withdrawn at the same time', async () => {
     await simulation.run(store.images.requestBuild('debian'));
     const handle = await simulation.run((await building()).create(BUILD, { id: 'b1' }));
     const removal = simulation.other.delete('/nodepool/images/debian/request-build');
@@ -165,7 +165,7 @@ describe('a build', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('is told by its builder, also after another one has begun', async () => {
+  it('is attributed to its builder, also after another build started', async () => {
     await readyBuild('b1');
     const lock = await building(other);
     await simulation.run(lock.create({ ...BUILD, builder_id: 'builder-2' }, { id: 'b2' }));
@@ -175,8 +175,8 @@ describe('a build', () => {
   });
 });
 
-describe('the removal of a build', () => {
-  it('takes everything below it along, in one transaction', async () => {
+describe('the deletion of a build', () => {
+  it('includes all of its descendants, in one transaction', async () => {
     await readyBuild();
     const upload = await readyUpload();
     const locked = given(await simulation.run(store.images.tryLockUpload({ ...PLACE, id: upload })));
@@ -193,7 +193,7 @@ describe('the removal of a build', () => {
     expect(other.images.builds('debian')).toEqual([]);
   });
 
-  it('waits for its uploads to be removed', async () => {
+  it('waits for the deletion of its uploads', async () => {
     await readyBuild();
     await readyUpload();
     const handle = given(await simulation.run(store.images.tryLockBuild({ image: 'debian', id: 'b1' })));
@@ -204,7 +204,7 @@ describe('the removal of a build', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('waits for the builder that is about to upload it', async () => {
+  it('waits for a builder that locked it for an upload', async () => {
     await readyBuild();
     const lock = await uploading(other);
     const handle = given(await simulation.run(store.images.tryLockBuild({ image: 'debian', id: 'b1' })));
@@ -215,7 +215,7 @@ describe('the removal of a build', () => {
 });
 
 describe('an upload', () => {
-  it('is made under the lock of its place, with the ids that other programs give', async () => {
+  it('is created under the lock of its path, with ids like those of other programs', async () => {
     await readyBuild();
     const lock = await uploading();
     const handle = await simulation.run(lock.create(UPLOAD));
@@ -235,7 +235,7 @@ describe('an upload', () => {
     expect(other.images.upload(handle.upload)).toEqual(handle.upload);
   });
 
-  it('is made by one builder at a time, of a build that is as it was known', async () => {
+  it('is created by one builder at a time, if its build is unchanged', async () => {
     await readyBuild();
     const lock = await uploading();
     await simulation.settled();
@@ -249,7 +249,7 @@ describe('an upload', () => {
     expect(simulation.contenders()).toEqual([clean.lock.contender]);
   });
 
-  it('does not bring a build back that was removed in that moment', async () => {
+  it('does not restore a build that was deleted at the same time', async () => {
     await readyBuild();
     const clean = given(await simulation.run(store.images.tryLockBuild({ image: 'debian', id: 'b1' })));
     const [removed, upload] = await simulation.run(
@@ -259,7 +259,7 @@ describe('an upload', () => {
     expect(simulation.paths(`${BUILDS}/b1`)).toEqual([]);
   });
 
-  it('gets an id that no upload of the build had before', async () => {
+  it('gets an id that no earlier upload of the build had', async () => {
     await readyBuild();
     const first = await readyUpload();
     const locked = given(await simulation.run(store.images.tryLockUpload({ ...PLACE, id: first })));
@@ -268,7 +268,7 @@ describe('an upload', () => {
     expect(await readyUpload()).not.toBe(first);
   });
 
-  it('is removed by one client at a time, and not while it is locked', async () => {
+  it('is deleted by one client at a time, and not while it is locked', async () => {
     await readyBuild();
     const ref = { ...PLACE, id: await readyUpload() };
     const both = [store, other].map(({ images }) => images.tryLockUpload(ref, { change: { state: 'deleting' } }));
@@ -286,8 +286,8 @@ describe('an upload', () => {
   });
 });
 
-describe('the wish for a build and the pause of an image', () => {
-  it('come and go, any number of times', async () => {
+describe('the build request and the pause of an image', () => {
+  it('can be set and deleted repeatedly', async () => {
     const before = simulation.clock.now() / 1000;
     for (const wanted of [true, true, false, false, true]) {
       const { images } = store;
@@ -307,7 +307,7 @@ describe('the wish for a build and the pause of an image', () => {
 });
 
 describe('the progress of an upload', () => {
-  it('is told while it lasts, and leaves no trace', async () => {
+  it('is published during the upload, and deleted afterwards', async () => {
     await readyBuild();
     const handle = await simulation.run((await uploading()).create(UPLOAD));
     await simulation.run(handle.update({ progress: 42 }));
@@ -318,8 +318,8 @@ describe('the progress of an upload', () => {
   });
 });
 
-describe('the removal of an image', () => {
-  it('is deleted with its marks once it has no builds and none is in progress', async () => {
+describe('the deletion of an image', () => {
+  it('includes its pause and failure once it has no builds and none is in progress', async () => {
     await readyBuild();
     await simulation.run(store.images.pause('debian'));
     await simulation.run(store.images.requestBuild('debian'));
@@ -338,8 +338,8 @@ describe('the removal of an image', () => {
   });
 });
 
-describe('what is read past the cache', () => {
-  it('is all that the server has', async () => {
+describe('a read past the cache', () => {
+  it('returns the present state of the server', async () => {
     expect(await simulation.run(store.images.readBuildIds('debian'))).toEqual([]);
     await readyBuild('b1');
     await simulation.put(`${BUILDS}/b2`, 'broken');
@@ -351,7 +351,7 @@ describe('what is read past the cache', () => {
 describe('a builder that lost its session', () => {
   it.each<readonly [string, (handle: BuildHandle, lock: BuildingLock) => Promise<unknown>]>([
     ['changes no build', (handle) => handle.release({ state: 'ready' })],
-    ['makes no build', (_handle, lock) => lock.create(BUILD)],
+    ['creates no build', (_handle, lock) => lock.create(BUILD)],
   ])('%s', async (_what, write) => {
     const lock = await building();
     const handle = await simulation.run(lock.create(BUILD, { id: 'b1' }));
@@ -364,7 +364,7 @@ describe('a builder that lost its session', () => {
     expect(other.images.isBuilding('debian')).toBe(false);
   });
 
-  it('neither creates nor writes an upload that another builder cleans up', async () => {
+  it('neither creates nor changes an upload that another builder cleans up', async () => {
     await readyBuild();
     const lock = await uploading();
     const handle = await simulation.run(lock.create(UPLOAD));
@@ -379,14 +379,14 @@ describe('a builder that lost its session', () => {
   });
 });
 
-describe('taking a lock', () => {
+describe('locking', () => {
   const ATTEMPTS: readonly [string, () => Promise<{ readonly lock: HeldLock } | undefined>][] = [
     ['for a build', () => store.images.tryLockBuilding('debian')],
     ['for an upload', () => store.images.tryLockUploading(PLACE)],
     ['of a build', () => store.images.tryLockBuild({ image: 'debian', id: 'b1' }, { change: { state: 'deleting' } })],
   ];
 
-  it.each(ATTEMPTS)('%s leaves nothing behind when its answer is lost', async (_what, attempt) => {
+  it.each(ATTEMPTS)('%s leaves no lock when its answer is lost', async (_what, attempt) => {
     await readyBuild();
     for (const moment of ['before-applied', 'after-applied'] as const) {
       simulation.server.loseNextWrite(zooKeeper, moment);
@@ -401,7 +401,7 @@ describe('taking a lock', () => {
     expect(await simulation.run(attempt())).toBeDefined();
   });
 
-  it.each(ATTEMPTS)('%s is not tried while it is held', async (_what, attempt) => {
+  it.each(ATTEMPTS)('%s is not attempted while the lock is held', async (_what, attempt) => {
     await readyBuild();
     given(await simulation.run(attempt()));
     const before = zooKeeper.counters.writes;
@@ -415,8 +415,8 @@ describe('taking a lock', () => {
   });
 });
 
-describe('an answer that is lost', () => {
-  it.each(['before-applied', 'after-applied'] as const)('%s changes nothing about the outcome', async (moment) => {
+describe('a lost answer', () => {
+  it.each(['before-applied', 'after-applied'] as const)('%s does not change the outcome', async (moment) => {
     const handle = await simulation.run((await building()).create(BUILD, { id: 'b1' }));
     await simulation.run(store.images.requestBuild('debian'));
     simulation.server.loseNextWrite(zooKeeper, moment);

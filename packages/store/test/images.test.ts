@@ -19,7 +19,7 @@ const upload = (build: string, provider: string, id: string): string =>
   `${BUILDS}/${build}/providers/${provider}/images/${id}`;
 
 describe('the newest upload', () => {
-  it('is the ready one with the latest time, of that provider', async () => {
+  it('is the latest ready one of that provider', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1 });
     await simulation.put(`${BUILDS}/b2`, { state: 'ready', state_time: 2 });
     await simulation.put(upload('b2', 'cloud', '0000000001'), { state: 'ready', state_time: 10 });
@@ -37,7 +37,7 @@ describe('the newest upload', () => {
 });
 
 describe('an image', () => {
-  it('has builds, may be paused and wanted anew', async () => {
+  it('has builds, and can be paused and requested', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'building', state_time: 1, formats: 'vhd,qcow2', builder: 'host' });
     await simulation.put('/nodepool/images/debian/pause', '');
     await simulation.put('/nodepool/images/suse/request-build', '');
@@ -52,7 +52,7 @@ describe('an image', () => {
     expect(store.images.paused('debian')).toBe(false);
   });
 
-  it('is gone when its znodes are', async () => {
+  it('disappears with its znodes', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1 });
     const changed: string[] = [];
     store.images.onChange((image) => changed.push(image));
@@ -100,7 +100,7 @@ describe('an image', () => {
     expect(store.images.builds('debian')).toHaveLength(1);
   });
 
-  it('is usable when one of its records cannot be read', async () => {
+  it('is usable when one of its records is unreadable', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1 });
     await simulation.put(`${BUILDS}/b2`, 'broken');
     await simulation.put(upload('b1', 'cloud', '0000000001'), { state: 'floating' });

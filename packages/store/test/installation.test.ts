@@ -19,7 +19,7 @@ function onServer(): string {
 }
 
 describe('the id of an installation', () => {
-  it('is made once, however many processes start at the same time', async () => {
+  it('is created once by any number of processes that start concurrently', async () => {
     const stores = Array.from({ length: 5 }, (_, seed) =>
       openStore(simulation.client(), {
         clock: simulation.clock,
@@ -34,7 +34,7 @@ describe('the id of an installation', () => {
     for (const store of stores) store.close();
   });
 
-  it('is the same after a restart', async () => {
+  it('is unchanged after a restart', async () => {
     const before = (await simulation.store()).installation.id;
     expect((await simulation.store()).installation.id).toBe(before);
   });
@@ -45,7 +45,7 @@ describe('the id of an installation', () => {
     await other.close();
   });
 
-  it('is followed by running processes when an operator sets it', async () => {
+  it('is updated in running processes when an operator sets it', async () => {
     const [one, two] = [await simulation.store(), await simulation.store()];
     await simulation.run(one.installation.set('production'));
     await simulation.settled();
@@ -53,7 +53,7 @@ describe('the id of an installation', () => {
     expect(await simulation.run(two.installation.read())).toBe('production');
   });
 
-  it('is written again by a running process when ZooKeeper has lost it', async () => {
+  it('is written again by a running process after a loss of ZooKeeper’s data', async () => {
     const store = await simulation.store();
     const { id } = store.installation;
     await simulation.run(simulation.other.delete(PATH));
@@ -62,14 +62,14 @@ describe('the id of an installation', () => {
     expect(store.installation.id).toBe(id);
   });
 
-  it.each(['', 'Two words', 'a'.repeat(41), '\u0000'])('replaces %j, which cannot be one', async (text) => {
+  it.each(['', 'Two words', 'a'.repeat(41), '\u0000'])('replaces the invalid %j', async (text) => {
     await simulation.put(PATH, text);
     const store = await simulation.store();
     expect(onServer()).toMatch(/^[0-9a-f]{16}$/);
     expect(store.installation.id).toBe(onServer());
   });
 
-  it('keeps what it was when an operator writes what cannot be one', async () => {
+  it('is unchanged when an operator writes an invalid one', async () => {
     const store: Store = await simulation.store();
     const { id } = store.installation;
     await simulation.put(PATH, 'No Such Thing');

@@ -18,7 +18,7 @@ const NODES = 10_000;
 const PROVIDERS = ['cloud-a', 'cloud-b', 'cloud-c'];
 const LABELS = ['small', 'large', 'huge'];
 
-it('indexes agree with a plain look at all nodes, at first and after a storm of changes', async () => {
+it('indexes equal a scan of all nodes, at first and after many random changes', async () => {
   const random = seededRandom(7);
   const pick = <T>(values: readonly T[]): T => given(values[Math.floor(random.next() * values.length)]);
   const randomNode = (): NodeData =>

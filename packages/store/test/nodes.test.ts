@@ -25,20 +25,20 @@ function entry(id: string | undefined): NodeEntry {
 }
 
 describe('a new node', () => {
-  it('gets a ten-digit id and is known when that is', async () => {
+  it('has a ten-digit id and is in the cache when that is returned', async () => {
     const [first, second] = await created({}, { state: 'init' });
     expect([first, second]).toEqual(['0000000000', '0000000001']);
     expect(entry(first)).toMatchObject({ version: 0, locked: false, node: { id: first, state: 'ready' } });
     expect(simulation.json('/nodepool/nodes/0000000001')).toMatchObject({ state: 'init', ssh_port: 22 });
   });
 
-  it('is made in one transaction with its like, or not at all', async () => {
+  it('is created in one transaction with others, or not at all', async () => {
     expect(await writesOf(store.zooKeeper, () => created({}, {}, {}))).toBe(1);
     await expect(created({ user_data: 'x'.repeat(1_100_000) })).rejects.toThrow(/jute\.maxbuffer/);
     expect(store.nodes.size).toBe(3);
   });
 
-  it('is told of once', async () => {
+  it('is reported once', async () => {
     const changes: Change<NodeEntry>[] = [];
     store.nodes.onChange((change) => changes.push(change));
     const [id] = await created({});
@@ -48,7 +48,7 @@ describe('a new node', () => {
 });
 
 describe('the indexes', () => {
-  it('answer in the order of ids, and follow every change', async () => {
+  it('return nodes in the order of ids, and follow every change', async () => {
     const [a, b, c, d] = await created(
       {},
       { state: 'in-use', allocated_to: '100-0000000001' },
@@ -76,7 +76,7 @@ describe('the indexes', () => {
     expect(ids(store.nodes.inState('ready'))).toEqual([c, d]);
   });
 
-  it('may be changed while they are iterated', async () => {
+  it('can be changed during iteration', async () => {
     await created({}, {}, {});
     const seen: string[] = [];
     for (const { id } of store.nodes.inState('ready')) {
@@ -91,8 +91,8 @@ describe('the indexes', () => {
   });
 });
 
-describe('a change by somebody else', () => {
-  it('is told with what was before and what is after', async () => {
+describe('a change by another client', () => {
+  it('is reported with the records before and after', async () => {
     const [id] = await created({});
     const before = entry(id);
     const changes: Change<NodeEntry>[] = [];
@@ -107,7 +107,7 @@ describe('a change by somebody else', () => {
     expect(store.nodes.get(given(id))).toBeUndefined();
   });
 
-  it('of the lock is told too, once for however many contend', async () => {
+  it('of the lock is reported once, for any number of contenders', async () => {
     const [id] = await created({});
     const changes: (boolean | undefined)[] = [];
     store.nodes.onChange(({ after }) => changes.push(after?.locked));
@@ -133,10 +133,10 @@ describe('a change by somebody else', () => {
   });
 });
 
-describe('a record that cannot be read', () => {
+describe('an unreadable record', () => {
   const path = '/nodepool/nodes/0000000000';
 
-  it('is listed with where and why, and comes back when it is repaired', async () => {
+  it('is listed with path and reason, and is a node again when it is repaired', async () => {
     await created({});
     await simulation.put(path, '{"state": "rea');
     expect(store.nodes.get('0000000000')).toBeUndefined();
@@ -147,7 +147,7 @@ describe('a record that cannot be read', () => {
     expect(entry('0000000000').version).toBe(2);
   });
 
-  it('is not taken for one that is gone', async () => {
+  it('does not count as deleted', async () => {
     await simulation.put(path, '');
     await expect(simulation.run(store.nodes.read('0000000000'))).rejects.toThrow(CorruptRecordError);
     await expect(simulation.run(store.nodes.lock('0000000000'))).rejects.toThrow(/it is empty/);
@@ -158,7 +158,7 @@ describe('a record that cannot be read', () => {
 });
 
 describe('locking a node', () => {
-  it('and changing it costs one transaction, which is not read back', async () => {
+  it('and changing it is one transaction, without a read', async () => {
     const [id] = await created({});
     const { zooKeeper } = store;
     const requests = zooKeeper.counters.requests;
@@ -174,7 +174,7 @@ describe('locking a node', () => {
     simulation.expectMirrored(store);
   });
 
-  it('sets the time of a new state, and only of a new one', async () => {
+  it('sets the time of a new state only', async () => {
     const [id] = await created({ state_time: 5 });
     const handle = given(await simulation.run(store.nodes.tryLock(given(id), { change: { state: 'ready' } })));
     expect(handle.node.state_time).toBe(5);
@@ -184,7 +184,7 @@ describe('locking a node', () => {
     expect(handle.node.state_time).toBe(7);
   });
 
-  it('that is contended is not even tried', async () => {
+  it('is not attempted while the lock is contended', async () => {
     const [id] = await created({});
     await simulation.put(`/nodepool/nodes/${given(id)}/lock/aaaa__lock__0000000000`, '');
     const writes = await writesOf(store.zooKeeper, async () => {
@@ -193,7 +193,7 @@ describe('locking a node', () => {
     expect(writes).toBe(0);
   });
 
-  it('of another version than the one decided on fails and changes nothing', async () => {
+  it('of another version than expected fails and changes nothing', async () => {
     const [id] = await created({});
     const from = entry(id);
     await simulation.put(`/nodepool/nodes/${given(id)}`, nodeData({ state: 'used' }));
@@ -204,7 +204,7 @@ describe('locking a node', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('that is gone, or never was, gives nothing', async () => {
+  it('returns undefined for a deleted or missing node', async () => {
     const [id] = await created({});
     const from = entry(id);
     await simulation.run(simulation.other.delete(`/nodepool/nodes/${given(id)}`));
@@ -214,7 +214,7 @@ describe('locking a node', () => {
     expect(simulation.paths('/nodepool/nodes/')).toEqual([]);
   });
 
-  it('that was removed elsewhere does not make it again', async () => {
+  it('does not recreate a deleted node', async () => {
     const [id] = await created({});
     const from = given(await simulation.run(store.nodes.read(given(id))));
     simulation.server.setLag(store.zooKeeper, 20);
@@ -225,7 +225,7 @@ describe('locking a node', () => {
     expect(simulation.paths('/nodepool/nodes/')).toEqual([]);
   });
 
-  it('that goes while its lock is waited for fails, and does not make it again', async () => {
+  it('fails without recreating the node when that is deleted during the wait', async () => {
     const [id] = await created({});
     const waiting = store.nodes.lock(given(id));
     const refused = expect(waiting).rejects.toThrow(LostOwnershipError);
@@ -237,7 +237,7 @@ describe('locking a node', () => {
     expect([...store.nodes.corrupt()]).toEqual([]);
   });
 
-  it('with others is all or nothing', async () => {
+  it('of several nodes locks all or none', async () => {
     const [a, b, c] = (await created({}, {}, {})).map((id) => given(id));
     const held = given(await simulation.run(store.nodes.tryLock(given(b))));
     const all = [given(a), given(b), given(c)].map((id) => ({ id, change: { comment: 'mine' } }));
@@ -253,7 +253,7 @@ describe('locking a node', () => {
     expect(await simulation.run(store.nodes.tryLockAll([]))).toEqual([]);
   });
 
-  it('waits in line when told to, and then sees what the last holder left', async () => {
+  it('with a wait ends with the record that the last holder left', async () => {
     const [id] = await created({});
     const handle = given(await simulation.run(store.nodes.tryLock(given(id))));
     const waiting = store.nodes.lock(given(id));
@@ -268,7 +268,7 @@ describe('locking a node', () => {
   });
 });
 
-describe('the holder of a lock', () => {
+describe('the lock holder', () => {
   async function held(): Promise<{ id: string; path: string; handle: Awaited<ReturnType<Store['nodes']['lock']>> }> {
     const [id] = await created({});
     const handle = given(await simulation.run(store.nodes.tryLock(given(id))));
@@ -288,7 +288,7 @@ describe('the holder of a lock', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('keeps fields that it does not know through every operation', async () => {
+  it('preserves unknown fields in every operation', async () => {
     const { path, handle } = await held();
     await simulation.run(handle.release());
     await simulation.put(path, { ...nodeData(), flavour: { big: 1 }, comment: { odd: true } });
@@ -309,20 +309,20 @@ describe('the holder of a lock', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('cannot write any more after its contender was removed', async () => {
+  it('cannot write after its contender was deleted', async () => {
     const { path, handle } = await held();
     await simulation.run(simulation.other.delete(handle.lock.contender));
     await expect(simulation.run(handle.update({ comment: 'mine' }))).rejects.toThrow(LostOwnershipError);
     expect(simulation.json(path)).toMatchObject({ comment: null });
   });
 
-  it('cannot write any more after it gave the lock up', async () => {
+  it('cannot write after it released the lock', async () => {
     const { handle } = await held();
     await simulation.run(handle.release());
     await expect(simulation.run(handle.update({ comment: 'late' }))).rejects.toThrow(LostOwnershipError);
   });
 
-  it('never shows a free record without its last change', async () => {
+  it('never exposes an unlocked record without its last change', async () => {
     const { id, handle } = await held();
     const seen: string[] = [];
     store.nodes.onChange(({ after }) => seen.push(`${String(after?.node.state)} ${String(after?.locked)}`));
@@ -333,7 +333,7 @@ describe('the holder of a lock', () => {
     expect(entry(id).locked).toBe(false);
   });
 
-  it('removes the record with its lock in one transaction', async () => {
+  it('deletes the record with its lock in one transaction', async () => {
     const { path, handle } = await held();
     const seen: unknown[] = [];
     store.nodes.onChange(({ after }) => seen.push(after));
@@ -343,7 +343,7 @@ describe('the holder of a lock', () => {
     expect(simulation.paths(path)).toEqual([]);
   });
 
-  it('leaves a record that others wait for to them, as deleted', async () => {
+  it('keeps a record in state deleted while other clients wait for the lock', async () => {
     const { id, path, handle } = await held();
     const waiting = store.nodes.lock(id);
     await simulation.settled();
@@ -355,8 +355,8 @@ describe('the holder of a lock', () => {
   });
 });
 
-describe('reading past the cache', () => {
-  it('sees what the server has, and can be locked', async () => {
+describe('a read past the cache', () => {
+  it('returns the present state of the server, which can be locked', async () => {
     const [id] = await created({});
     const fresh = given(await simulation.run(store.nodes.read(given(id))));
     expect(fresh).toEqual(entry(id));

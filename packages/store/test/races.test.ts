@@ -19,7 +19,7 @@ async function racing(seed: number, count: number): Promise<Store[]> {
 }
 
 describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
-  it('a request is accepted by exactly one', async () => {
+  it('a request is accepted by exactly one launcher', async () => {
     const stores = await racing(seed, 3);
     const first = given(stores[0]);
     const [ready] = await simulation.run(first.nodes.create([nodeData()]));
@@ -47,7 +47,7 @@ describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
     }
   });
 
-  it('a ready node goes to exactly one of several requests', async () => {
+  it('a ready node is allocated to exactly one of several requests', async () => {
     const stores = await racing(seed, 3);
     const first = given(stores[0]);
     const [ready] = await simulation.run(first.nodes.create([nodeData()]));
@@ -75,7 +75,7 @@ describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
     expect(simulation.contenders()).toHaveLength(2);
   });
 
-  it('nodes are locked by one at a time, and every write of a holder lasts', async () => {
+  it('a node is locked by one client at a time, and no write of a holder is lost', async () => {
     const stores = await racing(seed, 3);
     const nodes = await simulation.run(given(stores[0]).nodes.create(Array.from({ length: 4 }, () => nodeData())));
     await simulation.settled();

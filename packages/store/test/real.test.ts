@@ -45,7 +45,7 @@ function until(store: Store, holds: () => boolean): Promise<void> {
   });
 }
 
-it('a request is served by one store, and its nodes come back to another', async () => {
+it('a request is served by one store, and another store gets its nodes back', async () => {
   const [a, b] = [await start(), await start()];
   const id = await a.requests.submit(requestData({ node_types: ['small', 'large'] }), { priority: 100 });
   await until(b, () => b.requests.get(id) !== undefined);
@@ -80,7 +80,7 @@ it('a request is served by one store, and its nodes come back to another', async
   expect(await winner.nodes.readIds()).toEqual([]);
 });
 
-it('a store with ten thousand nodes mirrors them, two hundred of them in one request', async () => {
+it('a store mirrors ten thousand nodes, two hundred of them in one request', async () => {
   const a = await start();
   for (let made = 0; made < 10_000; made += 500) {
     await a.nodes.create(Array.from({ length: 500 }, () => nodeData()));

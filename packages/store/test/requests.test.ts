@@ -46,14 +46,14 @@ const requestJson = (id: string): unknown => simulation.json(`/nodepool/requests
 const nodeJson = (id: string): unknown => simulation.json(`/nodepool/nodes/${id}`);
 
 describe('submitting a request', () => {
-  it('gives it an id of its priority and is known when it has one', async () => {
+  it('returns an id with its priority once the request is in the cache', async () => {
     const id = await simulation.run(store.requests.submit(requestData(), { priority: 7 }));
     expect(id).toBe('007-0000000000');
     expect(store.requests.get(id)).toMatchObject({ version: 0, locked: false, request: { id, state: 'requested' } });
     expect([...store.requests.inState('requested')].map((entry) => entry.id)).toEqual([id]);
   });
 
-  it('that shall not outlive its requestor ends with the session', async () => {
+  it('as an ephemeral znode ends with the session', async () => {
     const options = { priority: 900, ephemeral: true };
     const id = await simulation.run(store.requests.submit(requestData(), options));
     simulation.server.expireSession(store.zooKeeper);
@@ -62,11 +62,11 @@ describe('submitting a request', () => {
     expect(store.requests.get(id)).toBeUndefined();
   });
 
-  it.each([-1, 1000, 0.5])('is refused with a priority of %d', async (priority) => {
+  it.each([-1, 1000, 0.5])('rejects a priority of %d', async (priority) => {
     await expect(store.requests.submit(requestData(), { priority })).rejects.toThrow(/0 to 999/);
   });
 
-  it('and removing it again leaves nothing, also when it is gone already', async () => {
+  it('can be undone completely, also when the request is already deleted', async () => {
     const { id } = await submitted(simulation, store);
     await simulation.run(store.requests.remove(id));
     await simulation.run(store.requests.remove(id));
@@ -76,7 +76,7 @@ describe('submitting a request', () => {
 });
 
 describe('a znode below a request', () => {
-  it('is no request', async () => {
+  it('is not a request', async () => {
     const { id } = await submitted(simulation, store);
     await simulation.put(`/nodepool/requests/${id}/lock`, '');
     expect([...store.requests.all()].map((entry) => entry.id)).toEqual([id]);
@@ -85,7 +85,7 @@ describe('a znode below a request', () => {
 });
 
 describe('accepting a request', () => {
-  it('locks it, makes its nodes and takes ready ones in one transaction', async () => {
+  it('locks it, creates its nodes and allocates ready ones in one transaction', async () => {
     const [ready] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store, { node_types: ['small', 'large', 'small'] });
     let accepted: AcceptedRequest | undefined;
@@ -105,7 +105,7 @@ describe('accepting a request', () => {
     simulation.expectMirrored(store);
   });
 
-  it('fails without a trace when the request changed meanwhile', async () => {
+  it('fails without an effect when the request changed meanwhile', async () => {
     const entry = await submitted(simulation, store);
     await simulation.put(`/nodepool/requests/${entry.id}`, requestData({ relative_priority: 5 }));
     expect(await accept(entry, [planned(entry)])).toBeUndefined();
@@ -113,7 +113,7 @@ describe('accepting a request', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('fails without a trace when the request was withdrawn, also when that is not yet known here', async () => {
+  it('fails without an effect when the request was withdrawn, also when the cache still has it', async () => {
     const entry = await submitted(simulation, store);
     simulation.server.setLag(store.zooKeeper, 50);
     await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
@@ -122,7 +122,7 @@ describe('accepting a request', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('fails without a trace when a node to reuse was taken', async () => {
+  it('fails without an effect when a node to reuse was locked by another client', async () => {
     const [ready] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store);
     const reuse = [given(store.nodes.get(given(ready)))];
@@ -134,19 +134,19 @@ describe('accepting a request', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('takes over a pending one that was lost, as it is', async () => {
+  it('accepts an orphaned pending request without a change', async () => {
     const entry = await submitted(simulation, store, { state: 'pending', state_time: 5 });
     const accepted = given(await accept(entry));
     expect(accepted.request.request).toMatchObject({ state: 'pending', state_time: 5 });
     expect(requestJson(entry.id)).toEqual(requestData({ state: 'pending', state_time: 5 }));
   });
 
-  it.each(['fulfilled', 'failed'] as const)('does not touch one that is %s', async (state) => {
+  it.each(['fulfilled', 'failed'] as const)('does not accept one that is %s', async (state) => {
     const entry = await submitted(simulation, store, { state });
     expect(await accept(entry)).toBeUndefined();
   });
 
-  it('works with two hundred nodes, and says so when there are too many', async () => {
+  it('works with two hundred nodes, and rejects too many', async () => {
     const entry = await submitted(simulation, store, { node_types: Array<string>(200).fill('small') });
     const big = planned(entry, { user_data: 'x'.repeat(600), host_keys: ['ssh-rsa '.padEnd(400, 'A')] });
     const tooMany = Array<NodeData>(2000).fill(big);
@@ -166,7 +166,7 @@ describe('accepting a request', () => {
 });
 
 describe('fulfilling a request', () => {
-  it('hands out all nodes at once: ready, unlocked, in the order given', async () => {
+  it('releases all nodes at once: ready, unlocked, in the given order', async () => {
     const [ready] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store, { node_types: ['large', 'small'] });
     const accepted = given(await accept(entry, [planned(entry)], [given(ready)]));
@@ -190,7 +190,7 @@ describe('fulfilling a request', () => {
     simulation.expectMirrored(store);
   });
 
-  it('is refused when the request was withdrawn, and everything stays held', async () => {
+  it('fails when the request was withdrawn, and keeps all locks', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry)]));
     const [handle] = await lockCreated(accepted);
@@ -204,7 +204,7 @@ describe('fulfilling a request', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('is refused when one of the nodes is not ours any more', async () => {
+  it('fails when one of the nodes is no longer locked', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
     const handles = await lockCreated(accepted);
@@ -217,7 +217,7 @@ describe('fulfilling a request', () => {
     expect(requestJson(entry.id)).toMatchObject({ state: 'pending' });
   });
 
-  it('comes after writes of its nodes that are still on their way', async () => {
+  it('waits for pending writes of its nodes', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry)]));
     const [handle] = await lockCreated(accepted);
@@ -230,7 +230,7 @@ describe('fulfilling a request', () => {
     expect(nodeJson(given(handle).id)).toMatchObject({ state: 'ready', external_id: 'late', hostname: 'h' });
   });
 
-  it('keeps what the requestor put into the request', async () => {
+  it('preserves fields of the requestor', async () => {
     const id = await simulation.run(store.requests.submit(requestData(), { priority: 100 }));
     await simulation.put(`/nodepool/requests/${id}`, { ...requestData(), span_info: { trace: 1 }, odd: [null] });
     const accepted = given(await accept(given(store.requests.get(id))));
@@ -239,8 +239,8 @@ describe('fulfilling a request', () => {
   });
 });
 
-describe('giving a request back', () => {
-  it('changes and unlocks it, and leaves its nodes to others in the same transaction', async () => {
+describe('releasing a request', () => {
+  it('changes and unlocks it, and frees its nodes in the same transaction', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
     const [a, b] = await lockCreated(accepted);
@@ -267,7 +267,7 @@ describe('giving a request back', () => {
     expect(given(await accept(given(store.requests.get(entry.id)))).request.id).toBe(entry.id);
   });
 
-  it('tells when it was withdrawn', async () => {
+  it('reports a withdrawn request', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry));
     await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
@@ -276,7 +276,7 @@ describe('giving a request back', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
-  it('is unlocked with its nodes although the change could not be written', async () => {
+  it('unlocks it and its nodes although the change could not be written', async () => {
     const [node] = await simulation.run(store.nodes.create([nodeData()]));
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [], [given(node)]));
@@ -289,8 +289,8 @@ describe('giving a request back', () => {
   });
 });
 
-describe('making further nodes for a request', () => {
-  it('needs its lock and the request itself', async () => {
+describe('creating more nodes for a request', () => {
+  it('requires its lock and the request', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry));
     const [id] = await simulation.run(accepted.request.createNodes([planned(entry)]));
@@ -303,27 +303,27 @@ describe('making further nodes for a request', () => {
   });
 });
 
-describe('the lock of a request that is gone', () => {
-  it('is an orphan once it is uncontended, is reported as such, and can be removed', async () => {
+describe('the lock of a deleted request', () => {
+  it('is orphaned once it is uncontended, is reported, and can be deleted', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry));
     await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
     await simulation.settled();
     expect([...store.requests.orphanedLocks()]).toEqual([]);
-    const told: string[] = [];
+    const reported: string[] = [];
     store.requests.onChange(({ id, after }) => {
-      if (after === undefined) told.push(id);
+      if (after === undefined) reported.push(id);
     });
     await simulation.run(accepted.request.lock.release());
     await simulation.settled();
-    expect(told).toEqual([entry.id]);
+    expect(reported).toEqual([entry.id]);
     expect([...store.requests.orphanedLocks()]).toEqual([entry.id]);
     await simulation.run(store.requests.removeOrphanedLocks([...store.requests.orphanedLocks(), '100-0000009999']));
     expect([...store.requests.orphanedLocks()]).toEqual([]);
     expect(simulation.paths('/nodepool/requests-lock/')).toEqual([]);
   });
 
-  it('is known as an orphan to who hears of the removal of the request', async () => {
+  it('is listed as orphaned when listeners are notified of the deletion', async () => {
     const entry = await submitted(simulation, store);
     await simulation.run(given(await accept(entry)).request.release({}));
     const orphans: string[][] = [];
@@ -341,7 +341,7 @@ describe('the lock of a request that is gone', () => {
     expect(simulation.paths('/nodepool/requests-lock/')).toContain(path);
   });
 
-  it('of a request that cannot be read is not an orphan', async () => {
+  it('of an unreadable request is not orphaned', async () => {
     await simulation.put('/nodepool/requests/100-0000000005', '{}');
     await simulation.put('/nodepool/requests-lock/100-0000000005', '');
     expect([...store.requests.corrupt()]).toHaveLength(1);
@@ -352,7 +352,7 @@ describe('the lock of a request that is gone', () => {
   });
 });
 
-describe('an acceptance that is taken back', () => {
+describe('undoing an acceptance', () => {
   it('restores the request and deletes the records in one transaction', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
@@ -365,7 +365,7 @@ describe('an acceptance that is taken back', () => {
     simulation.expectMirrored(store);
   });
 
-  it('stays as it is when something was begun with one of the records', async () => {
+  it('fails when the launch of one of the records has started', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
     const [first] = await lockCreated(accepted);
@@ -378,7 +378,7 @@ describe('an acceptance that is taken back', () => {
     expect(store.nodes.size).toBe(2);
   });
 
-  it('is found out to be withdrawn', async () => {
+  it('reports a withdrawn request', async () => {
     const entry = await submitted(simulation, store);
     const accepted = given(await accept(entry, [planned(entry)]));
     await simulation.run(store.requests.remove(entry.id));

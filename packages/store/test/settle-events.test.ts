@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => simulation.close());
 
-it('are applied one by one; after settleEvents, all of them are applied', async () => {
+it('settleEvents yields until all changes of a transaction are applied', async () => {
   const store = await simulation.store();
   const other = await simulation.store();
   const atOnce: number[] = [];

@@ -222,11 +222,11 @@ describe('a rate limiter', () => {
     const controller = new AbortController();
     await limiter.acquire();
     const aborted = Array.from({ length: 9 }, () => watch(limiter.acquire(controller.signal)));
-    const patient = watch(limiter.acquire());
+    const second = watch(limiter.acquire());
     controller.abort();
     for (const { promise } of aborted) await expect(promise).rejects.toMatchObject({ code: 'aborted' });
     await clock.advance(1000);
-    expect(patient.settled).toBe(true);
+    expect(second.settled).toBe(true);
     await expect(limiter.acquire(controller.signal)).rejects.toMatchObject({ code: 'aborted' });
   });
 

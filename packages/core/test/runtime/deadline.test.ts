@@ -63,13 +63,13 @@ describe('work with a deadline', () => {
   it('does not start after the signal has aborted', async () => {
     const { stop, limits } = harness();
     stop.abort(new Error('the program stops'));
-    let begun = false;
+    let started = false;
     const outcome = withDeadline(limits, () => {
-      begun = true;
+      started = true;
       return never();
     });
     await expect(outcome).rejects.toThrow('the program stops');
-    expect(begun).toBe(false);
+    expect(started).toBe(false);
   });
 });
 
@@ -127,16 +127,16 @@ describe('an emitter', () => {
   it('calls every listener in order, also after one throws, and reports the error', () => {
     const errors: unknown[] = [];
     const emitter = new Emitter<number>((error) => errors.push(error));
-    const heard: string[] = [];
-    emitter.on((event) => heard.push(`a${event}`));
+    const received: string[] = [];
+    emitter.on((event) => received.push(`a${event}`));
     const off = emitter.on(() => {
       throw new Error('no');
     });
-    emitter.on((event) => heard.push(`b${event}`));
+    emitter.on((event) => received.push(`b${event}`));
     emitter.emit(1);
     off();
     emitter.emit(2);
-    expect(heard).toEqual(['a1', 'b1', 'a2', 'b2']);
+    expect(received).toEqual(['a1', 'b1', 'a2', 'b2']);
     expect(errors).toEqual([new Error('no')]);
   });
 });

@@ -100,7 +100,7 @@ describe('the list of uploads', () => {
     ],
   });
 
-  it('draws the columns that scripts know, by image, age of the build, and provider', () => {
+  it('has the columns that scripts expect, sorted by image, age of the build, and provider', () => {
     expect(rows(imageList(known, SOON))).toEqual([
       '| Build ID | Upload ID | Provider | Image | Provider Image Name | Provider Image ID | State | Age |',
       '| b1 | 0000000001 | cloud | centos | debian-1795 | image-1 | ready | 00:00:01:02 |',
@@ -110,7 +110,7 @@ describe('the list of uploads', () => {
     ]);
   });
 
-  it('shows a ready upload as gone while its image is not in the cloud', () => {
+  it('shows a ready upload as missing while its image is not in the cloud', () => {
     const states = (['ready', 'deleting'] as const).flatMap((state) =>
       [false, true, undefined].map((listed) => upload({ state, ...(listed === undefined ? {} : { listed }) })),
     );
@@ -120,7 +120,7 @@ describe('the list of uploads', () => {
     expect(rows(listed)[1]).toContain('| image-1 | gone |');
   });
 
-  it('gives every field in JSON, the age as the unix seconds of the last change', () => {
+  it('has every field in JSON, the age as the Unix time of the last change', () => {
     const listed = toJsonObjects(imageList(known, ALL));
     expect(listed[0]).toEqual({
       id: 'b1',
@@ -149,7 +149,7 @@ describe('the list of builds', () => {
     paused: ['old'],
   });
 
-  it('names a build as its files are named, and shows a pause', () => {
+  it('names a build like its files, and shows a pause', () => {
     expect(rows(dibImageList(known, SOON))).toEqual([
       '| ID | Image | Builder | Formats | State | Age |',
       '| debian-b1 | debian | nb01 | qcow2,raw | ready | 01:02:03:04 |',
@@ -159,7 +159,7 @@ describe('the list of builds', () => {
     ]);
   });
 
-  it('gives formats as an array in JSON', () => {
+  it('has formats as an array in JSON', () => {
     expect(toJsonObjects(dibImageList(known, ALL))[0]).toEqual({
       id: 'debian-b1',
       image: 'debian',
@@ -179,7 +179,7 @@ describe('the status of images', () => {
     building: ['debian', 'old'],
   });
 
-  it('tells a pause, and what became of the wish for a build', () => {
+  it('shows a pause, and the state of the build request', () => {
     expect(rows(imageStatus(known, SOON))).toEqual([
       '| Image | Paused | Build Request | Build Request Age |',
       '| debian | False | building | 00:00:00:05 |',
@@ -202,8 +202,8 @@ describe('the status of images', () => {
   it.each([
     ['a newer build is ready', build({ state_time: 200 }), null],
     ['an older build is ready', build({ state_time: 50 }), '/logs/b9.log'],
-    ['a newer build has not ended', build({ state: 'building', state_time: 200 }), '/logs/b9.log'],
-  ])('tells of the last failed build when %s: %j', (_when, other, log) => {
+    ['a newer build is running', build({ state: 'building', state_time: 200 }), '/logs/b9.log'],
+  ])('shows the last failed build when %s: %j', (_when, other, log) => {
     const failure = { time: 100, build: 'b9', builder: 'nb01', reason: 'exit', message: 'm', log: '/logs/b9.log' };
     const listed = images({ builds: [other], failures: { debian: failure } });
     expect(toJsonObjects(imageStatus(listed, ALL))).toEqual([expect.objectContaining({ last_failure_log: log })]);

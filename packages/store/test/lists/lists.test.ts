@@ -32,7 +32,7 @@ describe('the list of nodes', () => {
     true,
   );
 
-  it('draws the short form with the columns that scripts know', () => {
+  it('prints the short form with the columns that scripts expect', () => {
     const table = toTable(nodeList(nodesOf(held), { columns: 'short', now: NOW }));
     expect(table.split('\n')).toEqual([
       '+------------+----------+-----------+-----------+-------------+-------------+-------+-------------+--------+',
@@ -43,7 +43,7 @@ describe('the list of nodes', () => {
     ]);
   });
 
-  it('gives every field in JSON, labels as an array, the age as text', () => {
+  it('has every field in JSON, labels as an array, the age as text', () => {
     const [row] = toJsonObjects(nodeList(nodesOf(held), { columns: 'all', now: NOW }));
     expect(row).toEqual({
       id: '0000000012',
@@ -70,7 +70,7 @@ describe('the list of nodes', () => {
     });
   });
 
-  it('is in the order of ids, whatever order the store has', () => {
+  it('is sorted by id, for any order of the store', () => {
     const nodes = nodesOf(nodeEntry({ id: '0000000010' }), nodeEntry({ id: '0000000002' }));
     expect(toJsonObjects(nodeList(nodes, { columns: ['id'], now: NOW }))).toEqual([
       { id: '0000000002' },
@@ -78,7 +78,7 @@ describe('the list of nodes', () => {
     ]);
   });
 
-  it('never shows the credentials that container-like clouds keep in the port', () => {
+  it('never shows the credentials that some clouds store in the port', () => {
     const pod = nodeEntry({
       connection_port: { host: 'https://k8s.example', token: 'hush-hush' },
       external_id: 'pod-1',
@@ -90,25 +90,25 @@ describe('the list of nodes', () => {
     expect(toJsonObjects(listing)[0]).toHaveProperty('connection_port', 'redacted');
   });
 
-  it('finds one node, or none', () => {
+  it('finds the node with an id, or none', () => {
     const nodes = nodesOf(nodeEntry({ id: '0000000001' }), nodeEntry({ id: '0000000002' }));
     expect(nodeList(nodes, { columns: 'all', now: NOW, nodeId: '0000000002' }).rows).toHaveLength(1);
     expect(nodeList(nodes, { columns: 'all', now: NOW, nodeId: '0000000003' }).rows).toHaveLength(0);
   });
 
-  it('shows only the fields that were asked for, in the order of the list', () => {
+  it('shows only the requested fields, in the order of the list', () => {
     const listing = nodeList(nodesOf(held), { columns: ['state', 'id'], now: NOW });
     expect(toTable(listing).split('\n')[3]).toBe('| 0000000012 | hold  |');
     expect(Object.keys(toJsonObjects(listing)[0] ?? {})).toEqual(['id', 'state']);
   });
 
-  it('says which fields there are when an unknown one is asked for', () => {
+  it('reports the known fields when an unknown one is requested', () => {
     const ask = (): unknown => nodeList(nodesOf(), { columns: ['id', 'colour'], now: NOW });
     expect(ask).toThrow(UnknownFieldError);
     expect(ask).toThrow(/no field "colour".*there are: id, provider, label/);
   });
 
-  it('draws its headers when there is nothing', () => {
+  it('prints its headers when it is empty', () => {
     expect(toTable(nodeList(nodesOf(), { columns: ['id', 'state'], now: NOW }))).toBe(
       ['+----+-------+', '| ID | State |', '+----+-------+', '+----+-------+'].join('\n'),
     );
@@ -122,7 +122,7 @@ describe('the list of nodes', () => {
     ]);
   });
 
-  it('lets no value break the table or steer the terminal', () => {
+  it('escapes values that would break the table or control the terminal', () => {
     const listing = nodeList(nodesOf(nodeEntry({ comment: 'a\u001b[2Jb\nc\u202ed\u0085' })), {
       columns: ['comment'],
       now: NOW,
@@ -131,14 +131,14 @@ describe('the list of nodes', () => {
     expect(toTable(listing)).toContain('| a\\u001b[2Jb\\nc\\u202ed\\u0085 |');
   });
 
-  it('keeps the borders straight around characters outside the first plane', () => {
+  it('aligns the borders around characters outside the first plane', () => {
     const lines = toTable(
       nodeList(nodesOf(nodeEntry({ comment: '🚀' })), { columns: ['id', 'comment'], now: NOW }),
     ).split('\n');
     expect(lines[3]).toBe('| 0000000001 | 🚀      |');
   });
 
-  it('measures texts as terminals show them', () => {
+  it('measures the width of text as terminals display it', () => {
     const widths: readonly (readonly [text: string, columns: number])[] = [
       ['debian', 6],
       ['Größe', 5],
@@ -160,7 +160,7 @@ describe('the list of nodes', () => {
 });
 
 describe('the list of requests', () => {
-  it('has the fields that scripts know, lists as arrays', () => {
+  it('has the fields that scripts expect, lists as arrays', () => {
     const requests = {
       all: () => [
         requestEntry({
@@ -192,14 +192,14 @@ describe('the list of requests', () => {
     );
   });
 
-  it('has the age since its creation and the tenant in the long form', () => {
+  it('has the age and the tenant in the long form', () => {
     const requests = { all: () => [requestEntry({ created_time: NOW / 1000 - 90.5, tenant_name: 't1' })] };
     const list = requestList(requests, { columns: ['age', 'tenant_name', 'provider'], now: NOW });
     expect(toJsonObjects(list)).toEqual([{ age: Math.floor(NOW / 1000 - 90.5), tenant_name: 't1', provider: null }]);
     expect(toTable(list).split('\n')[3]).toBe('| 00:00:01:31 | t1     |          |');
   });
 
-  it('is in the order in which requests are served', () => {
+  it('is sorted in the order in which requests are served', () => {
     const requests = {
       all: () => [
         requestEntry({ id: '200-0000000001', relative_priority: 5 }),
@@ -218,7 +218,7 @@ describe('the list of requests', () => {
 });
 
 describe('the list of labels', () => {
-  it('names every label of the registered pools once, by name', () => {
+  it('contains every label of the registered pools once, sorted by name', () => {
     const pools = { pools: () => [pool(['small', 'big']), pool(['small', 'arm'])] };
     expect(toJsonObjects(labelList(pools, { columns: 'all' }))).toEqual([
       { label: 'arm', provider: ['cloud'] },
