@@ -19,7 +19,7 @@ const site = (more: Site['images'][string] = {}): Site => ({
 });
 
 describe('an image', () => {
-  it('is built when there is none of it, in the formats of its providers and its own', async () => {
+  it('is built when no build exists, in the formats of its providers and its own', async () => {
     const { dib } = await world.builder(site({ formats: ['raw'] }));
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
     expect(dib.jobs[0]?.args).toEqual([
@@ -39,7 +39,7 @@ describe('an image', () => {
     ]);
   });
 
-  it('is built again when it is older than its rebuild-age, and not before', async () => {
+  it('is rebuilt when it is older than its rebuild-age, not before', async () => {
     await world.builder(site({ rebuildAgeMs: 24 * HOUR }));
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
     await world.after(23 * HOUR);
@@ -48,7 +48,7 @@ describe('an image', () => {
     expect(world.readyBuilds('debian')).toBe(2);
   });
 
-  it('is built again when a provider wants a format that it lacks', async () => {
+  it('is rebuilt when a provider needs a format that it lacks', async () => {
     const { apply } = await world.builder(site());
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
     apply({ ...site(), providers: { cloud: { images: ['debian'] }, other: { images: ['debian'], format: 'vhd' } } });
@@ -56,7 +56,7 @@ describe('an image', () => {
     expect(world.builds('debian').at(-1)).toMatchObject({ formats: 'qcow2,vhd' });
   });
 
-  it('is built when an operator asks for it, and the wish is gone then', async () => {
+  it('is built when an operator requests it, which deletes the request', async () => {
     await world.builder(site());
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
     const { images } = await world.operator();
@@ -65,7 +65,7 @@ describe('an image', () => {
     expect(world.paths()).not.toContain('/nodepool/images/debian/request-build');
   });
 
-  it('is built once more when the wish came while it was being built', async () => {
+  it('is built once more when the request came during a build', async () => {
     const { dib } = await world.builder(site());
     const { images } = await world.operator();
     await world.until('it is being built', () => dib.jobs.length === 1);
@@ -76,7 +76,7 @@ describe('an image', () => {
   });
 
   it.each([
-    ['its configuration pauses it', site({ pause: true })],
+    ['the configuration pauses it', site({ pause: true })],
     ['it is abstract', site({ abstract: true })],
     ['it has no format', { images: { debian: {} }, providers: {} }],
   ])('is not built when %s', async (_why, paused) => {
@@ -85,7 +85,7 @@ describe('an image', () => {
     expect(dib.jobs).toEqual([]);
   });
 
-  it('is not built while an operator has paused it', async () => {
+  it('is not built while an operator pauses it', async () => {
     const { images } = await world.operator();
     await world.during(images.pause('debian'));
     const { dib } = await world.builder(site());
@@ -95,7 +95,7 @@ describe('an image', () => {
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
   });
 
-  it('is built after an operator has unpaused it, if a build was asked for meanwhile', async () => {
+  it('is built after an operator has unpaused it, if a build was requested meanwhile', async () => {
     const { dib } = await world.builder(site());
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
     const { images } = await world.operator();
@@ -117,9 +117,9 @@ describe('an image', () => {
   });
 });
 
-describe('a build that fails', () => {
+describe('a failed build', () => {
   it.each(['fails', 'hangs', 'no-file', 'half', 'full'] as const)(
-    'as in "%s" leaves neither files nor record, and is tried again later',
+    'with cause "%s" leaves neither files nor record, and is retried later',
     async (ending) => {
       let first = true;
       const { dib, machine } = await world.builder({
@@ -140,23 +140,26 @@ describe('a build that fails', () => {
     ['fails', { reason: 'exit', message: 'it ended with status 100' }],
     ['hangs', { reason: 'timeout', message: 'it took too long' }],
     ['no-file', { reason: 'incomplete', message: 'no qcow2' }],
-  ] as const)('as in "%s" leaves its time, reason and log, also once its record is gone', async (ending, failure) => {
-    const { dib } = await world.builder(site());
-    dib.ending = () => ending;
-    await world.until('it has failed', () => world.builds('debian').some(({ state }) => state === 'failed'));
-    const [failed] = world.builds('debian');
-    await world.until('its record is gone', () => !world.builds('debian').some(({ id }) => id === failed?.id));
-    const { images } = await world.operator();
-    expect(images.lastBuildFailure('debian')).toEqual({
-      ...failure,
-      time: expect.closeTo(Number(failed?.['state_time']), 0),
-      build: failed?.id,
-      builder: 'builder-1.example.org',
-      log: `/logs/debian-${failed?.id ?? ''}.log`,
-    });
-  });
+  ] as const)(
+    'with cause "%s" leaves its time, reason and log, also once its record is deleted',
+    async (ending, failure) => {
+      const { dib } = await world.builder(site());
+      dib.ending = () => ending;
+      await world.until('it has failed', () => world.builds('debian').some(({ state }) => state === 'failed'));
+      const [failed] = world.builds('debian');
+      await world.until('its record is gone', () => !world.builds('debian').some(({ id }) => id === failed?.id));
+      const { images } = await world.operator();
+      expect(images.lastBuildFailure('debian')).toEqual({
+        ...failure,
+        time: expect.closeTo(Number(failed?.['state_time']), 0),
+        build: failed?.id,
+        builder: 'builder-1.example.org',
+        log: `/logs/debian-${failed?.id ?? ''}.log`,
+      });
+    },
+  );
 
-  it('leaves the failure of an earlier one, which is older than a build that works', async () => {
+  it('remains recorded after a later build succeeded', async () => {
     const { dib } = await world.builder(site());
     dib.ending = () => (dib.jobs.length === 1 ? 'fails' : 'works');
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
@@ -166,7 +169,7 @@ describe('a build that fails', () => {
     expect(failure?.time).toBeLessThan(Number(world.builds('debian').at(-1)?.['state_time']));
   });
 
-  it('is tried less and less often', async () => {
+  it('is retried with growing delays', async () => {
     const { dib } = await world.builder(site());
     dib.ending = () => 'fails';
     dib.durationMs = () => 1000;
@@ -175,7 +178,7 @@ describe('a build that fails', () => {
     expect(dib.jobs.length).toBeLessThan(30);
   });
 
-  it('is tried at once when an operator asks for it', async () => {
+  it('is retried at once when an operator requests a build', async () => {
     const { dib } = await world.builder(site());
     dib.ending = () => 'fails';
     await world.after(12 * HOUR);
@@ -186,7 +189,7 @@ describe('a build that fails', () => {
     expect(world.readyBuilds('debian')).toBe(1);
   });
 
-  it('is not begun on a full disk, and goes on when there is room again', async () => {
+  it('is not started on a full disk, and continues when the disk has space again', async () => {
     const machine = world.machine();
     machine.disk.full = true;
     const { dib } = await world.builder(site(), machine);
@@ -199,7 +202,7 @@ describe('a build that fails', () => {
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
   });
 
-  it('because its session is lost, is ended without a word and cleaned up', async () => {
+  it('with an expired session is stopped silently and cleaned up', async () => {
     const { dib, zk, machine } = await world.builder(site());
     await world.until('it is being built', () => dib.jobs.length === 1);
     await world.after(1000);
@@ -221,7 +224,7 @@ describe('a build that fails', () => {
 });
 
 describe('a stop', () => {
-  it('waits for the build that runs and begins no other', async () => {
+  it('waits for the running build and starts no other', async () => {
     const { dib, builder } = await world.builder({
       images: { debian: {}, fedora: {} },
       providers: { cloud: { images: ['debian', 'fedora'] } },
@@ -233,7 +236,7 @@ describe('a stop', () => {
     expect(world.readyBuilds('debian') + world.readyBuilds('fedora')).toBe(1);
   });
 
-  it('ends the build that runs when it is told to be quick', async () => {
+  it('aborts the running build when it is immediate', async () => {
     const { dib, builder, machine } = await world.builder(site());
     await world.until('it is being built', () => dib.jobs.length === 1);
     await world.after(1000);

@@ -1,7 +1,7 @@
 /** Objects that cleanup deletes, and objects that it keeps. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { NO_TROUBLE } from './support/image-cloud.js';
+import { NO_FAULTS } from './support/image-cloud.js';
 import { World, type RunningBuilder, type Site } from './support/world.js';
 
 const MINUTE = 60_000;
@@ -44,8 +44,8 @@ const isContender = (path: string): boolean => path.includes('__lock__');
 const idsOnDisk = ({ machine }: RunningBuilder): string[] =>
   [...new Set([...machine.disk.files.values()].map(({ id }) => id))].sort();
 
-describe('of an image', () => {
-  it('the two newest builds and uploads per provider are kept, with their files', async () => {
+describe('the cleanup of an image', () => {
+  it('keeps the two newest builds and uploads per provider with their files', async () => {
     const running = await builder(4);
     const builds = world.builds('debian').map(({ id }) => id);
     expect(builds).toEqual(running.dib.jobs.slice(-2).map(({ build }) => build));
@@ -56,9 +56,9 @@ describe('of an image', () => {
     }
   });
 
-  it('the uploads that a provider has are kept for as long as it takes no newer ones', async () => {
+  it('keeps the uploads of a provider while it has no newer ones', async () => {
     const running = await builder(2);
-    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, uploadFails: 1 });
+    world.cloud.faultsOf.set('one', { ...NO_FAULTS, uploadFails: 1 });
     const { images } = await world.operator();
     for (let more = 1; more <= 3; more += 1) {
       await world.during(images.requestBuild('debian'));
@@ -84,7 +84,7 @@ describe('of an image', () => {
         .map(({ build }) => build)
         .sort(),
     );
-    world.cloud.troubleOf.clear();
+    world.cloud.faultsOf.clear();
     await world.until('the provider takes one', () =>
       world.uploads('debian', 'one').some(({ build }) => !old.includes(build)),
     );
@@ -93,7 +93,7 @@ describe('of an image', () => {
     expect(new Set(world.builds('debian').map(({ id }) => id))).toEqual(new Set(kept));
   });
 
-  it('a build that an operator deletes goes with all its uploads, also the newest', async () => {
+  it('deletes all uploads of a build that an operator deletes, including the newest', async () => {
     const running = await builder(2);
     const newest = running.dib.jobs.at(-1)?.build ?? '';
     running.apply({ ...SITE, images: { debian: { pause: true } } });
@@ -108,7 +108,7 @@ describe('of an image', () => {
     expect(world.readyUploads('debian', 'one')).toBe(1);
   });
 
-  it('nothing is kept that is not configured any more', async () => {
+  it('deletes all builds that are no longer configured', async () => {
     const running = await builder(2);
     running.apply({ images: {}, providers: { one: { images: [] }, two: { images: [] } } });
     await world.until('all builds are gone', () => world.builds('debian').length === 0);
@@ -118,7 +118,7 @@ describe('of an image', () => {
     expect(world.paths().filter((path) => path.startsWith('/nodepool/images/'))).toEqual([]);
   });
 
-  it('nothing is touched by a builder that knows neither the image nor its files', async () => {
+  it('deletes nothing on a builder that has neither the image configured nor its files', async () => {
     await builder(2);
     await world.builder({ images: { other: {} }, providers: { one: { images: ['other'] } } });
     await world.after(3 * HOUR);
@@ -126,7 +126,7 @@ describe('of an image', () => {
     expect(world.readyUploads('debian', 'one')).toBe(2);
   });
 
-  it('uploads to a provider that does not list it any more go, those to others stay', async () => {
+  it('deletes uploads to a provider that no longer lists the image, and keeps the others', async () => {
     const running = await builder(2);
     running.apply({ ...SITE, providers: { one: { images: [] }, two: { images: ['debian'] } } });
     await world.until('they are gone', () => world.uploads('debian', 'one').length === 0);
@@ -135,20 +135,20 @@ describe('of an image', () => {
     expect(world.readyBuilds('debian')).toBe(2);
   });
 
-  it('an upload stays recorded for as long as the cloud refuses to delete it', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, deleteFails: 1 };
+  it('keeps the record of an upload while the cloud rejects its deletion', async () => {
+    world.cloud.faults = { ...NO_FAULTS, deleteFails: 1 };
     await builder(3);
     await world.after(3 * HOUR);
     expect(world.uploads('debian', 'one').map(({ state }) => state)).toEqual(['ready', 'ready', 'deleting']);
     expect(world.cloud.ofProvider('one')).toHaveLength(3);
-    world.cloud.trouble = NO_TROUBLE;
+    world.cloud.faults = NO_FAULTS;
     await world.until('it is gone', () => world.uploads('debian', 'one').length === 2);
     expect(world.cloud.ofProvider('one')).toHaveLength(2);
   });
 
-  it('a cloud that hangs delays only its own', async () => {
+  it('is delayed only for the image’s own cloud when that hangs', async () => {
     const running = await builder(2);
-    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, hangs: 1 });
+    world.cloud.faultsOf.set('one', { ...NO_FAULTS, hangs: 1 });
     const { images } = await world.operator();
     await world.during(images.requestBuild('debian'));
     await world.until('it is built', () => running.dib.jobs.length === 3);
@@ -158,32 +158,32 @@ describe('of an image', () => {
 });
 
 describe('an interrupted upload', () => {
-  it('keeps its record if one list lacks the image that it left', async () => {
+  it('keeps its record if one list lacks its image', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];
     const { zk } = await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
     await world.until('it is being uploaded', () => world.cloud.images.size === 1);
     const [left = ''] = world.cloud.images.keys();
-    world.cloud.trouble = { ...NO_TROUBLE, listFails: 1 };
+    world.cloud.faults = { ...NO_FAULTS, listFails: 1 };
     world.server.expireSession(zk);
     await world.after(10 * MINUTE);
-    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1 };
+    world.cloud.faults = { ...NO_FAULTS, listLacks: 1 };
     await world.until('its image is gone', () => !world.cloud.images.has(left));
   });
 });
 
-describe('with delete-after-upload', () => {
+describe('the builder, with delete-after-upload,', () => {
   const deleting = (keepFormats: readonly string[]): Site => ({
     ...SITE,
     images: { debian: { deleteAfterUpload: true, formats: ['raw'], keepFormats } },
   });
 
-  it('files go once every provider has the image, those in formats to keep stay', async () => {
-    world.cloud.troubleOf.set('two', { ...NO_TROUBLE, uploadFails: 1 });
+  it('deletes files once every provider has the image, except formats to keep', async () => {
+    world.cloud.faultsOf.set('two', { ...NO_FAULTS, uploadFails: 1 });
     const running = await world.builder(deleting(['raw']));
     await world.until('it is uploaded to one', () => world.readyUploads('debian', 'one') === 1);
     await world.after(HOUR);
     expect([...running.machine.disk.files.values()].map(({ format }) => format)).toEqual(['qcow2', 'raw']);
-    world.cloud.troubleOf.clear();
+    world.cloud.faultsOf.clear();
     await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
     await world.after(MINUTE);
     expect([...running.machine.disk.files.values()].map(({ format }) => format)).toEqual(['raw']);
@@ -191,8 +191,8 @@ describe('with delete-after-upload', () => {
     expect(running.dib.jobs).toHaveLength(1);
   });
 
-  it('each format goes once all providers of that format have the image', async () => {
-    world.cloud.troubleOf.set('two', { ...NO_TROUBLE, uploadFails: 1 });
+  it('deletes each format once all its providers have the image', async () => {
+    world.cloud.faultsOf.set('two', { ...NO_FAULTS, uploadFails: 1 });
     const running = await world.builder({
       images: { debian: { deleteAfterUpload: true } },
       providers: {
@@ -209,13 +209,13 @@ describe('with delete-after-upload', () => {
     );
     await world.after(MINUTE);
     expect(formats()).toEqual(['qcow2']);
-    world.cloud.troubleOf.clear();
+    world.cloud.faultsOf.clear();
     await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
     await world.after(MINUTE);
     expect(formats()).toEqual([]);
   });
 
-  it('the files of an image that no provider lists stay', async () => {
+  it('keeps the files of an image that no provider lists', async () => {
     const running = await world.builder({
       images: { debian: { deleteAfterUpload: true, formats: ['raw'] } },
       providers: {},
@@ -226,8 +226,8 @@ describe('with delete-after-upload', () => {
   });
 });
 
-it('images that differ in one tag survive the deletion of a failed upload', async () => {
-  world.cloud.troubleOf.set('one', { ...NO_TROUBLE, answerLost: 1 });
+it('images that differ in one tag are kept when a failed upload is deleted', async () => {
+  world.cloud.faultsOf.set('one', { ...NO_FAULTS, answerLost: 1 });
   await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
   await world.until('an image exists whose id is not known', () => world.cloud.ofProvider('one').length === 1);
   const [image] = world.cloud.ofProvider('one');
@@ -249,7 +249,7 @@ it('images that differ in one tag survive the deletion of a failed upload', asyn
 });
 
 describe('after a builder has died', () => {
-  it('its half-made build is removed, by itself when it comes back', async () => {
+  it('its unfinished build is deleted by it after a restart', async () => {
     const { dib, zk, store, machine } = await world.builder(SITE);
     await world.until('it is being built', () => dib.jobs.length === 1);
     const id = dib.jobs[0]?.build ?? '';
@@ -267,7 +267,7 @@ describe('after a builder has died', () => {
     world.server.heal(zk);
   });
 
-  it('records of its builds are removed by others after a while, and its files when it comes back', async () => {
+  it('records of its builds are deleted by other builders after some time, and its files after its restart', async () => {
     const first = await builder(1);
     await first.stop();
     const [old] = idsOnDisk(first);
@@ -281,7 +281,7 @@ describe('after a builder has died', () => {
 });
 
 describe('files', () => {
-  it('without a record go after a while, those of a record that cannot be read stay', async () => {
+  it('without a record are deleted after some time; those of an unreadable record are kept', async () => {
     const machine = world.machine();
     const known = 'a'.repeat(32);
     machine.disk.write({ image: 'debian', id: known }, 'qcow2');

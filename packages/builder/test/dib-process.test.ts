@@ -54,7 +54,7 @@ async function failureOf(work: Promise<unknown>): Promise<BuildFailedError> {
   throw new Error(`expected a BuildFailedError, not ${String(error)}`);
 }
 
-describe('a build that works', () => {
+describe('a successful build', () => {
   it('leaves its images, its environment and output in its log, and the exit code at the end', async () => {
     await dib().create(job('works'));
     const made = await files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal);
@@ -67,12 +67,12 @@ describe('a build that works', () => {
     expect(text).toMatch(/Exit code: 0\n$/);
   });
 
-  it('is not held up by what it leaves behind, which is ended', async () => {
+  it('does not wait for processes that it leaves, which are stopped', async () => {
     await dib().create(job('lingers'));
     await noProcessesLeft();
   });
 
-  it('keeps so many logs of the image, the newest, and those of others', async () => {
+  it('keeps the configured number of newest logs of the image, and those of others', async () => {
     const old = ['1', '2', '3'].map((digit) => `debian-${digit.repeat(32)}.log`);
     const others = [`debian-arm64-${ID}.log`, 'debian-notes.log'];
     for (const name of [...old, ...others]) await writeFile(join(logs, name), '');
@@ -83,7 +83,7 @@ describe('a build that works', () => {
     expect(await readdir(logs)).toHaveLength(4);
   });
 
-  it('does without its log where that cannot be written', async () => {
+  it('continues without a log where that cannot be written', async () => {
     const warnings: string[] = [];
     const log: Logger = { ...silentLogger, with: () => log, warn: (message) => void warnings.push(message) };
     const nowhere = new DibProcesses(systemClock, () => ({ folder: '/dev/null/logs', retention: 7 }));
@@ -93,7 +93,7 @@ describe('a build that works', () => {
   });
 });
 
-describe('a build that does not', () => {
+describe('an unsuccessful build', () => {
   it('is reported with its status, its last line and the path of its log', async () => {
     const failure = await failureOf(dib().create(job('fails')));
     expect(failure).toMatchObject({ failure: 'exit', exitCode: 100 });
@@ -102,13 +102,13 @@ describe('a build that does not', () => {
     expect(await logText()).toMatch(/Exit code: 100\n$/);
   });
 
-  it('cannot be started: says what to do', async () => {
+  it('is reported with a remedy when it cannot be started', async () => {
     const failure = await failureOf(dib().create(job('works', { command: '/usr/bin/no-such-command' })));
     expect(failure.failure).toBe('start');
     expect(failure.message).toContain('dib-cmd');
   });
 
-  it('has taken too long: is ended with all that it has started', async () => {
+  it('is stopped with all its processes when it takes too long', async () => {
     const clock = new VirtualClock();
     const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
     const failing = failureOf(processes.create(job('hangs', { timeoutMs: 1000 })));
@@ -119,7 +119,7 @@ describe('a build that does not', () => {
     expect(await logText()).toContain('Ended: the build took longer than build-timeout (1 s)');
   });
 
-  it('does not listen: is killed after a while', async () => {
+  it('is killed after some time when it ignores the first signal', async () => {
     const clock = new VirtualClock();
     const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
     const stop = new AbortController();
@@ -137,7 +137,7 @@ describe('a build that does not', () => {
     ['no-file', 'did not create'],
     ['empty', 'is empty'],
     ['partial', 'did not create'],
-  ] as const)('succeeds but with "%s": is reported', async (mode, words) => {
+  ] as const)('is reported when it succeeds with "%s"', async (mode, words) => {
     await dib().create(job(mode));
     const failure = await failureOf(files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal));
     expect(failure).toMatchObject({ failure: 'incomplete' });
@@ -146,7 +146,7 @@ describe('a build that does not', () => {
 });
 
 describe('progress', () => {
-  it('is logged from time to time, with the last line', async () => {
+  it('is logged regularly, with the last line', async () => {
     const clock = new VirtualClock();
     const told: LogFields[] = [];
     const log: Logger = {

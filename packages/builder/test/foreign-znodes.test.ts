@@ -37,26 +37,26 @@ async function create(path: string): Promise<string> {
 }
 
 /** Advances ten minutes and expects few writes and one warning that names the foreign znode. */
-async function expectPatience(foreign: string): Promise<void> {
+async function expectFewWrites(foreign: string): Promise<void> {
   const before = world.server.lastZxid;
   await world.after(600_000);
   expect(world.server.lastZxid - before).toBeLessThan(20n);
   expect(warnings).toEqual([expect.stringContaining(foreign)]);
 }
 
-it('below the lock for building an image', async () => {
+it('a foreign znode below the lock for building an image', async () => {
   const foreign = await create(`${BUILDS}/lock/notes`);
   await world.builder(SITE);
-  await expectPatience(foreign);
+  await expectFewWrites(foreign);
   expect(world.builds('debian')).toEqual([]);
   await world.during(zk.delete(foreign));
   await world.until('it is built', () => world.readyBuilds('debian') === 1);
 });
 
 it.each([
-  ['below the lock of a build', (build: string) => `${BUILDS}/${build}/lock/notes`],
-  ['below the lock of an upload', (build: string) => `${BUILDS}/${build}/providers/cloud/images/0000000001/lock/notes`],
-])('%s', async (_, lockOf) => {
+  ['the lock of a build', (build: string) => `${BUILDS}/${build}/lock/notes`],
+  ['the lock of an upload', (build: string) => `${BUILDS}/${build}/providers/cloud/images/0000000001/lock/notes`],
+])('a foreign znode below %s', async (_, lockOf) => {
   await world.builder(SITE);
   await world.until('it is uploaded', () => world.readyUploads('debian', 'cloud') === 1);
   const [build] = world.builds('debian');
@@ -70,7 +70,7 @@ it.each([
     () => world.readyUploads('debian', 'cloud') === 2 || world.builds('debian').length > 1,
   );
   await world.after(60_000);
-  await expectPatience(foreign);
+  await expectFewWrites(foreign);
   expect(world.paths()).toContain(path);
   await world.during(zk.delete(foreign));
   await world.until('the build is deleted', () => !world.paths().includes(path));

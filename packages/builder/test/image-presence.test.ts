@@ -1,7 +1,7 @@
 /** Images that no longer exist in their clouds. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { NO_TROUBLE } from './support/image-cloud.js';
+import { NO_FAULTS } from './support/image-cloud.js';
 import { World, type Site, type StoredRecord } from './support/world.js';
 
 const MINUTE = 60_000;
@@ -23,7 +23,7 @@ function deleteInCloud(upload: StoredRecord | undefined): void {
   expect(world.cloud.images.delete(String(upload?.['external_id']))).toBe(true);
 }
 
-describe('an image that is gone from its cloud', () => {
+describe('an image that is missing in its cloud', () => {
   it('is uploaded again, and its upload is deleted once the new one is ready', async () => {
     const { dib } = await world.builder(SITE);
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true && newest('two')?.['listed'] === true);
@@ -33,11 +33,11 @@ describe('an image that is gone from its cloud', () => {
     expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'ready', build: lost?.build }]);
     expect(newest('one')?.id).not.toBe(lost?.id);
     expect(world.cloud.ofProvider('one').map(({ id }) => id)).toEqual([newest('one')?.['external_id']]);
-    expect(world.cloud.begun.filter((provider) => provider === 'two')).toHaveLength(1);
+    expect(world.cloud.startedUploads.filter((provider) => provider === 'two')).toHaveLength(1);
     expect(dib.jobs).toHaveLength(1);
   });
 
-  it('leaves nodes to the second newest meanwhile', async () => {
+  it('leaves the second newest for nodes meanwhile', async () => {
     await world.builder(SITE);
     const { images } = await world.operator();
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
@@ -46,16 +46,16 @@ describe('an image that is gone from its cloud', () => {
     await world.until('a newer one is uploaded', () => newest('one')?.build !== older?.build);
     await world.until('it is listed', () => newest('one')?.['listed'] === true);
     expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
-    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+    world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
     deleteInCloud(newest('one'));
     await world.after(HOUR);
     expect(images.newestReadyUpload('debian', 'one')?.build).toBe(older?.build);
-    world.cloud.trouble = NO_TROUBLE;
+    world.cloud.faults = NO_FAULTS;
     await world.after(HOUR);
     expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
   });
 
-  it('is built again if its file is gone, too', async () => {
+  it('is rebuilt if its file is missing too', async () => {
     const { dib } = await world.builder({ ...SITE, images: { debian: { deleteAfterUpload: true } } });
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
     await world.after(MINUTE);
@@ -67,7 +67,7 @@ describe('an image that is gone from its cloud', () => {
     expect(world.paths().some((path) => path.endsWith('/request-build'))).toBe(false);
   });
 
-  it('is noticed by the next builder on the machine', async () => {
+  it('is detected by the next builder on the machine', async () => {
     const { stop, machine } = await world.builder(SITE);
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
     const lost = newest('one');
@@ -81,7 +81,7 @@ describe('an image that is gone from its cloud', () => {
 });
 
 describe('an image', () => {
-  it('that one list lacks stays in service', async () => {
+  it('that one list lacks remains in service', async () => {
     await world.builder(SITE);
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true && newest('two')?.['listed'] === true);
     const ids = [newest('one')?.id, newest('two')?.id];
@@ -89,32 +89,35 @@ describe('an image', () => {
     world.cloud.observer = {
       listing: () => {
         lists += 1;
-        world.cloud.trouble = lists <= 2 ? { ...NO_TROUBLE, listEmpty: 1 } : NO_TROUBLE;
+        world.cloud.faults = lists <= 2 ? { ...NO_FAULTS, listEmpty: 1 } : NO_FAULTS;
       },
     };
     await world.after(2 * HOUR);
     expect(lists).toBeGreaterThan(4);
     expect([newest('one')?.id, newest('two')?.id]).toEqual(ids);
-    expect(world.cloud.begun).toHaveLength(2);
+    expect(world.cloud.startedUploads).toHaveLength(2);
   });
 
-  it('that the cloud never listed stays in service: the list may not show it', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, listEmpty: 1 };
+  it('that the cloud never listed remains in service, because the list may not support it', async () => {
+    world.cloud.faults = { ...NO_FAULTS, listEmpty: 1 };
     await world.builder(SITE);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
     await world.after(6 * HOUR);
-    expect(world.cloud.begun).toHaveLength(2);
+    expect(world.cloud.startedUploads).toHaveLength(2);
     expect(newest('one')).toMatchObject({ state: 'ready' });
     expect(newest('one')).not.toHaveProperty('listed');
   });
 
-  it('that is listed again after it was missing is in service again', async () => {
+  it('that is listed again after it was missing returns to service', async () => {
     await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
     const { id } = newest('one') ?? {};
-    world.cloud.trouble = { ...NO_TROUBLE, listEmpty: 1, uploadFails: 1 };
-    await world.until('it is missing', () => newest('one')?.['listed'] === false || world.cloud.begun.length > 1);
-    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+    world.cloud.faults = { ...NO_FAULTS, listEmpty: 1, uploadFails: 1 };
+    await world.until(
+      'it is missing',
+      () => newest('one')?.['listed'] === false || world.cloud.startedUploads.length > 1,
+    );
+    world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
     await world.after(2 * HOUR);
     const { images } = await world.operator();
     expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id, listed: true });

@@ -29,12 +29,12 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const hashOf = (kind: string, text: string): string => createHash(kind).update(text).digest('hex');
 
-it('knows which builds it has files of', async () => {
+it('the images folder lists the builds with files', async () => {
   const builds = (await files.list()).map(({ image, id }) => `${image} ${id}`).sort();
   expect(builds).toEqual([`debian ${TWO}`, `debian ${ONE}`, `debian-arm64 ${ONE}`].sort());
 });
 
-it('computes checksums that are missing or cannot be read, and believes those that are there', async () => {
+it('the images folder computes missing or unreadable checksums, and uses existing ones', async () => {
   const name = `debian-${ONE}.qcow2`;
   await writeFile(join(folder, `${name}.md5`), 'no checksum');
   await writeFile(join(folder, `${name}.sha256`), `${'c'.repeat(64)}  ${name}\n`);
@@ -43,13 +43,13 @@ it('computes checksums that are missing or cannot be read, and believes those th
   expect(await readFile(join(folder, `${name}.md5`), 'utf8')).toBe(`${hashOf('md5', name)}  ${name}\n`);
 });
 
-it('removes all files of a build, and of no other', async () => {
+it('the images folder deletes all files of a build, and of no other', async () => {
   await files.complete({ image: 'debian', id: ONE }, ['qcow2', 'raw'], signal);
   await files.remove({ image: 'debian', id: ONE });
   expect((await readdir(folder)).sort()).toEqual([`debian-${TWO}.qcow2`, `debian-arm64-${ONE}.qcow2`, 'notes.txt']);
 });
 
-it('removes images in other formats than those to keep, with their checksums', async () => {
+it('the images folder deletes images except in formats to keep, with their checksums', async () => {
   await files.complete({ image: 'debian', id: ONE }, ['qcow2', 'raw'], signal);
   await files.remove({ image: 'debian', id: ONE }, ['raw']);
   expect((await readdir(folder)).filter((name) => name.startsWith(`debian-${ONE}`)).sort()).toEqual([
@@ -60,14 +60,14 @@ it('removes images in other formats than those to keep, with their checksums', a
   ]);
 });
 
-it('gives a builder an id that it keeps', async () => {
+it('the images folder stores the id of the builder', async () => {
   const id = await builderIdOf(folder, seededRandom(1));
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   expect(await builderIdOf(folder, seededRandom(2))).toBe(id);
   expect(await readFile(join(folder, 'builder_id.txt'), 'utf8')).toBe(id);
 });
 
-it('says what is wrong with a folder that it cannot use', async () => {
+it('the images folder explains why it is unusable', async () => {
   await expect(builderIdOf(join(folder, 'notes.txt', 'images'), seededRandom(1))).rejects.toThrow(
     /images-dir .*notes.txt.*this user can write/,
   );

@@ -41,7 +41,7 @@ afterEach(async () => {
   await metrics.close();
 });
 
-it('has the names and the values that dashboards know', async () => {
+it('has the names and values that dashboards use', async () => {
   const { dib } = await world.builder(SITE);
   await world.until('it is being built', () => dib.jobs.length === 1);
   await world.after(INTERVAL_MS);
@@ -61,7 +61,7 @@ it('has the names and the values that dashboards know', async () => {
   });
 
   world.cloud.uploadMs = [60_000, 60_000];
-  await world.until('it is being uploaded', () => world.cloud.begun.length === 1);
+  await world.until('it is being uploaded', () => world.cloud.startedUploads.length === 1);
   await world.after(INTERVAL_MS);
   expect(gauges.get('nodepool.builder.builder-1_example_org.current_uploads')).toBe(1);
   expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian.12.build.state')).toBe(0);
@@ -88,7 +88,7 @@ it.each([
   ['hangs', 1],
   ['no-file', 1],
 ] as const)(
-  'tells the status and the time of a build that ends with "%s" after a successful one',
+  'reports the status and the time of a build that ends with "%s" after a successful one',
   async (ending, status) => {
     const { dib } = await world.builder(SITE);
     await world.until('the image is built', () => world.readyBuilds('debian.12') === 1);

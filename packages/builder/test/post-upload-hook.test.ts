@@ -22,23 +22,23 @@ async function hook(script: string): Promise<HookCall> {
   return { command, provider: 'one', externalId: 'image-1', file: '/images/debian.qcow2', signal, log: silentLogger };
 }
 
-it('gets the provider, the external id and the file', async () => {
+it('the post-upload-hook gets the provider, the external id and the file', async () => {
   await runPostUploadHook(await hook(`printf '%s|' "$@" > ${join(folder, 'arguments')}`));
   expect(await readFile(join(folder, 'arguments'), 'utf8')).toBe('one|image-1|/images/debian.qcow2|');
 });
 
-it('refuses an image by its status, and what it says is told', async () => {
+it('the post-upload-hook rejects an image by its exit status, and its output is reported', async () => {
   await expect(runPostUploadHook(await hook('echo the image has no kernel; exit 3'))).rejects.toThrow(
     /hook ended with 3; its output: the image has no kernel/,
   );
 });
 
-it('that is not there refuses every image', async () => {
+it('a missing post-upload-hook rejects every image', async () => {
   const call = { ...(await hook('')), command: '/usr/bin/no-such-hook' };
   await expect(runPostUploadHook(call)).rejects.toThrow('/usr/bin/no-such-hook cannot be run');
 });
 
-it('is ended with its child processes once its result is no longer needed', async () => {
+it('the post-upload-hook is stopped with its child processes once its result is no longer needed', async () => {
   const stop = new AbortController();
   const pids = join(folder, 'pids');
   const call = await hook(`sleep 3600 & echo $! > ${pids}.new; mv ${pids}.new ${pids}; wait`);

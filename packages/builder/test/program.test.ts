@@ -20,13 +20,13 @@ describe('nodepool-builder', () => {
     expect(parse('--foreground').result).toMatchObject({ daemon: { config: '/etc/nodepool/nodepool.yaml' } });
   });
 
-  it('says what is wrong with a number', () => {
+  it('explains an invalid number', () => {
     expect(parse('--upload-workers', '-1')).toMatchObject({ result: 2, said: expect.stringContaining('0 or more') });
     expect(parse('--build-workers', 'many').result).toBe(2);
     expect(parse('--fake').result).toBe(2);
   });
 
-  it('explains its signals', () => {
+  it('describes its signals', () => {
     expect(parse('--help')).toMatchObject({ result: 0, said: expect.stringContaining('SIGUSR2') });
   });
 });

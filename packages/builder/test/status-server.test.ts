@@ -73,7 +73,7 @@ describe('the web endpoint', () => {
     });
   });
 
-  it('has metrics and health checks, and refuses everything else', async () => {
+  it('has metrics and health checks, and rejects other paths', async () => {
     expect((await get('/metrics')).text).toMatch(/^nodepool_builder_work\{.*what="build_workers"\} 1$/m);
     expect(await get('/ready')).toEqual({ status: 200, text: 'OK' });
     expect(await json('/health')).toMatchObject({ status: 'ok', zookeeper: 'connected' });
@@ -84,7 +84,7 @@ describe('the web endpoint', () => {
     expect(response.status).toBe(405);
   });
 
-  it('is degraded and not ready without ZooKeeper', async () => {
+  it('reports degraded and not ready without ZooKeeper', async () => {
     world.server.partition(running.zk);
     await world.until('it is lost', () => running.zk.state !== 'connected');
     expect(await json('/health')).toMatchObject({ status: 'degraded', ready: false });

@@ -14,25 +14,25 @@ const next = (
 ): NextUpload<Waiting> => nextUpload(waiting, new Map(Object.entries(running)), places, now);
 
 describe('the next upload', () => {
-  it('is that which waits longest', () => {
+  it('is the one that has waited longest', () => {
     expect(next([two, one], {}, 4).next).toBe(one);
   });
 
-  it('is that of the provider with the fewest running ones', () => {
+  it('is of the provider with the fewest running ones', () => {
     expect(next([one, two], { one: 1 }, 4).next).toBe(two);
   });
 
-  it('waits for a place', () => {
+  it('waits for a worker', () => {
     expect(next([one, two], { one: 2, two: 2 }, 4)).toEqual({ next: undefined, againMs: undefined });
   });
 
-  it('of a provider that has none does not wait for ever', () => {
+  it('is of a provider without a running one after a limited wait', () => {
     expect(next([two], { one: 4 }, 4)).toEqual({ next: undefined, againMs: UPLOAD_START_DELAY_MS });
     expect(next([two], { one: 4 }, 4, 1000 + UPLOAD_START_DELAY_MS).next).toBe(two);
     expect(next([two], { one: 4, two: 1 }, 4, 1000 + UPLOAD_START_DELAY_MS).next).toBeUndefined();
   });
 
-  it('is none where nothing is to be uploaded', () => {
+  it('does not exist without pending uploads', () => {
     expect(next([one], {}, 0, 2 * UPLOAD_START_DELAY_MS)).toEqual({ next: undefined, againMs: undefined });
     expect(next([], {}, 4)).toEqual({ next: undefined, againMs: undefined });
   });

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { HookCall } from '../src/index.js';
-import { NO_TROUBLE } from './support/image-cloud.js';
+import { NO_FAULTS } from './support/image-cloud.js';
 import { World, type Site } from './support/world.js';
 
 const MINUTE = 60_000;
@@ -22,7 +22,7 @@ const SITE: Site = {
 };
 
 describe('a build', () => {
-  it('is uploaded to every provider that lists the image, and says whose it is', async () => {
+  it('is uploaded to every provider that lists the image, with its owner’s tags', async () => {
     await world.builder({
       ...SITE,
       providers: { ...SITE.providers, one: { images: ['debian'], metadata: { hw_disk_bus: 'scsi' } } },
@@ -53,7 +53,7 @@ describe('a build', () => {
     });
   });
 
-  it('gets the name that the provider wants', async () => {
+  it('gets the name that the provider configures', async () => {
     const upload = { imageNameFormat: 'ci/{image_name}.{upload_id}.{other}' };
     await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
@@ -65,7 +65,7 @@ describe('a build', () => {
     await world.builder({ ...SITE, providers: { ...SITE.providers, one: { images: ['debian'], pause: true } } });
     await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
     await world.after(HOUR);
-    expect(world.cloud.begun).toEqual(['two']);
+    expect(world.cloud.startedUploads).toEqual(['two']);
   });
 
   it('is uploaded by the builder that has its files', async () => {
@@ -73,7 +73,7 @@ describe('a build', () => {
     await world.until('it is built', () => first.dib.jobs.length === 1);
     await world.builder(SITE);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
-    expect(world.cloud.begun.filter((provider) => provider === 'one')).toHaveLength(1);
+    expect(world.cloud.startedUploads.filter((provider) => provider === 'one')).toHaveLength(1);
   });
 
   it('is uploaded again when an operator deletes its upload', async () => {
@@ -89,13 +89,13 @@ describe('a build', () => {
   });
 });
 
-describe('an upload that fails', () => {
-  it('leaves neither image nor record, and is tried again until it succeeds', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+describe('a failed upload', () => {
+  it('leaves neither image nor record, and is retried until it succeeds', async () => {
+    world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
     await world.builder(SITE);
     await world.after(3 * HOUR);
-    world.cloud.trouble = NO_TROUBLE;
-    const attempts = world.cloud.begun.filter((provider) => provider === 'one').length;
+    world.cloud.faults = NO_FAULTS;
+    const attempts = world.cloud.startedUploads.filter((provider) => provider === 'one').length;
     expect(attempts).toBeGreaterThan(4);
     expect(attempts).toBeLessThan(20);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
@@ -104,11 +104,11 @@ describe('an upload that fails', () => {
     expect(world.cloud.ofProvider('one')).toHaveLength(1);
   });
 
-  it('with a lost answer leaves one image in the end', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, answerLost: 1 };
+  it('with a lost answer results in one image', async () => {
+    world.cloud.faults = { ...NO_FAULTS, answerLost: 1 };
     await world.builder(SITE);
     await world.after(30 * MINUTE);
-    world.cloud.trouble = NO_TROUBLE;
+    world.cloud.faults = NO_FAULTS;
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
     await world.after(HOUR);
     expect(world.cloud.ofProvider('one').map(({ id }) => id)).toEqual([
@@ -116,14 +116,14 @@ describe('an upload that fails', () => {
     ]);
   });
 
-  it('at one provider does not hold up another', async () => {
-    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, uploadFails: 1 });
+  it('to one provider does not delay another', async () => {
+    world.cloud.faultsOf.set('one', { ...NO_FAULTS, uploadFails: 1 });
     await world.builder(SITE);
     await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
     expect(world.readyUploads('debian', 'one')).toBe(0);
   });
 
-  it('because its session is lost, is removed from the cloud and done again', async () => {
+  it('of an expired session is deleted from the cloud and repeated', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];
     const { zk } = await world.builder({
       ...SITE,
@@ -132,7 +132,7 @@ describe('an upload that fails', () => {
     await world.until('it is being uploaded', () => world.cloud.images.size === 1);
     const [lost] = world.cloud.images.keys();
     world.server.expireSession(zk);
-    await world.until('it is being uploaded anew', () => world.cloud.begun.length === 2);
+    await world.until('it is being uploaded anew', () => world.cloud.startedUploads.length === 2);
     await world.after(5 * MINUTE);
     expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
@@ -143,9 +143,9 @@ describe('an upload that fails', () => {
 });
 
 describe('a provider that hangs', () => {
-  it('holds the others up for a few minutes at most', async () => {
+  it('delays the others by a few minutes at most', async () => {
     world.workers = { uploadWorkers: 1 };
-    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, hangs: 1 });
+    world.cloud.faultsOf.set('one', { ...NO_FAULTS, hangs: 1 });
     const upload = { imageUploadTimeoutMs: 6 * HOUR };
     const { builder } = await world.builder({
       images: { debian: {}, fedora: {} },
@@ -156,11 +156,11 @@ describe('a provider that hangs', () => {
     expect([world.readyUploads('debian', 'two'), world.readyUploads('fedora', 'two')]).toEqual([1, 1]);
   });
 
-  it('is tried again after the time-out of its upload, whatever its driver does', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, hangs: 1 };
+  it('is retried after the timeout of its upload, even if its driver ignores the signal', async () => {
+    world.cloud.faults = { ...NO_FAULTS, hangs: 1 };
     await world.builder(SITE);
-    await world.until('it hangs', () => world.cloud.begun.includes('one'));
-    world.cloud.trouble = NO_TROUBLE;
+    await world.until('it hangs', () => world.cloud.startedUploads.includes('one'));
+    world.cloud.faults = NO_FAULTS;
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
   });
 });
@@ -172,25 +172,25 @@ describe('an upload without progress', () => {
   it.each(['hangs', 'neverAnswers'] as const)(
     'ends after 15 minutes and is repeated if the cloud %s',
     async (fault) => {
-      world.cloud.trouble = { ...NO_TROUBLE, [fault]: 1 };
+      world.cloud.faults = { ...NO_FAULTS, [fault]: 1 };
       await world.builder(site);
-      await world.until('it is begun', () => world.cloud.begun.length === 1);
+      await world.until('it is started', () => world.cloud.startedUploads.length === 1);
       await world.after(14 * MINUTE);
       expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
-      world.cloud.trouble = NO_TROUBLE;
+      world.cloud.faults = NO_FAULTS;
       await world.after(4 * MINUTE);
       expect(world.readyUploads('debian', 'one')).toBe(1);
     },
   );
 
-  it('gives way to a newer build', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, neverAnswers: 1 };
+  it('is replaced by that of a newer build', async () => {
+    world.cloud.faults = { ...NO_FAULTS, neverAnswers: 1 };
     await world.builder(site);
-    await world.until('it is begun', () => world.cloud.begun.length === 1);
+    await world.until('it is started', () => world.cloud.startedUploads.length === 1);
     const { images } = await world.operator();
     await world.during(images.requestBuild('debian'));
     await world.until('there is a newer build', () => world.readyBuilds('debian') === 2);
-    world.cloud.trouble = NO_TROUBLE;
+    world.cloud.faults = NO_FAULTS;
     await world.after(20 * MINUTE);
     expect(world.uploads('debian', 'one').filter(({ state }) => state === 'ready')).toMatchObject([
       { build: world.builds('debian').at(-1)?.id },
@@ -199,7 +199,7 @@ describe('an upload without progress', () => {
 });
 
 describe('the post-upload-hook', () => {
-  it('sees the image before nodes do, and nodes never see one that it refuses', async () => {
+  it('runs before nodes use the image, and nodes never use one that it rejects', async () => {
     const calls: HookCall[] = [];
     world.hook = async (call) => {
       calls.push(call);
@@ -219,7 +219,7 @@ describe('the post-upload-hook', () => {
 });
 
 describe('a post-upload-hook that hangs', () => {
-  it('has failed after the time of an upload', async () => {
+  it('fails after the upload timeout', async () => {
     let calls = 0;
     world.hook = async () => {
       calls += 1;
@@ -235,14 +235,14 @@ describe('a post-upload-hook that hangs', () => {
 });
 
 describe('a changed configuration', () => {
-  it('does not end an upload that runs, and applies to the next', async () => {
+  it('does not stop a running upload, and applies to the next', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];
     const upload = { imageUploadTimeoutMs: 6 * HOUR };
     const { apply } = await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
     await world.until('it is being uploaded', () => world.cloud.images.size === 1);
     apply({ ...SITE, providers: { one: { images: ['debian'], upload, metadata: { changed: 'yes' } } } });
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
-    expect(world.cloud.begun).toEqual(['one']);
+    expect(world.cloud.startedUploads).toEqual(['one']);
     const { images } = await world.operator();
     await world.during(images.requestBuild('debian'));
     await world.until('the next is uploaded', () => world.readyUploads('debian', 'one') === 2);
@@ -251,7 +251,7 @@ describe('a changed configuration', () => {
 });
 
 describe('a stop', () => {
-  it('waits for uploads that run', async () => {
+  it('waits for running uploads', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];
     const upload = { imageUploadTimeoutMs: 6 * HOUR };
     const { builder } = await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });

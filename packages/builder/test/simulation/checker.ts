@@ -79,7 +79,7 @@ export class Checker {
   }
 
   /** Returns the violations of liveness: the differences from the required final state once faults have ended. */
-  unrest(): readonly string[] {
+  unfinished(): readonly string[] {
     const found: string[] = [];
     const builds = this.builds();
     const uploads = [...this.uploads.values()];

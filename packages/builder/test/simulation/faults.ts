@@ -1,14 +1,14 @@
 /** The faults of a run, drawn at random one after another, and their end. */
 
 import type { RandomSource } from '@nodepool/core';
-import { NO_TROUBLE, type CloudTrouble } from '../support/image-cloud.js';
+import { NO_FAULTS, type CloudFaults } from '../support/image-cloud.js';
 import type { Ending } from '../support/scripted-dib.js';
 import type { Machine, Site } from '../support/world.js';
 import { BUSY_SITE, CALM_SITE, type BuilderProcess, type SimulatedBuilders } from './world.js';
 
 const PAUSE_MS = { least: 1000, greatest: 120_000 } as const;
 const ENDINGS: readonly Ending[] = ['fails', 'hangs', 'no-file', 'half', 'full'];
-const FAULTS: readonly (keyof CloudTrouble)[] = [
+const FAULTS: readonly (keyof CloudFaults)[] = [
   'uploadFails',
   'answerLost',
   'deleteFails',
@@ -19,13 +19,13 @@ const FAULTS: readonly (keyof CloudTrouble)[] = [
 
 export class FaultInjector {
   private over = false;
-  private readonly troubles: readonly (readonly [weight: number, trouble: () => void])[];
+  private readonly faults: readonly (readonly [weight: number, inject: () => void])[];
 
   constructor(
     private readonly world: SimulatedBuilders,
     private readonly random: RandomSource,
   ) {
-    this.troubles = [
+    this.faults = [
       [5, () => this.kill()],
       [3, () => this.pause()],
       [4, () => this.onVictim('its session expires', ({ zk }) => world.server.expireSession(zk))],
@@ -57,7 +57,7 @@ export class FaultInjector {
     const { world } = this;
     this.over = true;
     world.server.start();
-    world.cloud.trouble = NO_TROUBLE;
+    world.cloud.faults = NO_FAULTS;
     world.ending = () => 'works';
     for (const machine of world.machines) {
       machine.disk.full = false;
@@ -69,15 +69,15 @@ export class FaultInjector {
       }
     }
     world.sites.clear();
-    world.checker.step('all trouble is over');
+    world.checker.step('all faults have ended');
   }
 
   private draw(): () => void {
-    const total = this.troubles.reduce((sum, [weight]) => sum + weight, 0);
+    const total = this.faults.reduce((sum, [weight]) => sum + weight, 0);
     let left = this.random.next() * total;
-    for (const [weight, trouble] of this.troubles) {
+    for (const [weight, inject] of this.faults) {
       left -= weight;
-      if (left < 0) return trouble;
+      if (left < 0) return inject;
     }
     return () => undefined;
   }
@@ -92,12 +92,12 @@ export class FaultInjector {
     });
   }
 
-  private onVictim(what: string, trouble: (builder: BuilderProcess) => void): void {
+  private onVictim(what: string, inject: (builder: BuilderProcess) => void): void {
     const running = [...this.world.builders.values()].filter(({ process }) => !process.dead && !process.paused);
     const victim = running[Math.floor(this.random.next() * running.length)];
     if (victim === undefined) return;
     this.world.checker.step(`${victim.machine.name}: ${what}`);
-    trouble(victim);
+    inject(victim);
   }
 
   private kill(): void {
@@ -157,8 +157,8 @@ export class FaultInjector {
   private spoilCloud(): void {
     const fault = FAULTS[this.between(0, FAULTS.length)] ?? 'uploadFails';
     this.world.checker.step(`the clouds have ${fault}`);
-    this.world.cloud.trouble = { ...NO_TROUBLE, [fault]: 0.2 + 0.6 * this.random.next() };
-    this.later(1000, 900_000, () => (this.world.cloud.trouble = NO_TROUBLE));
+    this.world.cloud.faults = { ...NO_FAULTS, [fault]: 0.2 + 0.6 * this.random.next() };
+    this.later(1000, 900_000, () => (this.world.cloud.faults = NO_FAULTS));
   }
 
   private reconfigure(): void {

@@ -7,7 +7,7 @@ import { simulate } from './simulate.js';
 /** Limit of seeds until a defective builder must be detected. */
 const SEEDS = 6;
 /** Time limit to reach a stable state (ms): a correct builder needs at most 8 minutes with these seeds. */
-const PATIENCE_MS = 3_600_000;
+const WAIT_LIMIT_MS = 3_600_000;
 
 describe('a builder that', () => {
   it.each(MUTATIONS)('$name breaks rule $rule', async ({ rule, ...mutation }) => {
@@ -15,7 +15,7 @@ describe('a builder that', () => {
     for (let seed = 1; seed <= SEEDS && !broken.includes(rule); seed += 1) {
       const { violation } = await simulate({
         seed,
-        patienceMs: PATIENCE_MS,
+        waitLimitMs: WAIT_LIMIT_MS,
         mutation: { rule, ...mutation },
         only: rule,
       });

@@ -8,7 +8,7 @@ import type { Mutation } from './world.js';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
-    name: 'takes the oldest uploads for the newest',
+    name: 'deletes the newest uploads instead of the oldest',
     rule: 'S10',
     store: (store) =>
       withImages(store, (images) => ({
@@ -18,7 +18,7 @@ export const MUTATIONS: readonly Mutation[] = [
       })),
   },
   {
-    name: 'deletes another image than the one that it was told to',
+    name: 'deletes another image than the requested one',
     rule: 'S10',
     manager: (manager) =>
       overlay(manager, {
@@ -29,7 +29,7 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'makes room by removing files that are being uploaded',
+    name: 'deletes files during their upload to free disk space',
     rule: 'S10',
     files: (files) =>
       overlay(files, {
@@ -40,7 +40,7 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'gives an upload up after its first failure',
+    name: 'abandons an upload after its first failure',
     rule: 'L6',
     manager: (manager: ImageManager): ImageManager => {
       const failed = new Set<string>();
@@ -54,12 +54,12 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: 'sends one upload after another, whatever the provider',
+    name: 'uploads to all providers sequentially',
     rule: 'L6',
     manager: oneAfterAnother(),
   },
   {
-    name: 'takes any image for one that the cloud lists',
+    name: 'regards every image that was ever listed as present',
     rule: 'L6',
     manager: (manager: ImageManager): ImageManager => {
       const everListed = new Map<ExternalId, ListedImage>();
@@ -72,7 +72,7 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: 'does not build any more once the disk was full',
+    name: 'never builds again after the disk was full',
     rule: 'L6',
     files: (files: DiskImageFiles): DiskImageFiles => {
       let wasFull = false;
@@ -85,7 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: 'leaves files behind when a build fails',
+    name: 'does not delete files of a failed build',
     rule: 'L6',
     files: (files: DiskImageFiles) => overlay(files, { remove: async () => undefined, list: async () => [] }),
   },

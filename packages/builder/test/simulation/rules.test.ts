@@ -10,7 +10,7 @@ const ONE = process.env['NODEPOOL_SIM_SEED'];
 const SEEDS = Number(process.env['NODEPOOL_SIM_SEEDS'] ?? 12);
 
 if (ONE === undefined) {
-  it(`keep all rules in ${SEEDS} worlds full of trouble`, async () => {
+  it(`builders keep all rules in ${SEEDS} worlds with faults`, async () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const { violation, lastSteps } = await simulate({ seed });
       expect({ seed, violation, lastSteps: violation === undefined ? [] : lastSteps }).toEqual({
@@ -21,13 +21,13 @@ if (ONE === undefined) {
     }
   }, 86_400_000);
 } else {
-  it(`keep all rules in world ${ONE}`, async () => {
+  it(`builders keep all rules in world ${ONE}`, async () => {
     const onStep = (step: string): void => void process.stdout.write(`${step}\n`);
     expect((await simulate({ seed: Number(ONE), onStep })).violation).toBeUndefined();
   });
 }
 
-it('take the same steps when they are run again', async () => {
+it('builders repeat the same steps with the same seed', async () => {
   const stepsOf = async (seed: number): Promise<string[]> => {
     const steps: string[] = [];
     await simulate({ seed, onStep: (step) => steps.push(step) });

@@ -15,18 +15,18 @@ const HOUR = 3_600_000;
 /** Duration of the faults, milliseconds. */
 const BUSY_MS = 1.5 * HOUR;
 /** Time limit (ms) to reach a stable state, longer than any chain of back-offs and time-outs. */
-const LONGEST_REST_MS = 6 * HOUR;
+const DEFAULT_WAIT_LIMIT_MS = 6 * HOUR;
 /** Interval (ms) between checks for a stable state. */
-const LOOK_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
 export interface RunOptions extends WorldOptions {
   /** Time limit to reach a stable state after the faults (ms). Default: longer than any chain of back-offs. */
-  readonly patienceMs?: number;
+  readonly waitLimitMs?: number;
 }
 
 /** Runs one seed to its end, or to the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, patienceMs = LONGEST_REST_MS } = options;
+  const { seed, waitLimitMs = DEFAULT_WAIT_LIMIT_MS } = options;
   const world = new SimulatedBuilders(options);
   for (const machine of world.machines) world.start(machine, BUSY_SITE);
   const faultInjector = new FaultInjector(world, world.random());
@@ -34,13 +34,13 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   await world.until(() => false, BUSY_MS);
   faultInjector.end();
   const { checker } = world;
-  let rests = false;
-  const deadline = world.clock.monotonic() + patienceMs;
-  while (!rests && checker.violation === undefined && world.clock.monotonic() < deadline) {
-    await world.until(() => false, LOOK_MS);
-    rests = checker.unrest().length === 0;
+  let settled = false;
+  const deadline = world.clock.monotonic() + waitLimitMs;
+  while (!settled && checker.violation === undefined && world.clock.monotonic() < deadline) {
+    await world.until(() => false, CHECK_INTERVAL_MS);
+    settled = checker.unfinished().length === 0;
   }
-  if (!rests) for (const what of checker.unrest()) checker.report('L6', what);
+  if (!settled) for (const what of checker.unfinished()) checker.report('L6', what);
   world.end();
   return { seed, violation: checker.violation, lastSteps: [...checker.lastSteps] };
 }

@@ -7,7 +7,7 @@ import { SimulatedProcess } from '@nodepool/simulated-process';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type DiskImageFiles } from '../../src/index.js';
-import { ImageCloud, imageDriver, NO_TROUBLE } from '../support/image-cloud.js';
+import { ImageCloud, imageDriver, NO_FAULTS } from '../support/image-cloud.js';
 import { ScriptedDib, type Ending } from '../support/scripted-dib.js';
 import { nodepoolConfig, type Machine, type Site } from '../support/world.js';
 import { MemoryDisk } from '../support/memory-disk.js';
@@ -153,7 +153,7 @@ export class SimulatedBuilders {
     });
     this.cloud = new ImageCloud(this.random());
     this.cloud.uploadMs = [5000, 3 * MINUTE];
-    this.cloud.troubleOf.set(BAD_PROVIDER, { ...NO_TROUBLE, hangs: 1 });
+    this.cloud.faultsOf.set(BAD_PROVIDER, { ...NO_FAULTS, hangs: 1 });
     this.machines = ['builder-1', 'builder-2'].map((name) => ({
       name,
       builderId: `id-of-${name}`,

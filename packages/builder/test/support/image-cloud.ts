@@ -26,7 +26,7 @@ export interface CloudImage {
   ready: boolean;
 }
 
-export interface CloudTrouble {
+export interface CloudFaults {
   /** Chance that an upload breaks off, and then leaves its image behind. */
   readonly uploadFails: number;
   /** Chance that an upload succeeds but its answer is lost. */
@@ -43,7 +43,7 @@ export interface CloudTrouble {
   readonly listEmpty: number;
 }
 
-export const NO_TROUBLE: CloudTrouble = {
+export const NO_FAULTS: CloudFaults = {
   uploadFails: 0,
   answerLost: 0,
   deleteFails: 0,
@@ -69,10 +69,10 @@ const LACKING_MS = 900_000;
 export class ImageCloud {
   readonly images = new Map<string, CloudImage>();
   /** Started uploads, by provider. */
-  readonly begun: string[] = [];
-  trouble: CloudTrouble = NO_TROUBLE;
-  /** Faults by provider; they override `trouble`. */
-  readonly troubleOf = new Map<string, CloudTrouble>();
+  readonly startedUploads: string[] = [];
+  faults: CloudFaults = NO_FAULTS;
+  /** Faults by provider; they override `faults`. */
+  readonly faultsOf = new Map<string, CloudFaults>();
   uploadMs: readonly [least: number, greatest: number] = [1000, 1000];
   observer: CloudObserver = {};
   private made = 0;
@@ -103,8 +103,8 @@ export class ImageCloud {
     };
   }
 
-  private happens(provider: string, fault: keyof CloudTrouble): boolean {
-    return this.random.next() < (this.troubleOf.get(provider) ?? this.trouble)[fault];
+  private happens(provider: string, fault: keyof CloudFaults): boolean {
+    return this.random.next() < (this.faultsOf.get(provider) ?? this.faults)[fault];
   }
 
   private async pass(provider: string, clock: Clock, { signal }: Call): Promise<void> {
@@ -113,7 +113,7 @@ export class ImageCloud {
   }
 
   private async upload(provider: string, upload: ImageUploadRequest, clock: Clock): Promise<ExternalId> {
-    this.begun.push(provider);
+    this.startedUploads.push(provider);
     const sending = { file: upload.file, clock };
     this.sending.add(sending);
     // An aborted transfer ends even if the driver does not notice.
