@@ -30,14 +30,14 @@ describe('existing files', () => {
     'valid/secure_main.yaml',
     'opendev/builder.yaml',
     'opendev/launcher-nl01.yaml',
-  ])('%s loads, with all its providers', async (name) => {
+  ])('%s loads with all its providers', async (name) => {
     const loaded = await config(name);
     expect(loaded.providers.size).toBeGreaterThan(0);
     expect(loaded.brokenProviders.size).toBe(0);
     expect(loaded.zookeeper.servers.length).toBeGreaterThan(0);
   });
 
-  it('a builder has providers without pools, and images that inherit over two levels', async () => {
+  it('a builder has providers without pools, and images with two levels of inheritance', async () => {
     const loaded = await config('opendev/builder.yaml');
     expect(loaded.zookeeper.servers).toEqual([
       'zk01.example.org:2281',
@@ -83,7 +83,7 @@ describe('existing files', () => {
     expect(dfw?.maxConcurrency).toBe(Infinity);
   });
 
-  it('a secure file replaces how ZooKeeper is reached, and adds to the environment of a build', async () => {
+  it('a secure file replaces the ZooKeeper connection, and extends the environment of a build', async () => {
     const loaded = await config('valid/secure_main.yaml', 'valid/secure_secure.yaml');
     expect(loaded.zookeeper).toEqual({
       servers: ['127.0.0.1:2181'],
@@ -96,7 +96,7 @@ describe('existing files', () => {
     expect(image?.release).toBe('21');
   });
 
-  it('labels of a cloud image get its login', async () => {
+  it('labels of a cloud image have its login', async () => {
     const loaded = await config('valid/gce.yaml');
     const label = loaded.providers.get('gcloud-provider')?.pools.get('main')?.labels.get('debian-stretch-f1-micro');
     expect(label).toEqual({
@@ -110,7 +110,7 @@ describe('existing files', () => {
     expect(loaded.zookeeper.servers).toEqual(['localhost:2281']);
   });
 
-  it("an image's properties in every cloud come with those of the provider", async () => {
+  it('an image has the properties of the provider in every cloud', async () => {
     const loaded = await config('valid/azure-diskimage.yaml');
     expect(loaded.providers.get('azure')?.diskImages.get('fake-image')?.metadata).toEqual({
       diskimage_metadata: 'diskimage',
@@ -120,7 +120,7 @@ describe('existing files', () => {
   });
 });
 
-describe('broken files of existing tests', () => {
+describe('invalid files from existing tests', () => {
   it.each([
     [
       'duplicate_diskimage_name',
@@ -141,14 +141,14 @@ describe('broken files of existing tests', () => {
     ['no_diskimage_name', '51:5: diskimages[0].name: expected a string, found nothing; the key is required'],
     ['schema_error', '4:1: nothandled: expected one of the keys build-log-dir, '],
     ['yaml_error', '57:2: expected valid YAML, found an error: '],
-  ])('%s is refused at the place and for the reason', async (name, message) => {
+  ])('%s is rejected at the line and for the reason', async (name, message) => {
     const file = join(FILES, 'invalid', `${name}.yaml`);
     const result = await loadConfig({ file, env: {}, discoverDriver: standIns });
     const told = result.ok ? [] : result.problems.map(formatProblem);
     expect(told).toContainEqual(expect.stringContaining(`${file}:${message}`));
   });
 
-  it('is refused for names that are nowhere even when its driver is not installed', async () => {
+  it('one with unknown names is rejected even when its driver is not installed', async () => {
     const file = join(FILES, 'invalid/missing_top_label.yaml');
     const discoverDriver = (): Promise<never> => Promise.reject(new Error('not installed'));
     const result = await loadConfig({ file, env: {}, zookeeper: 'optional', discoverDriver });

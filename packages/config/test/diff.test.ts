@@ -21,11 +21,11 @@ async function diff(...replacements: (readonly [string, string])[]): Promise<Con
 const none = { added: [], removed: [], changed: [] };
 
 describe('the difference of two configurations', () => {
-  it('is empty when only the writing differs', async () => {
+  it('is empty when only the formatting differs', async () => {
     expect((await diff(['cloud: x,', '"cloud": "x", '])).empty).toBe(true);
   });
 
-  it('names providers that came, went, and changed', async () => {
+  it('names added, removed and changed providers', async () => {
     const changed = await diff(['name: one, cloud: x', 'name: one, cloud: y'], ['name: two', 'name: three']);
     expect(changed).toMatchObject({
       empty: false,
@@ -35,7 +35,7 @@ describe('the difference of two configurations', () => {
   });
 
   it.each(['username: ci', 'python-path: /opt/python', 'shell-type: csh', 'metadata: {os: linux}'])(
-    'names a provider that takes %s from a disk image, were it through a parent',
+    'names a provider that inherits %s from a disk image, also through a parent',
     async (setting) => {
       const changed = await diff(['{name: base}', `{name: base, ${setting}}`]);
       expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });
@@ -43,13 +43,13 @@ describe('the difference of two configurations', () => {
     },
   );
 
-  it('names no provider when only the way in which its disk image is built changed', async () => {
+  it('names no provider when only the build of its disk image changed', async () => {
     const changed = await diff(['{name: base}', '{name: base, elements: [vm], rebuild-age: 60}']);
     expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });
     expect(changed.providers).toEqual(none);
   });
 
-  it('names the providers of a driver whose name means another package, though the file is the same', async () => {
+  it('names the providers of a driver name that refers to another package, although the file is unchanged', async () => {
     const config = await configOf(BEFORE);
     const using = (folder: string): NodepoolConfig => {
       const from = { name: 'openstack', package: 'p', version: '1.0.0', api: 1, folder, warnings: [] };
@@ -63,7 +63,7 @@ describe('the difference of two configurations', () => {
     });
   });
 
-  it('names labels, tenants and what concerns the whole process', async () => {
+  it('names labels, tenants and settings of the whole process', async () => {
     const changed = await diff(
       ['{name: b}', '{name: b, min-ready: 1}, {name: c}'],
       ['max-cores: 1', 'max-cores: 2'],

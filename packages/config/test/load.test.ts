@@ -20,7 +20,7 @@ providers:
 `;
 
 describe('the top level', () => {
-  it('has defaults for everything', async () => {
+  it('has a default for every key', async () => {
     const config = await configOf('labels: []\n');
     expect(config).toMatchObject({
       webapp: { port: 8005, listenAddress: '0.0.0.0' },
@@ -33,7 +33,7 @@ describe('the top level', () => {
     });
   });
 
-  it('takes seconds, and means no limit by 0', async () => {
+  it('reads durations in seconds, and 0 as no limit', async () => {
     const config = await configOf(`
 max-hold-age: 60
 zookeeper-timeout: 2.5
@@ -59,12 +59,12 @@ labels:
     expect(config.labels.get('c')?.maxWaitMs).toBe(90_000);
   });
 
-  it('lets lists be empty, as `labels:` with nothing behind it', async () => {
+  it('reads a key without a value as an empty list, e.g. `labels:`', async () => {
     const config = await configOf('labels:\nproviders:\ndiskimages:\nwebapp:\nzookeeper-servers:\n');
     expect(config.labels.size).toBe(0);
   });
 
-  it('reads the limits of tenants, also of resources that only a driver knows', async () => {
+  it('reads the limits of tenants, also of resources that only a driver defines', async () => {
     const config = await configOf(`
 tenant-resource-limits:
   - {tenant-name: t, max-servers: 1, max-cores: 2, max-ram: 3, max-volumes: 4, max-volume-gb: 5, L-123: 6}
@@ -79,13 +79,13 @@ tenant-resource-limits:
     });
   });
 
-  it('writes addresses of ZooKeeper servers so that they can be told from ports, and knows one chroot', async () => {
+  it('distinguishes addresses of ZooKeeper servers from ports, and reads one chroot', async () => {
     const config = await configOf('zookeeper-servers: [{host: "::1", port: 2181}, {host: b, chroot: test/}]\n');
     expect(config.zookeeper.servers).toEqual(['[::1]:2181', 'b:2281']);
     expect(config.zookeeper.chroot).toBe('/test');
   });
 
-  it('refuses two chroots, and a configuration without servers unless it is only looked at', async () => {
+  it('rejects two chroots, and a configuration without servers unless it is only checked', async () => {
     const two = 'zookeeper-servers:\n  - {host: a, chroot: /x}\n  - {host: b, chroot: /y}\n';
     expect(placesOf(await problemsOf(two))).toEqual(['3:23 zookeeper-servers[1].chroot']);
     const none = await problemsOf('labels: []\n', { zookeeper: 'required' });
@@ -94,7 +94,7 @@ tenant-resource-limits:
 });
 
 describe('YAML', () => {
-  it('is read as YAML 1.1: what existing files mean by yes, octal numbers and exponents', async () => {
+  it('is read as YAML 1.1 with its meaning of yes, octal numbers and exponents', async () => {
     const config = await configOf(`
 diskimages:
   - {name: on-purpose, pause: yes, delete-after-upload: Off, rebuild-age: 1_000, release: 1e3}
@@ -109,7 +109,7 @@ diskimages:
     expect(config.diskImages.get('y')?.parent).toBeUndefined();
   });
 
-  it('merges mappings by `<<`, own keys first', async () => {
+  it('merges mappings by `<<`, own keys before merged ones', async () => {
     const config = await configOf(`
 labels:
   - &a {name: a, min-ready: 3, max-ready-age: 5}
@@ -124,21 +124,21 @@ labels:
   });
 
   it.each([
-    ['a key twice', 'images-dir: a\nimages-dir: b\n', '2:1 images-dir'],
+    ['a duplicate key', 'images-dir: a\nimages-dir: b\n', '2:1 images-dir'],
     ['an alias without an anchor', 'images-dir: *nowhere\n', '1:13 images-dir'],
-    ['a value inside of itself', 'labels: &all [*all]\n', '1:15 labels[0]'],
+    ['a value that contains itself', 'labels: &all [*all]\n', '1:15 labels[0]'],
     ['a tag', 'images-dir: !!python/object x\n', '1:29 images-dir'],
     ['a list as a key', '? [a]\n: b\n', '1:3 '],
     ['an unclosed quote', 'images-dir: "abc\n', '2:1 '],
     ['a second document', 'labels: []\n---\nlabels: []\n', '2:1 '],
     ['an empty file', '', '1:1 '],
-    ['a file of something else', '- a\n- b\n', '1:1 '],
-    ['a file that ends in the middle', 'labels:\n  - name: a\n  - na', '3:5 labels[1]'],
-  ])('is refused with a place: %s', async (_what, text, place) => {
+    ['a file with a list', '- a\n- b\n', '1:1 '],
+    ['a truncated file', 'labels:\n  - name: a\n  - na', '3:5 labels[1]'],
+  ])('is rejected with the position of %s', async (_what, text, place) => {
     expect(placesOf(await problemsOf(text))).toContain(place);
   });
 
-  it('is refused when aliases multiply to more values than any site has', async () => {
+  it('is rejected when aliases expand to more values than the limit', async () => {
     const lines = ['a: &a0 [x, x, x, x, x, x, x, x, x, x]'];
     for (let level = 1; level < 9; level++) {
       const aliases = Array.from({ length: 10 }, () => `*a${level - 1}`).join(', ');
@@ -155,20 +155,20 @@ labels:
     ['entries on one line', `\n  ${'- '.repeat(100_000)}x`],
     ['keys on one line', '? '.repeat(100_000)],
     ['lines', Array.from({ length: 1000 }, (_, level) => `\n${' '.repeat(level + 1)}a:`).join('')],
-  ])('is refused, not fatal, however deep it goes: %s', async (_what, text) => {
+  ])('is rejected without a crash when it nests deeply: %s', async (_what, text) => {
     expect(await problemsOf(`labels: ${text}`)).toEqual([
       expect.objectContaining({ expected: 'fewer levels of nesting' }),
     ]);
   });
 
-  it('is refused when aliases nest more deeply than any site does', async () => {
+  it('is rejected when aliases nest more deeply than the limit', async () => {
     const lines = ['a0: &a0 [x]'];
     for (let level = 1; level < 5000; level++) lines.push(`a${level}: &a${level} [*a${level - 1}]`);
     const problems = await problemsOf(lines.join('\n'));
     expect(problems.map((problem) => problem.expected)).toContainEqual(expect.stringContaining('levels of nesting'));
   });
 
-  it('may have long texts with brackets and dashes in them', async () => {
+  it('can contain long texts with brackets and dashes', async () => {
     const text = `${' '.repeat(300)}[[[ - - { x`.repeat(50);
     const config = await configOf(
       `diskimages:\n  - name: a\n    env-vars:\n      A: |\n        ${text}\n      B: "${text}"\n`,
@@ -176,7 +176,7 @@ labels:
     expect(config.diskImages.get('a')?.envVars['A']).toContain('[[[ - - { x');
   });
 
-  it('a file that is not there is a problem of the whole file', async () => {
+  it('reports a missing file as a problem of the whole file', async () => {
     const result = await loadConfig({ file: '/nonexistent/nodepool.yaml', env: {} });
     expect(result.ok ? '' : formatProblem(result.problems[0]!)).toContain(
       '/nonexistent/nodepool.yaml: expected a file that can be read',
@@ -185,7 +185,7 @@ labels:
 });
 
 describe('environment variables', () => {
-  it('are filled in when they have the prefix', async () => {
+  it('are substituted when they have the prefix', async () => {
     const config = await configOf('webapp: {port: %(NODEPOOL_PORT)}\nimages-dir: "%(NODEPOOL_DIR)/%(HOME)"\n', {
       env: { NODEPOOL_PORT: '8006', NODEPOOL_DIR: '/images', HOME: '/root' },
     });
@@ -193,13 +193,13 @@ describe('environment variables', () => {
     expect(config.imagesDir).toBe('/images/%(HOME)');
   });
 
-  it('are missed where they are used, once, and not in comments', async () => {
+  it('are reported when unset, once at their place, and not in comments', async () => {
     const problems = await problemsOf('# %(NODEPOOL_OLD)\nwebapp:\n  port: %(NODEPOOL_PORT)\n');
     expect(placesOf(problems)).toEqual(['3:9 webapp.port']);
     expect(problems[0]?.expected).toBe('the environment variable NODEPOOL_PORT');
   });
 
-  it('leave places behind them where they are in the file, and are not shown', async () => {
+  it('do not shift the positions of later problems, and are not shown', async () => {
     const problems = await problemsOf(
       'images-dir: "%(NODEPOOL_A)"\nwebapp: {listen_address: %(NODEPOOL_A), prot: 1}\nmax-hold-age: %(NODEPOOL_A)\n',
       {
@@ -212,7 +212,7 @@ describe('environment variables', () => {
 });
 
 describe('problems', () => {
-  it('are all told in one run, those of drivers too', async () => {
+  it('are reported together, including those of drivers', async () => {
     const problems = await problemsOf(`
 image-dir: /x
 labels: [{name: small, min-ready: "1"}, {name: small}]
@@ -245,7 +245,7 @@ providers:
     expect(text).toContain('found "1"; write it without quotes');
   });
 
-  it('do not tell secrets, neither of the file nor of the secure file', async () => {
+  it('never contain secrets of the file or of the secure file', async () => {
     const main = 'diskimages: [{name: a, env-vars: {TOKEN: 4711}}]\nzookeeper-tls: {cert: a, key: 4712, ca: c}\n';
     const secure = 'zookeeper-servers: [{host: a, port: hunter2}]\ndiskimages: [{name: a, env-vars: {X: 4713}}]\n';
     const problems = await problemsOf(main, { secure });
@@ -267,13 +267,13 @@ providers:
     'a: `hunter2',
     'a: "\\xhunter2"',
     '%hunter2 x\n---\na: "',
-  ])('do not quote the text of a file that is not YAML (%j)', async (secure) => {
+  ])('never quote the text of a file that is not YAML (%j)', async (secure) => {
     const problems = await problemsOf('labels: []\n', { secure });
     expect(problems.map((problem) => problem.expected)).toEqual(['valid YAML']);
     expect(JSON.stringify(problems)).not.toContain('hunter2');
   });
 
-  it('in the target of an alias are told at the target', async () => {
+  it('in the target of an alias are reported at the target', async () => {
     const text = PROVIDER.replace('labels:\n', 'labels: &labels\n').replace('min-ram: 1', 'min-ram: x');
     const problems = await problemsOf(`${text}      - {name: other, labels: *labels}\n`);
     expect(placesOf(problems)).toEqual([
@@ -282,7 +282,7 @@ providers:
     ]);
   });
 
-  it('name what appears twice in a provider', async () => {
+  it('report duplicates in a provider', async () => {
     const text = PROVIDER.replace('[{name: noble}]\n    pools', '[{name: noble}, {name: noble}]\n    pools');
     const problems = await problemsOf(`${text}      - {name: main}\n`);
     expect(problems.map((problem) => problem.path)).toEqual([
@@ -293,18 +293,18 @@ providers:
 });
 
 describe('the secure file', () => {
-  it('gives secrets to the image that it names, not to images that inherit from it', async () => {
+  it('adds secrets to the image that it names, not to images that inherit from it', async () => {
     const main = 'diskimages: [{name: a, env-vars: {X: "1", Y: "1"}}, {name: b, parent: a}]\n';
     const config = await configOf(main, { secure: 'diskimages: [{name: a, env-vars: {X: "2"}}]\n' });
     expect(config.diskImages.get('a')?.envVars).toEqual({ X: '2', Y: '1' });
     expect(config.diskImages.get('b')?.envVars).toEqual({ X: '1', Y: '1' });
   });
 
-  it('may be empty', async () => {
+  it('can be empty', async () => {
     expect((await loadText('labels: []\n', { secure: '' })).ok).toBe(true);
   });
 
-  it('must not name images that are not built, nor have other keys', async () => {
+  it('must not name unknown images or contain other keys', async () => {
     const main = 'diskimages: [{name: noble, abstract: true}, {name: jammy}]\n';
     const secure = 'diskimages:\n  - {name: noble, env-vars: {}}\n  - {name: jamy, env-vars: {}}\nlabels: []\n';
     const problems = await problemsOf(main, { secure });
@@ -314,7 +314,7 @@ describe('the secure file', () => {
 });
 
 describe('disk images', () => {
-  it('inherit over several levels: elements add up, the environment is merged, the rest is overridden', async () => {
+  it('inherit over several levels: elements accumulate, the environment is merged, other keys are overridden', async () => {
     const config = await configOf(`
 diskimages:
   - {name: leaf, parent: middle, elements: [c], env-vars: {A: leaf}, username: "", pause: false}
@@ -342,14 +342,14 @@ diskimages:
     });
   });
 
-  it('pass a release as it is written', async () => {
+  it('preserve the text of the release', async () => {
     const config = await configOf(
       'diskimages: [{name: a, release: 8.0}, {name: b, release: 22.10}, {name: c, release: 21}]\n',
     );
     expect([...config.diskImages.values()].map((image) => image.release)).toEqual(['8.0', '22.10', '21']);
   });
 
-  it('are refused when they inherit from themselves', async () => {
+  it('are rejected when they inherit from themselves', async () => {
     const problems = await problemsOf(
       'diskimages:\n  - {name: a, parent: b}\n  - {name: b, parent: a}\n  - {name: c, parent: a}\n',
     );
@@ -357,7 +357,7 @@ diskimages:
     expect(problems[0]?.found).toBe('the cycle a → b → a');
   });
 
-  it('are built in their own formats and those that their providers need', async () => {
+  it('are built in their own formats and in those of their providers', async () => {
     const config = await configOf(
       PROVIDER.replace('{name: noble}]', '{name: noble, formats: [vhd, raw]}, {name: other}]'),
     );
@@ -371,8 +371,8 @@ diskimages:
   });
 });
 
-describe('a name that is part of a path', () => {
-  it.each(['..', '.', 'a/b', '/a', '../../etc', '"a\\u0007b"'])('is refused if it is %s', async (name) => {
+describe('a name that is used in paths', () => {
+  it.each(['..', '.', 'a/b', '/a', '../../etc', '"a\\u0007b"'])('is rejected if it is %s', async (name) => {
     const problems = await problemsOf(
       `diskimages: [{name: ${name}}]\nproviders: [{name: ${name}, driver: openstack, cloud: c}]\n`,
     );
@@ -382,7 +382,7 @@ describe('a name that is part of a path', () => {
     ]);
   });
 
-  it.each(['debian-12', 'ubuntu-22.04', '..a', 'a..b', '"blank in it"', 'größe'])('may be %s', async (name) => {
+  it.each(['debian-12', 'ubuntu-22.04', '..a', 'a..b', '"blank in it"', 'größe'])('can be %s', async (name) => {
     expect((await configOf(`diskimages: [{name: ${name}}]\n`)).diskImages.size).toBe(1);
   });
 });
@@ -390,7 +390,7 @@ describe('a name that is part of a path', () => {
 describe('drivers', () => {
   const twoClouds = `${PROVIDER}  - {name: gone, driver: gce, project: p, region: r, zone: z}\n`;
 
-  it('that cannot be loaded take down their own providers only', async () => {
+  it('that cannot be loaded disable only their own providers', async () => {
     const result = await loadText(twoClouds, { discoverDriver: only(openstack) });
     expect(result.ok).toBe(true);
     if (!result.ok) return;
@@ -412,13 +412,13 @@ describe('drivers', () => {
     ],
     ['return nonsense', { getProviderConfig: () => 5 as never }, 'not the configuration'],
     ['have a wrong schema', { schema: { type: 'nothing' } }, 'schema of the driver is wrong'],
-  ])('that %s are as if they could not be loaded', async (_what, faulty, reason) => {
+  ])('that %s are treated as not loadable', async (_what, faulty, reason) => {
     const result = await loadText(twoClouds, { discoverDriver: only(openstack, { ...gce, ...faulty }) });
     expect(result.ok && [...result.config.providers.keys()]).toEqual(['cloud']);
     expect(result.ok && result.config.brokenProviders.get('gone')?.reason).toContain(reason);
   });
 
-  it('report problems at places of their section', async () => {
+  it('report problems with positions in their section', async () => {
     const picky: Driver = {
       ...openstack,
       getProviderConfig: (section, context) => {
@@ -434,7 +434,7 @@ describe('drivers', () => {
     ]);
   });
 
-  it('read each provider in a turn of the event loop of its own', async () => {
+  it('read each provider in a separate turn of the event loop', async () => {
     let turn = 0;
     const turns: number[] = [];
     const counting: Driver = {
@@ -452,7 +452,7 @@ describe('drivers', () => {
     expect(new Set(turns).size).toBe(names.length);
   });
 
-  it('are looked for by the names and in the folders that the file and the caller give', async () => {
+  it('are searched by the names and in the folders of the file and the caller', async () => {
     const asked: unknown[] = [];
     await loadText(
       'drivers: [{name: x, package: "@acme/x"}]\nproviders: [{name: a, driver: x}, {name: b, driver: x}]\n',
@@ -469,7 +469,7 @@ describe('drivers', () => {
 });
 
 describe('the fingerprint', () => {
-  it('is the same for the same contents only', async () => {
+  it('is equal only for equal contents', async () => {
     const [a, b, c, d] = await Promise.all([
       loadText('labels: []\n'),
       loadText('labels: []\n'),

@@ -96,7 +96,7 @@ describe('the common part of a provider', () => {
     });
   });
 
-  it('hands down: priority from provider to pool, host key checking from pool to label', async () => {
+  it('passes priority from provider to pool, and host key checking from pool to label', async () => {
     const labels = 'labels: [{name: l, diskimage: noble}, {name: m, diskimage: noble, host-key-checking: true}]';
     const pools = `pools: [{name: a, host-key-checking: false, ${labels}}, {name: b, priority: 7, max-servers: 0, max-ram: 5}]`;
     const config = await configOf(file(`priority: 50, diskimages: [{name: noble}], ${pools}`), options());
@@ -107,7 +107,7 @@ describe('the common part of a provider', () => {
     expect(config.providers.get('p')?.pools.get('b')).toMatchObject({ priority: 7, maxServers: 0, limits: { ram: 5 } });
   });
 
-  it('knows how to log into nodes of disk images and of cloud images', async () => {
+  it('contains the login of nodes from disk images and from cloud images', async () => {
     const images =
       'diskimages: [{name: noble, meta: {b: "2"}}], cloud-images: [{name: win, id: w1, connection-type: winrm, username: admin}]';
     const pools = 'pools: [{name: a, labels: [{name: l, diskimage: noble}, {name: m, cloud-image: win, size: 4}]}]';
@@ -152,7 +152,7 @@ describe('the common part of a provider', () => {
 });
 
 describe('the schema of a provider', () => {
-  it('refuses what neither core nor the driver knows, at every level', async () => {
+  it('rejects keys unknown to core and driver at every level', async () => {
     const text = file(
       'bot-timeout: 1, diskimages: [{name: noble, connection-port: 22}], cloud-images: [{name: c}], pools: [{name: a, maxservers: 1, labels: [{name: l, diskimage: noble, cloud-image: c}]}]',
     );

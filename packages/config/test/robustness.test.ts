@@ -38,7 +38,7 @@ function expectAnswer(result: LoadResult, content: string): void {
 }
 
 describe('a file', () => {
-  it.each(FILES)('that was written only in part gets an answer (%s)', async (file) => {
+  it.each(FILES)('that is truncated gives a result or problems (%s)', async (file) => {
     const whole = text(file);
     for (let length = 0; length < whole.length; length += Math.ceil(whole.length / 40)) {
       const part = whole.slice(0, length);
@@ -47,7 +47,7 @@ describe('a file', () => {
   });
 
   it.each(FILES.flatMap((file) => SEEDS.map((seed) => [file, seed] as const)))(
-    'with damage gets an answer (%s, seed %d)',
+    'with random damage gives a result or problems (%s, seed %d)',
     async (file, seed) => {
       const random = seededRandom(seed);
       for (let round = 0; round < 10; round++) {

@@ -25,7 +25,7 @@ describe('entryNamed', () => {
   });
 });
 
-describe('a provider of many labels', () => {
+describe('a provider with many labels', () => {
   const IMAGES = 50;
   const names = Array.from({ length: IMAGES }, (_, index) => `image-${index}`);
   const labels = Array.from({ length: 1000 }, (_, index) => ({
@@ -51,9 +51,9 @@ describe('a provider of many labels', () => {
   it('reads its images a few times while its references are checked, not once per label', () => {
     const { list, reads } = counted(images);
     const section = { name: 'cloud', 'cloud-images': list, pools: [{ name: 'main', labels }] };
-    const complaints: unknown[] = [];
-    checkProviderReferences(section, { diskImages: new Map(), labels: known }, (path) => complaints.push(path));
-    expect(complaints).toEqual([]);
+    const problems: unknown[] = [];
+    checkProviderReferences(section, { diskImages: new Map(), labels: known }, (path) => problems.push(path));
+    expect(problems).toEqual([]);
     expect(reads()).toBe(2 * IMAGES);
   });
 });

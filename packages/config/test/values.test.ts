@@ -20,7 +20,7 @@ async function valueOf(text: string): Promise<JsonValue | undefined> {
   return config.providers.get('p')?.section['value'];
 }
 
-async function complaints(schema: JsonSchema, text: string): Promise<string[]> {
+async function messagesOf(schema: JsonSchema, text: string): Promise<string[]> {
   const problems = await problemsOf(file(text), { discoverDriver: only(driverWith(schema)) });
   return problems.map((problem) => formatProblem({ ...problem, file: 'f' }));
 }
@@ -53,12 +53,12 @@ describe('an unquoted value', () => {
     ['!!int 1', 1],
     ['!!float 1.5', 1.5],
     ['!!bool no', false],
-  ])('%s is what PyYAML takes it for', async (text, value) => {
+  ])('%s has the value that PyYAML reads', async (text, value) => {
     expect(await valueOf(text)).toBe(value);
   });
 });
 
-describe('a value that is refused', () => {
+describe('a rejected value', () => {
   const stringOrMapping: JsonSchema = {
     oneOf: [
       { type: 'string' },
@@ -66,15 +66,15 @@ describe('a value that is refused', () => {
     ],
   };
 
-  it('because of what is in it, when only one kind of value is like it', async () => {
-    expect(await complaints(stringOrMapping, '{nam: x}')).toEqual([
+  it('is explained by its content, when only one kind of value resembles it', async () => {
+    expect(await messagesOf(stringOrMapping, '{nam: x}')).toEqual([
       'f:3:12: providers[0].value.name: expected a string, found nothing; the key is required',
       'f:3:13: providers[0].value.nam: expected one of the keys name, found an unknown key; did you mean "name"?',
     ]);
   });
 
-  it('because none of the kinds is like it', async () => {
-    expect(await complaints(stringOrMapping, '[1]')).toEqual([
+  it('is explained by its kind, when no allowed kind resembles it', async () => {
+    expect(await messagesOf(stringOrMapping, '[1]')).toEqual([
       'f:3:12: providers[0].value: expected a string or a mapping, found a list of 1',
     ]);
   });
@@ -97,13 +97,13 @@ describe('a value that is refused', () => {
     [{ const: 'a' }, 'b', '"a", found "b"'],
     [{ type: ['integer', 'string', 'null'] }, '{}', 'a whole number or a string, found a mapping'],
     [{ anyOf: [{ const: 1 }, { type: 'string', maxLength: 1 }] }, '2', '1 or a string, found 2'],
-  ])('by %j is told with what was expected', async (schema, text, told) => {
-    expect(await complaints(schema, text)).toEqual([`f:3:12: providers[0].value: expected ${told}`]);
+  ])('is reported for %j with the expectation', async (schema, text, expected) => {
+    expect(await messagesOf(schema, text)).toEqual([`f:3:12: providers[0].value: expected ${expected}`]);
   });
 
-  it('is cut when it is long, and its key quoted when it is unusual', async () => {
+  it('is truncated when it is long, and its key quoted when it is unusual', async () => {
     const schema: JsonSchema = { type: 'object', additionalProperties: { type: 'integer' } };
-    const [told] = await complaints(schema, `{"a b": ${'x'.repeat(100)}}`);
-    expect(told).toBe(`f:3:20: providers[0].value["a b"]: expected a whole number, found "${'x'.repeat(60)}…"`);
+    const [expected] = await messagesOf(schema, `{"a b": ${'x'.repeat(100)}}`);
+    expect(expected).toBe(`f:3:20: providers[0].value["a b"]: expected a whole number, found "${'x'.repeat(60)}…"`);
   });
 });

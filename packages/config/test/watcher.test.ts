@@ -86,8 +86,8 @@ async function watch(file: string, options: Partial<ConfigWatcherOptions> = {}):
   return watcher;
 }
 
-describe('on a file system', () => {
-  it('a file that is written in place is applied', async () => {
+describe('the watcher on a file system', () => {
+  it('applies a file that is written in place', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const watched = await watch(file);
     writeFileSync(file, 'labels: [{name: b}]\n');
@@ -97,7 +97,7 @@ describe('on a file system', () => {
     expect([...watched.config.labels.keys()]).toEqual(['b']);
   });
 
-  it('a file that is replaced, as editors do, is applied every time', async () => {
+  it('applies a file that is replaced, as by editors, every time', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     await watch(file);
     for (const name of ['b', 'c', 'd']) {
@@ -106,7 +106,7 @@ describe('on a file system', () => {
     }
   });
 
-  it('a mounted ConfigMap, whose files change by the swap of a symbolic link to their folder, is applied every time', async () => {
+  it('applies a mounted ConfigMap, which changes by the swap of a symbolic link, every time', async () => {
     const mount = join(folder.path, 'mount');
     mkdirSync(mount);
     const publish = (version: string): void => {
@@ -123,7 +123,7 @@ describe('on a file system', () => {
     }
   });
 
-  it('a symbolic link is followed to where it leads, also after it was turned elsewhere', async () => {
+  it('follows a symbolic link to its target, also after a change of the link', async () => {
     folder.write('one/real.yaml', 'labels: [{name: a}]\n');
     const second = folder.write('two/real.yaml', 'labels: [{name: b}]\n');
     const file = join(folder.path, 'etc', 'nodepool.yaml');
@@ -140,7 +140,7 @@ describe('on a file system', () => {
     expect(labelsOf(await nextEvent())).toEqual(['c']);
   });
 
-  it('a file that is not there for a while, nor its folder, is applied when it is back', async () => {
+  it('applies a file that, with its folder, was missing for some time', async () => {
     const file = folder.write('etc/nodepool.yaml', 'labels: [{name: a}]\n');
     await watch(file);
     renameSync(join(folder.path, 'etc'), join(folder.path, 'old'));
@@ -152,7 +152,7 @@ describe('on a file system', () => {
     expect(labelsOf(event)).toEqual(['b']);
   });
 
-  it('a file that was refused is told of when it is right again, also when it is the same as before', async () => {
+  it('reports the end of a problem when a rejected file is valid again, also when it is unchanged', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const watching = await watch(file, {
       watchFiles: () => ({ ready: () => Promise.resolve(), close: () => Promise.resolve() }),
@@ -171,7 +171,7 @@ describe('on a file system', () => {
     expect(events.filter((event) => 'changed' in event).map(labelsOf)).toEqual([['b']]);
   });
 
-  it('the secure file is followed too', async () => {
+  it('follows the secure file', async () => {
     const file = folder.write('nodepool.yaml', 'diskimages: [{name: a}]\n');
     const secureFile = folder.write('secret/secure.yaml', '');
     await watch(file, { secureFile });
@@ -188,7 +188,7 @@ describe('the watcher', () => {
     return { ready: () => Promise.resolve(), close: () => Promise.resolve() };
   };
 
-  it('reads the files once, when the events have come to rest', async () => {
+  it('reads the files once after the last of several events', async () => {
     const clock = new ManualClock();
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const tasks = supervisor(clock);
@@ -206,7 +206,7 @@ describe('the watcher', () => {
     expect(events).toEqual([]);
   });
 
-  it('sees what changed between the initial load and its start', async () => {
+  it('detects a change between the initial load and its start', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const changing: WatchFiles = (...args) => {
       writeFileSync(file, 'labels: [{name: b}]\n');
@@ -216,7 +216,7 @@ describe('the watcher', () => {
     expect(events.map(labelsOf)).toEqual([['b']]);
   });
 
-  it('keeps the configuration while a file is bad, tells so once, and that it is over', async () => {
+  it('keeps the configuration while a file is invalid, and reports the start and the end of that once', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const watched = await watch(file, { watchFiles: byHand });
     writeFileSync(file, 'lables: []\n');
@@ -234,7 +234,7 @@ describe('the watcher', () => {
     expect(events).toHaveLength(2);
   });
 
-  it('says nothing when the meaning did not change', async () => {
+  it('reports nothing when the meaning did not change', async () => {
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const watched = await watch(file, { watchFiles: byHand });
     writeFileSync(file, '# a comment\nlabels:\n  - name: a\n');
@@ -242,7 +242,7 @@ describe('the watcher', () => {
     expect(events).toEqual([]);
   });
 
-  it('a reload looks for drivers again though the file is the same', async () => {
+  it('searches for drivers again on a reload although the file is unchanged', async () => {
     let installed = false;
     const file = folder.write('nodepool.yaml', 'providers: [{name: p, driver: gce, project: a, region: b, zone: c}]\n');
     const discoverDriver: typeof standIns = (name, search) =>
@@ -257,7 +257,7 @@ describe('the watcher', () => {
     events = [];
   });
 
-  it('loads nothing again, at its start or after an event, while the contents are the same', async () => {
+  it('loads nothing at its start or after an event while the contents are unchanged', async () => {
     const clock = new ManualClock();
     const text = 'providers: [{name: p, driver: gce, project: a, region: b, zone: c}]\n';
     const file = folder.write('nodepool.yaml', text);
@@ -277,7 +277,7 @@ describe('the watcher', () => {
     expect(loads).toBe(1);
   });
 
-  it('is silent once it was stopped', async () => {
+  it('reports nothing after it was stopped', async () => {
     const clock = new ManualClock();
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
     const watched = await watch(file, { clock, watchFiles: byHand });

@@ -30,24 +30,24 @@ async function failure(name: string, search: DriverSearch = site.search()): Prom
   throw new Error(`not a DriverLoadError: ${String(error)}`);
 }
 
-describe('a driver is named', () => {
-  it('by its short name', async () => {
+describe('the name of a driver', () => {
+  it('can be its short name', async () => {
     site.driver('node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'x');
     expect((await discoverDriver('x', site.search())).name).toBe('x');
   });
 
-  it('by its package, when that has a scope', async () => {
+  it('can be its package with a scope', async () => {
     site.driver('node_modules/@acme/nodepool-x', '@acme/nodepool-x', 'x');
     expect((await discoverDriver('@acme/nodepool-x', site.search())).name).toBe('x');
   });
 
-  it('by a path, which starts at the folder of the configuration', async () => {
+  it('can be a path relative to the folder of the configuration', async () => {
     const folder = site.driver('drivers/mine', 'mine', 'x');
     expect((await discoverDriver('../drivers/mine', site.search())).name).toBe('x');
     expect((await discoverDriver(folder, site.search())).name).toBe('x');
   });
 
-  it('by a short name that the configuration gives to a package or a path, before all others', async () => {
+  it('can be a short name that the configuration maps to a package or a path, which takes precedence', async () => {
     site.driver('node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'usual');
     site.driver('node_modules/plain-package', 'plain-package', 'other');
     site.driver('etc/y', 'y', 'path');
@@ -59,20 +59,20 @@ describe('a driver is named', () => {
     expect((await discoverDriver('y', site.search({ aliases }))).name).toBe('path');
   });
 
-  it.each(['a/b', '../', '', 'x y', '@scope', 'node:fs', '@a/../../b'])('not by %j', async (name) => {
+  it.each(['a/b', '../', '', 'x y', '@scope', 'node:fs', '@a/../../b'])('cannot be %j', async (name) => {
     expect(['not-installed', 'not-a-driver']).toContain((await failure(name)).reason);
   });
 });
 
-describe('a driver is looked for', () => {
-  it('in the first folder that has it', async () => {
+describe('the search for a driver', () => {
+  it('returns the first folder that contains it', async () => {
     site.driver('one/node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'first');
     site.driver('two/node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'second');
     const folders = ['none', 'two', 'one'].map((each) => join(site.path, each));
     expect((await loadDriver('x', site.search({ folders }))).driver.name).toBe('second');
   });
 
-  it('in folders above, as Node.js does, and through links', async () => {
+  it('includes parent folders, as in Node.js, and follows links', async () => {
     site.driver('store/driver-x', '@nodepool/driver-x', 'x');
     site.link('node_modules/@nodepool/driver-x', 'store/driver-x');
     const folders = [join(site.path, 'deep', 'down', 'there')];
@@ -87,7 +87,7 @@ describe('a driver is looked for', () => {
     });
   });
 
-  it('beside the program, in the working directory, then beside the configuration', () => {
+  it('starts beside the program, continues in the working directory, then beside the configuration', () => {
     const folders = defaultDriverFolders('/etc/nodepool');
     expect(folders.slice(-2)).toEqual([process.cwd(), '/etc/nodepool']);
   });
@@ -98,13 +98,13 @@ describe('a driver package', () => {
     ['driver', `exports.driver = ${DRIVER_BODY}`],
     ['default', `exports.default = ${DRIVER_BODY}; exports.other = {}`],
     ['module.exports', `module.exports = ${DRIVER_BODY}`],
-  ])('exports the driver as %s', async (_what, code) => {
+  ])('can export the driver as %s', async (_what, code) => {
     const manifest = { name: 'p', nodepool: { driver: 'NAME', api: 1 } };
     site.package('etc/p', manifest, 'index.js', code);
     expect((await discoverDriver('./p', site.search())).name).toBe('NAME');
   });
 
-  it('is loaded as its `exports` say, from its sources where that condition holds', async () => {
+  it('is loaded according to its `exports`, from its sources under that condition', async () => {
     const manifest = {
       name: '@acme/source',
       nodepool: { driver: 'source', api: 1 },
@@ -127,7 +127,7 @@ describe('a package with several drivers', () => {
   };
   const codeOfKubernetes = code.replace("'one'", "'kubernetes'").replace("'two'", "'openshift'");
 
-  it('has each of them under a name that the configuration gives to the package', async () => {
+  it('is available with each driver under the name that the configuration gives to the package', async () => {
     site.package('node_modules/@acme/two', manifest, 'index.js', code);
     const aliases = new Map([
       ['one', '@acme/two'],
@@ -147,31 +147,31 @@ describe('a package with several drivers', () => {
     expect((await failure('openshiftpods')).message).toMatch(/has the drivers kubernetes, openshift, .*did you mean/);
   });
 
-  it('that is not installed comes with the command that installs it', async () => {
+  it('that is not installed is reported with the command that installs it', async () => {
     expect((await failure('openshift')).remedy).toBe('run: npm install @nodepool/driver-kubernetes');
   });
 
-  it('is not named by the package alone, because that selects none of them', async () => {
+  it('cannot be named by the package alone, because that selects no driver', async () => {
     site.package('node_modules/@acme/two', manifest, 'index.js', code);
     const error = await failure('@acme/two');
     expect(error.reason).toBe('not-a-driver');
     expect(error.message).toContain('has the drivers one, two');
   });
 
-  it('exports each of them under the declared name', async () => {
+  it('exports each driver under the declared name', async () => {
     site.package('node_modules/@acme/two', manifest, 'index.js', code.replace('driverTwo', 'driver'));
     const aliases = new Map([['two', '@acme/two']]);
     const error = await failure('two', site.search({ aliases }));
     expect(error).toMatchObject({ reason: 'not-a-driver', message: expect.stringContaining('`driverTwo`') });
   });
 
-  it('is refused if it exports a driver under the name of another one', async () => {
+  it('is rejected if it exports a driver under the name of another one', async () => {
     site.package('node_modules/@acme/two', manifest, 'index.js', code.replace("'two'", "'one'"));
     const error = await failure('two', site.search({ aliases: new Map([['two', '@acme/two']]) }));
     expect(error).toMatchObject({ reason: 'broken', message: expect.stringContaining('exports the driver one') });
   });
 
-  it('is in the list of installed drivers once for each of them', async () => {
+  it('is listed once for each of its drivers', async () => {
     site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', codeOfKubernetes);
     site.package('node_modules/@acme/two', manifest, 'index.js', code);
     const list = await listInstalledDrivers(site.search({ aliases: new Map([['one', '@acme/two']]) }));
@@ -184,8 +184,8 @@ describe('a package with several drivers', () => {
   });
 });
 
-describe('a driver that cannot be used', () => {
-  it('because it is not installed, comes with the command that installs it', async () => {
+describe('an unusable driver', () => {
+  it('that is not installed is reported with the command that installs it', async () => {
     const error = await failure('x');
     expect(error).toMatchObject({
       reason: 'not-installed',
@@ -195,7 +195,7 @@ describe('a driver that cannot be used', () => {
     expect(error.message).toContain(site.path);
   });
 
-  it('because its name is misspelt, suggests an installed one', async () => {
+  it('with a misspelt name is reported with a suggestion', async () => {
     site.driver('node_modules/@nodepool/driver-example', '@nodepool/driver-example', 'example');
     site.driver('node_modules/@acme/rack', '@acme/rack', 'rack');
     site.package('node_modules/@nodepool/driver-exampel', { name: '@nodepool/driver-exampel' });
@@ -210,7 +210,7 @@ describe('a driver that cannot be used', () => {
     ['package-lock.json', 'npm install @nodepool/driver-x (in SITE)'],
     ['node_modules/.modules.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
   ])(
-    'because it is not installed, at a site with %s, comes with the command of that package manager',
+    'that is not installed, at a site with %s, is reported with the command of that package manager',
     async (trace, command) => {
       site.write(trace, '');
       const folders = [join(site.path, 'node_modules', '@nodepool', 'launcher', 'dist')];
@@ -219,26 +219,26 @@ describe('a driver that cannot be used', () => {
     },
   );
 
-  it('because there is nothing at its path, names the folder', async () => {
+  it('with nothing at its path is reported with the folder', async () => {
     const error = await failure('./nothing');
     expect(error.reason).toBe('not-installed');
     expect(error.message).toContain(join(site.path, 'etc', 'nothing'));
   });
 
   it.each<[string, object]>([
-    ['says nothing', {}],
-    ['says no version of the API', { nodepool: { driver: 'x' } }],
-    ['says a version that is none', { nodepool: { driver: 'x', api: '1' } }],
+    ['has no entry', {}],
+    ['has no API version', { nodepool: { driver: 'x' } }],
+    ['has an invalid version', { nodepool: { driver: 'x', api: '1' } }],
     ['has an empty list of drivers', { nodepool: { drivers: {}, api: 1 } }],
     ['has a list of drivers without exports', { nodepool: { drivers: { p: 1 }, api: 1 } }],
-    ['has one driver and several', { nodepool: { driver: 'p', drivers: { p: 'driver' }, api: 1 } }],
-  ])('because its package.json %s', async (_what, manifest) => {
+    ['has both `driver` and `drivers`', { nodepool: { driver: 'p', drivers: { p: 'driver' }, api: 1 } }],
+  ])('is reported if its package.json %s', async (_what, manifest) => {
     site.package('etc/p', { name: 'p', ...manifest }, 'index.js', `exports.driver = ${DRIVER_BODY}`);
     expect((await failure('./p')).reason).toBe('not-a-driver');
   });
 
   it.each(['', 'exports.driver = 5', 'exports.driver = { name: "x", schema: {} }', 'module.exports = null'])(
-    'because it exports none (%j)',
+    'is reported if its package exports none (%j)',
     async (code) => {
       site.package('etc/p', { name: 'p', nodepool: { driver: 'p', api: 1 } }, 'index.js', code);
       const error = await failure('./p');
@@ -247,7 +247,7 @@ describe('a driver that cannot be used', () => {
     },
   );
 
-  it('because it is older than the API, is to be updated', async () => {
+  it('for an older API is reported with the advice to upgrade it', async () => {
     site.driver('node_modules/@acme/old', '@acme/old', 'x', { nodepool: { driver: 'x', api: DRIVER_API - 1 } });
     const error = await failure('@acme/old');
     expect(error).toMatchObject({
@@ -256,7 +256,7 @@ describe('a driver that cannot be used', () => {
     });
   });
 
-  it('because it is newer than the API, says which version to install and which Nodepool it wants', async () => {
+  it('for a newer API is reported with the version to install and the Nodepool that it needs', async () => {
     const extra = {
       version: '4.5.6',
       nodepool: { driver: 'x', api: DRIVER_API + 1 },
@@ -269,7 +269,7 @@ describe('a driver that cannot be used', () => {
     expect(error.remedy).toContain('@nodepool/core ^2.0.0');
   });
 
-  it('because its code fails, tells the failure', async () => {
+  it('whose code fails is reported with the failure', async () => {
     site.package(
       'etc/p',
       { name: 'p', nodepool: { driver: 'p', api: 1 } },
@@ -281,14 +281,14 @@ describe('a driver that cannot be used', () => {
     expect(error.cause).toMatchObject({ message: 'no cloud today' });
   });
 
-  it.each(['{', '[]', 'null'])('because its package.json is %j', async (text) => {
+  it.each(['{', '[]', 'null'])('is reported if its package.json is %j', async (text) => {
     site.write('node_modules/@nodepool/driver-x/package.json', text);
     expect((await failure('x')).reason).toBe('broken');
   });
 });
 
 describe('a second copy of core', () => {
-  it('of another major version is told as what it is, with the command that installs a driver that fits', async () => {
+  it('of another major version is reported, with the command that installs a matching driver', async () => {
     site.driver('node_modules/@acme/x', '@acme/x', 'x');
     site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '7.0.0' });
     const { warnings } = await loadDriver('@acme/x', site.search());
@@ -297,7 +297,7 @@ describe('a second copy of core', () => {
     ]);
   });
 
-  it('below a driver is told', async () => {
+  it('in the driver’s own dependencies is reported', async () => {
     site.driver('node_modules/@acme/x', '@acme/x', 'x');
     site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '0.9.0' });
     const loaded = await loadDriver('@acme/x', site.search());
@@ -306,7 +306,7 @@ describe('a second copy of core', () => {
 });
 
 describe('the list of installed drivers', () => {
-  it('has all of them once, those that cannot be used with the reason, and nothing else', async () => {
+  it('contains each driver once, unusable ones with the reason', async () => {
     site.driver('node_modules/@nodepool/driver-b', '@nodepool/driver-b', 'b');
     site.driver('node_modules/a-driver', 'a-driver', 'a');
     site.driver('node_modules/@acme/c', '@acme/c', 'c', { nodepool: { driver: 'c', api: 99 } });

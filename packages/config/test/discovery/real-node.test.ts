@@ -95,7 +95,7 @@ describe('Node.js loads a driver', () => {
     expect(await load('./drivers/esm')).toBe('esm');
   });
 
-  it('not when an ES module fails, and tells why', async () => {
+  it('not when an ES module fails, and reports the failure', async () => {
     esModule('node_modules/@acme/esm', './lib/main.js', 'await null; throw new Error("no cloud today");');
     expect(await load('@acme/esm')).toMatch(/^broken: .*no cloud today/);
   });
@@ -139,13 +139,13 @@ describe('a driver that is installed while the program runs', () => {
     ]);
   });
 
-  it('in another version runs on as it was loaded, and a warning asks for a restart', async () => {
+  it('in another version is not replaced, and a warning requests a restart', async () => {
     site.driver(folder, '@acme/x', 'old');
     const change = `replace('${folder}/package.json', '1.2.3', '1.3.0'); replace('${folder}/index.js', "'old'", "'new'");`;
     expect(await loadTwice('@acme/x', change)).toEqual(oldRuns);
   });
 
-  it('in another version runs on, also as an ES module', async () => {
+  it('in another version is not replaced, also as an ES module', async () => {
     esModule('node_modules/@acme/esm', './lib/main.js', `export default ${DRIVER_BODY.replace('NAME', 'old')};`, 'old');
     const change = `
       replace('node_modules/@acme/esm/package.json', '1.2.3', '1.3.0');
@@ -153,7 +153,7 @@ describe('a driver that is installed while the program runs', () => {
     expect(await loadTwice('@acme/esm', change)).toEqual(oldRuns);
   });
 
-  it('in another version runs on, also behind a symbolic link, as pnpm installs packages', async () => {
+  it('in another version is not replaced, also behind a symbolic link, as pnpm installs packages', async () => {
     site.driver('store/old', '@acme/x', 'old');
     site.package('store/new', { name: '@acme/x', version: '1.3.0' }, 'index.js', 'throw new Error("not loaded");');
     site.link(folder, 'store/old');
