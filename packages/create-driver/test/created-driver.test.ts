@@ -56,7 +56,7 @@ describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the frame
   }, TIMEOUT_MS);
 
   it(
-    'passes its tests, the contract of drivers among them, without those that were deleted',
+    'passes its tests, including the driver contract, without the deleted ones',
     async () => {
       const compiled = join(folder, 'dist-test', 'test', 'deleted.test.js');
       await mkdir(dirname(compiled), { recursive: true });
@@ -72,14 +72,14 @@ describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the frame
   );
 
   it(
-    'passes its lint',
+    'passes its linter',
     async () => {
       await run(join(BIN, 'eslint'), ['.'], { cwd: folder });
     },
     TIMEOUT_MS,
   );
 
-  it('is found by the configuration that comes with it', async () => {
+  it('is found by the configuration of the package', async () => {
     const loaded = await loadConfig({ file: join(folder, 'nodepool.yaml'), env: {} });
 
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
@@ -87,7 +87,7 @@ describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the frame
     expect(loaded.config.providers.get(`${name}-1`)?.driver).toBe(name);
   });
 
-  it('has nothing left of the names of the template', async () => {
+  it('contains no names of the template', async () => {
     const names = await readdir(folder, { recursive: true, withFileTypes: true });
     const files = names.filter((entry) => entry.isFile() && !entry.parentPath.includes(join(folder, 'dist')));
     for (const entry of files) {
@@ -97,7 +97,7 @@ describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the frame
     expect(files.length).toBeGreaterThan(10);
   });
 
-  it('is written for this driver API, and for the versions in this workspace', async () => {
+  it('uses this driver API and the versions of this workspace', async () => {
     const { nodepool, peerDependencies, devDependencies } = await manifestOf(folder);
 
     expect(nodepool).toEqual({ driver: name, api: DRIVER_API });

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { namesOf } from '../src/index.js';
 
 describe('the names of a driver', () => {
-  it('are made from the one that configurations use', () => {
+  it('are derived from the name in configurations', () => {
     expect(namesOf('star-dust-2')).toEqual({
       driver: 'star-dust-2',
       pascal: 'StarDust2',
@@ -13,7 +13,7 @@ describe('the names of a driver', () => {
     });
   });
 
-  it('can have a package in a scope', () => {
+  it('can include a package with a scope', () => {
     expect(namesOf('x', '@acme/nodepool-driver-x').package).toBe('@acme/nodepool-driver-x');
   });
 

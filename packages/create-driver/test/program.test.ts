@@ -45,7 +45,7 @@ describe('the program', () => {
     rmSync(parent, { recursive: true, force: true });
   });
 
-  it('makes a driver, and says what to do next', async () => {
+  it('creates a driver, and prints the next steps', async () => {
     const { code, printed } = await program(['x', '--framework', 'simple', '--folder', folder]);
 
     expect(code).toBe(0);
@@ -55,13 +55,13 @@ describe('the program', () => {
     expect(existsSync(join(folder, 'src', 'create-machine.ts'))).toBe(false);
   });
 
-  it('names the package as it is told to', async () => {
+  it('uses the given package name', async () => {
     await program(['x', '--framework', 'simple', '--package', '@acme/x', '--folder', folder]);
 
     expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).toMatchObject({ name: '@acme/x' });
   });
 
-  it('asks for the framework on a terminal, until it gets one', async () => {
+  it('asks for the framework on a terminal until the answer is valid', async () => {
     const { code, printed, questions } = await program(['x', '--folder', folder], ['fast', 'state-machine']);
 
     expect(code).toBe(0);
@@ -70,7 +70,7 @@ describe('the program', () => {
     expect(existsSync(join(folder, 'src', 'create-machine.ts'))).toBe(true);
   });
 
-  it('takes no answer for the framework that suits most', async () => {
+  it('uses the recommended framework after an empty answer', async () => {
     const { printed } = await program(['x', '--folder', folder], ['']);
 
     expect(printed).toContain('framework state-machine');
@@ -84,7 +84,7 @@ describe('the program', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('wants the framework said where there is no terminal', async () => {
+  it('requires the framework without a terminal', async () => {
     const { code, complaints } = await program(['x', '--folder', folder]);
 
     expect(code).toBe(2);
@@ -92,7 +92,7 @@ describe('the program', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('leaves a folder alone that exists', async () => {
+  it('does not change an existing folder', async () => {
     const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', parent]);
 
     expect(code).toBe(1);
@@ -100,14 +100,14 @@ describe('the program', () => {
     expect(existsSync(join(parent, 'package.json'))).toBe(false);
   });
 
-  it('says when the folder would be nowhere', async () => {
+  it('reports a parent folder that does not exist', async () => {
     const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(folder, 'deeper')]);
 
     expect(code).toBe(1);
     expect(complaints).toContain('does not exist; create it first');
   });
 
-  it('says when the folder would be in a file', async () => {
+  it('reports a parent that is a file', async () => {
     const file = join(parent, 'file');
     writeFileSync(file, '');
 
@@ -124,7 +124,7 @@ describe('the program', () => {
     [['x', '--package', 'Big'], 'is not a valid package name'],
     [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
     [['x', '--colour'], '--colour'],
-  ])('refuses %j, and says why', async (args, why) => {
+  ])('rejects %j with the reason', async (args, why) => {
     const { code, complaints } = await program(args);
 
     expect(code).toBe(2);
@@ -132,14 +132,14 @@ describe('the program', () => {
     expect(complaints).toContain('--help');
   });
 
-  it('tells how it is used', async () => {
+  it('prints its usage', async () => {
     const { code, printed } = await program(['--help']);
 
     expect(code).toBe(0);
     expect(printed).toMatch(/^Usage: npm create @nodepool\/driver NAME/);
   });
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     const { printed } = await program(['--version']);
 
     expect(printed).toMatch(/^\d+\.\d+\.\d+\n$/);
