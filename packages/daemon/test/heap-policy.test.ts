@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { HeapPolicy } from '@nodepool/daemon';
 import { VirtualClock } from '@nodepool/core/testing';
 
-test('sets the growth of the heap, and returns memory while the process is idle', async () => {
+test('the heap policy limits the growth of the heap, and returns memory while the process is idle', async () => {
   const clock = new VirtualClock();
   const flags: string[] = [];
   let utilization = 1;
@@ -22,7 +22,7 @@ test('sets the growth of the heap, and returns memory while the process is idle'
   expect(flags).toEqual([]);
 });
 
-test('this Node.js knows the flags', () => {
+test('this Node.js supports the flags', () => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
   for (const name of ['semi-space-growth-factor', 'heap-growing-percent', 'optimize-for-size', 'interrupt-budget']) {
     expect(known).toContain(`--${name} `);

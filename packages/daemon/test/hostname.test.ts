@@ -10,7 +10,7 @@ const names = (more: Partial<HostNames>): HostNames => ({
   ...more,
 });
 
-it('has the domain that the name service knows', async () => {
+it('the host name has the domain of the name service', async () => {
   expect(await fullyQualifiedHostname(names({}))).toBe('nb01.example.org');
 });
 
@@ -19,7 +19,7 @@ it.each([
   ['the name service knows only a short name', { hostname: () => 'nb01', nameOf: async () => 'localhost' }],
   ['the name is unknown', { addressOf: () => Promise.reject(new Error('ENOTFOUND')) }],
   ['the address has no name', { nameOf: () => Promise.reject(new Error('ENOTFOUND')) }],
-])('is the plain name if %s', async (_why, more) => {
+])('the host name is the plain name if %s', async (_why, more) => {
   const given = names(more);
   expect(await fullyQualifiedHostname(given)).toBe(given.hostname());
 });

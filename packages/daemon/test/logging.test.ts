@@ -43,7 +43,7 @@ function linesOf(stream: PassThrough): string[] {
 }
 
 describe('a console', () => {
-  it('gets the lines of one turn of the event loop in one write, and does not wait for more', async () => {
+  it('writes the lines of one turn of the event loop at once, and does not buffer more', async () => {
     const stderr = new PassThrough();
     const written: string[] = [];
     stderr.on('data', (chunk) => written.push(String(chunk)));
@@ -77,7 +77,7 @@ describe('a log line as text', () => {
     expect(lines.slice(1).every((line) => line.startsWith('    '))).toBe(true);
   });
 
-  it('stays one line whatever is in the message and the fields', async () => {
+  it('is one line for any message and fields', async () => {
     const lines = await logged('info', 'text', (log) =>
       log.info('a\nb\u001b[2J', { comment: 'x y="z"\n2026-11-20 00:00:00,000 ERROR forged', empty: '' }),
     );
@@ -105,7 +105,7 @@ describe('a log line as JSON', () => {
     });
   });
 
-  it('never lets a field replace what every line has', async () => {
+  it('never lets a field replace a standard member', async () => {
     const [line] = await logged('info', 'json', (log) =>
       log.error('Real', new Error('e'), { message: 'fake', error: 'field' }),
     );
@@ -150,12 +150,12 @@ describe('a log line as JSON', () => {
         },
       }),
     ],
-  ])('survives %s in a field', async (_name, make) => {
+  ])('accepts %s in a field', async (_name, make) => {
     const lines = await logged('info', 'json', (log) => log.info('x', { odd: make() }));
     expect(JSON.parse(lines[0] ?? '')).toHaveProperty('message', 'x');
   });
 
-  it('survives whatever was thrown', async () => {
+  it('accepts any thrown value', async () => {
     const errors: unknown[] = ['text', null, 7, { some: 'object' }, Object.create(null)];
     const loop = new Error('loop');
     loop.cause = loop;
@@ -169,7 +169,7 @@ describe('a log line as JSON', () => {
 });
 
 describe('levels', () => {
-  it('let through what is at least as severe', async () => {
+  it('pass lines of at least their severity', async () => {
     const use = (log: RootLogger): void => {
       log.debug('d');
       log.info('i');
@@ -185,7 +185,7 @@ describe('levels', () => {
     expect(await messages('off')).toEqual([]);
   });
 
-  it('are looked up by name, the nearest above it', async () => {
+  it('are found by name, the nearest ancestor first', async () => {
     const { config } = await parseLoggingConfig(
       '{level: warn, loggers: {nodepool.zookeeper: debug, nodepool.zookeeper.lock: off}}',
       'f',
@@ -208,7 +208,7 @@ describe('levels', () => {
     expect(lines[1]).toContain('from nodepool.zookeeper.session.');
   });
 
-  it('cost nothing when the line is not wanted: its fields are not looked at', async () => {
+  it('do not evaluate the fields of a suppressed line', async () => {
     let looked = false;
     await logged('info', 'json', (log) =>
       log.debug('x', {
@@ -243,7 +243,7 @@ describe('log files', () => {
     expect(lines[3000]).toContain('line 2999');
   });
 
-  it('take their own level and form', async () => {
+  it('have their own level and format', async () => {
     const file = join(folder, 'l.log');
     const stderr = new PassThrough();
     const log = createLogger({
@@ -262,7 +262,7 @@ describe('log files', () => {
     ]);
   });
 
-  it('are refused at once, with the reason, when they cannot be written', async () => {
+  it('are rejected at once with the reason when they cannot be written', async () => {
     const file = join(folder, 'missing', 'l.log');
     const config = await yaml(`destinations: [{file: ${file}}]`);
     expect(() => createLogger({ config })).toThrow(
@@ -270,7 +270,7 @@ describe('log files', () => {
     );
   });
 
-  it('are put aside when they get too large, and no line is lost', async () => {
+  it('are rotated when they get too large, without loss of a line', async () => {
     const file = join(folder, 'l.log');
     const fits = 'x'.repeat(470);
     const stderr = new PassThrough();
@@ -295,7 +295,7 @@ describe('log files', () => {
     expect(linesOf(stderr)).toEqual([]);
   });
 
-  it('have every line once, in order, however often they are put aside', async () => {
+  it('contain every line once, in order, for any number of rotations', async () => {
     const file = join(folder, 'l.log');
     const log = createLogger({ config: await yaml(`destinations: [{file: ${file}, max-bytes: 2000, keep: 100}]`) });
     for (let index = 0; index < 3000; index += 1) {
@@ -310,7 +310,7 @@ describe('log files', () => {
     expect(numbers).toEqual(Array.from({ length: 3000 }, (_, index) => index));
   });
 
-  it('do not stop the program when the disk is full, and say so once', async () => {
+  it('do not stop the program when the disk is full, and report it once', async () => {
     const stderr = new PassThrough();
     const log = createLogger({ config: await yaml('destinations: [{file: /dev/full}]'), stderr });
     log.info('lost');
@@ -337,7 +337,7 @@ loggers:
 root: {level: WARNING, handlers: [console]}
 `;
 
-  it('keeps its levels, files, consoles and propagation', async () => {
+  it('preserves its levels, files, consoles and propagation', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
     const stdout = new PassThrough();
     const { config } = await parseLoggingConfig(PYTHON.replaceAll('FOLDER', folder), 'f');
@@ -358,7 +358,7 @@ root: {level: WARNING, handlers: [console]}
     await rm(folder, { recursive: true });
   });
 
-  it('says what has no effect', async () => {
+  it('reports settings without effect', async () => {
     const { notices } = await parseLoggingConfig(PYTHON.replace('version: 1', 'version: 1\nfilters: {}'), 'log.yaml');
     expect(notices).toEqual([
       'log.yaml: filters has no effect',
@@ -368,14 +368,14 @@ root: {level: WARNING, handlers: [console]}
     ]);
   });
 
-  it('leaves out handlers that are not there, and says so', async () => {
+  it('skips and reports missing handlers', async () => {
     const text = 'version: 1\nhandlers: {sys: {class: logging.handlers.SysLogHandler}}\nroot: {handlers: [sys]}';
     const { config, notices } = await parseLoggingConfig(text, 'f');
     expect(config.root.destinations).toEqual([]);
     expect(notices).toEqual([expect.stringContaining('handler sys: logging.handlers.SysLogHandler')]);
   });
 
-  it('is in JSON when its formatter is', async () => {
+  it('writes JSON when its formatter does', async () => {
     const text = `version: 1
 formatters: {j: {class: pythonjsonlogger.jsonlogger.JsonFormatter}}
 handlers: {c: {class: logging.StreamHandler, formatter: j}}
@@ -398,14 +398,14 @@ describe('a level', () => {
     ['NOTSET', 'debug'],
     ['0', 'debug'],
     ['~', 'debug'],
-  ])('of Python, %s, means %s', async (level, threshold) => {
+  ])('%s of Python means %s', async (level, threshold) => {
     const text = `{version: 1, handlers: {c: {class: logging.StreamHandler, level: ${level}}}, root: {handlers: [c]}}`;
     const { config } = await parseLoggingConfig(text, 'f');
     expect(config.root.destinations).toMatchObject([{ threshold }]);
   });
 });
 
-describe('a logging configuration that is wrong', () => {
+describe('an invalid logging configuration', () => {
   it.each([
     ['level: loud', 'log.yaml:1:8: level: expected "debug", "info", "warn"'],
     ['colour: red', 'colour: expected one of the keys destinations, format, level or loggers, found an unknown key'],
@@ -430,24 +430,24 @@ describe('a logging configuration that is wrong', () => {
     ['', 'expected a mapping'],
     ['a: [', 'log.yaml:1:5: expected valid YAML'],
     ['[loggers]\nkeys=root', 'it is an ini file'],
-  ])('%j is refused', async (text, message) => {
+  ])('is rejected: %j', async (text, message) => {
     const error: unknown = await parseLoggingConfig(text, 'log.yaml').catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(LoggingConfigError);
     expect(String(error)).toContain('the logging configuration log.yaml cannot be used');
     expect(String(error)).toContain(message);
   });
 
-  it('has all its problems named at once', async () => {
+  it('is reported with all its problems at once', async () => {
     await expect(parseLoggingConfig('{level: loud, format: pretty}', 'f')).rejects.toThrow(/level: .*\n.*format: /);
   });
 
-  it('is not found: the error names the file and the reason', async () => {
+  it('is reported with file and reason when it is missing', async () => {
     await expect(loadLoggingConfig('/nonexistent/log.yaml')).rejects.toThrow(/\/nonexistent\/log\.yaml.*\n.*ENOENT/);
   });
 });
 
-describe('setting up a program’s log', () => {
-  it('logs info to stderr, and everything with -d', async () => {
+describe('the log of a program', () => {
+  it('has level info on stderr, and all levels with -d', async () => {
     for (const debug of [false, true]) {
       const stderr = new PassThrough();
       const log = await setUpLogging({ file: undefined, debug, stderr });
@@ -458,7 +458,7 @@ describe('setting up a program’s log', () => {
     }
   });
 
-  it('logs what of the file has no effect', async () => {
+  it('reports settings of the file without effect', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
     const file = join(folder, 'log.yaml');
     await writeFile(

@@ -37,7 +37,7 @@ class Lines {
 }
 
 describe('metrics', () => {
-  it('reach statsd by their keys: counters and timers at once, gauges again and again', async () => {
+  it('are sent to statsd by key: counters and timers at once, gauges repeatedly', async () => {
     const clock = new VirtualClock();
     const statsd = new Lines();
     const metrics = new MetricsRegistry({ clock, statsd, prometheus: undefined, onError: () => undefined });
@@ -56,7 +56,7 @@ describe('metrics', () => {
     expect(statsd.sent).toEqual([]);
   });
 
-  it('are what Prometheus reads, with labels and histograms', async () => {
+  it('are served to Prometheus with labels and histograms', async () => {
     const prometheus = openPrometheus(() => undefined);
     const metrics = new MetricsRegistry({
       clock: new VirtualClock(),
@@ -98,7 +98,7 @@ describe('metrics', () => {
     expect((await metrics.exposition())!.text).toContain('seats{table="1"} 2');
   });
 
-  it('do not grow without end, whatever the labels', async () => {
+  it('have a bounded number of series for any labels', async () => {
     const dropped: string[] = [];
     const prometheus = openPrometheus((metric) => dropped.push(metric));
     for (let guest = 0; guest < 6000; guest += 1) prometheus.increment(SERVED, { guest: String(guest) }, 1);
@@ -111,7 +111,7 @@ describe('metrics', () => {
 });
 
 describe('statsd', () => {
-  it('gets datagrams of many lines', async () => {
+  it('gets datagrams with several lines', async () => {
     const server: Socket = createSocket('udp4');
     server.bind(0, '127.0.0.1');
     await once(server, 'listening');
@@ -130,7 +130,7 @@ describe('statsd', () => {
     await once(server, 'close');
   });
 
-  it('gets what was collected after a second, in datagrams that any network carries', async () => {
+  it('gets collected metrics after a second, in datagrams within the MTU', async () => {
     const server: Socket = createSocket('udp4');
     server.bind(0, '127.0.0.1');
     await once(server, 'listening');
@@ -155,7 +155,7 @@ describe('statsd', () => {
     await once(server, 'close');
   });
 
-  it('reports a host that has no address', async () => {
+  it('reports a host without an address', async () => {
     const errors: Error[] = [];
     const statsd = openStatsd({ host: 'statsd.invalid', port: 1 }, new VirtualClock(), (error) => errors.push(error));
     statsd.increment('a', 1);
@@ -172,16 +172,16 @@ describe('statsd', () => {
       { STATSD_HOST: 'h', STATSD_PORT: '9125' },
       { host: 'h', port: 9125 },
     ],
-  ])('is where %j says', (env, address) => {
+  ])('has the address of %j', (env, address) => {
     expect(statsdAddress(env)).toEqual(address);
   });
 
-  it.each(['x', '0', '65536', '1.5'])('is not at port %s', (port) => {
+  it.each(['x', '0', '65536', '1.5'])('rejects port %s', (port) => {
     expect(() => statsdAddress({ STATSD_PORT: port })).toThrow(StatsdAddressError);
     expect(() => statsdAddress({ STATSD_PORT: port })).toThrow('STATSD_PORT');
   });
 
-  it('keys have the names as they are, except for what the protocol cannot carry', () => {
+  it('keys replace only characters that the protocol reserves', () => {
     expect(statsdName('ubuntu-22.04')).toBe('ubuntu-22.04');
     expect(statsdName('a.b:c|d\n#e@f g')).toBe('a.b_c_d_#e@f g');
     expect(statsdPart('nl01.example.org:8005')).toBe('nl01_example_org_8005');

@@ -9,7 +9,7 @@ const fail = (error: unknown): never => {
   throw error;
 };
 
-it('are those of the process, its event loop and ZooKeeper, until the reports end', async () => {
+it('process metrics cover the process, its event loop and ZooKeeper, until the reports end', async () => {
   const clock = new VirtualClock();
   const zooKeeper = new SimulatedZooKeeperServer({ clock }).connect();
   const metrics = new MetricsRegistry({ clock, statsd: undefined, prometheus: openPrometheus(fail), onError: fail });
