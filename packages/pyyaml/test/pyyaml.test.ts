@@ -154,20 +154,20 @@ test('reads scalars as PyYAML does', () => {
   );
 });
 
-test('reads collections, aliases, merge keys and tags as PyYAML does, and refuses the texts that it refuses', () => {
+test('reads collections, aliases, merge keys and tags as PyYAML does, and rejects the same texts', () => {
   const expected = readByPyYaml(DOCUMENTS);
   expect(Object.fromEntries(DOCUMENTS.map((text) => [text, readByUs(text)]))).toEqual(
     Object.fromEntries(DOCUMENTS.map((text, index) => [text, expected[index]])),
   );
 });
 
-test('puts merged keys before the others, as PyYAML does', () => {
+test('orders merged keys before the others, as PyYAML does', () => {
   const text = 'a: &a {x: 1, z: 0}\nb: &b {y: 2, <<: *a}\nc: {k: 1, z: 2, <<: *b, x: 5}';
   const order = (value: unknown): string => JSON.stringify(value);
   expect(order(readByUs(text))).toBe(order(readByPyYaml([text])[0]));
 });
 
-test('differs from PyYAML where the README says so', () => {
+test('differs from PyYAML only in the documented cases', () => {
   expect(readByUs('value: 2026-01-31')).toEqual({ value: { value: '2026-01-31' } });
   expect(readByUs('value: 12345678901234567890')).toEqual({ value: { value: '12345678901234567890' } });
   expect(readByUs('010: x')).toEqual({ value: { '010': 'x' } });
@@ -194,14 +194,14 @@ test('locates values and keys, also behind aliases and merge keys', () => {
 });
 
 test.each([
-  ['brackets without end', '['.repeat(100_000)],
-  ['dashes without end', '- '.repeat(100_000)],
+  ['unlimited brackets', '['.repeat(100_000)],
+  ['unlimited dashes', '- '.repeat(100_000)],
   ['aliases that multiply', 'a: &a [1]\n' + chain((next, last) => `${next}: &${next} [*${last}, *${last}]`)],
   [
     'merge keys that multiply',
     'a: &a {x: 1}\n' + chain((next, last) => `${next}: &${next} {<<: [*${last}, *${last}]}`),
   ],
-])('answers %s with a problem', (_name, text) => {
+])('reports a problem for %s', (_name, text) => {
   const { document, problems } = parseYaml(text);
   expect(document).toBeUndefined();
   expect(problems).not.toEqual([]);
@@ -227,7 +227,7 @@ test('a large text is parsed in parts of bounded size, with the same result', as
 
 test.each([
   ['two documents', 'a: 1\n---\nb: 2\n', 'an error: Source contains multiple documents'],
-  ['a text of nothing but brackets', '['.repeat(100_000), 'too many'],
+  ['a text of brackets only', '['.repeat(100_000), 'too many'],
   [
     'an error at the end',
     'a: [1, 2\n',
