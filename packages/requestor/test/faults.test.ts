@@ -85,7 +85,7 @@ function expectClean(world: World): void {
 }
 
 describe.each(Object.entries(FAULTS))('%s', (name, fault) => {
-  it('at any step of a life: the holder is notified before its nodes are deleted, and nothing is left', async () => {
+  it('at any step: the holder is notified before its nodes are deleted, and no record remains', async () => {
     let reached = 0;
     const outcomes = new Set<string>();
     for (let run = 0; run < STEPS * DELAYS_MS.length; run++) {
@@ -102,7 +102,7 @@ describe.each(Object.entries(FAULTS))('%s', (name, fault) => {
     expect([...outcomes].sort()).toEqual(/session/.test(name) ? ['lost', 'used'] : ['used']);
   });
 
-  it('leaves a durable request in its place, once', async () => {
+  it('does not remove or duplicate a durable request', async () => {
     for (let step = 0; step < 4; step++) {
       const world = await World.start(step + 1);
       world.launcher.mode = 'wait';
@@ -123,7 +123,7 @@ describe.each(Object.entries(FAULTS))('%s', (name, fault) => {
   });
 });
 
-it('loses a request that is not durable with the session, and says so', async () => {
+it('a request that is not durable ends with the session and reports that', async () => {
   const world = await World.start();
   world.launcher.mode = 'wait';
   const request = await world.run(world.requestor.request({ labels: ['small'] }));
@@ -136,7 +136,7 @@ it('loses a request that is not durable with the session, and says so', async ()
   await world.stop();
 });
 
-it('withdraws a request whose submission was interrupted, whatever became of it', async () => {
+it('an interrupted submission is withdrawn with any outcome', async () => {
   const world = await World.start();
   world.launcher.mode = 'wait';
   const interrupt = new AbortController();
@@ -152,7 +152,7 @@ it('withdraws a request whose submission was interrupted, whatever became of it'
   await world.stop();
 });
 
-it('submits equal requests as often as they were made, although answers are lost', async () => {
+it('equal requests are submitted as often as requested although answers are lost', async () => {
   const world = await World.start();
   world.launcher.mode = 'wait';
   world.server.loseNextWrite(world.zooKeeper, 'after-applied');
@@ -164,7 +164,7 @@ it('submits equal requests as often as they were made, although answers are lost
   await world.stop();
 });
 
-it.each([1, 2, 3, 4, 5])('survives many faults at random, seed %i', async (seed) => {
+it.each([1, 2, 3, 4, 5])('all requests succeed or end cleanly under random faults, seed %i', async (seed) => {
   const random = seededRandom(seed);
   const faults = Object.values(FAULTS);
   const world = await World.start(seed);
@@ -182,7 +182,7 @@ it.each([1, 2, 3, 4, 5])('survives many faults at random, seed %i', async (seed)
 });
 
 describe('a restored backup of ZooKeeper', () => {
-  it.each(['waits', 'is cancelled'])('leaves a new request with the id of one that %s alone', async (fate) => {
+  it.each(['waits', 'is cancelled'])('does not affect a new request with the id of one that %s', async (fate) => {
     const world = await World.start();
     const { server, clock, launcher, requestor, zooKeeper } = world;
     launcher.mode = 'wait';

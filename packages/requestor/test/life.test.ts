@@ -36,7 +36,7 @@ const ZUUL_FIELDS = [
 ];
 
 describe('a request', () => {
-  it('is written field for field as Zuul writes it', async () => {
+  it('is written field by field as Zuul writes it', async () => {
     world.launcher.mode = 'wait';
     const spec = { labels: ['small', 'big'], tenant: 'tenant-one', eventId: 'event', data: { build_set_uuid: 'b' } };
     const { id } = await world.run(world.requestor.request(spec));
@@ -58,7 +58,7 @@ describe('a request', () => {
     expect(Math.abs(Number(record?.['created_time']) - now)).toBeLessThan(1);
   });
 
-  it('has no field that the Python requestor does not write, but for a wish not to reuse nodes', async () => {
+  it('has no field that the Python requestor does not write, except the refusal to reuse nodes', async () => {
     const python = readFileSync(`${__dirname}/../../../tooling/requestor/requestor.py`, 'utf8');
     const submitted = /request = \{(.*?)\n {8}\}/s.exec(python)?.[1] ?? '';
     const fields = [...submitted.matchAll(/^ {12}"(\w+)":/gm)].map(([, name]) => name);
@@ -68,7 +68,7 @@ describe('a request', () => {
     expect(fields).toEqual(expect.arrayContaining(Object.keys(world.records('requests').get(id) ?? {})));
   });
 
-  it('goes with the session unless it is durable', async () => {
+  it('is deleted with the session unless it is durable', async () => {
     world.launcher.mode = 'wait';
     const durable = await world.run(world.requestor.request({ labels: ['small'], durable: true }));
     await world.run(world.requestor.request({ labels: ['small'] }));
@@ -81,7 +81,7 @@ describe('a request', () => {
     [{ labels: [] }, /at least one label/],
     [{ labels: ['small'], priority: 1000 }, /from 0 to 999/],
     [{ labels: ['small'], priority: 1.5 }, /from 0 to 999/],
-  ])('is refused: %j', async (spec, message) => {
+  ])('is rejected: %j', async (spec, message) => {
     await expect(world.requestor.request(spec)).rejects.toThrow(message);
   });
 
@@ -106,7 +106,7 @@ describe('a request', () => {
     expect((await world.run(second.next())).done).toBe(true);
   });
 
-  it('shows that its pools have no room', async () => {
+  it('reports that its pools are out of capacity', async () => {
     world.launcher.mode = 'wait';
     const request = await world.run(world.requestor.request({ labels: ['small'] }));
     const progress = request.progress();
@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(error).toMatchObject({ declinedBy: [POOL.id], message: expect.stringContaining(POOL.id) });
   });
 
-  it('is revised while it waits, and not when a launcher has it', async () => {
+  it('is changed while it waits, and not after a launcher accepted it', async () => {
     world.launcher.mode = 'wait';
     const request = await world.run(world.requestor.request({ labels: ['small'], durable: true }));
     expect(await world.run(request.revise({ relativePriority: 7 }))).toBe(true);
@@ -145,7 +145,7 @@ describe('a request', () => {
     await expect(world.run(request.revise({ relativePriority: 9 }))).rejects.toThrow(RequestRemovedError);
   });
 
-  it('tells its waits apart: cancelled, removed, too late, interrupted', async () => {
+  it('distinguishes the ends of its wait: cancelled, removed, timed out, interrupted', async () => {
     world.launcher.mode = 'wait';
     const ends: unknown[] = [];
     for (const end of ['cancel', 'remove', 'deadline', 'interrupt'] as const) {
@@ -185,7 +185,7 @@ describe('a request', () => {
 });
 
 describe('a lease', () => {
-  it('locks the nodes and removes the request, marks them in use, used, and unlocks them', async () => {
+  it('locks the nodes and deletes the request, marks them in use, then used, and unlocks them', async () => {
     const request = await world.run(world.requestor.request({ labels: ['big', 'small'] }));
     const lease = await world.run(request.lock());
     expect(lease.nodes.map(({ label, state, provider }) => [label, state, provider])).toEqual([
@@ -209,7 +209,7 @@ describe('a lease', () => {
     await expect(world.run(lease.use())).rejects.toThrow(LeaseLostError);
   });
 
-  it('gives back nodes that were not used as they are', async () => {
+  it('returns unused nodes unchanged', async () => {
     const request = await world.run(world.requestor.request({ labels: ['small'] }));
     const lease = await world.run(request.lock());
     const states: unknown[] = [];
@@ -219,7 +219,7 @@ describe('a lease', () => {
     expect(new Set(states)).toEqual(new Set(['ready']));
   });
 
-  it('keeps the nodes on hold', async () => {
+  it('sets the nodes on hold', async () => {
     const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
     await world.run(lease.hold({ comment: 'look', job: 'unit', expirationSeconds: 60 }));
     await world.run(lease.return());
@@ -231,7 +231,7 @@ describe('a lease', () => {
     expect(world.contenders()).toEqual([]);
   });
 
-  it('is refused when a node went before it was locked; no lock stays', async () => {
+  it('is rejected when a node was deleted before it was locked; no lock remains', async () => {
     const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
     const [first = ''] = await world.run(request.fulfilled());
     const path = `/nodepool/nodes/${first}`;
@@ -245,7 +245,7 @@ describe('a lease', () => {
     await world.run(request.cancel());
   });
 
-  it('is lost when another program removes a lock', async () => {
+  it('is lost when another program deletes a lock', async () => {
     const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
     await world.run(world.zooKeeper.delete(world.contenders()[0] ?? ''));
     await world.clock.advance(100);
@@ -257,7 +257,7 @@ describe('a lease', () => {
   });
 });
 
-it('acquires with progress, and withdraws the request at the deadline', async () => {
+it('acquires with progress reports, and withdraws the request at the deadline', async () => {
   const states: string[] = [];
   const onProgress = ({ state }: RequestProgress): void => void states.push(state);
   const lease = await world.run(world.requestor.acquire({ labels: ['small'] }, { onProgress }));
@@ -271,11 +271,11 @@ it('acquires with progress, and withdraws the request at the deadline', async ()
   expect(world.records('requests').size).toBe(0);
 });
 
-it('knows the labels that are offered', async () => {
+it('lists the offered labels', async () => {
   expect([...(await world.run(world.requestor.labels()))]).toEqual(['small', 'big']);
 });
 
-it('ends all waits when it is closed', async () => {
+it('rejects all waits when it is closed', async () => {
   world.launcher.mode = 'wait';
   const request = await world.run(world.requestor.request({ labels: ['small'] }));
   const waiting = request.fulfilled();
