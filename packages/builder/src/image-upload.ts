@@ -33,7 +33,7 @@ export interface UploadPlan {
 
 /** Callbacks that observe an upload. */
 export interface UploadObserver {
-  begun(upload: string): void;
+  started(upload: string): void;
   progress(sentBytes: number, totalBytes: number): void;
 }
 
@@ -52,7 +52,7 @@ export async function uploadImage(
   await failAbandonedUploads(context, lock, stop);
   const handle = await lock.create(newUpload(context, plan.build), { signal: stop });
   const { upload } = handle;
-  observer.begun(upload.id);
+  observer.started(upload.id);
   const log = plan.provider.log.with({ image, build_id: build, upload_id: upload.id });
   const linked = linkSignals(stop, lock.lock.lost);
   const startedAt = context.clock.monotonic();

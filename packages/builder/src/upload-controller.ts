@@ -194,7 +194,7 @@ export class UploadController implements Controller {
     }
     progress.totalBytes = file.bytes;
     await uploadImage(this.context, lock, { build, file, provider, calls: this.calls }, signal, {
-      begun: (upload) => {
+      started: (upload) => {
         progress.upload = upload;
         task.waitingFor(`upload ${upload} of build ${build.id}`);
       },
