@@ -18,7 +18,7 @@ async function scriptFor(shell: string): Promise<string> {
   return out.printed;
 }
 
-describe('in bash', () => {
+describe('completion in bash', () => {
   let folder: string;
 
   beforeAll(async () => {
@@ -97,19 +97,19 @@ esac
     expect(await completed(...words)).toEqual(expected);
   });
 
-  it('passes the configuration on', async () => {
+  it('uses the given configuration file', async () => {
     await completed('-c', 'site.yaml', '--secure', '=', 'secret.yaml', 'delete', '');
     expect(readFileSync(join(folder, 'calls'), 'utf8')).toContain('-c site.yaml --secure secret.yaml list -o name\n');
   });
 
-  it('executes no name', async () => {
+  it('never executes names as commands', async () => {
     expect(await completed('request', 'debian')).toEqual(['debian-12', expect.stringContaining('\\$\\(touch\\ ')]);
     expect(existsSync(join(folder, 'executed'))).toBe(false);
   });
 });
 
-describe.each(['bash', 'zsh', 'fish'])('for %s', (shell) => {
-  it('has every command with its options', async () => {
+describe.each(['bash', 'zsh', 'fish'])('the completion script for %s', (shell) => {
+  it('contains every command with its options', async () => {
     const script = await scriptFor(shell);
     const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'reference', 'programs.md'), 'utf8');
     const commands = [...page.matchAll(/^### `nodepool ([a-z-]+)`/gm)].map(([, name = '']) => name);

@@ -55,7 +55,7 @@ describe('nodepool config-validate', () => {
     expect([code, out.printed]).toEqual([0, 'the configuration is valid']);
   });
 
-  it('names every problem with its place, and exits with 1', async () => {
+  it('reports every problem with its position, and exits with 1', async () => {
     const { code, out } = await cli(
       'zookeeper-servers: [{host: localhost}]\ncolour: red\nmax-hold-age: soon\n',
       'config-validate',
@@ -66,7 +66,7 @@ describe('nodepool config-validate', () => {
     expect(out.noted).toContain('nodepool: the configuration has 2 problems');
   });
 
-  it('names with --compatible every key and driver that the existing Nodepool does not know', async () => {
+  it('with --compatible reports every key and driver that the existing Nodepool does not have', async () => {
     await install(
       '@nodepool/driver-acme',
       { nodepool: { driver: 'acme', api: 1 } },
@@ -90,7 +90,7 @@ describe('nodepool config-validate', () => {
     expect([old.code, old.out.printed]).toEqual([0, 'the configuration is valid']);
   });
 
-  it('names a file that is not there', async () => {
+  it('reports a missing file', async () => {
     const out = new CapturedOutput();
     const missing = join(folder, 'missing.yaml');
     const code = await run(['-c', missing, 'config-validate'], {
@@ -103,7 +103,7 @@ describe('nodepool config-validate', () => {
     expect(out.printed).toContain('ENOENT');
   });
 
-  it('exits with 1 when a provider is not served, and says why', async () => {
+  it('exits with 1 when a provider is not served, with the reason', async () => {
     await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
     const { code, out } = await cli(CONFIG, 'config-validate');
     expect([code, out.printed]).toEqual([1, '']);
@@ -111,13 +111,13 @@ describe('nodepool config-validate', () => {
     expect(out.noted).toContain('these providers are not served: cloud-b');
   });
 
-  it('suggests the driver that was meant', async () => {
+  it('suggests an existing driver', async () => {
     await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
     const { code, out } = await cli(CONFIG.replace('driver: toy', 'driver: tyo'), 'config-validate');
     expect([code, out.noted]).toEqual([1, expect.stringContaining('did you mean "toy"?')]);
   });
 
-  it('exits with 1 when a driver says that a provider cannot be served', async () => {
+  it('exits with 1 when a driver reports that a provider cannot be served', async () => {
     const complaint = "context.unserved(['cloud'], 'there is no cloud nowhere');";
     const code = GOOD_DRIVER.replace('(section) => (', `(section, context) => { ${complaint} return (`).replace(
       'diskImages: new Map() })',
@@ -134,7 +134,7 @@ describe('nodepool config-validate', () => {
 });
 
 describe('nodepool drivers', () => {
-  it('lists what is installed with its users, and what is wanted and missing with the reason', async () => {
+  it('lists installed drivers with their providers, and missing drivers with the reason', async () => {
     await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
     await install('@acme/old', { nodepool: { driver: 'old', api: 99 } }, GOOD_DRIVER);
     const { code, out } = await cli(CONFIG, 'drivers', '--format', 'json');
@@ -179,7 +179,7 @@ providers: [{name: by-alias, driver: ours}, {name: by-path, driver: ./}]
     expect(rows.flatMap(({ providers }) => providers).sort()).toEqual(['by-alias', 'by-path']);
   });
 
-  it('lists what is installed even without a usable configuration', async () => {
+  it('lists installed drivers without a usable configuration', async () => {
     await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
     const { code, out } = await cli('colour: red', 'drivers');
     expect(code).toBe(0);
@@ -188,8 +188,8 @@ providers: [{name: by-alias, driver: ours}, {name: by-path, driver: ./}]
   });
 });
 
-describe('ZooKeeper that cannot be reached', () => {
-  it('is told before anything is connected when its TLS files cannot be read', async () => {
+describe('an unreachable ZooKeeper', () => {
+  it('is reported before connecting when its TLS files are unreadable', async () => {
     const config =
       'zookeeper-servers: [{host: localhost}]\nzookeeper-tls: {cert: /nonexistent/c, key: /nonexistent/k, ca: /nonexistent/a}\n';
     const { code, out } = await cli(config, 'list');

@@ -23,8 +23,8 @@ async function described(...args: string[]): Promise<{ text: string; json: Recor
   return { text: out.printed, json: JSON.parse(data.out.printed) as Record<string, unknown>, noted: out.noted };
 }
 
-describe('from the records alone', () => {
-  it('a request has its age, labels, nodes and pools', async () => {
+describe('nodepool describe, without a launcher,', () => {
+  it('shows age, labels, nodes and pools of a request', async () => {
     await world.pool(['small', 'big']);
     const id = await world.request({
       node_types: ['small', 'small', 'big'],
@@ -46,7 +46,7 @@ describe('from the records alone', () => {
     expect(noted).toContain('timeline and reasons are missing');
   });
 
-  it('a request names the labels that pools lack, and the nodes that it has', async () => {
+  it('shows the labels of a request that pools lack, and its nodes', async () => {
     await world.pool(['big']);
     const id = await world.request({ node_types: ['small'], state: 'pending' });
     const node = await world.node({ state: 'building', allocated_to: id });
@@ -56,7 +56,7 @@ describe('from the records alone', () => {
     expect(text).toMatch(new RegExp(`^Nodes:\n.*\n {2}${node} +building`, 'm'));
   });
 
-  it('a node has its request, and never its credentials', async () => {
+  it('shows the request of a node, and never its credentials', async () => {
     const request = await world.request({});
     const node = await world.node({
       state: 'hold',
@@ -72,7 +72,7 @@ describe('from the records alone', () => {
     expect(text + JSON.stringify(json)).not.toContain('hush');
   });
 
-  it('a label has its numbers, its pools and what waits for it', async () => {
+  it('shows numbers, pools and waiting requests of a label', async () => {
     await world.pool(['small']);
     await world.node({ type: ['small'] });
     await world.node({ type: ['small'], state: 'in-use' });
@@ -84,7 +84,7 @@ describe('from the records alone', () => {
     expect(json).toMatchObject({ nodes: { ready: 1, 'in-use': 1 }, requests: 1, waiting: [{ id: request }] });
   });
 
-  it('a provider has its pools, images and nodes', async () => {
+  it('shows pools, images and nodes of a provider', async () => {
     await world.pool(['small']);
     await world.node({});
     await world.upload(await world.build('debian', 'a'.repeat(32)), 'cloud');
@@ -98,7 +98,7 @@ describe('from the records alone', () => {
     ['label', 'smal', 'there is no label "smal": did you mean "small"?'],
     ['provider', 'clod', 'there is no provider "clod": did you mean "cloud"?'],
     ['request', '200-0000000009', 'there is no request "200-0000000009": `nodepool request-list` shows'],
-  ])('refuses an unknown %s', async (kind, name, message) => {
+  ])('rejects an unknown %s', async (kind, name, message) => {
     await world.pool(['small']);
     const { code, out } = await world.run('describe', kind, name);
     expect([code, out.printed]).toEqual([1, '']);
@@ -106,7 +106,7 @@ describe('from the records alone', () => {
   });
 });
 
-describe('with launchers', () => {
+describe('nodepool describe with launchers', () => {
   let server: Server;
   let documents: Record<string, unknown>;
 
@@ -147,12 +147,12 @@ describe('with launchers', () => {
     expect(json).toMatchObject({ reasons: [{ phase: 'limit', missing: '1 instance' }], decisions: [{ times: 3 }] });
   });
 
-  it('shows a request that only a launcher remembers', async () => {
+  it('shows a request that exists only in a launcher’s history', async () => {
     documents['/status/v1/request/200-0000000099'] = { request: { id: '200-0000000099' }, summary: 'Fulfilled.' };
     expect((await described('request', '200-0000000099')).text).toBe('request 200-0000000099\n  Fulfilled.');
   });
 
-  it('takes the timeline of the launcher that recorded it', async () => {
+  it('prefers the timeline of the launcher that recorded it', async () => {
     const id = await world.request({});
     const other = createServer((_request, response) =>
       response.end(JSON.stringify({ request: { id }, timeline: [{ phase: 'accepted', from: 1, to: 2, by: 'b' }] })),
@@ -188,7 +188,7 @@ describe('with launchers', () => {
   });
 });
 
-it('reaches a launcher on this machine, and one with an IPv6 address', () => {
+it('nodepool describe reaches a launcher on this machine, and one with an IPv6 address', () => {
   const component = { kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
   const entries = [
     { path: 'a', component: { ...component, hostname: 'here', webapp: { host: 'here.example.org', port: 8005 } } },

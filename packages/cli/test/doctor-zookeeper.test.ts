@@ -39,8 +39,8 @@ function words({ severity, object, reason }: Finding, servers: readonly string[]
 
 const srvr = (mode: string, text = SRVR): string => text.replace('standalone', mode);
 
-describe('the servers', () => {
-  it('are an ensemble with a leader', async () => {
+describe('the check of the servers', () => {
+  it('recognises an ensemble with a leader', async () => {
     expect(await examined([srvr('leader'), srvr('follower'), srvr('follower')])).toEqual([
       'ok #0: leader, version 3.8.0, mean latency 1.2426 ms',
       'ok #1: follower, version 3.8.0, mean latency 1.2426 ms',
@@ -49,44 +49,54 @@ describe('the servers', () => {
   });
 
   it.each<readonly [string, readonly string[], readonly number[], readonly string[]]>([
-    ['are a single one', [SRVR], [], ['info ensemble: a single server: Nodepool pauses while it is down']],
-    ['are separate', [SRVR, srvr('follower')], [], ['error ensemble: #0 run standalone']],
-    ['lack the leader', [srvr('follower'), srvr('follower')], [], ['warning ensemble: none of the configured servers']],
-    ['lack one', [srvr('leader'), srvr('follower')], [1], ['warning #2: connect ECONNREFUSED']],
-    ['are away', [], [1], ['error #0: connect ECONNREFUSED']],
+    ['a single server', [SRVR], [], ['info ensemble: a single server: Nodepool pauses while it is down']],
+    ['separate servers', [SRVR, srvr('follower')], [], ['error ensemble: #0 run standalone']],
     [
-      'have no quorum',
+      'an ensemble without its leader in the list',
+      [srvr('follower'), srvr('follower')],
+      [],
+      ['warning ensemble: none of the configured servers'],
+    ],
+    [
+      'an ensemble with an unreachable server',
+      [srvr('leader'), srvr('follower')],
+      [1],
+      ['warning #2: connect ECONNREFUSED'],
+    ],
+    ['unreachable servers', [], [1], ['error #0: connect ECONNREFUSED']],
+    [
+      'a server without quorum',
       ['This ZooKeeper instance is not currently serving requests\n'],
       [],
       ['error #0: has no quorum'],
     ],
     [
-      'do not tell',
+      'a server that does not report its state',
       ['srvr is not executed because it is not in the whitelist.\n'],
       [],
       ['info #0: does not report its state; 4lw.commands.whitelist'],
     ],
-    ['are old', [SRVR.replace('3.8.0', '3.5.9')], [], ['error #0: version 3.5.9 is too old']],
+    ['an old server', [SRVR.replace('3.8.0', '3.5.9')], [], ['error #0: version 3.5.9 is too old']],
     [
-      'are slow',
+      'a slow server',
       [SRVR.replace('1.2426', '80.5')],
       [],
       ['warning #0: standalone, version 3.8.0, mean latency 80.5 ms: slow'],
     ],
-    ['are overloaded', [SRVR.replace('Outstanding: 0', 'Outstanding: 999')], [], ['999 unanswered requests']],
+    ['an overloaded server', [SRVR.replace('Outstanding: 0', 'Outstanding: 999')], [], ['999 unanswered requests']],
     [
-      'differ',
+      'different versions',
       [srvr('leader'), srvr('follower', SRVR.replace('3.8.0', '3.9.1'))],
       [],
       ['info ensemble: its servers have different versions: 3.8.0, 3.9.1'],
     ],
-  ])('%s', async (_name, answers, refused, expected) => {
+  ])('reports %s', async (_name, answers, refused, expected) => {
     const found = await examined(answers, ...refused);
     for (const text of expected) expect(found).toContainEqual(expect.stringContaining(text));
   });
 });
 
-describe('certificates', () => {
+describe('the check of certificates', () => {
   let folder: string;
   let pem: Certificates;
 
@@ -114,7 +124,7 @@ describe('certificates', () => {
     return found.filter(({ severity }) => severity !== 'ok').map((finding) => words(finding, []));
   }
 
-  it('are valid for a month, and soon or already expired after it', async () => {
+  it('reports certificates that expire within a month or have expired', async () => {
     chmodSync(pem.clientKey, 0o600);
     expect(await problems({}, now - DAY_MS)).toContainEqual(
       expect.stringMatching(/^error .*client.pem: is valid from/),
@@ -128,7 +138,7 @@ describe('certificates', () => {
     ]);
   });
 
-  it('belong to their key, which only the program reads', async () => {
+  it('reports a key of another certificate, and permissions that let other users read it', async () => {
     expect(await problems({ keyFile: pem.serverKey })).toContainEqual(
       expect.stringMatching(/^error .*server\.key: is not the key of .*client\.pem$/),
     );
@@ -139,7 +149,7 @@ describe('certificates', () => {
     chmodSync(pem.clientKey, 0o600);
   });
 
-  it('are files that can be read', async () => {
+  it('reports unreadable files', async () => {
     const broken = join(folder, 'broken.pem');
     writeFileSync(broken, 'not a certificate');
     const found = await problems({ certFile: join(folder, 'missing.pem'), caFile: broken, keyFile: broken });
@@ -150,7 +160,7 @@ describe('certificates', () => {
     ]);
   });
 
-  it('of servers are examined, and the command reaches servers with TLS', async () => {
+  it('includes the servers’ certificates, and the command connects with TLS', async () => {
     const fake = await fakeZooKeeper(srvr('follower'), { cert: pem.serverCert, key: pem.serverKey, ca: pem.ca });
     fakes.push(fake);
     const server = `127.0.0.1:${fake.port}`;

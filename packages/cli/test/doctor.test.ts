@@ -74,7 +74,7 @@ async function examine(...args: string[]): Promise<Examination> {
 }
 
 describe('nodepool doctor', () => {
-  it('finds no problem on a good site, examines everything, and writes nothing', async () => {
+  it('finds no problem on a healthy site, checks everything, and writes nothing', async () => {
     await config();
     await launcher();
     await world.node({ state: 'ready', type: ['small'] });
@@ -88,7 +88,7 @@ describe('nodepool doctor', () => {
     expect(after).toEqual(before);
   });
 
-  it('shows the worst first with a remedy, and counts', async () => {
+  it('shows the most severe problem first with a remedy, and counts', async () => {
     await config();
     const { code, out } = await world.run('doctor');
     expect(code).toBe(1);
@@ -99,7 +99,7 @@ describe('nodepool doctor', () => {
     expect(out.noted).toContain('nodepool: 1 error, 0 warnings');
   });
 
-  it('examines the rest without ZooKeeper', async () => {
+  it('runs the other checks without ZooKeeper', async () => {
     await config({ cloud: "endpoint: 'http://127.0.0.1:1'," });
     world.connectError = new Error('no server answers');
     const { code, problems } = await examine();
@@ -110,14 +110,14 @@ describe('nodepool doctor', () => {
     ]);
   });
 
-  it('reports every problem of a configuration that cannot be used', async () => {
+  it('reports every problem of an invalid configuration', async () => {
     await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
     const { code, problems } = await examine();
     expect([code, problems.length]).toEqual([1, 2]);
     expect(problems[1]).toMatch(/^error configuration .*colour/);
   });
 
-  it('does not create the records of a new ensemble', async () => {
+  it('does not create records in a new ensemble', async () => {
     await config();
     const empty = world.useEmptyEnsemble();
     const { problems } = await examine();
@@ -142,7 +142,7 @@ describe('nodepool doctor', () => {
     ]);
   });
 
-  it('reports a launcher that is not ready, other versions, and what no launcher serves', async () => {
+  it('reports a launcher that is not ready, different versions, and labels and providers without a launcher', async () => {
     await config({
       pools:
         '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}, ' +
@@ -167,7 +167,7 @@ describe('nodepool doctor', () => {
     ]);
   });
 
-  it('compares limits with their use', async () => {
+  it('compares limits with their usage', async () => {
     await config({
       pools: '{name: main, max-servers: 2, labels: [{name: small, cloud-image: debian}]}',
       rest: 'tenant-resource-limits: [{tenant-name: t1, max-servers: 2}]',
@@ -180,7 +180,7 @@ describe('nodepool doctor', () => {
     ]);
   });
 
-  it('gives a cloud that hangs a deadline', async () => {
+  it('stops a hanging check of a cloud at a deadline', async () => {
     await config({ cloud: "endpoint: 'http://127.0.0.1:9'," });
     const hanging = await fakeZooKeeper(undefined);
     await config({ cloud: `endpoint: 'http://127.0.0.1:${hanging.port}',` });
@@ -193,7 +193,7 @@ describe('nodepool doctor', () => {
     );
   });
 
-  it('ends when interrupted', async () => {
+  it('stops when interrupted', async () => {
     await config();
     await launcher();
     const running = world.cli('doctor');
@@ -202,7 +202,7 @@ describe('nodepool doctor', () => {
     expect(running.code).toBe(1);
   });
 
-  it('reports a builder without its folders', async () => {
+  it('reports a builder with missing folders', async () => {
     await config({ rest: 'images-dir: /nonexistent/images\ndiskimages: [{name: debian, formats: [qcow2]}]' });
     await launcher();
     expect((await examine()).problems).toEqual([
@@ -216,7 +216,7 @@ describe('nodepool doctor', () => {
   });
 });
 
-describe('records', () => {
+describe('the check of records', () => {
   const old = (): number => world.clock.now() / 1000 - 4000;
 
   beforeEach(async () => {
@@ -224,7 +224,7 @@ describe('records', () => {
     await launcher();
   });
 
-  it('reports what no program works on, and nothing that looks alike', async () => {
+  it('reports abandoned records, and no similar ones', async () => {
     const ids = {
       interrupted: await world.node({ state: 'building', state_time: old() }),
       abandoned: await world.node({ state: 'in-use', state_time: old() }),
@@ -261,7 +261,7 @@ describe('records', () => {
     );
   });
 
-  it('names a few of many', async () => {
+  it('names a few of many records', async () => {
     for (let count = 0; count < 8; count += 1) await world.node({ provider: 'sold' });
     const { problems } = await examine();
     expect(problems).toEqual([
@@ -271,7 +271,7 @@ describe('records', () => {
     ]);
   });
 
-  it('reports uploads of a provider that is not configured, and an image that no builder can be building', async () => {
+  it('reports uploads of an unknown provider, and an image in progress without a builder', async () => {
     await world.upload(await world.build('debian', 'a'.repeat(32)), 'sold');
     await world.finish(world.store.images.tryLockBuilding('fedora'));
     expect((await examine()).problems).toEqual([

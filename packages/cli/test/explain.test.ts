@@ -32,14 +32,14 @@ afterEach(async () => {
 });
 
 describe('nodepool explain', () => {
-  it('prints what the launcher says', async () => {
+  it('prints the answer of the launcher', async () => {
     answer = (response) => response.end('request 200-0000000007\n  Requested.\n');
     const { code, out } = await world.run('explain', 'request', '200-0000000007', '--launcher', url);
     expect([code, out.printed.trim()]).toEqual([0, 'request 200-0000000007\n  Requested.']);
     expect(asked[0]).toMatchObject({ url: '/explain/request/200-0000000007' });
   });
 
-  it('finds the launchers in the registry, and says which of them did not answer', async () => {
+  it('finds the launchers in the registry, and reports those without an answer', async () => {
     answer = (response) => response.end('label small\n');
     await world.launcher({ host: '127.0.0.1', port: Number(new URL(url).port) });
     await world.launcher({ host: '127.0.0.1', port: 1 });
@@ -65,7 +65,7 @@ describe('nodepool explain', () => {
     },
   );
 
-  it('refuses a subject that neither launchers nor ZooKeeper know, with a suggestion', async () => {
+  it('rejects a subject that is unknown to launchers and ZooKeeper, with a suggestion', async () => {
     answer = (response) => response.writeHead(404).end('there is no label "smal"\n');
     await world.launcher({ host: '127.0.0.1', port: Number(new URL(url).port) });
     const { code, out } = await world.run('explain', 'label', 'smal');
@@ -73,13 +73,13 @@ describe('nodepool explain', () => {
     expect(out.noted).toContain('there is no label "smal": did you mean "small"?');
   });
 
-  it('lets no launcher control the terminal', async () => {
+  it('escapes control characters in launchers’ answers', async () => {
     answer = (response) => response.end('label \u001b[2Jsmall\u009b\n  ok\n');
     const { out } = await world.run('explain', 'label', 'small', '--launcher', url);
     expect(out.printed).toBe('label  [2Jsmall \n  ok');
   });
 
-  it('asks several launchers, and is content when one of them knows', async () => {
+  it('asks several launchers, and succeeds when one of them has an answer', async () => {
     answer = (response) => {
       if (asked.length === 1) response.writeHead(404).end('there is no such node\n');
       else response.end('{"id":"0000000042"}');
@@ -108,7 +108,7 @@ describe('nodepool explain', () => {
     expect(out.noted).toContain('there is no label "x"');
   });
 
-  it('says which launcher cannot be asked, why, and what to do', async () => {
+  it('reports an unreachable launcher with the reason and a remedy', async () => {
     server.close();
     await once(server, 'close');
     const { code, out } = await world.run('explain', 'label', 'x', '--launcher', url);
@@ -118,7 +118,7 @@ describe('nodepool explain', () => {
     expect(out.noted).toContain('--launcher URL');
   });
 
-  it.each(['nonsense', 'file:///etc/passwd'])('refuses to ask %s', async (launcher) => {
+  it.each(['nonsense', 'file:///etc/passwd'])('rejects the launcher %s', async (launcher) => {
     const { code, out } = await world.run('explain', 'label', 'x', '--launcher', launcher);
     expect(code).toBe(1);
     expect(out.noted).toContain('http://localhost:8005');

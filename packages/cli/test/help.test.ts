@@ -40,7 +40,7 @@ const COMMANDS = [
 ];
 
 describe('the help', () => {
-  it('names every command and the common options', async () => {
+  it('lists every command and the common options', async () => {
     const { code, out } = await cli('--help');
     expect(code).toBe(0);
     for (const command of COMMANDS) expect(out.printed).toContain(`\n  ${command}`);
@@ -49,14 +49,14 @@ describe('the help', () => {
     }
   });
 
-  it.each(COMMANDS)('of %s shows an example', async (command) => {
+  it.each(COMMANDS)('of %s contains an example', async (command) => {
     const { code, out } = await cli(command, '--help');
     expect(code).toBe(0);
     expect(out.printed).toMatch(new RegExp(`Example:\n {2}\\$ nodepool .*${command}`));
   });
 });
 
-describe('a command line that makes no sense', () => {
+describe('an invalid command line', () => {
   it.each([
     [['lsit'], 'unknown command'],
     [['list', '--colour'], "unknown option '--colour'"],
@@ -76,14 +76,14 @@ describe('a command line that makes no sense', () => {
     [['run', '--label', 'small', '--copy', ':x', '--', 'make'], 'LOCAL or LOCAL:REMOTE'],
     [['run', '--label', 'small', '--start-by', 'noon', '--', 'make'], 'time such as'],
     [[], 'Usage: nodepool'],
-  ])('%j: says why and exits with 2', async (args, why) => {
+  ])('%j: reports the reason and exits with 2', async (args, why) => {
     const { code, out } = await cli(...args);
     expect(out.noted).toContain(why);
     expect(code).toBe(2);
   });
 });
 
-it('tells its version', async () => {
+it('--version prints the version', async () => {
   const { code, out } = await cli('--version');
   expect(code).toBe(0);
   expect(out.printed).toMatch(/^\d+\.\d+\.\d+$/);

@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => world.stop());
 
 describe('the lists of images', () => {
-  it('show builds, uploads and what is asked of images', async () => {
+  it('show builds, uploads, pauses and build requests', async () => {
     const build = await world.build('debian-12', 'b1');
     const upload = await world.upload(build, 'cloud', { state: 'uploading', progress: 30 });
     await world.finish(world.store.images.requestBuild('debian-12'));
@@ -43,7 +43,7 @@ describe('the lists of images', () => {
     ]);
   });
 
-  it('show that an image is paused as existing scripts know it', async () => {
+  it('show a paused image in the format that existing scripts parse', async () => {
     await world.run('image-pause', 'debian-12');
     await world.until(() => world.store.images.paused('debian-12'));
     await world.finish(world.store.images.requestBuild('other'));
@@ -78,7 +78,7 @@ describe('the lists of images', () => {
     expect((await world.run('image-status', '--detail')).out.printed).not.toContain('status 1');
   });
 
-  it('say which records they cannot show', async () => {
+  it('report unreadable records', async () => {
     await world.finish(world.store.images.requestBuild('debian-12'));
     for (const path of ['', '/b9']) {
       await world.finish(world.store.zooKeeper.create(`/nodepool/images/debian-12/builds${path}`, Buffer.from('?')));
@@ -94,7 +94,7 @@ describe('the lists of images', () => {
 });
 
 describe('nodepool image-build', () => {
-  it('asks for a build, once', async () => {
+  it('requests a build, once', async () => {
     const first = await world.run('image-build', 'debian-12');
     expect([first.code, first.out.noted]).toEqual([
       0,
@@ -111,20 +111,20 @@ describe('nodepool image-build', () => {
     ['xyz', 'the configuration has no disk image "xyz"'],
     ['base', 'disk image "base" is abstract'],
     ['frozen', 'image frozen is paused by the configuration'],
-  ])('refuses %s', async (image, reason) => {
+  ])('rejects %s', async (image, reason) => {
     const { code, out } = await world.run('image-build', image);
     expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
     expect(world.store.images.buildRequested(image)).toBe(false);
   });
 
-  it('asks for a build of an image that an operator paused, and says when it is built', async () => {
+  it('requests a build of an image that an operator paused, and prints when it is built', async () => {
     expect((await world.run('image-pause', 'debian-12')).code).toBe(0);
     const { code, out } = await world.run('image-build', 'debian-12');
     expect([code, out.noted]).toEqual([0, expect.stringContaining('nodepool image-unpause debian-12')]);
     await world.until(() => world.store.images.buildRequested('debian-12'));
   });
 
-  it('knows builders of the existing Nodepool, which register as stopped', async () => {
+  it('finds builders of the existing Nodepool, which register as stopped', async () => {
     // As recorded from an existing builder.
     const component =
       '{"hostname": "vm", "kind": "builder", "model_api": 0, "state": "stopped", "version": "11.0.0 a0d1eb502"}';
@@ -136,7 +136,7 @@ describe('nodepool image-build', () => {
 });
 
 describe('nodepool image-pause and image-unpause', () => {
-  it('accept an image that only ZooKeeper knows, and refuse an unknown one', async () => {
+  it('accept an image that is only in ZooKeeper, and reject an unknown one', async () => {
     await world.build('gone', 'b1');
     expect((await world.run('image-pause', 'gone')).code).toBe(0);
     await world.until(() => world.store.images.paused('gone'));
@@ -148,7 +148,7 @@ describe('nodepool image-pause and image-unpause', () => {
     }
   });
 
-  it('say when the configuration keeps it paused', async () => {
+  it('report that the configuration still pauses the image', async () => {
     const { code, out } = await world.run('image-unpause', 'frozen');
     expect([code, out.noted]).toEqual([0, expect.stringContaining('image frozen stays paused')]);
   });
@@ -160,7 +160,7 @@ describe('nodepool image-delete', () => {
     return ['image-delete', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])];
   };
 
-  it('leaves the upload to a builder, unlocked and with the state deleting', async () => {
+  it('marks the upload as deleting, unlocked, for a builder', async () => {
     const upload = await world.upload(await world.build('debian-12', 'b1'), 'cloud');
     const { code, out } = await world.run(...args(upload, { 'upload-id': String(Number(upload.id)) }));
     expect([code, out.noted]).toEqual([0, expect.stringContaining('will be deleted by a builder')]);
@@ -168,7 +168,7 @@ describe('nodepool image-delete', () => {
     await world.until(() => !world.store.images.isUploadLocked(upload));
   });
 
-  it('refuses uploads that are in progress, locked or missing', async () => {
+  it('rejects uploads that are in progress, locked or missing', async () => {
     const build = await world.build('debian-12', 'b1');
     const uploading = await world.upload(build, 'cloud', { state: 'uploading' });
     const refused = await world.run(...args(uploading));
@@ -185,7 +185,7 @@ describe('nodepool image-delete', () => {
 });
 
 describe('nodepool dib-image-delete', () => {
-  it('leaves the build to a builder, and says what goes with it', async () => {
+  it('marks the build as deleting for a builder, and prints what is deleted with it', async () => {
     const build = await world.build('debian-12', 'b1');
     await world.upload(build, 'cloud');
     const { code, out } = await world.run('dib-image-delete', 'debian-12-b1');
@@ -200,7 +200,7 @@ describe('nodepool dib-image-delete', () => {
     ['debian-12-b2', 'there is no build "debian-12-b2"; `nodepool dib-image-list` lists the existing ones: did you'],
     ['b1', 'there is no build "b1"'],
     ['', 'there is no build ""'],
-  ])('refuses %j while debian-12-b1 is built', async (id, reason) => {
+  ])('rejects %j during the build of debian-12-b1', async (id, reason) => {
     const build = await world.build('debian-12', 'b1', { state: 'building' });
     const { code, out } = await world.run('dib-image-delete', id);
     expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
@@ -226,7 +226,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     await world.until(() => world.store.images.upload(upload)?.external_id === 'image-1');
   });
 
-  it('refuse a file that cannot be used, and say why', async () => {
+  it('reject an invalid file with the reason', async () => {
     const folder = dirname(world.configFile);
     const bad = join(folder, 'bad.json');
     await writeFile(bad, '{"/nodepool/nodes/1": ""}');
@@ -276,7 +276,7 @@ describe('nodepool info', () => {
     });
   });
 
-  it('shows machines that are out of service, which a list of nodes points out', async () => {
+  it('shows machines that are out of service, which a list of nodes indicates', async () => {
     const outage = { labels: ['small', 'arm'], slots: 2, reason: 'port 22 of rack1 accepted no connection', since: 0 };
     await world.node({});
     await world.pool(['small'], { out_of_service: [{ machine: 'rack1:22 (user zuul)', ...outage }] });
@@ -315,7 +315,7 @@ describe('nodepool erase', () => {
   const left = (): number =>
     [...world.store.nodes.all()].length + [...world.store.images.uploads({ provider: 'cloud' })].length;
 
-  it('removes uploads and nodes of the provider once its name was typed', async () => {
+  it('deletes uploads and nodes of the provider after its name was typed', async () => {
     await provider();
     const other = await world.node({ provider: 'other' });
     await world.pool(['small']);
@@ -333,7 +333,7 @@ describe('nodepool erase', () => {
   it.each([
     ['another name was typed', 'clout'],
     ['the command has no terminal', undefined],
-  ])('removes nothing when %s', async (_why, answer) => {
+  ])('deletes nothing when %s', async (_why, answer) => {
     await provider();
     world.answer = answer;
     const { code, out } = await world.run('erase', 'cloud');
@@ -341,7 +341,7 @@ describe('nodepool erase', () => {
     expect(left()).toBe(2);
   });
 
-  it('with --force does not ask, and leaves locked records', async () => {
+  it('with --force does not ask, and skips locked records', async () => {
     const id = await provider();
     await world.finish(world.store.nodes.lock(id));
     const { code, out } = await world.run('erase', 'cloud', '--force');
@@ -353,7 +353,7 @@ describe('nodepool erase', () => {
     await world.until(() => left() === 1);
   });
 
-  it('says when there is nothing', async () => {
+  it('reports that there are no records', async () => {
     await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
     const { code, out } = await world.run('erase', 'cloud');
     expect([code, out.noted]).toEqual([0, 'ZooKeeper has no records of provider cloud']);
@@ -396,7 +396,7 @@ describe('nodepool alien-image-list', () => {
     },
   });
 
-  it('lists what carries our tags and has no record', async () => {
+  it('lists images with Nodepool’s tags and without a record', async () => {
     const build = await world.build('debian-12', 'b1');
     const ready = await world.upload(build, 'cloud');
     const uploading = await world.upload(build, 'cloud', { state: 'uploading', external_id: null });
@@ -420,7 +420,7 @@ describe('nodepool alien-image-list', () => {
     ]);
   });
 
-  it('says which clouds could not be asked, and exits with 1', async () => {
+  it('reports unreachable clouds, and exits with 1', async () => {
     await cloud(`(() => { throw new Error('the cloud is on fire'); })()`);
     const { code, out } = await world.run('alien-image-list');
     expect([code, out.printed.split('\n')[1]]).toEqual([1, '| Provider | Name | Image ID |']);

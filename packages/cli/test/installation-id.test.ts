@@ -18,7 +18,7 @@ describe('nodepool installation-id', () => {
     expect([code, out.printed]).toEqual([0, world.store.installation.id]);
   });
 
-  it('sets it, which running launchers follow', async () => {
+  it('sets the id, which running launchers then use', async () => {
     const before = world.store.installation.id;
     const { code, out } = await world.run('installation-id', '--set', 'production-1');
     expect([code, out.printed]).toEqual([0, 'production-1']);
@@ -26,7 +26,7 @@ describe('nodepool installation-id', () => {
     await world.until(() => world.store.installation.id === 'production-1');
   });
 
-  it('refuses what cannot be an id', async () => {
+  it('rejects an invalid id', async () => {
     const before = world.store.installation.id;
     const { code, out } = await world.run('installation-id', '--set', 'No such id');
     expect(code).toBe(1);

@@ -34,7 +34,7 @@ async function linesOf(...args: string[]): Promise<string[]> {
   return out.printed === '' ? [] : out.printed.split('\n');
 }
 
-describe('filters and order', () => {
+describe('filters and sorting of lists', () => {
   it.each([
     [
       ['--state', 'ready,building'],
@@ -66,7 +66,7 @@ describe('filters and order', () => {
       [2, 1, 0],
     ],
     [['--filter', 'server_id=server.2'], []],
-  ])('list %j', async (options, expected) => {
+  ])('apply %j', async (options, expected) => {
     const ids = await threeNodes();
     expect(await linesOf('list', '-o', 'name', ...options)).toEqual(expected.map((index) => ids[index]));
   });
@@ -76,13 +76,13 @@ describe('filters and order', () => {
     [['--filter', 'stat=ready'], 'there is no field "stat" in this list; did you mean "state"?'],
     [['--fields', 'id,qwertyuiop'], 'there is no field "qwertyuiop" in this list; there are: id, provider, label'],
     [['--filter', 'ready'], 'expected FIELD=VALUE or FIELD!=VALUE'],
-  ])('list %j is wrong usage, with a suggestion', async (options, message) => {
+  ])('reject %j as wrong usage, with a suggestion', async (options, message) => {
     const { code, out } = await world.run('list', ...options);
     expect([code, out.printed]).toEqual([2, '']);
     expect(out.noted).toContain(message);
   });
 
-  it('sorts requests by age and shows age and tenant in the wide form only', async () => {
+  it('sort requests by age; only the wide form has age and tenant', async () => {
     const old = await world.request({ created_time: world.clock.now() / 1000 - 90, tenant_name: 't1' });
     const young = await world.request({ created_time: world.clock.now() / 1000 - 5, tenant_name: 't2' });
     expect(await linesOf('request-list', '-o', 'name', '--sort', 'age')).toEqual([young, old]);
@@ -97,13 +97,13 @@ describe('filters and order', () => {
 });
 
 describe('formats', () => {
-  it('wide folds labels that occur repeatedly', async () => {
+  it('wide combines labels that occur repeatedly', async () => {
     await world.request({ node_types: [...Array.from({ length: 18 }, () => 'debian'), 'arm'] });
     expect((await linesOf('request-list', '-o', 'wide'))[1]).toContain('  debian ×18, arm  ');
     expect((await linesOf('request-list'))[3]).toContain('| debian,debian,debian,');
   });
 
-  it('YAML means the same as JSON, to a reader of YAML 1.1 too', async () => {
+  it('YAML has the same content as JSON, also in a YAML 1.1 parser', async () => {
     await world.node({ comment: 'no', hold_job: '0123', az: '12:30', user_data: { a: [1, null, true] } });
     const json = JSON.parse((await world.run('list', '--detail', '-o', 'json')).out.printed);
     const read = parseYaml((await world.run('list', '--detail', '-o', 'yaml')).out.printed);
@@ -111,7 +111,7 @@ describe('formats', () => {
     expect(json).toEqual([expect.objectContaining({ comment: 'no', hold_job: '0123', AZ: '12:30' })]);
   });
 
-  it('data never controls the terminal', async () => {
+  it('control characters in data are escaped', async () => {
     const hostile = '\u001b[2J\u009b1m\u202eevil\nline\u0007';
     await world.node({ comment: hostile, hold_job: 'C1\u009b2J' });
     for (const format of ['pretty', 'wide', 'json', 'yaml']) {
@@ -124,17 +124,17 @@ describe('formats', () => {
     expect(formatData({ 'k\u009b': 1 }, 'yaml')).toBe('"k\\u009b": 1');
   });
 
-  it('names of uploads are complete', async () => {
+  it('names of uploads are not truncated', async () => {
     const upload = await world.upload(await world.build('debian', 'a'.repeat(32)), 'cloud');
     expect(await linesOf('image-list', '-o', 'name')).toEqual([`debian/${'a'.repeat(32)}/cloud/${upload.id}`]);
     expect(await linesOf('image-list', '-o', 'name', '--image', 'fedora')).toEqual([]);
   });
 });
 
-describe('on a terminal', () => {
+describe('a list on a terminal', () => {
   const LONG = 'a comment that is much longer than any terminal could ever show beside all the other columns';
 
-  it.each([40, 80, 120])('of %d columns, no line of the wide form wraps', async (columns) => {
+  it.each([40, 80, 120])('of %d columns has no wrapped lines in the wide form', async (columns) => {
     await threeNodes();
     await world.node({ comment: `${LONG} 日本語`, external_id: 'x'.repeat(60) });
     world.terminal = { columns, rows: 24 };
@@ -143,7 +143,7 @@ describe('on a terminal', () => {
     expect(lines[4]).toMatch(/^0000000003 .* ready +00:00:00:00/);
   });
 
-  it('narrows long columns of the table, but no ids and states', async () => {
+  it('truncates long columns, but no ids and states', async () => {
     const id = await world.node({ external_id: 'x'.repeat(200) });
     world.terminal = { columns: 100, rows: 24 };
     const lines = await linesOf('list', '--color', 'never');
@@ -177,7 +177,7 @@ describe('on a terminal', () => {
     if (colored) expect(out.printed).toContain(`| ${ESCAPE}32mready${ESCAPE}0m |`);
   });
 
-  it('draws the same table as elsewhere if there is room', () => {
+  it('is the same table as elsewhere if it fits', () => {
     const list = {
       columns: [
         { field: 'id', header: 'ID' },
@@ -209,7 +209,7 @@ describe('--watch', () => {
     return running.code;
   }
 
-  it('prints one block per change, and none when only time has passed', async () => {
+  it('prints one block per change, and none for the passage of time', async () => {
     const id = await world.node({});
     const running = world.cli('list', '--watch', '--fields', 'id,state,age', '-o', 'wide');
     await world.until(() => running.out.printed !== '');
@@ -224,7 +224,7 @@ describe('--watch', () => {
     expect(await interrupted(running)).toBe(0);
   });
 
-  it('prints a line of JSON per row that is added, changed or removed', async () => {
+  it('prints a line of JSON per added, changed or removed row', async () => {
     const id = await world.node({});
     const running = world.cli('list', '--watch', '--fields', 'state', '-o', 'json');
     await world.until(() => running.out.printed !== '');
@@ -242,7 +242,7 @@ describe('--watch', () => {
     expect(await interrupted(running)).toBe(0);
   });
 
-  it('redraws a terminal in place, as far as it fits, with ages that pass', async () => {
+  it('redraws a terminal in place, as far as it fits, with updated ages', async () => {
     for (let count = 0; count < 30; count += 1) await world.node({});
     world.terminal = { columns: 40, rows: 10 };
     const running = world.cli('list', '--watch', '-o', 'wide', '--fields', 'id,age');
@@ -257,7 +257,7 @@ describe('--watch', () => {
     expect(await interrupted(running)).toBe(0);
   });
 
-  it('says when it is not connected, and goes on afterwards', async () => {
+  it('reports a lost connection, and continues afterwards', async () => {
     const running = world.cli('list', '--watch', '-o', 'name');
     await world.until(() => running.out.printed !== '' || world.cliClients.length === 1);
     await settle(running);

@@ -13,7 +13,7 @@ function eventsOf({ out }: RunningCli): readonly Record<string, unknown>[] {
 }
 
 describe('nodepool request', () => {
-  it('gets nodes, shows them, holds them in use, gives them back used, and waits until they are deleted', async () => {
+  it('acquires nodes, shows them, marks them in use, returns them as used, and waits for their deletion', async () => {
     await world.pool(['small', 'big']);
     const running = world.cli('request', 'small', 'big', '--tenant', 't1', '--priority', '100');
     await world.until(() => world.store.requests.size === 1);
@@ -39,7 +39,7 @@ describe('nodepool request', () => {
     expect(running.out.noted).toContain('all nodes are deleted');
   });
 
-  it('asks for --count nodes of each label in one request, and gives them back after --hold seconds', async () => {
+  it('requests --count nodes of each label, and returns them after --hold seconds', async () => {
     const running = world.cli('request', 'small', '--count', '2', '--hold', '60', '--format', 'json');
     const ids = await world.fulfil();
     expect(ids).toHaveLength(2);
@@ -57,7 +57,7 @@ describe('nodepool request', () => {
     expect(running.code).toBe(0);
   });
 
-  it('prints the reasons for which it waits', async () => {
+  it('prints the reasons of the wait', async () => {
     await world.pool(['big']);
     const running = world.cli('request', 'small', 'big');
     await world.until(() => running.out.noted.includes('requested'));
@@ -66,7 +66,7 @@ describe('nodepool request', () => {
     await world.until(() => running.code !== undefined);
   });
 
-  it('fails when the request fails, saying who declined, and takes it away', async () => {
+  it('fails with the pools that declined when the request fails, and deletes the request', async () => {
     const running = world.cli('request', 'small');
     await world.until(() => world.store.requests.size === 1);
     const [entry] = world.store.requests.all();
@@ -99,7 +99,7 @@ describe('nodepool request', () => {
     await world.until(() => world.store.requests.size === 0);
   });
 
-  it('stops when the session that holds the locks is lost', async () => {
+  it('fails when the session with the locks expires', async () => {
     const running = world.cli('request', 'small');
     const [id] = await world.fulfil();
     await world.until(() => running.out.noted.includes('holding the nodes'));
@@ -123,7 +123,7 @@ describe('nodepool request', () => {
     await world.until(() => world.stateOf(id!) === 'used');
   });
 
-  it('withdraws the request when standard input ends before there are nodes', async () => {
+  it('withdraws the request when standard input ends before it is fulfilled', async () => {
     const running = world.cli('request', 'small', '--until-eof');
     await world.until(() => world.store.requests.size === 1);
     running.stdin.end();
@@ -162,7 +162,7 @@ describe('nodepool request --format json', () => {
     ]);
   });
 
-  it('ends with the reason of a failure', async () => {
+  it('prints the reason of a failure last', async () => {
     const running = world.cli('request', 'small', '--format', 'json', '--timeout', '30');
     await world.until(() => running.out.printed.includes('requested'));
     await world.clock.advance(30_000);
@@ -175,7 +175,7 @@ describe('nodepool request --format json', () => {
     });
   });
 
-  it('reports the loss of the nodes', async () => {
+  it('prints the loss of the nodes', async () => {
     const running = world.cli('request', 'small', '--format', 'json');
     await world.fulfil();
     await world.until(() => running.out.noted.includes('holding the nodes'));

@@ -81,21 +81,21 @@ describe('nodepool run', () => {
     [['--copy', '/nonexistent/file'], '/nonexistent/file does not exist'],
     [['--copy', '/etc/passwd:-x'], 'cannot be a path on a node'],
     [['--copy', '/etc/passwd:$(id)'], 'cannot be a path on a node'],
-  ])('%j is refused before nodes are requested', async (options, why) => {
+  ])('%j is rejected before nodes are requested', async (options, why) => {
     fakeProgram('ssh', 'exit 0');
     const { code, out } = await finished(world.cli('run', '--label', 'small', ...options, '--', 'true'));
     expect([code, out.noted]).toEqual([125, expect.stringContaining(why)]);
     expect(world.store.requests.size).toBe(0);
   });
 
-  it('says that ssh is not installed, before it requests nodes', async () => {
+  it('reports a missing ssh before it requests nodes', async () => {
     world.env = { PATH: folder };
     const { code, out } = await finished(world.cli('run', '--label', 'small', '--', 'true'));
     expect([code, out.noted]).toEqual([125, expect.stringContaining('ssh is not installed')]);
     expect(world.store.requests.size).toBe(0);
   });
 
-  it('trusts the scanned host keys only, and passes each argument as it is', async () => {
+  it('trusts the scanned host keys only, and passes each argument unchanged', async () => {
     fakeProgram('ssh', LOCAL_SSH);
     const args = ['printf', '<%s>', "it's", '$HOME', 'two words', '', '*', 'a\nb', '-n'];
     const running = world.cli('run', '--label', 'small', '--env', `GREETING=it's "me" $HOME`, '--', ...args);
@@ -125,7 +125,7 @@ describe('nodepool run', () => {
     ['exit 255', 255, /the command ended with status 255$/],
     ['kill -9 $$', 137, /the command ended with status 137$/],
     ['exec nonexistent-program', 127, /not found\nnode \d+: the command ended with status 127$/],
-  ])('ends as the command does: %s', async (script, status, note) => {
+  ])('has the exit status of the command: %s', async (script, status, note) => {
     fakeProgram('ssh', LOCAL_SSH);
     const running = world.cli('run', '--label', 'small', '--', 'sh', '-c', script);
     await world.fulfil(LOGIN);
@@ -144,7 +144,7 @@ describe('nodepool run', () => {
     );
   });
 
-  it('puts the id of the node in front of each line if there are several', async () => {
+  it('prefixes each line with the id of the node if there are several', async () => {
     fakeProgram('ssh', LOCAL_SSH);
     const script = 'echo out; printf unfinished; echo problem >&2; [ ! -e /nonexistent ] && exit 7';
     const running = world.cli('run', '--label', 'small', '--count', '2', '--', 'sh', '-c', script);

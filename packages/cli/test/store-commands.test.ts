@@ -16,7 +16,7 @@ function row(table: string): string | undefined {
 }
 
 describe('nodepool list', () => {
-  it('shows the nodes as a table, with a lock as a lock', async () => {
+  it('shows the nodes as a table, including locks', async () => {
     const free = await world.node({});
     const locked = await world.node({ state: 'building', type: ['small', 'big'] });
     await world.finish(world.store.nodes.lock(locked));
@@ -32,7 +32,7 @@ describe('nodepool list', () => {
     expect(lines[4]).toContain('| building | 00:00:00:00 | locked   |');
   });
 
-  it('shows more with --detail, and all of it as JSON', async () => {
+  it('shows more fields with --detail, and all of them as JSON', async () => {
     await world.node({ comment: 'mine', connection_port: { token: 'hush' } });
     expect((await world.run('list')).out.printed).not.toContain('mine');
     expect((await world.run('list', '--detail')).out.printed).toContain('mine');
@@ -43,7 +43,7 @@ describe('nodepool list', () => {
     expect(json).not.toContain('hush');
   });
 
-  it('says which records it cannot show', async () => {
+  it('reports unreadable records', async () => {
     await world.finish(world.store.zooKeeper.create('/nodepool/nodes/0000000099', Buffer.from('{"state":')));
     const { code, out } = await world.run('list');
     expect(code).toBe(0);
@@ -52,7 +52,7 @@ describe('nodepool list', () => {
 });
 
 describe('nodepool request-list and label-list', () => {
-  it('show what there is', async () => {
+  it('show all records', async () => {
     await world.pool(['small', 'big']);
     const request = world.cli('request', 'small', 'big');
     await world.until(() => request.out.noted.includes('requested'));
@@ -73,7 +73,7 @@ describe('nodepool request-list and label-list', () => {
 });
 
 describe('nodepool delete', () => {
-  it('leaves the node to a launcher, unlocked and with the state deleting', async () => {
+  it('marks the node as deleting, unlocked, for a launcher', async () => {
     const id = await world.node({});
     const { code, out } = await world.run('delete', id);
     expect(code).toBe(0);
@@ -85,13 +85,13 @@ describe('nodepool delete', () => {
     await world.until(() => world.store.nodes.get(id)?.locked === false);
   });
 
-  it('takes an id without its leading zeros', async () => {
+  it('accepts an id without leading zeros', async () => {
     const id = await world.node({});
     expect((await world.run('delete', String(Number(id)))).code).toBe(0);
     await world.until(() => world.stateOf(id) === 'deleting');
   });
 
-  it('says so when the node is busy for five seconds, and leaves it alone', async () => {
+  it('reports a node that is locked for five seconds, and does not change it', async () => {
     const id = await world.node({});
     await world.finish(world.store.nodes.lock(id));
     const running = world.cli('delete', id);
@@ -104,13 +104,13 @@ describe('nodepool delete', () => {
     expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toHaveLength(1);
   });
 
-  it.each(['0000009999', 'server-1', '../requests', ''])('refuses what is no node: %j', async (id) => {
+  it.each(['0000009999', 'server-1', '../requests', ''])('rejects an invalid node id: %j', async (id) => {
     const { code, out } = await world.run('delete', id);
     expect(code).toBe(1);
     expect(out.noted).toMatch(/there is no node|is not the id of a node/);
   });
 
-  it('--now waits until the node is gone, and tells what it waits for', async () => {
+  it('--now waits until the node is deleted, and prints what it waits for', async () => {
     await world.pool(['small']);
     const id = await world.node({});
     const running = world.cli('delete', '--now', id);
@@ -123,7 +123,7 @@ describe('nodepool delete', () => {
     expect(row(running.out.printed)).toMatch(/^[+-]+$/);
   });
 
-  it('--now says when no launcher is there to do it, and can be interrupted', async () => {
+  it('--now reports that no launcher is running, and can be interrupted', async () => {
     const id = await world.node({});
     const running = world.cli('delete', '--now', id);
     await world.until(() => running.out.noted.includes('waiting until'));
@@ -136,7 +136,7 @@ describe('nodepool delete', () => {
 });
 
 describe('nodepool hold', () => {
-  it('holds the node, with the reason for others to read', async () => {
+  it('sets the node on hold, with the reason', async () => {
     const id = await world.node({});
     const { code, out } = await world.run('hold', id, '--comment', 'ask Ada');
     expect([code, row(out.printed)]).toEqual([
@@ -148,14 +148,14 @@ describe('nodepool hold', () => {
     await world.until(() => world.store.nodes.get(id)?.locked === false);
   });
 
-  it('keeps a comment that is there when none is given', async () => {
+  it('preserves the comment when none is given', async () => {
     const id = await world.node({ comment: 'earlier' });
     await world.run('hold', id);
     await world.until(() => world.stateOf(id) === 'hold');
     expect(world.store.nodes.get(id)?.node.comment).toBe('earlier');
   });
 
-  it('refuses a node that is being deleted', async () => {
+  it('rejects a node that is being deleted', async () => {
     const id = await world.node({ state: 'deleting' });
     const { code, out } = await world.run('hold', id);
     expect(code).toBe(1);
@@ -165,8 +165,8 @@ describe('nodepool hold', () => {
   });
 });
 
-describe('a configuration that cannot be used', () => {
-  it('is told with all its problems, and nothing is connected', async () => {
+describe('an invalid configuration', () => {
+  it('is reported with all its problems, without a connection', async () => {
     await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
     const { code, out } = await world.run('list');
     expect(code).toBe(1);

@@ -42,7 +42,7 @@ beforeEach(async () => {
 
 afterEach(() => world.stop());
 
-it.each(commandsOfTable('command', 'why it is refused'))('nodepool %s exits with 1 and says why', async (command) => {
+it.each(commandsOfTable('command', 'why it is refused'))('nodepool %s exits with 1 and the reason', async (command) => {
   await world.build('debian-12', 'building', { state: 'building' });
   await world.upload(await world.build('debian-12', 'uploading'), 'cloud', { state: 'uploading' });
   const { code, out } = await world.run(...command.split(' '));
@@ -50,6 +50,6 @@ it.each(commandsOfTable('command', 'why it is refused'))('nodepool %s exits with
   expect(out.noted).toMatch(/^nodepool: (there is no|the configuration has no|.* is in progress)/);
 });
 
-it('the table is found', () => {
+it('the table has commands', () => {
   expect(commandsOfTable('command', 'why it is refused').length).toBeGreaterThan(8);
 });

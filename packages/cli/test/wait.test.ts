@@ -34,7 +34,7 @@ describe('nodepool wait', () => {
     expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, nodes.join('\n')]);
   });
 
-  it('ends when a node gets into the state, or is gone', async () => {
+  it('ends when a node reaches the state, or is deleted', async () => {
     const id = await world.node({ state: 'building' });
     const ready = world.cli('wait', 'node', String(Number(id)));
     const handle = await world.finish(world.store.nodes.lock(id));
@@ -54,7 +54,7 @@ describe('nodepool wait', () => {
     expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, id]);
   });
 
-  it('fails at the end of its patience, and says how to learn more', async () => {
+  it('fails at its timeout, and names the command that explains the wait', async () => {
     const waiting = world.cli('wait', 'label', 'small', '--timeout', '30');
     await world.until(() => world.cliClients.length === 1);
     await world.clock.advance(31_000);
@@ -69,7 +69,7 @@ describe('nodepool wait', () => {
     [['request', '200-0000000007'], 'there is no request 200-0000000007'],
     [['node', '7', '--state', 'happy'], 'happy is not a state of nodes'],
     [['label', 'small', '--state', 'ready'], '--state is for nodes only'],
-  ])('%j is refused with the reason', async (args, why) => {
+  ])('%j is rejected with the reason', async (args, why) => {
     const { code, out } = await world.run('wait', ...args);
     expect(code).toBe(1);
     expect(out.noted).toContain(why);
