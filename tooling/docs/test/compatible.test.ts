@@ -60,8 +60,8 @@ function objects(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-describe('the keys that the existing Nodepool does not know are marked', () => {
-  it('at the top level', () => {
+describe('a key that the existing Nodepool does not have', () => {
+  it('is reported at the top level', () => {
     const provider = { name: null, driver: null, 'max-concurrency': null, priority: null };
     const known = { ...existing['nodepool.yaml'], providers: provider };
     const { lacking, marked } = comparison('nodepool.yaml', configSchema, known);
@@ -69,7 +69,7 @@ describe('the keys that the existing Nodepool does not know are marked', () => {
     expect(marked).toContain('nodepool.yaml: labels.max-wait');
   });
 
-  it.each(driverPackages())('in sections of the driver $name', async (driverPackage) => {
+  it.each(driverPackages())('is reported in sections of the driver $name', async (driverPackage) => {
     const { name, schema } = await loadDriver(driverPackage);
     const known = existing.providers[name];
     expect(schema['compatible'] === true).toBe(known !== undefined);

@@ -79,7 +79,7 @@ describe('the Dockerfile', () => {
     ]);
   });
 
-  it.each(TARGETS)('%s runs without root, with a health check, signals and its own program', (target) => {
+  it.each(TARGETS)('builds %s as an image without root, with a health check, signals and an own program', (target) => {
     expect(contentOf(inherited(target, 'USER').at(-1))).toBe('nodepool');
     const [health] = inherited(target, 'HEALTHCHECK');
     expect(contentOf(health)).toMatch(
@@ -93,7 +93,7 @@ describe('the Dockerfile', () => {
     expect(Object.keys(bin)).toContain(program);
   });
 
-  it('has no rests of package managers, no secrets, and no downloads that are not checked', () => {
+  it('leaves no files of package managers and no secrets, and verifies downloads', () => {
     for (const { name, instructions } of stages) {
       for (const instruction of instructions) {
         const content = contentOf(instruction);
@@ -107,7 +107,7 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('packs packages that exist, and every package that the programs need', () => {
+  it('packs existing packages, including all that the programs need', () => {
     const [, list = ''] = /for package in ([a-z \\\n]+?) \\\n/.exec(text) ?? [];
     const packed = list.split(/\s+/).filter((name) => name !== '' && name !== '\\');
     for (const name of packed) expect(existsSync(join(REPOSITORY, 'packages', name, 'package.json'))).toBe(true);

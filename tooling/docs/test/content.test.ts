@@ -20,7 +20,7 @@ function filesBelow(folder: string, ending: string): readonly string[] {
     .map((file) => join(folder, file));
 }
 
-describe('the page about trouble', () => {
+describe('the troubleshooting page', () => {
   const sources = readdirSync(packages)
     .flatMap((name) => filesBelow(join(packages, name, 'src'), '.ts'))
     .map((file) => readFileSync(file, 'utf8'))
@@ -33,11 +33,11 @@ describe('the page about trouble', () => {
     [...line.matchAll(/"([^"]+)"/g)].map(([, message = '']) => message),
   );
 
-  it('quotes messages in its headings', () => {
+  it('has messages in its headings', () => {
     expect(quoted.length).toBeGreaterThan(30);
   });
 
-  it.each(quoted)('quotes what a program says: %s', (message) => {
+  it.each(quoted)('quotes messages that exist in the sources: %s', (message) => {
     const fixed = message
       .split('…')
       .map((part) => part.trim())
@@ -46,7 +46,7 @@ describe('the page about trouble', () => {
   });
 });
 
-describe('a configuration that the documentation shows', () => {
+describe('a configuration in the documentation', () => {
   let folder: string;
 
   beforeEach(() => {
@@ -63,7 +63,7 @@ describe('a configuration that the documentation shows', () => {
   );
   const examples = [['examples/nodepool.yaml', readFileSync(join(docs, 'examples', 'nodepool.yaml'), 'utf8')] as const];
 
-  it.each([...examples, ...shown])('is accepted: %s', async (_page, text) => {
+  it.each([...examples, ...shown])('is valid: %s', async (_page, text) => {
     const file = join(folder, 'nodepool.yaml');
     writeFileSync(file, text);
     writeFileSync(
@@ -90,19 +90,22 @@ describe('a block of commands or configuration', () => {
     });
   });
 
-  it('is there to be checked', () => {
+  it('exists', () => {
     expect(blocks.length).toBeGreaterThan(20);
   });
 
-  it.each(blocks)('is executed by a test, or says why not: $page $firstLine', ({ page, firstLine, marker }) => {
-    const [, file, reason] = /^<!-- (?:executed by (\S+)|not executable: (.+)) -->$/.exec(marker) ?? [];
-    if (reason !== undefined) return;
-    // A test executes the block if it reads this page or all pages, or contains the command.
-    const test = file === undefined ? '' : readFileSync(join(REPOSITORY, file), 'utf8');
-    expect([page, firstLine, 'a configuration that the documentation shows'].some((text) => test.includes(text))).toBe(
-      true,
-    );
-  });
+  it.each(blocks)(
+    'is executed by a test, or has the reason for its absence: $page $firstLine',
+    ({ page, firstLine, marker }) => {
+      const [, file, reason] = /^<!-- (?:executed by (\S+)|not executable: (.+)) -->$/.exec(marker) ?? [];
+      if (reason !== undefined) return;
+      // A test executes the block if it reads this page or all pages, or contains the command.
+      const test = file === undefined ? '' : readFileSync(join(REPOSITORY, file), 'utf8');
+      expect(
+        [page, firstLine, 'a configuration that the documentation shows'].some((text) => test.includes(text)),
+      ).toBe(true);
+    },
+  );
 });
 
 describe('a driver', () => {
@@ -112,14 +115,14 @@ describe('a driver', () => {
   });
 });
 
-describe('the help of a program', () => {
+describe('the help text of a program', () => {
   const page = readFileSync(join(docs, 'reference', 'programs.md'), 'utf8');
   const helps = page
     .split(/^##+ /m)
     .slice(1)
     .map((section) => [section.slice(0, section.indexOf('\n')), section] as const);
 
-  it('is there for each program and command', () => {
+  it('exists for each program and command', () => {
     const commands = helps.map(([title]) => title.replaceAll('`', ''));
     expect(commands).toEqual(
       expect.arrayContaining(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool list']),
@@ -138,7 +141,7 @@ describe('the page about the web endpoint', () => {
     .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/(?:path: |app\.get[^(]*\()'(\/[^']*)'/g)])
     .map(([, path = '']) => path);
 
-  it.each(paths)('has %s', (path) => {
+  it.each(paths)('lists %s', (path) => {
     expect(page).toContain(`\`${path}\``);
   });
 });

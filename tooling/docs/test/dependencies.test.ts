@@ -55,7 +55,7 @@ describe('the page about dependencies', () => {
   const packages = manifestsIn('packages');
   const tooling = manifestsIn('tooling');
 
-  it('names what published packages depend on, and which packages they are', () => {
+  it('lists the dependencies of published packages, and these packages', () => {
     const users: Record<string, string[]> = {};
     for (const [folder, manifest] of packages) {
       const needs = [...foreign(manifest.dependencies, manifest.peerDependencies), ...bundled(manifest)];
@@ -69,7 +69,7 @@ describe('the page about dependencies', () => {
     expect(documented).toEqual(users);
   });
 
-  it('names what the development of the packages needs', () => {
+  it('lists the development dependencies', () => {
     const published = new Set([...packages.values()].flatMap(({ dependencies }) => foreign(dependencies)));
     const needed = [
       ...[...packages.values()].flatMap(({ devDependencies }) => foreign(devDependencies)),
@@ -81,14 +81,17 @@ describe('the page about dependencies', () => {
     expect(own.toSorted()).toEqual([...new Set(needed)].filter((name) => !bundles.has(name)).toSorted());
   });
 
-  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))('%s exists', (part, reason) => {
-    const paths = inCode(part);
-    expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
-    expect(paths).not.toEqual([]);
-    expect(reason).not.toBe('');
-  });
+  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))(
+    'lists %s, which exists',
+    (part, reason) => {
+      const paths = inCode(part);
+      expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
+      expect(paths).not.toEqual([]);
+      expect(reason).not.toBe('');
+    },
+  );
 
-  it('has a licence in each row of a dependency', () => {
+  it('has a licence in each row', () => {
     const licences = [
       ...tableBelow('Published packages').map((cells) => cells[3]),
       ...tableBelow('Development tools').map((cells) => cells[2]),

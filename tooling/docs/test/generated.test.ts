@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { GENERATED, insertGenerated } from '../src/generated.js';
 import { REPOSITORY } from '../src/repository.js';
 
-describe('the documentation that is made from the code', () => {
+describe('the generated documentation', () => {
   it.each(GENERATED.map((part) => [part.page, part.name, part] as const))(
     'is up to date in docs/%s: %s (if not: pnpm run docs:generate)',
     async (page, _name, part) => {
@@ -26,7 +26,7 @@ describe('insertGenerated', () => {
     );
   });
 
-  it('reports the comments that a page without a place for it needs', () => {
+  it('reports missing comments in a page', () => {
     expect(() => insertGenerated('nothing', part, 'new')).toThrow(/docs\/a\.md .*<!-- generated: options -->/);
   });
 });

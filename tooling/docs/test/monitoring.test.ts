@@ -63,7 +63,7 @@ function checkExpression(expression: string): void {
   expect(grouped.filter((label) => !known.has(label))).toEqual([]);
 }
 
-it('the reference is read', () => {
+it('the metrics reference has entries', () => {
   expect(declared.size).toBeGreaterThan(30);
   expect(declared.get('nodepool_label_nodes')).toEqual({ kind: 'gauge', labels: ['label', 'state'] });
 });
@@ -86,14 +86,14 @@ describe('the dashboard', () => {
   const { panels } = dashboard;
   const targets = panels.flatMap(({ title, targets: own = [] }) => own.map((target) => ({ title, ...target })));
 
-  it.each(targets)('has only metrics and labels that exist: $title', ({ expr, legendFormat }) => {
+  it.each(targets)('uses only existing metrics and labels: $title', ({ expr, legendFormat }) => {
     checkExpression(expr);
     const known = new Set([...ADDED, ...metricsIn(expr).flatMap(({ metric }) => metric?.labels ?? [])]);
     const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
     expect(shown.filter((label) => !known.has(label))).toEqual([]);
   });
 
-  it('has variables that exist', () => {
+  it('uses only existing variables', () => {
     const variables = dashboard.templating.list;
     for (const { definition } of variables) {
       if (definition === undefined) continue;
@@ -135,7 +135,7 @@ describe('an alert', () => {
     [...read('runbooks.md').matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading.toLowerCase()),
   );
 
-  it.each(rules)('has only metrics that exist, a severity and a runbook: $alert', (rule) => {
+  it.each(rules)('uses only existing metrics, and has a severity and a runbook: $alert', (rule) => {
     checkExpression(rule.expr.replace(/\bup\{[^}]*\}/, ''));
     expect(rule.labels?.severity).toMatch(/^(critical|warning)$/);
     const [file, anchor = ''] = rule.annotations.runbook?.split('#') ?? [];
@@ -154,7 +154,7 @@ describe('an alert', () => {
     expect([...headings].sort()).toEqual(rules.map(({ alert }) => alert.toLowerCase()).sort());
   });
 
-  it('is in the table of the page about monitoring', () => {
+  it('is in the table of the monitoring page', () => {
     const page = read('monitoring.md');
     expect(rules.filter(({ alert }) => !page.includes(`\`${alert}\``)).map(({ alert }) => alert)).toEqual([]);
   });

@@ -31,7 +31,7 @@ function foundIn(texts: readonly string[], check: 'findings' | 'markdownFindings
   return results.map((each) => each.map(({ found }) => found));
 }
 
-it('finds sentences without a subject, unnamed actors and unusual verbs', () => {
+it('the check finds sentences without a subject, unnamed actors and unusual verbs', () => {
   expect(
     foundIn([
       'What is dear to read. Whether it is held.',
@@ -51,7 +51,7 @@ it('finds sentences without a subject, unnamed actors and unusual verbs', () => 
   ]);
 });
 
-it('accepts plain sentences, questions and code', () => {
+it('the check accepts plain sentences, questions and code', () => {
   const texts = [
     'Returns true if the lock is held. The others are skipped.',
     'What is a lease? A node that a requestor holds.',
@@ -61,7 +61,7 @@ it('accepts plain sentences, questions and code', () => {
   expect(foundIn(texts)).toEqual([[], [], [], []]);
 });
 
-it('checks prose, tables and generated parts of Markdown, but not headings, code and links', () => {
+it('the check covers prose, tables and generated parts of Markdown, but not headings, code and links', () => {
   const page = [
     '# What it does',
     '',
@@ -84,7 +84,7 @@ it('checks prose, tables and generated parts of Markdown, but not headings, code
   expect(foundIn([page], 'markdownFindings')).toEqual([['Of', 'Whether', 'What']]);
 });
 
-it('reports comments, messages of errors and of loggers, and long lines with their places', () => {
+it('the check reports comments, messages of errors and loggers, and long lines with their positions', () => {
   const source = [
     '/**',
     ' * Deletes it.',

@@ -6,7 +6,7 @@ import { schemaReference } from '../src/reference/schema.js';
 const described = { type: 'string', description: 'It.' };
 
 describe('the reference of a schema', () => {
-  it('has a row per key with its type, its default or that it is required, and its meaning', () => {
+  it('has a row per key with its type, its default or "required", and its meaning', () => {
     const text = schemaReference({
       properties: {
         name: { type: 'string', description: 'Its name.' },
@@ -20,7 +20,7 @@ describe('the reference of a schema', () => {
     ]);
   });
 
-  it('marks keys that the existing Nodepool does not know', () => {
+  it('marks keys that the existing Nodepool does not have', () => {
     const text = schemaReference({ properties: { zones: { ...described, compatible: false } } });
     expect(text).toContain('(new) It.');
   });
@@ -63,7 +63,7 @@ describe('the reference of a schema', () => {
     expect(text).toContain(String.raw`\<x> \| \*y\*`);
   });
 
-  it('refuses a key without a description', () => {
+  it('rejects a key without a description', () => {
     expect(() => schemaReference({ properties: { a: { type: 'string' } } })).toThrow(/a has no description/);
   });
 });

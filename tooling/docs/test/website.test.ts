@@ -25,7 +25,7 @@ describe('the site of this repository', () => {
     expect(problems).toEqual([]);
   });
 
-  it('has the pages, the images and examples that they show, and what the frame needs', async () => {
+  it('contains the pages, their images and examples, and the files of the layout', async () => {
     await buildSite({ repository: REPOSITORY, folder });
     for (const file of [
       'index.html',
@@ -45,7 +45,7 @@ describe('the site of this repository', () => {
 });
 
 describe('a page', () => {
-  it('links to where other pages and files are on the site', () => {
+  it('links to the locations of other pages and files on the site', () => {
     const page = renderPage(
       'docs/drivers/a.md',
       '[b](../b.md#two) [code](../../packages/core/README.md) [file](../examples/x.yaml) [out](https://example.org/c.md)',
@@ -58,7 +58,7 @@ describe('a page', () => {
     ]);
   });
 
-  it('gives headings the anchors that the repository host gives them', () => {
+  it('has the same anchors for headings as the repository host', () => {
     const { headings, title } = renderPage(
       'docs/a.md',
       '# The *whole* `key`, and more\n\n## Two\n\n## Two\n\n### `a.b[]`: c',
@@ -68,7 +68,7 @@ describe('a page', () => {
   });
 });
 
-describe('the frame around a page', () => {
+describe('the page layout', () => {
   const page = renderPage('docs/a.md', '# A `<b>` & more\n\n## One\n\n## Two\n');
   const other = renderPage('docs/drivers/c.md', '# C\n');
   const pages = new Map([page, other].map((each) => [each.file, each]));
@@ -81,18 +81,18 @@ describe('the frame around a page', () => {
     expect(html).toContain('<li class="level-2"><a href="#two">Two</a></li>');
   });
 
-  it('has a search that finds every heading', () => {
+  it('has a search index with every heading', () => {
     expect(searchIndex(pages.values())).toContain('["One","A <b> & more","a.html","one"]');
   });
 
-  it('lists drivers without entries, and pages without a chapter last', () => {
+  it('lists drivers without entries, and other new pages last', () => {
     const found = chaptersOf(['docs/drivers/x.md', 'docs/new.md', 'docs/decisions/0001.md']);
     expect(found.find(({ title }) => title === 'Drivers')?.files).toEqual(['docs/drivers/x.md']);
     expect(found.at(-1)).toEqual({ title: 'More', files: ['docs/new.md'] });
   });
 });
 
-describe('dead links', () => {
+describe('the list of dead links', () => {
   const pages: Readonly<Record<string, string>> = {
     'docs/a.md': '# A\n\n[b](b.md) [there](b.md#there) [file](x.yaml)\n',
     'docs/b.md': '# B\n\n## There\n\n[self](#there)\n',
@@ -108,11 +108,11 @@ describe('dead links', () => {
     return deadLinks(contents.pages, contents.files);
   }
 
-  it('are none when everything is there', async () => {
+  it('is empty when all targets exist', async () => {
     expect(await check({})).toEqual([]);
   });
 
-  it('are links to pages, files and images that are not there', async () => {
+  it('contains links to missing pages, files and images', async () => {
     const dead = await check({ 'docs/b.md': '# B\n\n## There\n\n[c](c.md) [y](y.yaml) ![z](images/z.svg)' });
     expect(dead).toEqual([
       'docs/b.md: c.md leads nowhere: there is no file docs/c.md in the repository',
@@ -121,7 +121,7 @@ describe('dead links', () => {
     ]);
   });
 
-  it('are links to headings that are not there, on the page itself, too', async () => {
+  it('contains links to missing headings, also on the same page', async () => {
     const dead = await check({ 'docs/b.md': '# B\n\n[self](#gone)' });
     expect(dead).toEqual([
       'docs/a.md: b.md#there leads nowhere: docs/b.md has no heading with the anchor #there',
@@ -129,7 +129,7 @@ describe('dead links', () => {
     ]);
   });
 
-  it('are links that leave the repository by its folders', async () => {
+  it('contains links outside the repository', async () => {
     expect(await check({ 'docs/b.md': '# B\n\n## There\n\n[up](../../secret.md)' })).toHaveLength(1);
   });
 });
