@@ -13,7 +13,7 @@ const DIES = 0.1;
 const HOLDS = 0.1;
 const HOLD_SECONDS = 20;
 /** Milliseconds. */
-const PATIENCE_MS = 120_000;
+const WAIT_LIMIT_MS = 120_000;
 
 export class LibraryRequestor {
   /** The request while it waits. */
@@ -37,7 +37,7 @@ export class LibraryRequestor {
     try {
       const lease = await requestor.acquire(this.spec(), {
         signal: this.restoration.signal,
-        timeoutMs: PATIENCE_MS,
+        timeoutMs: WAIT_LIMIT_MS,
         onProgress: ({ id, state }) => (this.request = state === 'fulfilled' ? undefined : id),
       });
       this.request = undefined;

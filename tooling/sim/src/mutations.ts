@@ -23,13 +23,13 @@ const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
 
 export const MUTATIONS: readonly Mutation[] = [
   {
-    name: 'hands the nodes of a request out to the next one too',
+    name: 'allocates the nodes of a request to the next one too',
     rule: 'S1',
     firstSeed: 5,
     writes: reallocating(),
   },
   {
-    name: 'mixes up the order of the nodes',
+    name: 'reorders the nodes of a request',
     rule: 'S2',
     writes: rewriting(REQUEST, (request) => {
       const { nodes } = request;
@@ -45,7 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ops.some((op) => fulfils(op)) ? ops.filter((op) => op.type !== 'delete' || !op.path.includes('/nodes/')) : ops,
   },
   {
-    name: 'repeats a creation whose answer did not come at once',
+    name: 'repeats a creation whose answer is late',
     rule: 'S3',
     cloud: (cloud) =>
       overlay(cloud, {
@@ -56,14 +56,14 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'asks the cloud before the attempt is recorded',
+    name: 'calls the cloud before the attempt is recorded',
     rule: 'S3',
     writes: rewriting(NODE, (node) =>
       isJsonObject(node['progress']) ? { ...node, progress: { ...node['progress'], attempt: 'none' } } : node,
     ),
   },
   {
-    name: 'does not tell the cloud whose an instance is',
+    name: 'does not tag instances with their owner',
     rule: 'S4',
     cloud: (cloud) =>
       overlay(cloud, {
@@ -82,7 +82,7 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'takes instances of others for its own',
+    name: 'treats instances of other owners as its own',
     rule: 'S5',
     firstSeed: 2,
     cloud: (cloud: ExampleCloud): ExampleCloud => {
@@ -101,7 +101,7 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: 'deletes what looks leaked at its first sighting',
+    name: 'deletes instances that seem leaked in one list',
     rule: 'S5',
     fault: 'all',
     ...deletingAtFirstSight(),
@@ -123,7 +123,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   },
   {
-    name: 'writes without versions and without proof of its locks',
+    name: 'writes without versions and without the lock’s fence',
     rule: 'S6',
     writes: (ops) =>
       ops.flatMap((op): TransactionOp[] => {
@@ -132,14 +132,14 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'makes used nodes ready again',
+    name: 'sets used nodes to ready',
     rule: 'S7',
     writes: rewriting(NODE, (node) =>
       node['state'] === 'deleting' ? { ...node, state: 'ready', allocated_to: null } : node,
     ),
   },
   {
-    name: 'takes the limits of pools for larger than they are',
+    name: 'allows pools more than their limits',
     rule: 'S8',
     launchers: 1,
     config: (site) => ({
@@ -151,12 +151,12 @@ export const MUTATIONS: readonly Mutation[] = [
     }),
   },
   {
-    name: 'knows nothing of limits of tenants',
+    name: 'ignores the limits of tenants',
     rule: 'S8',
     config: (site) => ({ ...site, tenants: {} }),
   },
   {
-    name: 'believes every deletion to be done once it was asked for',
+    name: 'regards a deletion as finished once it was requested',
     rule: 'S9',
     cloud: (cloud) =>
       overlay(cloud, {
@@ -167,35 +167,35 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'writes only the fields that it knows',
+    name: 'deletes unknown fields of records',
     rule: 'S11',
     writes: rewriting(REQUEST, ({ span_info: _lost, ...known }) => known),
   },
   {
-    name: 'stops everything for every change of its configuration',
+    name: 'stops all work for every change of its configuration',
     rule: 'S12',
     fault: 'all',
     config: restarting(),
   },
   {
-    name: 'lets every provider depend on the driver of one',
+    name: 'uses the faulty driver for every provider',
     rule: 'S12',
     fault: 'driver',
     config: (site) => ({ ...site, providers: site.providers.map((each) => ({ ...each, driver: 'faulty' })) }),
   },
   {
-    name: 'forgets about every third request',
+    name: 'forgets every third request',
     rule: 'L1',
     store: (store) => declining(store, ({ id, state }) => state === 'requested' && id.endsWith('3')),
   },
   {
-    name: 'never takes a lost request over',
+    name: 'never accepts an orphaned request',
     rule: 'L3',
     fault: 'all',
     store: (store) => declining(store, ({ state }) => state === 'pending'),
   },
   {
-    name: 'gives deletions up',
+    name: 'abandons deletions',
     rule: 'L2',
     cloud: (cloud) => overlay(cloud, { deleteInstance: () => new Promise(() => undefined) }),
   },
@@ -206,12 +206,12 @@ export const MUTATIONS: readonly Mutation[] = [
     client: registeringOnce,
   },
   {
-    name: 'keeps more nodes ready than it shall',
+    name: 'keeps more nodes ready than min-ready',
     rule: 'L5',
     config: (site) => ({ ...site, minReady: { small: 5 } }),
   },
   {
-    name: 'forgets the locks of requests that are withdrawn',
+    name: 'leaks the locks of withdrawn requests',
     rule: 'L6',
     client: (zooKeeper) =>
       overlay(zooKeeper, {
@@ -220,12 +220,12 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'keeps no nodes ready',
+    name: 'ignores min-ready',
     rule: 'L5',
     config: (site) => ({ ...site, minReady: {} }),
   },
   {
-    name: 'registers machines without a look at the registrations of other launchers',
+    name: 'registers machines without checking the registrations of other launchers',
     rule: 'M1',
     firstSeed: 3,
     // More launchers make it likelier that two of them register at the same time.
@@ -237,19 +237,19 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: 'forgets a machine',
+    name: 'does not register a machine',
     rule: 'M2',
     driver: changingMachines((machines) => machines.slice(1)),
   },
   {
-    name: 'changes machines that a request has',
+    name: 'changes machines that are allocated to a request',
     rule: 'M3',
     writes: rewriting(NODE, (node) =>
       node['provider'] === RACK && typeof node['allocated_to'] === 'string' ? { ...node, username: 'other' } : node,
     ),
   },
   {
-    name: 'takes every machine for usable',
+    name: 'treats every machine as usable',
     rule: 'M4',
     fault: 'all',
     firstSeed: 5,
@@ -258,7 +258,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   },
   {
-    name: 'takes a cloud without capacity for faulty nodes',
+    name: 'treats a cloud without capacity as faulty nodes',
     rule: 'C1',
     fault: 'refusals',
     driver: changingProviders((provider) =>
@@ -276,7 +276,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   },
   {
-    name: 'does not use the provider that has room',
+    name: 'does not use the provider with capacity',
     rule: 'C2',
     fault: 'refusals',
     firstSeed: 3,
@@ -289,20 +289,20 @@ export const MUTATIONS: readonly Mutation[] = [
     }),
   },
   {
-    name: 'serves every other request before those of the best priority',
+    name: 'serves every other request before those of the highest priority',
     rule: 'O1',
     shows: 'waits for the pool',
     store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
   },
   {
-    name: 'serves every other request before those of the best priority, at the quota of the provider',
+    name: 'serves every other request before those of the highest priority, at the quota of the provider',
     rule: 'O1',
     shows: 'waits for the provider',
     fault: 'quota',
     store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
   },
   {
-    name: 'serves every other request of a tenant before those of the best priority',
+    name: 'serves every other request of a tenant before those of the highest priority',
     rule: 'O1',
     shows: 'waits for the tenant',
     launchers: 1,

@@ -25,7 +25,7 @@ export interface RunOptions extends CheckerOptions {
   /** Number of requests. Default 30. */
   readonly requests?: number | undefined;
   /** Maximum time for unfinished objects, milliseconds. Default: the rule's limit. */
-  readonly patienceMs?: number | undefined;
+  readonly waitLimitMs?: number | undefined;
 }
 
 export interface RunResult {
@@ -49,7 +49,7 @@ const OPERATOR_DELAY_MS = 400_000;
 const MACHINE_SHARE = 3;
 /** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
 const LOOK_MS = 20_000;
-const LOOK_AGAIN_MS = 120_000;
+const RECHECK_INTERVAL_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const RUN_LIMIT_MS = 7_200_000;
 /** The provider that does not use the defective driver. */
@@ -107,7 +107,7 @@ function lookAfter(world: World): void {
   });
 }
 
-async function settle(world: World, { fault, patienceMs }: RunOptions): Promise<void> {
+async function settle(world: World, { fault, waitLimitMs }: RunOptions): Promise<void> {
   const { checker, clock } = world;
   const look = (): Generator<UnfinishedWork> =>
     fault === 'driver' ? unfinishedDespite(world, HEALTHY) : unfinished(world);
@@ -121,13 +121,13 @@ async function settle(world: World, { fault, patienceMs }: RunOptions): Promise<
     for (const each of restless) {
       const start = since.get(nameOf(each)) ?? clock.monotonic();
       since.set(nameOf(each), start);
-      const bound = Math.min(BOUNDS[each.rule] ?? RUN_LIMIT_MS, patienceMs ?? Infinity);
+      const bound = Math.min(BOUNDS[each.rule] ?? RUN_LIMIT_MS, waitLimitMs ?? Infinity);
       if (clock.monotonic() - start > bound || clock.monotonic() > givenUpAt) checker.report(each.rule, each.what);
     }
     if (clock.monotonic() > givenUpAt) return;
   }
   // The final state must be stable.
-  await world.until(() => false, LOOK_AGAIN_MS);
+  await world.until(() => false, RECHECK_INTERVAL_MS);
   if (checker.violation === undefined) for (const { rule, what } of look()) checker.report(rule, what);
 }
 

@@ -18,22 +18,22 @@ async function expectNoViolation(options: Omit<RunOrder, 'seed' | 'without'>, wi
   expect(found).toEqual(SEEDS.map((seed) => ({ seed, violation: undefined })));
 }
 
-it('all rules, known gaps included, where a single launcher has no trouble', async () => {
-  await expectNoViolation({ fault: 'nothing', launchers: 1, patienceMs: 600_000 }, new Set());
+it('a single launcher without faults keeps all rules, including known gaps', async () => {
+  await expectNoViolation({ fault: 'nothing', launchers: 1, waitLimitMs: 600_000 }, new Set());
 });
 
-it('all rules where several launchers have no trouble', async () => {
-  await expectNoViolation({ fault: 'nothing', patienceMs: 600_000 });
+it('several launchers without faults keep all rules', async () => {
+  await expectNoViolation({ fault: 'nothing', waitLimitMs: 600_000 });
 });
 
-it('all rules where the cloud has less room than the pools', async () => {
+it('launchers keep all rules when the cloud has less capacity than the pools', async () => {
   await expectNoViolation({ fault: 'quota' });
 });
 
-it('that no request fails or waits for a cloud that refuses while another one has room', async () => {
+it('no request fails or waits for a cloud without capacity while another one has capacity', async () => {
   await expectNoViolation({ fault: 'refusals' });
 });
 
-it('that a driver which never does what it shall delays nobody but its own provider', async () => {
+it('a defective driver delays only its own provider', async () => {
   await expectNoViolation({ fault: 'driver' });
 });

@@ -7,7 +7,7 @@ import { useSimulationPool } from './pool.js';
 /** Maximum number of seeds until a mutated launcher is detected. */
 const SEEDS = 20;
 /** Time limit for unfinished objects (ms), longer than a correct launcher needs without faults. */
-const PATIENCE_MS = 600_000;
+const WAIT_LIMIT_MS = 600_000;
 
 const pool = useSimulationPool();
 
@@ -15,10 +15,10 @@ describe('a launcher that', () => {
   it.each(MUTATIONS)(
     '$name breaks rule $rule',
     async ({ name, rule, shows = '', fault = 'nothing', launchers, firstSeed = 1 }) => {
-      const patienceMs = fault === 'nothing' || fault === 'quota' ? PATIENCE_MS : undefined;
+      const waitLimitMs = fault === 'nothing' || fault === 'quota' ? WAIT_LIMIT_MS : undefined;
       const broken: string[] = [];
       for (let seed = firstSeed; seed < firstSeed + SEEDS && !broken.includes(rule); seed += 1) {
-        const { violation } = await pool.run({ seed, fault, launchers, patienceMs, mutation: name, only: rule });
+        const { violation } = await pool.run({ seed, fault, launchers, waitLimitMs, mutation: name, only: rule });
         if (violation?.what.includes(shows) === true) broken.push(violation.rule);
       }
       expect(broken).toContain(rule);
@@ -26,11 +26,11 @@ describe('a launcher that', () => {
   );
 });
 
-it('there is one for every rule of the checker', () => {
+it('a mutation exists for every rule of the checker', () => {
   expect([...new Set(MUTATIONS.map(({ rule }) => rule))].sort()).toEqual([...RULES].sort());
 });
 
-it('names differ', () => {
+it('every mutation has a unique name', () => {
   const names = MUTATIONS.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
 });

@@ -89,21 +89,21 @@ function recordsOfTenant(): Records {
 
 const PASSED = 'node 4 is launched for 300-0000000003, while 200-0000000002 waits for the tenant';
 
-it('a launcher passes a request that waits for nodes which it launches itself', () => {
+it('a launcher skips a request that waits for nodes which it launches itself', () => {
   const records = recordsOfTenant();
   expect(records.accept('100-0000000001', 'launcher-1')).toBeUndefined();
   records.pass(5);
   expect(records.accept('300-0000000003', 'launcher-1')).toBe(PASSED);
 });
 
-it('a launcher does not know yet of nodes that another one has just launched', () => {
+it('a launcher does not yet see nodes that another one has just launched', () => {
   const records = recordsOfTenant();
   expect(records.accept('100-0000000001', 'launcher-1')).toBeUndefined();
   records.pass(5);
   expect(records.accept('300-0000000003', 'launcher-2')).toBeUndefined();
 });
 
-it('a launcher knows of nodes that another one launched a while ago', () => {
+it('a launcher sees nodes that another one launched some time ago', () => {
   const records = recordsOfTenant();
   expect(records.accept('100-0000000001', 'launcher-1')).toBeUndefined();
   records.pass(LONG_MS);

@@ -9,7 +9,7 @@ async function stepsOf(seed: number): Promise<string[]> {
   return steps;
 }
 
-it('takes the same steps when it is run again', async () => {
+it('a run repeats the same steps with the same seed', async () => {
   const steps = await stepsOf(3);
   expect(steps.length).toBeGreaterThan(100);
   expect(await stepsOf(3)).toEqual(steps);

@@ -7,7 +7,7 @@ import { World } from '../src/world.js';
 /** Path of a request that a requestor created; the launcher's own have priority 900. */
 const REQUEST = /^\/nodepool\/requests\/[123]00-/;
 
-it('a requestor withdraws a request whose creation ZooKeeper did not answer', async () => {
+it('a requestor withdraws a request whose creation was not answered', async () => {
   const world = new World({ seed: 1 });
   const { server, clock } = world;
   world.startLauncher('launcher-1', WHOLE_SITE);

@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import { WHOLE_SITE } from '../src/site.js';
 import { World } from '../src/world.js';
 
-it('no session of a launcher or a requestor outlives a backup that is brought back', async () => {
+it('sessions of launchers and requestors end when a backup is restored', async () => {
   const world = new World({ seed: 1 });
   const { server, clock } = world;
   world.startLauncher('launcher-1', WHOLE_SITE);

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 7_200_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 it(
-  `launchers keep all rules in ${SEEDS} worlds full of trouble`,
+  `launchers keep all rules in ${SEEDS} worlds with faults`,
   async () => {
     const args = [PROGRAM, '--seeds', SEEDS, '--workers', WORKERS];
     const { status, found } = await new Promise<{ status: number; found: string }>((resolve) => {
