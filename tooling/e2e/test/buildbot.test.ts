@@ -32,7 +32,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it('the example is Python', async () => {
+it('the example is valid Python', async () => {
   folder = mkdtempSync(join(tmpdir(), 'nodepool-buildbot-'));
   for (const file of ['nodepool_worker.py', 'master.cfg']) {
     const compile = `import py_compile; py_compile.compile(${JSON.stringify(join(EXAMPLE, file))}, cfile=${JSON.stringify(join(folder, 'out.pyc'))}, doraise=True)`;
@@ -99,7 +99,7 @@ print(json.dumps([{"complete": complete, "results": json.loads(results)} for com
 if (runsMaster) {
   describe('a Buildbot master', () => {
     it(
-      'ends every build once while launchers and ZooKeeper are killed',
+      'finishes every build exactly once while launchers and ZooKeeper are killed',
       async () => {
         folder = mkdtempSync(join(tmpdir(), 'nodepool-buildbot-'));
         const identity = join(folder, 'key');

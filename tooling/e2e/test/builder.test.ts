@@ -16,7 +16,7 @@ const LOGS = join(__dirname, '..', 'logs');
 const IMAGES = '/nodepool/images';
 /** Session timeout in seconds: short, so that locks of a killed builder are released soon. */
 const SESSION_TIMEOUT_S = 4;
-const PATIENCE_MS = 240_000;
+const WAIT_LIMIT_MS = 240_000;
 
 interface Fields {
   readonly id: string;
@@ -38,7 +38,7 @@ beforeEach(async () => {
   // Short ticks, so that sessions of killed processes expire soon.
   server = await zooKeeperForTests({ tickTime: 500 });
   zooKeeper = connect({ servers: server.servers });
-  await zooKeeper.connected({ timeoutMs: PATIENCE_MS });
+  await zooKeeper.connected({ timeoutMs: WAIT_LIMIT_MS });
   const [port] = await freePorts(1);
   endpoint = `http://127.0.0.1:${port ?? 0}`;
   cloud = await Program.start({
@@ -128,7 +128,7 @@ const inState = (state: string, found: readonly Fields[]): number =>
 
 /** Polls until `holds` returns true. Rejects if the program ends before. */
 async function until(program: Program, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  await program.while(what, PATIENCE_MS, async (signal) => {
+  await program.while(what, WAIT_LIMIT_MS, async (signal) => {
     while (!(await holds())) await sleep(systemClock, 50, signal);
   });
 }
@@ -159,7 +159,7 @@ function readIfThere(file: string): string {
 }
 
 describe('nodepool-builder', () => {
-  it('builds, uploads, stops on a signal, and finds all work done after a restart', async () => {
+  it('builds, uploads, stops on a signal, and finds all its work after a restart', async () => {
     const first = await builder('works');
     await until(first, 'the image is uploaded', async () => inState('ready', await uploads()) === 1);
     const [build] = await builds();
@@ -186,11 +186,11 @@ describe('nodepool-builder', () => {
       logOf(program).includes('waiting for running builds and uploads'),
     );
     program.signal('SIGTERM');
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(inState('failed', await builds())).toBe(1);
   });
 
-  it('leaves nothing behind when it is killed during a build', async () => {
+  it('leaves no processes or records when it is killed during a build', async () => {
     const killed = await builder('hangs');
     await until(killed, 'it builds', async () => inState('building', await builds()) === 1);
     const [lost] = await builds();
@@ -202,7 +202,7 @@ describe('nodepool-builder', () => {
     expect(await builds()).toHaveLength(1);
   });
 
-  it('applies a changed configuration, refuses an invalid one, and logs the running work', async () => {
+  it('applies a changed configuration, rejects an invalid one, and logs the running work', async () => {
     const program = await builder('fails');
     await until(program, 'the build fails', () => logOf(program).includes('An image could not be built'));
     await writeDaemonConfig({ folder, name: 'builder', config: { ...config('works'), nonsense: true } });
@@ -218,13 +218,13 @@ describe('nodepool-builder', () => {
     expect(readdirSync(folder).some((name) => name.endsWith('.cpuprofile'))).toBe(true);
   });
 
-  it('does not start without a usable folder for images, and reports the reason', async () => {
+  it('does not start without a usable images folder, and reports the reason', async () => {
     const program = await startBuilder({
       folder,
       config: { ...config('works'), 'images-dir': '/dev/null/images' },
     });
     programs.push(program);
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
     expect(program.logTail()).toContain('images-dir');
   });
 });

@@ -18,7 +18,7 @@ const blocks = PAGES.flatMap((page) =>
   [...readFileSync(join(DOCS, page), 'utf8').matchAll(MARKED)].map(([, text = '']) => ({ page, text: text.trim() })),
 );
 
-describe('on a site with a node that is ready', () => {
+describe('the documented commands, on a site with a ready node', () => {
   let site: Site;
   let folder: string;
   let launcher: Program;
@@ -70,7 +70,7 @@ exec '${process.execPath}' '${programPath('nodepool')}' --connect-timeout 300 "$
     return ready ?? '';
   }
 
-  it('there are commands to run', () => {
+  it('exist', () => {
     expect(new Set(blocks.map(({ page }) => page))).toEqual(new Set(PAGES));
   });
 

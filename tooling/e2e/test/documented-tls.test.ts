@@ -68,7 +68,7 @@ async function listening(port: number): Promise<void> {
   throw new Error(`the server ended:\n${readFileSync(join(folder, 'server.log'), 'utf8')}`);
 }
 
-it('serves the command line with the documented files', async () => {
+it('a ZooKeeper with the documented files serves the command line', async () => {
   const [securePort = 0, plainPort = 0] = await freePorts(2);
   const certificates = await makeCertificates(join(folder, 'tls'));
   const here = { '/etc/zookeeper': folder, '/tmp/zookeeper': join(folder, 'data'), '/var/log/zookeeper': folder };

@@ -9,7 +9,7 @@ const DEMO = join(dirname(require.resolve('@nodepool/demo-image/package.json')),
 const LOG = join(__dirname, '..', 'logs', 'image-chain', 'demo.log');
 const DEADLINE_MS = 600_000;
 
-it('is built, uploaded, used, replaced and taken back, and leaves nothing behind', async () => {
+it('an image is built, uploaded, used, replaced and rolled back, and leaves no resources', async () => {
   rmSync(LOG, { force: true });
   const args = [DEMO, '--simulated', '--stand-in'];
   const demo = await Program.start({ name: 'demo', command: process.execPath, args, logFile: LOG });

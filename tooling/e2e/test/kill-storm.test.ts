@@ -30,7 +30,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
   }, TIMEOUT_MS);
 
   it(
-    `keeps to its limit while ${kills} launchers are killed`,
+    `stays within its limit while ${kills} launchers are killed`,
     async () => {
       const random = seededRandom(maxServers);
       const endpoint = await site.cloud(['boot-time=[0.2,1]', ...FAULTS.map((fault) => `faults.${fault}`)]);

@@ -10,7 +10,7 @@ import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/
 import { exampleConfig, Program, startBuilder, startLauncher } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 
-const PATIENCE_MS = 120_000;
+const WAIT_LIMIT_MS = 120_000;
 const RULES = join(__dirname, '..', '..', '..', 'docs', 'examples', 'alerts.yaml');
 const run = promisify(execFile);
 
@@ -73,13 +73,13 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
     logFile: join(folder, 'prometheus.log'),
   });
   programs.push(prometheus);
-  await prometheus.while('is ready', PATIENCE_MS, async (signal) => {
+  await prometheus.while('is ready', WAIT_LIMIT_MS, async (signal) => {
     while (!readFileSync(prometheus.logFile, 'utf8').includes('Server is ready')) await sleep(systemClock, 50, signal);
   });
 
   /** Queries Prometheus until the answer suffices. */
   const ask = (path: string, suffices: (answer: Answer['data']) => boolean): Promise<Answer['data']> =>
-    prometheus.while(`answers ${path}`, PATIENCE_MS, async (signal) => {
+    prometheus.while(`answers ${path}`, WAIT_LIMIT_MS, async (signal) => {
       for (;;) {
         const url = `http://127.0.0.1:${prometheusPort}/api/v1/${path}`;
         const response = await fetch(url, { headers: { Connection: 'close' } });
@@ -123,7 +123,7 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
   await launcher.stop();
   const again = await startLauncher({ folder, name: 'launcher-again', config, args: state });
   programs.push(again);
-  await again.while('serves its pools', PATIENCE_MS, async (signal) => {
+  await again.while('serves its pools', WAIT_LIMIT_MS, async (signal) => {
     while (!readFileSync(again.logFile, 'utf8').includes('Provider serves its pools')) {
       await sleep(systemClock, 50, signal);
     }

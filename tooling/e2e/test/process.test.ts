@@ -9,7 +9,7 @@ import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-
 import { configFileOf, exampleConfig, programPath, startBuilder, startLauncher, type Program } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 
-const PATIENCE_MS = 120_000;
+const WAIT_LIMIT_MS = 120_000;
 
 let folder: string;
 let programs: Program[];
@@ -36,7 +36,7 @@ async function start(
   programs.push(program);
   const log = (): string => readFileSync(program.logFile, 'utf8');
   const says = (text: string): Promise<void> =>
-    program.while(`says "${text}"`, PATIENCE_MS, async (signal) => {
+    program.while(`says "${text}"`, WAIT_LIMIT_MS, async (signal) => {
       while (!log().includes(text)) await sleep(systemClock, 50, signal);
     });
   return { program, log, says };
@@ -48,7 +48,7 @@ function stackLines(log: string): readonly string[] {
 }
 
 describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper', (kind) => {
-  it('survives SIGHUP and SIGUSR2, and stops in order at SIGUSR1 without opening the inspector', async () => {
+  it('survives SIGHUP and SIGUSR2, and stops cleanly on SIGUSR1 without opening the inspector', async () => {
     const [port = 0] = await freePorts(1);
     const { program, log, says } = await start(kind, `${kind}-waiting`, `127.0.0.1:${port}`);
     await says('ZooKeeper cannot be reached');
@@ -57,20 +57,20 @@ describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper',
     program.signal('SIGUSR2');
     await says('The program is starting');
     program.signal('SIGUSR1');
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(log()).toMatch(/Stopping.*SIGUSR1/);
     expect(log()).not.toContain('Debugger listening');
   });
 });
 
-describe('with a ZooKeeper', () => {
+describe('programs with a ZooKeeper', () => {
   let zooKeeper: RunningZooKeeper;
   beforeAll(async () => {
     zooKeeper = await startZooKeeper();
   });
   afterAll(() => zooKeeper.stop());
 
-  it.each(['launcher', 'builder'] as const)('a %s stops in order at SIGUSR1', async (kind) => {
+  it.each(['launcher', 'builder'] as const)('a %s stops cleanly on SIGUSR1', async (kind) => {
     const images = { 'images-dir': join(folder, `images-of-${kind}`) };
     const { program, log, says } = await start(kind, `${kind}-serving`, zooKeeper.servers, images);
     await says('ZooKeeper is connected');
@@ -78,47 +78,47 @@ describe('with a ZooKeeper', () => {
     program.signal('SIGUSR2');
     await says('CPU profile begins');
     program.signal('SIGUSR1');
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(log()).toMatch(/INFO nodepool: Stopped/);
     expect(log()).not.toContain('Debugger listening');
   });
 
-  it.each(['launcher', 'builder'] as const)('a %s names a chroot that does not exist, and what to do', async (kind) => {
+  it.each(['launcher', 'builder'] as const)('a %s reports a missing chroot with the remedy', async (kind) => {
     const { program, log } = await start(kind, `${kind}-chroot`, `${zooKeeper.servers}/no/such`);
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toContain('the chroot /no/such does not exist in ZooKeeper');
     expect(log()).toContain('create /no, create /no/such');
     expect(stackLines(log())).toEqual([]);
     expect(log().match(/does not exist in ZooKeeper/g)).toHaveLength(1);
   });
 
-  it.each(['launcher', 'builder'] as const)('a %s names a certificate that it cannot read', async (kind) => {
+  it.each(['launcher', 'builder'] as const)('a %s reports an unreadable certificate', async (kind) => {
     const { program, log } = await start(kind, `${kind}-tls`, zooKeeper.servers, {
       'zookeeper-tls': { cert: '/no/such.pem', key: '/no/such.key', ca: '/no/ca.pem' },
     });
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toContain(`nodepool-${kind} cannot start: zookeeper-tls.cert: cannot read /no/such.pem`);
     expect(stackLines(log())).toEqual([]);
   });
 
-  it('a builder reports that it needs a folder for images', async () => {
+  it('a builder reports a missing images folder', async () => {
     const { program, log } = await start('builder', 'builder-folder', zooKeeper.servers);
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toContain('nodepool-builder cannot start: images-dir is not in the configuration');
     expect(stackLines(log())).toEqual([]);
   });
 
-  it('a launcher names the address that another program listens on', async () => {
+  it('a launcher reports the address that another program uses', async () => {
     const [, port = ''] = zooKeeper.servers.split(':');
     const webapp = { listen_address: '127.0.0.1', port: Number(port) };
     const { program, log } = await start('launcher', 'launcher-port', zooKeeper.servers, { webapp });
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toMatch(/nodepool-launcher cannot start: the web endpoint cannot listen on 127\.0\.0\.1 port \d+/);
     expect(stackLines(log())).toEqual([]);
   });
 
   it.each(['launcher', 'builder'] as const)(
-    'a %s loads a driver that is installed later, and asks for a restart after the upgrade of another',
+    'a %s loads a driver that is installed later, and requests a restart after the upgrade of another',
     async (kind) => {
       const example = dirname(dirname(programPath('nodepool-example-cloud')));
       const installDriver = (name: string, version: string): void => {
@@ -146,12 +146,12 @@ describe('with a ZooKeeper', () => {
       await says('version 1.3.0 of acme-upgraded is installed, and 1.2.3 runs; restart the program to use 1.3.0');
       if (kind === 'launcher') await says('Using driver  driver=late');
       program.signal('SIGTERM');
-      expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+      expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
       expect(log().match(/1\.2\.3 runs; restart/g)).toHaveLength(1);
     },
   );
 
-  it('a launcher names the driver that blocks its event loop, also when that costs the session', async () => {
+  it('a launcher reports the driver that blocks its event loop, also when its session expires', async () => {
     const driverFolder = join(folder, 'sleepy-driver');
     mkdirSync(driverFolder);
     const nodepool = { driver: 'sleepy', api: 1 };
@@ -173,10 +173,10 @@ describe('with a ZooKeeper', () => {
     expect(line).toMatch(/driver=sleepy.*parseEverything \(.*\/sleepy-driver\/index\.cjs:\d+\)/);
     await says('session=new');
     program.signal('SIGTERM');
-    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
   });
 
-  it('the command line names a missing chroot and the remedy', async () => {
+  it('the command line reports a missing chroot and the remedy', async () => {
     await start('launcher', 'cli-chroot', `${zooKeeper.servers}/no/such`);
     const config = configFileOf({ folder, name: 'cli-chroot' });
     const { code, stderr } = await run(process.execPath, [
@@ -191,7 +191,7 @@ describe('with a ZooKeeper', () => {
 describe.each(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool-example-cloud'] as const)(
   '%s --help',
   (name) => {
-    it.each(['', '2>&1'])('ends quietly when its output %s is not read', async (redirection) => {
+    it.each(['', '2>&1'])('ends without an error when its output %s is not read', async (redirection) => {
       const command = `set -o pipefail; '${process.execPath}' '${programPath(name)}' --help ${redirection} | true`;
       expect(await run('bash', ['-c', command])).toEqual({ code: 0, stderr: '' });
     });

@@ -39,10 +39,10 @@ async function below(path: string): Promise<readonly string[]> {
 describe.each<[string, RequestorKind]>([
   ['the Python client', 'python'],
   ['the library', 'library'],
-])('a launcher, asked with %s', (_, kind) => {
+])('a launcher with requests from %s', (_, kind) => {
   beforeAll(() => site.askWith(kind));
 
-  it('fulfils a request for one node, and deletes the node once it was used', async () => {
+  it('fulfils a request for one node, and deletes the node after its use', async () => {
     const { exitCode, summary, reports } = await site.ask(
       ...['--labels', 'debian', '--wait-deleted', '--provider', 'example'],
     );
@@ -60,7 +60,7 @@ describe.each<[string, RequestorKind]>([
     expect(exitCode).toBe(0);
   });
 
-  it('fulfils fifty requests, twenty at a time, and hands no node out twice', async () => {
+  it('fulfils fifty requests, twenty at a time, without allocating a node twice', async () => {
     const { exitCode, summary, reports } = await site.ask(
       ...['--labels', 'debian', '--parallel', '20', '--requests', '50', '--wait-deleted'],
     );
@@ -70,7 +70,7 @@ describe.each<[string, RequestorKind]>([
     expect(exitCode).toBe(0);
   });
 
-  it('sees the request deleted, and its nodes locked and in use while they are held', async () => {
+  it('observes the deleted request, and its nodes locked and in use', async () => {
     const holding = await site.requestor('--labels', 'debian,fedora', '--hold', '300', '--tenant', 'tenant-one');
     await launcher.while('hands the nodes over', 120_000, (signal) =>
       conditionMet(site.zooKeeper, NODES, signal, async () => {
@@ -89,14 +89,14 @@ describe.each<[string, RequestorKind]>([
     await site.clean(launcher);
   });
 
-  it('gets nodes of the provider that it names', async () => {
+  it('allocates nodes of the requested provider', async () => {
     const { reports, exitCode } = await site.ask('--labels', 'debian', '--provider', 'other', '--wait-deleted');
 
     expect(reports.map(({ providers }) => providers)).toEqual([['other']]);
     expect(exitCode).toBe(0);
   });
 
-  it('gets new nodes if it refuses ready ones', async () => {
+  it('allocates new nodes if the request refuses ready ones', async () => {
     const { exitCode, summary } = await site.ask('--labels', 'fedora', '--no-reuse', '--wait-deleted');
 
     expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [] });
@@ -111,7 +111,7 @@ describe.each<[string, RequestorKind]>([
     expect(await below('/nodepool/requests')).toEqual([]);
   });
 
-  it('deletes the nodes of a requestor that died with them in use', async () => {
+  it('deletes the nodes of a requestor that died while they were in use', async () => {
     const dying = await site.requestor('--labels', 'debian,debian', '--die');
     await dying.result;
 
@@ -119,7 +119,7 @@ describe.each<[string, RequestorKind]>([
     await site.clean(launcher);
   });
 
-  it('leaves no lock and no request behind', async () => {
+  it('leaves no locks and no requests', async () => {
     await launcher.while('removes the locks of ended requests', 120_000, (signal) =>
       conditionMet(site.zooKeeper, '/nodepool', signal, async () => (await site.leftovers()).length === 0),
     );
@@ -128,7 +128,7 @@ describe.each<[string, RequestorKind]>([
   });
 });
 
-it('runs the program of the README of @nodepool/requestor', async () => {
+it('the program in the README of @nodepool/requestor works', async () => {
   const readme = readFileSync(join(HARNESS, '..', '..', 'packages', 'requestor', 'README.md'), 'utf8');
   const program = /```ts\n(.*?)```/s.exec(readme)?.[1] ?? '';
   expect(program).toContain("servers: '127.0.0.1:2181'");
@@ -145,6 +145,6 @@ it('runs the program of the README of @nodepool/requestor', async () => {
   await site.clean(launcher);
 });
 
-it('ends in peace when it is asked to', async () => {
+it('a launcher stops cleanly on a signal', async () => {
   expect(await launcher.stop()).toEqual({ code: 0, signal: null });
 });

@@ -95,11 +95,11 @@ async function nodeInState(state: string): Promise<Readonly<Record<string, unkno
   return found;
 }
 
-describe('the commands of docs/requestors.md', () => {
+describe('the command of docs/requestors.md', () => {
   const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'requestors.md'), 'utf8');
   const commands = [...page.matchAll(/```sh\nnodepool (.*)\n```/g)].map(([, text = '']) => text);
 
-  it.each(commands)('nodepool %s', async (text) => {
+  it.each(commands)('nodepool %s works', async (text) => {
     const args = text.replace('ci_key', key).split(' ');
     const { code, stdout, stderr } = await nodepool(args).ended;
 
@@ -115,7 +115,7 @@ describe('the commands of docs/requestors.md', () => {
       ).toEqual(['leased', 'returned']);
   });
 
-  it('are two', () => expect(commands).toHaveLength(2));
+  it('has two examples', () => expect(commands).toHaveLength(2));
 });
 
 describe('nodepool request', () => {
@@ -164,7 +164,7 @@ describe('nodepool run', () => {
     expect([code, stdout]).toEqual([9, 'begun\nstopped\n']);
   });
 
-  it('ends at the second signal, and launchers delete the node', async () => {
+  it('ends on the second signal, and launchers delete the node', async () => {
     const running = run('--', 'sh', '-c', 'trap "" INT; echo begun; sleep 20');
     await printed(running, 'begun');
     running.child.kill('SIGINT');

@@ -45,15 +45,15 @@ describe('a site', () => {
     for (let size = 1; size <= 5; size += 1) {
       const labels = Array.from({ length: size }, (_, index) => (index % 2 === 0 ? 'debian' : 'fedora')).join(',');
       const share = ['--requests', String(requests / 5), '--parallel', String(SIZE.parallel / 5)];
-      const patience = ['--timeout', String(TIMEOUT_MS / 1000)];
-      requestors.push(await site.requestor('--labels', labels, ...share, ...patience, '--wait-deleted'));
+      const timeout = ['--timeout', String(TIMEOUT_MS / 1000)];
+      requestors.push(await site.requestor('--labels', labels, ...share, ...timeout, '--wait-deleted'));
     }
   }
 
   /** Resolves with true once nodes are being built, or with false if all requests are already fulfilled. */
-  async function busy(witness: Program): Promise<boolean> {
+  async function busy(launcher: Program): Promise<boolean> {
     const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
-    return Promise.race([served, site.nodesExist(witness, 3).then(() => true)]);
+    return Promise.race([served, site.nodesExist(launcher, 3).then(() => true)]);
   }
 
   async function expectAllServed(requests: number): Promise<void> {
@@ -67,10 +67,10 @@ describe('a site', () => {
   }
 
   /** Asserts that no record, lock or instance is left. */
-  async function expectNothingLeft(witness: Program): Promise<void> {
-    await site.clean(witness);
+  async function expectNothingLeft(launcher: Program): Promise<void> {
+    await site.clean(launcher);
     expect(await site.leftovers()).toEqual([]);
-    await site.noInstances(witness, endpoint);
+    await site.noInstances(launcher, endpoint);
   }
 
   it(
@@ -99,7 +99,7 @@ describe('a site', () => {
   );
 
   it(
-    'survives a launcher that stands still for longer than its session, and goes on',
+    'survives a launcher that is suspended for longer than its session, and continues',
     async () => {
       const sleeper = await site.launcher(setup);
       const other = await site.launcher(setup);
@@ -118,21 +118,21 @@ describe('a site', () => {
   it(
     'survives launchers that are killed in the middle of launches',
     async () => {
-      const witness = await site.launcher(setup);
+      const launcher = await site.launcher(setup);
       await load(SIZE.requests);
       for (let round = 0; round < SIZE.rounds; round += 1) {
         const victim = await site.launcher(setup);
-        await busy(witness);
+        await busy(launcher);
         await victim.kill();
       }
       await expectAllServed(SIZE.requests);
-      await expectNothingLeft(witness);
+      await expectNothingLeft(launcher);
     },
     TIMEOUT_MS,
   );
 
   it(
-    'goes on while its configuration changes, for better and for worse',
+    'serves requests while its configuration changes, also to invalid ones',
     async () => {
       const launcher = await site.launcher(setup);
       const [alpha, beta] = setup.providers ?? [];

@@ -24,7 +24,7 @@ import { sleep, systemClock } from '@nodepool/core';
 
 const execute = promisify(execFile);
 const EXAMPLES = join(__dirname, '..', '..', '..', 'docs', 'examples');
-const PATIENCE_MS = 120_000;
+const WAIT_LIMIT_MS = 120_000;
 const PROGRAMS = ['nodepool-launcher', 'nodepool-builder'] as const;
 
 /** The settings of the section `Service`, each with its values in order. */
@@ -113,7 +113,7 @@ async function start(name: (typeof PROGRAMS)[number], defaults: string): Promise
   });
   running.push(program);
   const says = (text: string): Promise<void> =>
-    program.while(`says "${text}"`, PATIENCE_MS, async (signal) => {
+    program.while(`says "${text}"`, WAIT_LIMIT_MS, async (signal) => {
       while (!readFileSync(program.logFile, 'utf8').includes(text)) await sleep(systemClock, 50, signal);
     });
   return { program, unit, port, says };
@@ -141,7 +141,7 @@ async function reload({ unit, program }: Service): Promise<void> {
 async function stop({ program, unit }: Service): Promise<void> {
   expect(unit.has('KillSignal')).toBe(false);
   program.signal('SIGTERM');
-  expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+  expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
 }
 
 it.each(PROGRAMS)('systemd accepts the unit of %s', async (name) => {
@@ -156,13 +156,13 @@ it.each(PROGRAMS)('systemd accepts the unit of %s', async (name) => {
   await expect(execute('systemd-analyze', check)).resolves.toEqual({ stdout: '', stderr: '' });
 });
 
-describe('started according to the unit', () => {
-  it('a launcher serves, refuses a wrong configuration at its reload, and stops in order', async () => {
+describe('the unit', () => {
+  it('runs a launcher that serves, rejects an invalid configuration on reload, and stops cleanly', async () => {
     const defaults = '# Settings\nOPTIONS=-s /etc/nodepool/secure.yaml --debug\nNODEPOOL_SITE=test\n';
     const service = await start('nodepool-launcher', defaults.replaceAll('/etc/', `${root}/etc/`));
     await service.says('Web endpoint listens');
     const url = `http://127.0.0.1:${service.port}/ready`;
-    await service.program.while('is ready', PATIENCE_MS, async (signal) => {
+    await service.program.while('is ready', WAIT_LIMIT_MS, async (signal) => {
       while (!(await fetch(url, { signal })).ok) await sleep(systemClock, 100, signal);
     });
     const status = readFileSync(`/proc/${service.program.pid}/status`, 'utf8');
@@ -173,10 +173,10 @@ describe('started according to the unit', () => {
     await stop(service);
   });
 
-  it('a builder works without options and environment, survives its reload, and stops in order', async () => {
+  it('runs a builder without options and environment, which survives a reload, and stops cleanly', async () => {
     const service = await start('nodepool-builder', '');
     await service.says('ZooKeeper is connected');
-    await service.program.while('has its id', PATIENCE_MS, async (signal) => {
+    await service.program.while('has its id', WAIT_LIMIT_MS, async (signal) => {
       while (!existsSync(below('images/builder_id.txt'))) await sleep(systemClock, 50, signal);
     });
     await reload(service);

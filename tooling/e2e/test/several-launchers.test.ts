@@ -19,7 +19,7 @@ describe('two launchers', () => {
 
   const launcher = (): Promise<Program> => site.launcher({ providers: [{ endpoint }] });
 
-  it('serve the requests between them, and hand no node out twice', async () => {
+  it('divide the requests without allocating a node twice', async () => {
     await launcher();
     await launcher();
 
@@ -54,7 +54,7 @@ describe('two launchers', () => {
     expect(await site.instances(endpoint)).toEqual([]);
   });
 
-  it('lose no request when one of them is asked to end while instances boot', async () => {
+  it('lose no request when one of them is stopped while instances boot', async () => {
     const first = await launcher();
     const requestor = await site.requestor(
       '--labels',
@@ -77,7 +77,7 @@ describe('two launchers', () => {
     expect(await site.instances(endpoint)).toEqual([]);
   });
 
-  it('may be the same one, killed and started again', async () => {
+  it('can be the same one, killed and restarted', async () => {
     const killed = await launcher();
     const requestor = await site.requestor('--labels', 'debian,debian', '--wait-deleted');
     await site.nodesExist(killed, 2);

@@ -172,8 +172,8 @@ export class Site {
   }
 
   /** Resolves once at least `count` node records exist. */
-  async nodesExist(witness: Program, count: number): Promise<void> {
-    await witness.while('launches nodes', CLEAN_DEADLINE_MS, (signal) =>
+  async nodesExist(launcher: Program, count: number): Promise<void> {
+    await launcher.while('launches nodes', CLEAN_DEADLINE_MS, (signal) =>
       conditionMet(this.zooKeeper, '/nodepool/nodes', signal, async () => {
         const { children } = await this.zooKeeper.children('/nodepool/nodes');
         return children.length >= count;
@@ -182,8 +182,8 @@ export class Site {
   }
 
   /** Polls until an example cloud has no instances. */
-  async noInstances(witness: Program, endpoint: string): Promise<void> {
-    await witness.while('deletes all instances', CLEAN_DEADLINE_MS, async (signal) => {
+  async noInstances(launcher: Program, endpoint: string): Promise<void> {
+    await launcher.while('deletes all instances', CLEAN_DEADLINE_MS, async (signal) => {
       while ((await this.instances(endpoint)).length > 0) await sleep(systemClock, LIST_EVERY_MS, signal);
     });
   }

@@ -58,8 +58,8 @@ function rack(changes: ReadonlyMap<number, object | null> = new Map(), attribute
   return { name: 'rack', driver: 'static', pools: [{ name: 'main', 'node-attributes': attributes, nodes }] };
 }
 
-async function untilAllReady(witness: Program, observer: SlotObserver): Promise<void> {
-  await witness.while('registers all slots', DEADLINE_MS, async (signal) => {
+async function untilAllReady(launcher: Program, observer: SlotObserver): Promise<void> {
+  await launcher.while('registers all slots', DEADLINE_MS, async (signal) => {
     for (;;) {
       const ready = (await observer.now()).filter(({ state, allocated_to: to }) => state === 'ready' && to === null);
       if (ready.length === SIZE.hosts * SLOTS && (await observer.now()).length === ready.length) return;
@@ -70,13 +70,13 @@ async function untilAllReady(witness: Program, observer: SlotObserver): Promise<
 
 describe('static machines', () => {
   it(
-    `${SIZE.hosts} with two slots each serve ${SIZE.requests} requests while everything fails`,
+    `serve ${SIZE.requests} requests on ${SIZE.hosts} hosts with two slots each under all faults`,
     async () => {
       const random = seededRandom(1);
       const launchers = [await site.launcher({ sections: [rack()] }), await site.launcher({ sections: [rack()] })];
       const observer = new SlotObserver(site.zooKeeper);
-      const witness = (): Program => launchers[0] as Program;
-      await untilAllReady(witness(), observer);
+      const firstLauncher = (): Program => launchers[0] as Program;
+      await untilAllReady(firstLauncher(), observer);
 
       const shares = [['debian'], ['fedora'], ['debian', 'fedora'], ['debian', 'debian', 'fedora']];
       const requestors: RunningRequestor[] = [];
@@ -89,8 +89,8 @@ describe('static machines', () => {
           '--hold',
           '0.2',
         ];
-        const patience = ['--timeout', String(TIMEOUT_MS / 1000)];
-        requestors.push(await site.requestor('--labels', labels.join(','), ...share, ...patience, '--wait-deleted'));
+        const timeout = ['--timeout', String(TIMEOUT_MS / 1000)];
+        requestors.push(await site.requestor('--labels', labels.join(','), ...share, ...timeout, '--wait-deleted'));
       }
 
       const served = { all: false };
@@ -133,7 +133,7 @@ describe('static machines', () => {
 
       await Promise.all(hosts.map((host) => host.revive()));
       for (const launcher of launchers) await site.reconfigure(launcher, { sections: [rack()] });
-      await untilAllReady(witness(), observer);
+      await untilAllReady(firstLauncher(), observer);
       const slots = (await observer.now()).map(({ hostname, slot }) => `${hostname}/${slot}`).sort();
       expect(slots).toEqual(hosts.flatMap(({ address }) => [`${address}/0`, `${address}/1`]).sort());
       await observer.stop();

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Site } from './site.js';
 
-describe('with a ZooKeeper that demands client certificates', () => {
+describe('a ZooKeeper that requires client certificates', () => {
   let site: Site;
 
   beforeAll(async () => {
@@ -14,7 +14,7 @@ describe('with a ZooKeeper that demands client certificates', () => {
     await site.stop();
   });
 
-  it('a launcher with the certificate of its configuration serves requests', async () => {
+  it('serves a launcher with the certificate in its configuration', async () => {
     expect(site.address.tls).toBeDefined();
     await site.launcher();
 
