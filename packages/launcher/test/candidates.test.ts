@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
 import { sleep, TransientError, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -16,20 +16,20 @@ const never = new AbortController().signal;
 let world: World;
 let decisions: DecisionLog;
 /** Returns the methods of a provider that are replaced by faulty ones. */
-let spoilt: (provider: Provider) => Partial<Provider>;
+let overrides: (provider: Provider) => Partial<Provider>;
 
 beforeEach(() => {
   world = new World();
   decisions = new DecisionLog({ clock: world.clock });
   world.observation = { decisions };
-  spoilt = () => ({});
+  overrides = () => ({});
 });
 
 afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, (each) => spoilt(each));
+const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, (each) => overrides(each));
 const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
 
 async function submit(...labels: string[]): Promise<string> {
@@ -53,11 +53,11 @@ async function ended(ids: readonly string[]): Promise<unknown[]> {
 }
 
 const pools = (): unknown[] => [...world.records('/nodepool/components/pool').values()];
-describe('a launcher that starts', () => {
+describe('a starting launcher', () => {
   const sections = [provider('fast', [pool('main', ['small'])]), provider('slow', [pool('main', ['large'])])];
 
-  it('leaves requests to a provider that is slower than the others', async () => {
-    spoilt = (each) =>
+  it('leaves requests to a provider that is still loading when it has the higher priority', async () => {
+    overrides = (each) =>
       each.config.name === 'slow'
         ? { start: (context) => sleep(world.clock, 5000, never).then(() => each.start(context)) }
         : {};
@@ -68,8 +68,8 @@ describe('a launcher that starts', () => {
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
 
-  it('leaves requests to a pool whose labels are known later than those of its siblings', async () => {
-    spoilt = (each) => ({
+  it('leaves requests to a pool whose labels load later than those of its siblings', async () => {
+    overrides = (each) => ({
       getQuotaForLabel: async (of, label, call) => {
         await sleep(world.clock, label === 'large' ? 3000 : 1, call.signal);
         return each.getQuotaForLabel!(of, label, call);
@@ -81,9 +81,9 @@ describe('a launcher that starts', () => {
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
 
-  it('registers every pool with its labels before any cloud answers, and tells when it serves', async () => {
+  it('registers every pool with its labels before any cloud answers, and reports when it serves', async () => {
     const seen: unknown[][] = [];
-    spoilt = (each) => ({
+    overrides = (each) => ({
       start: async (context) => {
         await sleep(world.clock, 1000, never);
         seen.push(pools());
@@ -99,8 +99,8 @@ describe('a launcher that starts', () => {
     expect(pools()).toMatchObject([{ state: 'running' }, { state: 'running' }]);
   });
 
-  it('fails what no pool has, although a provider cannot be started', async () => {
-    spoilt = (each) =>
+  it('fails requests that no pool can serve, although a provider cannot be started', async () => {
+    overrides = (each) =>
       each.config.name === 'slow' ? { start: () => Promise.reject(new TransientError('cut off')) } : {};
     await world.launcher(sections, 'launcher1', drivers());
     expect(await ended([await submit('other')])).toEqual(['failed']);
@@ -111,22 +111,22 @@ describe('a provider that cannot be started', () => {
   const sections = [provider('good', [pool('main', ['small'])]), provider('away', [pool('main', ['small', 'large'])])];
 
   beforeEach(() => {
-    spoilt = (each) =>
+    overrides = (each) =>
       each.config.name === 'away' ? { start: () => Promise.reject(new TransientError('cut off')) } : {};
   });
 
-  it('does not keep its launcher from being ready, and others serve what they can', async () => {
+  it('does not prevent readiness of its launcher, and others serve their requests', async () => {
     await world.launcher(sections, 'launcher1', drivers());
     expect(await ended([await submit('small')])).toEqual(['fulfilled']);
     expect(pools()).toContainEqual(expect.objectContaining({ provider_name: 'away', paused: true }));
   });
 
-  it('serves requests that waited for it once it can', async () => {
+  it('serves waiting requests once it is started', async () => {
     await world.launcher(sections, 'launcher1', drivers());
     const id = await submit('large');
     await world.clock.advance(300_000);
     expect(stateOf(id)).toBe('requested');
-    spoilt = () => ({});
+    overrides = () => ({});
     expect(await ended([id])).toEqual(['fulfilled']);
     expect(pools()).not.toContainEqual(expect.objectContaining({ paused: true }));
   });
@@ -145,8 +145,8 @@ describe('a provider that cannot be started', () => {
   });
 });
 
-describe('a pool that is gone from the registry', () => {
-  it('is waited for: its launcher may only have lost its session', async () => {
+describe('a pool that is missing in the registry', () => {
+  it('delays requests, because its launcher may only have lost its session', async () => {
     await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
     const { zk } = await world.launcher([provider('two', [pool('main', ['large'])])], 'launcher2');
     const ids: string[] = [];
@@ -158,7 +158,7 @@ describe('a pool that is gone from the registry', () => {
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
 
-  it('is waited for while its launcher restarts, not for ever', async () => {
+  it('delays requests while its launcher restarts, for a limited time', async () => {
     await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
     const two = provider('two', [pool('main', ['large'])]);
     const running = await world.launcher([two], 'launcher2');

@@ -21,7 +21,7 @@ import {
 } from './support/cleanup-world.js';
 
 describe('a node that has been ready for longer than max-ready-age', () => {
-  it('is deleted then, not before; others stay', async () => {
+  it('is deleted at that age, not before, and other nodes are kept', async () => {
     await world.launcher([demo()], 'launcher1', readyFor(600));
     const large = await freeNode('large');
     const small = await freeNode('small');
@@ -33,7 +33,7 @@ describe('a node that has been ready for longer than max-ready-age', () => {
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('is left to the request that it is allocated to', async () => {
+  it('is kept for the request that it is allocated to', async () => {
     await world.launcher([demo()], 'launcher1', readyFor(600));
     const id = await submit(['small']);
     const [node = ''] = await served(id);
@@ -43,7 +43,7 @@ describe('a node that has been ready for longer than max-ready-age', () => {
     await world.until('it is deleted', () => !world.nodes().has(node));
   });
 
-  it('is deleted once, whatever the number of launchers, and also by a limit that comes later', async () => {
+  it('is deleted once by any number of launchers, also after a change of the limit', async () => {
     const { launcher } = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2', readyFor(3600));
     const node = await freeNode();
@@ -59,12 +59,12 @@ describe('a held node', () => {
   const hold = (seconds: number): Partial<NodepoolConfig> => ({ maxHoldAgeMs: seconds * 1000 });
 
   it.each<[string, JsonObject, number]>([
-    ['what its requestor wants', { hold_expiration: 300 }, 300],
-    ['what its requestor wants, written as text', { hold_expiration: '300' }, 300],
-    ['max-hold-age, where the requestor wants more', { hold_expiration: 7200 }, 3600],
-    ['max-hold-age, where the requestor wants it for ever', { hold_expiration: 0 }, 3600],
-    ['max-hold-age, where the requestor says nothing', {}, 3600],
-    ['max-hold-age, where the requestor writes nonsense', { hold_expiration: 'soon' }, 3600],
+    ['the time that its requestor sets', { hold_expiration: 300 }, 300],
+    ['the time that its requestor sets as text', { hold_expiration: '300' }, 300],
+    ['max-hold-age, if the requestor sets more', { hold_expiration: 7200 }, 3600],
+    ['max-hold-age, if the requestor sets no limit', { hold_expiration: 0 }, 3600],
+    ['max-hold-age, if the requestor sets nothing', {}, 3600],
+    ['max-hold-age, if the requestor sets an invalid time', { hold_expiration: 'soon' }, 3600],
   ])('is kept for %s', async (_what, change, seconds) => {
     await world.launcher([demo()], 'launcher1', hold(3600));
     const node = await heldNode(change);
@@ -96,8 +96,8 @@ describe('a held node', () => {
   });
 });
 
-describe('a pending request that no launcher holds', () => {
-  it('is requeued if no pool takes it over', async () => {
+describe('a pending request without a lock', () => {
+  it('is requeued if no pool accepts it', async () => {
     await world.launcher([demo()]);
     // Another program serves the provider and accepts only `requested` requests.
     await registerPool('elsewhere', ['small']);
@@ -124,7 +124,7 @@ describe('a pending request that no launcher holds', () => {
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
-  it('gives ready nodes back that count for no tenant, if they exceed its limit', async () => {
+  it('returns ready nodes without their tenant if they exceed its limit', async () => {
     const tenantLimits = new Map([['red', { instances: 1 }]]);
     await world.launcher([demo()], 'launcher1', { tenantLimits });
     const nodes = [await freeNode('small'), await freeNode('large')];
@@ -139,7 +139,7 @@ describe('a pending request that no launcher holds', () => {
     for (const node of nodes) await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
-  it('with a resumable launch is requeued only after a longer wait', async () => {
+  it('with a resumable launch is requeued after a longer delay', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     await registerPool('elsewhere', ['small']);
@@ -154,7 +154,7 @@ describe('a pending request that no launcher holds', () => {
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
-  it('is not changed while it is held', async () => {
+  it('is not changed while it is locked', async () => {
     world.cloud.configure({ bootTimeMs: [10 * MINUTE_MS, 10 * MINUTE_MS] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['other'])])], 'launcher2');
@@ -203,7 +203,7 @@ describe('nodes of a provider that no launcher serves any more', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
-  it('are deleted by another launcher that still serves it, without a word', async () => {
+  it('are deleted by another launcher that still serves it, without a warning', async () => {
     const { launcher } = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2');
     const id = await submit(['small']);
@@ -217,8 +217,8 @@ describe('nodes of a provider that no launcher serves any more', () => {
   });
 });
 
-describe('a node record that cannot be read', () => {
-  it('is removed when it is empty and was not held for a while', async () => {
+describe('an unreadable node record', () => {
+  it('is deleted when it is empty and was unlocked for some time', async () => {
     await world.launcher([demo()]);
     await world.during(other.create(`${NODES}/0000000042`));
     await world.during(other.create(`${NODES}/0000000042/lock`));
@@ -238,7 +238,7 @@ describe('a node record that cannot be read', () => {
     await world.until('it is gone', () => !world.server.dump().has(`${NODES}/0000000042`));
   });
 
-  it('is left to people when there is something in it', async () => {
+  it('is kept for the operator when it has content', async () => {
     await world.launcher([demo()]);
     await world.during(other.create(`${NODES}/0000000042`, Buffer.from('{"state": "rea')));
     await world.clock.advance(10 * MINUTE_MS);

@@ -17,7 +17,7 @@ const NO_FAULTS: CloudSettings['faults'] = {
   'auth-errors': 0,
 };
 
-it('deletes a node whose requestor wrote into it while it was being deleted', async () => {
+it('the launcher deletes a node whose requestor changed the record during the deletion', async () => {
   const world = new World();
   const warnings: (readonly [string, LogFields | undefined])[] = [];
   const warn = (message: string, fields?: LogFields): void => void warnings.push([message, fields]);
@@ -44,7 +44,7 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   expect(await world.end()).toEqual([]);
 });
 
-it('does not call the cloud while the session is unconfirmed: another launcher may hold the lock', async () => {
+it('the launcher does not call the cloud while the session is unconfirmed, because another one may have the lock', async () => {
   const world = new World();
   const faults = { ...NO_FAULTS, 'delete-errors': 1 };
   const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);

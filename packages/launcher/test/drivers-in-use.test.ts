@@ -60,7 +60,7 @@ function component(): unknown {
 }
 
 describe('the drivers of a launcher', () => {
-  it('are told with their versions, in the component record and the metrics', async () => {
+  it('are reported with their versions in the component record and the metrics', async () => {
     await world.launcher(sections, 'launcher1', using('1.2.3'));
     expect(component()).toEqual({ example: '1.2.3' });
     expect(await driverInfo()).toEqual([
@@ -68,10 +68,10 @@ describe('the drivers of a launcher', () => {
     ]);
   });
 
-  it('are replaced if their names mean other packages, with nothing else changed', async () => {
+  it('are replaced if their names mean other packages in an otherwise unchanged configuration', async () => {
     const { launcher } = await world.launcher(sections, 'launcher1', using('1.2.3'));
     await world.during(launcher.apply(world.config(sections, using('1.3.0', '/srv/nodepool/drivers/example'))));
-    await world.until('the new version is told', () => JSON.stringify(component()) === '{"example":"1.3.0"}');
+    await world.until('the new version is reported', () => JSON.stringify(component()) === '{"example":"1.3.0"}');
     await world.until('the provider serves again', () => launcher.ready);
     expect(await driverInfo()).toEqual([expect.stringContaining('version="1.3.0"')]);
     expect(lines.filter((line) => line.startsWith('Stopping provider'))).toHaveLength(1);
@@ -81,7 +81,7 @@ describe('the drivers of a launcher', () => {
     ]);
   });
 
-  it('keep their providers running when they are the same as before', async () => {
+  it('keep their providers running when they are unchanged', async () => {
     const { launcher } = await world.launcher(sections, 'launcher1', using('1.2.3'));
     await world.during(launcher.apply(world.config(sections, using('1.2.3'))));
     expect(lines.filter((line) => line.startsWith('Stopping provider'))).toEqual([]);

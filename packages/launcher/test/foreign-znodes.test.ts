@@ -41,7 +41,7 @@ async function use(id: string): Promise<void> {
   await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
 }
 
-it('below a record are named once, and cost few calls until they are removed', async () => {
+it('foreign znodes below a record are reported once, and cause few calls until they are deleted', async () => {
   const { id, node } = await fulfilled();
   const foreign = `/nodepool/nodes/${node}/notes`;
   await world.during(zk.create(foreign));
@@ -62,7 +62,7 @@ it('below a record are named once, and cost few calls until they are removed', a
   expect(world.cloud.existingInstances()).toEqual([]);
 });
 
-it('below the lock of a node are named once, and the node is deleted as soon as they are removed', async () => {
+it('foreign znodes below the lock of a node are reported once, and the node is deleted once they are', async () => {
   const { id, node } = await fulfilled();
   const foreign = `/nodepool/nodes/${node}/lock/notes`;
   const taken = await world.during(world.requestor.take(id));
@@ -75,7 +75,7 @@ it('below the lock of a node are named once, and the node is deleted as soon as 
   await world.until('the node is gone', () => world.nodes().size === 0);
 });
 
-it('below the lock of a ready node keep it from no other request', async () => {
+it('foreign znodes below the lock of a ready node do not block other requests', async () => {
   const { id, node } = await fulfilled();
   await world.during(zk.create(`/nodepool/nodes/${node}/lock`)).catch(() => undefined);
   await world.during(zk.create(`/nodepool/nodes/${node}/lock/notes`));
@@ -86,7 +86,7 @@ it('below the lock of a ready node keep it from no other request', async () => {
   await world.during(zk.delete(`/nodepool/nodes/${node}/lock/notes`));
 });
 
-it('below the lock of a request are named once, and it is served as soon as they are removed', async () => {
+it('foreign znodes below the lock of a request are reported once, and it is served once they are deleted', async () => {
   const lock = '/nodepool/requests-lock/200-0000000000';
   const notes = { type: 'create', path: `${lock}/notes` } as const;
   await world.during(zk.transaction([{ type: 'create', path: lock }, notes]));

@@ -10,7 +10,7 @@ const LABELS = ['small', 'large'] as const;
 type Label = (typeof LABELS)[number];
 
 /** A request for a ready node (`reuse`) or for a new one. */
-interface Asked {
+interface RequestPlan {
   readonly label: Label;
   readonly reuse: boolean;
 }
@@ -53,11 +53,11 @@ function stateOf(id: string): unknown {
   return world.records(REQUESTS).get(id)?.state;
 }
 
-const handOver = (label: Label): Asked => ({ label, reuse: true });
-const launch = (label: Label): Asked => ({ label, reuse: false });
+const handOver = (label: Label): RequestPlan => ({ label, reuse: true });
+const launch = (label: Label): RequestPlan => ({ label, reuse: false });
 
 /** Submits the requests one after another, at intervals shorter than the latency between launchers. */
-async function submit(requests: readonly Asked[], apartMs = 0): Promise<string[]> {
+async function submit(requests: readonly RequestPlan[], apartMs = 0): Promise<string[]> {
   const submitted: Promise<string>[] = [];
   for (const { label, reuse } of requests) {
     submitted.push(world.requestor.submit([label], { tenant: 'red', reuse }));
@@ -79,22 +79,22 @@ async function serveOneByOne(ids: readonly string[]): Promise<void> {
   }
 }
 
-it('two hand-overs that together exceed the limit of the tenant are served one after the other', async () => {
+it('two handovers that together exceed the limit of the tenant are served sequentially', async () => {
   await serveOneByOne(await submit([handOver('small'), handOver('large')]));
   expect(over).toBe(0);
 });
 
-it('a hand-over and a launch that together exceed the limit of the tenant are served one after the other', async () => {
+it('a handover and a launch that together exceed the limit of the tenant are served sequentially', async () => {
   await serveOneByOne(await submit([handOver('small'), launch('large')]));
   expect(over).toBe(0);
 });
 
-it('a launch counts a hand-over that was written just before it', async () => {
+it('a launch counts a handover that was written just before it', async () => {
   await serveOneByOne(await submit([handOver('small'), launch('large')], 2));
   expect(over).toBe(0);
 });
 
-it('a hand-over that was not confirmed before the session ended is confirmed when the request is taken up again', async () => {
+it('a handover that was not confirmed before the session ended is confirmed when the request is accepted again', async () => {
   const [small] = launchers;
   let expired = false;
   world.server.onCommit(() => {
@@ -113,11 +113,11 @@ it('a hand-over that was not confirmed before the session ended is confirmed whe
   expect(over).toBe(0);
 });
 
-describe('a ready node that is free again', () => {
+describe('a ready node that is freed again', () => {
   const free = (): JsonObject[] =>
     [...world.nodes().values()].filter(({ state, allocated_to: request }) => state === 'ready' && request === null);
 
-  it('has its owner before, when the hand-over was withdrawn before it was confirmed', async () => {
+  it('has its previous tenant when the handover was withdrawn before its confirmation', async () => {
     let claimed: string[] = [];
     world.server.onCommit(() => {
       const pending = [...world.records(REQUESTS)].filter(([, { state }]) => state === 'pending');
@@ -131,8 +131,8 @@ describe('a ready node that is free again', () => {
   });
 
   it.each([
-    ['keeps the tenant of a vanished request', false, 'red'],
-    ['counts for no tenant where that exceeds the limit', true, null],
+    ['keeps the tenant of a deleted request', false, 'red'],
+    ['has no tenant if it exceeds the limit', true, null],
   ])('%s', async (_, isExceeded, tenant) => {
     if (isExceeded) {
       const [launched = ''] = await submit([launch('large')]);

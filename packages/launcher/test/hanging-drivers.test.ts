@@ -3,26 +3,26 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { NodepoolConfig } from '@nodepool/config';
 import { silentLogger, type Logger, type Provider } from '@nodepool/core';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const hangs = <T>(): Promise<T> => new Promise(() => undefined);
 
 let world: World;
 /** Methods that replace those of every provider from now on. */
-let spoilt: Partial<Provider>;
+let overrides: Partial<Provider>;
 
 beforeEach(() => {
   world = new World();
-  spoilt = {};
+  overrides = {};
 });
 
 afterEach(async () => {
-  spoilt = {};
+  overrides = {};
   await world.end();
 });
 
-const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, () => spoilt);
+const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, () => overrides);
 
 const demo = provider('demo', [pool('main', ['small'])], { 'launch-timeout': 60, 'launch-retries': 3 });
 const stateOf = (id: string): unknown => world.records('/nodepool/requests').get(id)?.state;
@@ -37,8 +37,8 @@ async function used(id: string): Promise<void> {
   await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
 }
 
-it('a launch that never asked the cloud for anything is begun anew by the next launcher, and that is no failure', async () => {
-  spoilt = { getRequestHandler: () => ({ launch: hangs, launchesComplete: () => false }) };
+it('a launch without any call of the cloud is restarted by the next launcher, without counting a failure', async () => {
+  overrides = { getRequestHandler: () => ({ launch: hangs, launchesComplete: () => false }) };
   const onlyOnce = { ...demo, 'launch-retries': 1 };
   const first = await world.launcher([onlyOnce], 'launcher1', drivers());
   const id = await world.during(world.requestor.submit(['small']));
@@ -46,13 +46,13 @@ it('a launch that never asked the cloud for anything is begun anew by the next l
     [...world.nodes().values()].some(({ state }) => state === 'building'),
   );
   await first.stop();
-  spoilt = {};
+  overrides = {};
   await world.launcher([onlyOnce], 'launcher2', drivers());
   await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
   expect(world.cloud.existingInstances()).toHaveLength(1);
 });
 
-it('a driver that reports launches in progress after all have ended is named in the log, and the request is fulfilled', async () => {
+it('a driver that reports launches in progress after all have ended is logged, and the request is fulfilled', async () => {
   const warnings: unknown[] = [];
   const log: Logger = {
     ...silentLogger,
@@ -61,7 +61,7 @@ it('a driver that reports launches in progress after all have ended is named in 
     warn: (message, fields) => void warnings.push([message, fields]),
   };
   world.log = log;
-  const drivers = spoiltDriver(world.cloud, (target) => ({
+  const drivers = faultyDriver(world.cloud, (target) => ({
     getRequestHandler: (of, request) => {
       const handler = target.getRequestHandler(of, request);
       return { launch: (launch) => handler.launch(launch), launchesComplete: () => false };
@@ -73,12 +73,12 @@ it('a driver that reports launches in progress after all have ended is named in 
 });
 
 it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(
-  'a deletion whose %s never ends is begun anew',
+  'a deletion whose %s never ends is restarted',
   async (method) => {
     await world.launcher([demo], 'launcher1', drivers());
     const id = await fulfilled();
     let calls = 0;
-    spoilt = {
+    overrides = {
       [method]: () => {
         calls += 1;
         return hangs();
@@ -86,16 +86,16 @@ it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(
     };
     await used(id);
     await world.until('the deletion hangs', () => calls > 0);
-    spoilt = {};
+    overrides = {};
     await world.clock.advance(700_000);
     await world.until('the node is gone', () => world.nodes().size === 0);
     expect(world.cloud.existingInstances()).toEqual([]);
   },
 );
 
-it('leaked instances are looked for again after a search that never ended', async () => {
+it('the search for leaked instances continues after one that never ended', async () => {
   let calls = 0;
-  spoilt = {
+  overrides = {
     cleanupLeakedResources: () => {
       calls += 1;
       return hangs();
@@ -103,7 +103,7 @@ it('leaked instances are looked for again after a search that never ended', asyn
   };
   await world.launcher([demo], 'launcher1', drivers());
   await world.until('the search hangs', () => calls > 0);
-  spoilt = {};
+  overrides = {};
   const tags = {
     nodepool_node_id: '9999999999',
     nodepool_provider_name: 'demo',
@@ -115,14 +115,14 @@ it('leaked instances are looked for again after a search that never ended', asyn
   await world.until('it is gone', () => world.cloud.existingInstances().length === 0);
 });
 
-it('a launcher stops and applies configurations without waiting for a driver that hangs', async () => {
+it('a launcher stops and applies configurations without waiting for a hanging driver', async () => {
   const other = provider('other', [pool('main', ['small'])]);
   const { launcher } = await world.launcher([demo], 'launcher1', drivers());
-  spoilt = { join: hangs };
+  overrides = { join: hangs };
   await world.during(launcher.apply(world.config([other])));
   await world.until('it serves the other provider', () => launcher.ready);
   await fulfilled();
-  spoilt = {
+  overrides = {
     join: () => {
       throw new Error('the driver has a defect');
     },
@@ -131,16 +131,19 @@ it('a launcher stops and applies configurations without waiting for a driver tha
   expect(world.lockHolders()).toEqual([]);
 });
 
-it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)('a pool serves though %s never ends', async (method) => {
-  spoilt = { [method]: hangs };
-  await world.launcher([demo], 'launcher1', drivers());
-  await fulfilled();
-});
+it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)(
+  'a pool serves requests although %s never ends',
+  async (method) => {
+    overrides = { [method]: hangs };
+    await world.launcher([demo], 'launcher1', drivers());
+    await fulfilled();
+  },
+);
 
-it('a label is served once the driver tells what it needs, though it did not answer at first', async () => {
-  spoilt = { getQuotaForLabel: hangs };
+it('a label is served once the driver answers what it needs', async () => {
+  overrides = { getQuotaForLabel: hangs };
   await world.launcher([demo], 'launcher1', drivers());
-  spoilt = {};
+  overrides = {};
   await world.clock.advance(180_000);
   await fulfilled();
 });

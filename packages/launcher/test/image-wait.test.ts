@@ -41,7 +41,7 @@ const BUILD: ImageBuildData = {
   shell_type: null,
 };
 
-it('tells how far an image is on its way to a provider', async () => {
+it('the wait reason shows the progress of an image to a provider', async () => {
   const said: string[] = [];
   const look = async (): Promise<void> => {
     await clock.advance(100);

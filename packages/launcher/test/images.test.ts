@@ -92,7 +92,7 @@ async function fulfilled(id: string): Promise<string> {
 }
 
 describe('a label with a disk image', () => {
-  it('waits for the upload that is under way, says so, and is served with it at once', async () => {
+  it('waits for a running upload, reports that, and is served as soon as it is ready', async () => {
     await upload('0000000001', 'uploading', 10);
     await world.launcher([demo]);
     const id = await submit();
@@ -105,14 +105,14 @@ describe('a label with a disk image', () => {
     expect(imageOf(await fulfilled(id))).toBe(`${UPLOADS}/0000000001`);
   });
 
-  it('is declined when there is no upload, and none under way', async () => {
+  it('is declined when there is no ready or running upload', async () => {
     await world.launcher([demo]);
     const id = await submit();
     await world.until('it fails', () => stateOf(id) === 'failed');
     expect(decisions.of('request', id).at(-1)?.reason).toContain('has no upload to this provider that is ready');
   });
 
-  it('uses the newest upload, and a new one for every node that is launched from then on', async () => {
+  it('uses the newest upload, and a new one for every later launch', async () => {
     await upload('0000000002', 'ready', 10);
     await upload('0000000001', 'ready', 20);
     await world.launcher([demo]);
@@ -123,7 +123,7 @@ describe('a label with a disk image', () => {
     expect(images).toEqual(['image-0000000001', 'image-0000000003']);
   });
 
-  it('uses the second newest upload if the image of the newest is gone from the cloud, also with one attempt', async () => {
+  it('uses the second newest upload if the newest image is missing in the cloud, also with one attempt', async () => {
     await upload('0000000001', 'ready', 10);
     await upload('0000000002', 'ready', 20, 'img-gone');
     await world.launcher([{ ...demo, 'launch-retries': 1 }]);
@@ -133,7 +133,7 @@ describe('a label with a disk image', () => {
     expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000001`);
   });
 
-  it('keeps to the newest upload if the cloud refuses its image but lists it', async () => {
+  it('uses the newest upload if the cloud rejects its image but lists it', async () => {
     const tags = { nodepool_provider_name: 'demo' };
     const spec = { name: 'debian', format: 'raw', size: 1, md5: null, sha256: null, tags, properties: {} };
     const queued = await world.cloud.createImage(spec);
@@ -145,7 +145,7 @@ describe('a label with a disk image', () => {
     expect(world.records(UPLOADS).get('0000000002')).not.toHaveProperty('listed');
   });
 
-  it('is not kept ready before its image is there, and is at once when it is', async () => {
+  it('has no ready nodes before its image is ready, and gets them as soon as it is', async () => {
     const keep: Partial<NodepoolConfig> = {
       labels: new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]),
     };
@@ -160,7 +160,7 @@ describe('a label with a disk image', () => {
 describe('a change of a disk image', () => {
   const debian = (username: string): DiskImageConfig => ({ ...DEBIAN, username });
 
-  it('counts for the nodes that are launched from then on', async () => {
+  it('applies to later launches', async () => {
     const { launcher } = await world.launcher([demo], 'launcher1', {
       diskImages: new Map([['debian', debian('zuul')]]),
     });
@@ -172,7 +172,7 @@ describe('a change of a disk image', () => {
     expect(world.nodes().get(after)).toMatchObject({ username: 'ci' });
   });
 
-  it('that only concerns its builds stops no provider', async () => {
+  it('that only affects its builds stops no provider', async () => {
     const start = { ...debian('zuul'), elements: ['vm'] };
     const { launcher } = await world.launcher([demo], 'launcher1', { diskImages: new Map([['debian', start]]) });
     const pools = (): unknown[] => [...world.records('/nodepool/components/pool').values()].map(({ id }) => id);

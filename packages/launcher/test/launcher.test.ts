@@ -36,7 +36,7 @@ async function submit(labels: string[], options = {}): Promise<string> {
 }
 
 describe('a launcher', () => {
-  it('tells the registry which labels its pools have', async () => {
+  it('publishes the labels of its pools in the registry', async () => {
     await world.launcher([demo()]);
     const [component] = world.records('/nodepool/components/pool').values();
     expect(component).toMatchObject({
@@ -53,7 +53,7 @@ describe('a launcher', () => {
     expect([...world.records('/nodepool/components/launcher').values()]).toMatchObject([{ kind: 'launcher' }]);
   });
 
-  it('hands out a node that is ready, unlocked and allocated to the request', async () => {
+  it('releases a node that is ready, unlocked and allocated to the request', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     const [node] = await fulfilled(id);
@@ -73,7 +73,7 @@ describe('a launcher', () => {
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('keeps what the requestor wrote into the request', async () => {
+  it('preserves fields that the requestor wrote into the request', async () => {
     await world.launcher([demo()]);
     const written = { requestor_data: { build_set_uuid: 'b' }, span_info: { trace: 1 } };
     const id = await world.during(world.requestor.put(['small'], written));
@@ -85,7 +85,7 @@ describe('a launcher', () => {
     });
   });
 
-  it('hands out several nodes in the order of the labels', async () => {
+  it('releases several nodes in the order of the labels', async () => {
     await world.launcher([demo()]);
     const nodes = await fulfilled(await submit(['small', 'large', 'small']));
     expect(nodes.map((node) => world.nodes().get(node)?.type)).toEqual([['small'], ['large'], ['small']]);
@@ -104,7 +104,7 @@ describe('a launcher', () => {
     await world.until('the lock of the request is gone', () => world.records('/nodepool/requests-lock').size === 0);
   });
 
-  it('does not touch nodes that a requestor holds locked', async () => {
+  it('does not change nodes that a requestor holds locked', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     await fulfilled(id);
@@ -114,7 +114,7 @@ describe('a launcher', () => {
     await world.during(world.requestor.giveBack(taken));
   });
 
-  it('takes back nodes of a requestor that died', async () => {
+  it('deletes the nodes of a requestor that died', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     await fulfilled(id);
@@ -124,7 +124,7 @@ describe('a launcher', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
-  it('never takes a launch that it has just begun for an abandoned one', async () => {
+  it('never treats its own new launch as abandoned', async () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       await world.end();
       world = new World(seed, (random) => Math.floor(random.next() * 5));
@@ -146,13 +146,13 @@ describe('a launcher', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
-  it('fails a request that is larger than its pool can ever be', async () => {
+  it('fails a request that is larger than the limit of its pool', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
     const id = await submit(['small', 'small', 'small']);
     await world.until('the request fails', () => stateOf(id) === 'failed');
   });
 
-  it('never exceeds max-servers, and serves all requests in turn', async () => {
+  it('never exceeds max-servers, and serves all requests', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
     const ids = await submitEach(5, ['small']);
     for (let served = 0; served < ids.length; served += 1) {
@@ -181,7 +181,7 @@ describe('a launcher', () => {
     }
   });
 
-  it('follows a relative priority that changes while the request waits', async () => {
+  it('applies a relative priority that changes while the request waits', async () => {
     await world.launcher([demo({}, { 'max-servers': 1 })]);
     const blocker = await submit(['small']);
     await fulfilled(blocker);
@@ -193,7 +193,7 @@ describe('a launcher', () => {
     expect(stateOf(first)).toBe('requested');
   });
 
-  it('frees ready nodes of a request that went away, and gives them to the next one', async () => {
+  it('frees ready nodes of a deleted request, and allocates them to the next one', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     const nodes = await fulfilled(id);
@@ -203,7 +203,7 @@ describe('a launcher', () => {
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
-  it('launches new nodes for a request that wants no ready ones', async () => {
+  it('launches new nodes for a request that refuses ready ones', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small']);
     const nodes = await fulfilled(id);
@@ -212,7 +212,7 @@ describe('a launcher', () => {
     expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual(nodes);
   });
 
-  it('stops launching for a request that is withdrawn, and leaves nothing behind', async () => {
+  it('stops launching for a withdrawn request, and leaves no nodes', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     await world.launcher([demo()]);
     const id = await submit(['small', 'small']);
@@ -229,7 +229,7 @@ describe('a launcher', () => {
     expect(world.nodes().get(node!)?.pool).toBe('first');
   });
 
-  it('leaves a request to the provider that it names, and serves it when there is no such provider', async () => {
+  it('leaves a request to the provider that it names, and serves it when that does not exist', async () => {
     await world.launcher([provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['small'])])]);
     for (const name of ['a', 'b', 'a']) {
       const [node] = await fulfilled(await submit(['small'], { provider: name, reuse: false }));
@@ -239,8 +239,8 @@ describe('a launcher', () => {
   });
 });
 
-describe('a launch that fails', () => {
-  it('is tried again, and what it left is deleted', async () => {
+describe('a failed launch', () => {
+  it('is retried, and its resources are deleted', async () => {
     world.cloud.configure({ faults: { ...NO_FAULTS, 'create-errors': 1 } });
     await world.launcher([demo({ 'launch-retries': 5 })]);
     const id = await submit(['small']);
@@ -269,7 +269,7 @@ describe('a launch that fails', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
-  it('keeps ready siblings for others', async () => {
+  it('frees the ready nodes of the same request', async () => {
     let logins = 0;
     world.scanner = {
       scan: () => {
@@ -284,7 +284,7 @@ describe('a launch that fails', () => {
     expect([...world.nodes().values()]).toMatchObject([{ state: 'ready', allocated_to: null }]);
   });
 
-  it('is given up at launch-timeout', async () => {
+  it('ends at launch-timeout', async () => {
     world.cloud.configure({ bootTimeMs: [1e9, 1e9] });
     await world.launcher([demo({ 'launch-timeout': 30, 'launch-retries': 2 })]);
     const id = await submit(['small']);
@@ -295,7 +295,7 @@ describe('a launch that fails', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
-  it('waits, and fails nothing, when the cloud is over quota', async () => {
+  it('waits without a failure when the cloud is over quota', async () => {
     world.cloud.configure({ quota: { instances: 1, cores: Infinity, ram: Infinity } });
     await world.launcher([demo()]);
     const first = await submit(['small']);
@@ -308,7 +308,7 @@ describe('a launch that fails', () => {
   });
 });
 
-describe('a launcher that goes', () => {
+describe('a launcher that stops', () => {
   it('leaves launches for another launcher to resume', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
@@ -323,7 +323,7 @@ describe('a launcher that goes', () => {
     expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual(booting);
   });
 
-  it('has an instance adopted that shows up only after it died', async () => {
+  it('has a launch continued with an instance that the cloud lists only after it died', async () => {
     world.cloud.configure({ apiLatencyMs: [2000, 2000], listLagMs: [6000, 6000] });
     const first = await world.launcher([demo()]);
     const id = await submit(['small']);
@@ -336,7 +336,7 @@ describe('a launcher that goes', () => {
     expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual([ordered?.id]);
   });
 
-  it('has its work taken over when it dies', async () => {
+  it('has its work continued by another launcher when it dies', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2');
@@ -348,7 +348,7 @@ describe('a launcher that goes', () => {
     world.server.heal(first.zk);
   });
 
-  it('abandons everything with its session and takes it up again with the next', async () => {
+  it('abandons all work when its session is lost, and continues it in the next one', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { zk } = await world.launcher([demo()]);
     const id = await submit(['small', 'small']);
@@ -375,7 +375,7 @@ describe('a launcher that goes', () => {
 });
 
 describe('two launchers', () => {
-  it('share requests without doing anything twice', async () => {
+  it('share requests without duplicate work', async () => {
     world.cloud.configure({ bootTimeMs: [1000, 5000] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2');
@@ -388,7 +388,7 @@ describe('two launchers', () => {
 });
 
 describe('a changed configuration', () => {
-  it('adds and removes providers without touching nodes in use', async () => {
+  it('adds and removes providers without effect on nodes in use', async () => {
     const { launcher } = await world.launcher([demo()]);
     const id = await submit(['small']);
     await fulfilled(id);
@@ -400,7 +400,7 @@ describe('a changed configuration', () => {
     await world.until('only the new pool is registered', () => world.records('/nodepool/components/pool').size === 1);
   });
 
-  it('lets launches in progress go on', async () => {
+  it('does not interrupt running launches', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { launcher } = await world.launcher([demo()]);
     const id = await submit(['small']);
@@ -411,7 +411,7 @@ describe('a changed configuration', () => {
   });
 
   it.each([0, 1, 2, 3])(
-    'starts nothing under the limits before it (change after write %i of an acceptance)',
+    'starts nothing under the previous limits (change after write %i of an acceptance)',
     async (after) => {
       await world.end();
       world = new World(1, () => 5);

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Provider, Resource } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { lockRecipe } from '@nodepool/zookeeper';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import {
   NODES,
   REQUESTS,
@@ -28,7 +28,7 @@ describe('an instance', () => {
     nodepool_installation: world.installation(),
   });
 
-  it('whose node is gone is deleted within two rounds', async () => {
+  it('without a node is deleted within two rounds', async () => {
     await world.launcher([demo()]);
     const leaked = await createInstance(ours('0000009999'));
     await world.clock.advance(MINUTE_MS);
@@ -48,7 +48,7 @@ describe('an instance', () => {
     expect(theirs.map(exists)).toEqual([true, true, true]);
   });
 
-  it('of another installation with the same configuration is not touched, however few there are', async () => {
+  it('of another installation with the same configuration is not deleted, even if only few exist', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     const production = [
@@ -59,7 +59,7 @@ describe('an instance', () => {
     expect(production.map(exists)).toEqual([true, true]);
   });
 
-  it('without an installation is not touched, as it can be of any, but is reported once', async () => {
+  it('without an installation id is kept, because its owner is unknown, and is reported once', async () => {
     await world.launcher([demo()]);
     const unmarked = await createInstance(tagsOfNode('0000009999', 'a'));
     await world.clock.advance(10 * MINUTE_MS);
@@ -68,7 +68,7 @@ describe('an instance', () => {
     expect(said.map(({ fields }) => fields)).toMatchObject([{ provider: 'demo', names: ['stray'] }]);
   });
 
-  it('of the old installation goes once an operator has restored the id', async () => {
+  it('of the previous installation is deleted once an operator has restored the id', async () => {
     const { store } = await world.launcher([demo()]);
     const old = await createInstance({ ...ours('0000009999'), nodepool_installation: 'production' });
     await world.clock.advance(10 * MINUTE_MS);
@@ -77,7 +77,7 @@ describe('an instance', () => {
     await world.until('it is gone', () => !exists(old));
   });
 
-  it('is deleted with a line in the log that names it and says why', async () => {
+  it('is deleted with the reason in the log', async () => {
     await world.launcher([demo()]);
     const leaked = await createInstance(ours('0000009999'));
     await world.until('it is gone', () => !exists(leaked));
@@ -87,7 +87,7 @@ describe('an instance', () => {
     ]);
   });
 
-  describe('of a node that is deleted, whose id was not recorded,', () => {
+  describe('of a deleted node without a recorded id', () => {
     const deletion = async (more: () => Record<string, string>): Promise<string> => {
       await world.launcher([demo()]);
       const node = await freeNode();
@@ -112,20 +112,20 @@ describe('an instance', () => {
     });
   });
 
-  it('of another owner is not deleted, although the driver reports our tags', async () => {
+  it('of another owner is not deleted, although the driver reports Nodepool’s tags', async () => {
     const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' };
     const seen: (readonly Resource[])[] = [];
     const lookAround: Provider['cleanupLeakedResources'] = async (round) => {
       seen.push(await round.leaked([{ kind: 'instance', externalId: 'i-1', name: 'theirs', tags }]));
     };
-    const spoilt = spoiltDriver(world.cloud, () => ({ cleanupLeakedResources: lookAround }));
-    await world.launcher([demo()], 'launcher1', spoilt);
+    const overrides = faultyDriver(world.cloud, () => ({ cleanupLeakedResources: lookAround }));
+    await world.launcher([demo()], 'launcher1', overrides);
     await world.clock.advance(5 * MINUTE_MS);
     expect(seen.length).toBeGreaterThan(2);
     expect(seen.flat()).toEqual([]);
   });
 
-  it('of a node that is there is not touched, whatever the state of the node', async () => {
+  it('of an existing node is not deleted, in any state of the node', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);
     const id = await submit(['small', 'large']);
@@ -138,7 +138,7 @@ describe('an instance', () => {
     expect(instances.map(exists)).toEqual([true, true]);
   });
 
-  it('of another attempt than its node is from is a twin, and deleted', async () => {
+  it('of another attempt than its node’s is a duplicate, and deleted', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     const own = world.cloud.existingInstances()[0]!.id;
@@ -148,7 +148,7 @@ describe('an instance', () => {
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready', external_id: own });
   });
 
-  it('of an earlier attempt of a launch in progress is deleted, and the launch goes on', async () => {
+  it('of an earlier attempt of a running launch is deleted, and the launch continues', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);
     const id = await submit(['small']);
@@ -162,7 +162,7 @@ describe('an instance', () => {
     expect(world.nodes().get(node)?.external_id).toBe(own);
   });
 
-  it('that does not say which attempt it is from is not taken for a twin', async () => {
+  it('without an attempt is not treated as a duplicate', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     const { nodepool_launch_attempt: _attempt, ...withoutAttempt } = ours(node);
@@ -171,7 +171,7 @@ describe('an instance', () => {
     expect(exists(unknown)).toBe(true);
   });
 
-  it('is kept, and said so, when too large a share of all would be deleted', async () => {
+  it('is kept with a warning when too large a share of all would be deleted', async () => {
     await world.launcher([demo()]);
     await freeNode();
     const stray: string[] = [];
@@ -186,7 +186,7 @@ describe('an instance', () => {
     await world.until('three are few enough', () => !stray.some(exists));
   });
 
-  it('stays while ZooKeeper cannot be asked', async () => {
+  it('is kept while ZooKeeper is unreachable', async () => {
     const { zk } = await world.launcher([demo()]);
     const leaked = await createInstance(ours('0000009999'));
     world.server.partition(zk);
@@ -196,7 +196,7 @@ describe('an instance', () => {
     await world.until('it is gone', () => !exists(leaked));
   });
 
-  it('is looked for in spite of a cloud that fails now and then', async () => {
+  it('is found although the cloud fails occasionally', async () => {
     await world.launcher([demo()]);
     const leaked = await createInstance(ours('0000009999'));
     const { faults } = readCloudSettings({});
@@ -231,7 +231,7 @@ describe('an image in the cloud', () => {
     return items.map(({ id }) => id);
   }
 
-  it('is kept as long as its upload is known, in whatever state, and deleted when it is not', async () => {
+  it('is kept while its upload has a record in any state, and deleted without one', async () => {
     await world.launcher([demo()]);
     const upload = `/nodepool/images/debian/builds/${BUILD}/providers/demo/images/0000000001`;
     const parts = upload.split('/').slice(1);
@@ -269,7 +269,7 @@ it.each(['init', 'building', 'testing'])(
   },
 );
 
-it('a node that the holder of its request has just made is not touched by a launcher without its pool', async () => {
+it('a node that the holder of its request has just created is not changed by a launcher without its pool', async () => {
   await world.launcher([demo()]);
   const node = await freeNode();
   const id = await submit(['unheard-of'], { provider: 'elsewhere' });
@@ -299,7 +299,7 @@ it('no launcher tries to lock a used node that its requestor still has locked', 
   await world.until('the nodes are gone', () => world.nodes().size === 0);
 });
 
-it('a node whose instance is gone, but not its record, goes too', async () => {
+it('a node whose instance is missing is deleted', async () => {
   await world.launcher([demo()]);
   const node = await freeNode();
   for (const { id } of world.cloud.existingInstances()) world.cloud.destroyInstance(id);
@@ -307,7 +307,7 @@ it('a node whose instance is gone, but not its record, goes too', async () => {
   await world.until('its record is gone', () => !world.nodes().has(node));
 });
 
-it('a node whose request cannot be read stays allocated to it', async () => {
+it('a node whose request is unreadable stays allocated to it', async () => {
   await world.launcher([demo()]);
   const id = await submit(['small']);
   const [node] = await served(id);

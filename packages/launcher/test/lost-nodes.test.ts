@@ -57,8 +57,8 @@ async function lost(wanted: number, having: number, poolName = 'main', options =
 
 const small = (maxServers: number, name = 'main'): JsonObject => pool(name, ['small'], { 'max-servers': maxServers });
 
-describe('a lost request', () => {
-  it('keeps the nodes that it has, and gets the rest, when there is room', async () => {
+describe('an orphaned request', () => {
+  it('keeps its nodes, and gets the rest when capacity is available', async () => {
     const id = await lost(3, 2);
     const had = [...world.nodes().keys()];
     await world.launcher([provider('demo', [small(3)])]);
@@ -66,7 +66,7 @@ describe('a lost request', () => {
     expect(world.nodes().size).toBe(3);
   });
 
-  it('gives its nodes back when there is none, so that two do not wait for each other', async () => {
+  it('releases its nodes when there is no capacity, so that two requests do not block each other', async () => {
     const ids = [await lost(3, 2), await lost(3, 2)];
     await world.launcher([provider('demo', [small(4)])]);
     await world.launcher([provider('demo', [small(4)])], 'launcher2');
@@ -76,7 +76,7 @@ describe('a lost request', () => {
     expect(world.nodes().size).toBeLessThanOrEqual(4);
   });
 
-  it('does so, too, when it is in another pool that the room of its provider is', async () => {
+  it('releases them also when another pool uses the capacity of its provider', async () => {
     world.cloud.configure({ quota: { instances: 4, cores: Infinity, ram: Infinity } });
     const ids = [await lost(3, 2, 'a', { reuse: false }), await lost(3, 2, 'b', { reuse: false })];
     await world.launcher([provider('demo', [small(9, 'a'), small(9, 'b')])]);
@@ -85,7 +85,7 @@ describe('a lost request', () => {
     await world.until('the other is, too', () => ids.some((id) => stateOf(id) === 'fulfilled'));
   });
 
-  it('has nothing begun that its launcher had not made sure of, when there is no room for that', async () => {
+  it('does not resume unconfirmed launches when there is no capacity for them', async () => {
     const busy = await lost(3, 3);
     await world.during(
       world.requestor.change(`${REQUESTS}/${busy}`, { state: 'fulfilled', nodes: [...world.nodes().keys()] }),

@@ -25,8 +25,8 @@ async function booting(count: number): Promise<void> {
   await world.until('the instances boot', () => world.cloud.existingInstances().length === count);
 }
 
-describe('a request that its launcher lost', () => {
-  it('goes on in its pool although another pool comes first now', async () => {
+describe('a request whose launcher lost its lock', () => {
+  it('continues in its pool although another pool has priority now', async () => {
     const second = pool('second', ['small'], { priority: 200 });
     const before = await world.launcher([provider('demo', [second])]);
     const id = await submit(['small']);
@@ -37,7 +37,7 @@ describe('a request that its launcher lost', () => {
     expect([...world.nodes().values()]).toMatchObject([{ pool: 'second', allocated_to: id }]);
   });
 
-  it('does not wait behind one that waits for the room of its nodes', async () => {
+  it('does not wait behind one that waits for the capacity of its nodes', async () => {
     const sections = [provider('demo', [pool('main', ['small'], { 'max-servers': 3 })])];
     const before = await world.launcher(sections);
     const lost = await submit(['small', 'small'], { priority: 300 });
@@ -51,7 +51,7 @@ describe('a request that its launcher lost', () => {
     expect(world.nodes().size).toBe(3);
   });
 
-  it('changes no other ready node when its own are given back', async () => {
+  it('changes no other ready node when it releases its own', async () => {
     // The first launcher creates the root znodes.
     await (await world.launcher([])).stop();
     const zk = world.server.connect();

@@ -5,7 +5,7 @@
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { QuotaInformation } from '@nodepool/core';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 let world: World;
@@ -16,14 +16,14 @@ afterEach(async () => {
   await world.end();
 });
 
-it('a launcher asks about a bounded number of labels in one turn, of all providers together', async () => {
+it('a launcher queries a bounded number of labels per turn, over all providers', async () => {
   const labels = Array.from({ length: 30 }, (_, index) => `label-${index}`);
   const pools = ['p1', 'p2', 'p3', 'p4'].map((name) => pool(name, labels));
   const providers = ['a', 'b', 'c'].map((name) => provider(name, pools));
   const asked = new Set<string>();
   let inTurn = 0;
   let mostInTurn = 0;
-  const drivers = spoiltDriver(world.cloud, ({ config }) => ({
+  const drivers = faultyDriver(world.cloud, ({ config }) => ({
     getQuotaForLabel: (of, label) => {
       asked.add(`${config.name}/${of}/${label}`);
       if (inTurn === 0) setImmediate(() => (inTurn = 0));

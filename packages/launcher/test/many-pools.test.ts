@@ -11,7 +11,7 @@ afterEach(async () => {
   await world.end();
 });
 
-it('a provider of ten pools listens to the records as often as a provider of one pool', async () => {
+it('a provider of ten pools has as many record listeners as a provider of one pool', async () => {
   const first = provider('first', [pool('main', ['small'])]);
   const { launcher, store } = await world.launcher([first]);
   const nodes = jest.spyOn(store.nodes, 'onChange');

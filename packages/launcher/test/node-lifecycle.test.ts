@@ -7,7 +7,7 @@ import { openStore } from '@nodepool/store';
 import { NODE_LIFECYCLE } from '../src/deletion/node-lifecycle.js';
 import { World, pool, provider } from './support/world.js';
 
-it('names every step of nodes that are launched, used, deleted, or whose launches fail', async () => {
+it('the log has every step of nodes that are launched, used and deleted, and of failed launches', async () => {
   const world = new World();
   const zk = world.server.connect();
   const store = openStore(zk, { clock: world.clock, random: seededRandom(1), identifier: 'test' });

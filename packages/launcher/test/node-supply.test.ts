@@ -35,7 +35,7 @@ async function use(labels: readonly string[], options = {}): Promise<{ ids: read
 }
 
 describe('a static machine', () => {
-  it('is registered as one ready node per slot, with the contents that the existing Nodepool writes', async () => {
+  it('is registered as one ready node per slot, with the fields that the existing Nodepool writes', async () => {
     const nodes = [host('192.0.2.1', ['small', 'other'], { 'max-parallel-jobs': 2, 'host-key': KEY, username: 'ci' })];
     await start(rack(nodes, { 'node-attributes': { rack: 'r1' } }));
     await untilReady('192.0.2.1:22/0', '192.0.2.1:22/1');
@@ -124,7 +124,7 @@ describe('a static machine', () => {
     expect(ready()).toEqual(all);
   });
 
-  it('is not registered by a provider that was stopped while ZooKeeper could not be reached', async () => {
+  it('is not registered by a provider that was stopped while ZooKeeper was unreachable', async () => {
     const nodes = [host('192.0.2.1', ['small'])];
     hostKeys.set('192.0.2.1', []);
     const first = await start(rack(nodes), 'launcher1');
@@ -167,7 +167,7 @@ describe('a static machine', () => {
     ]);
   });
 
-  it('is not touched by nodes of the same provider that another driver has created', async () => {
+  it('ignores nodes of the same provider that another driver created', async () => {
     const launcher = await start(rack([]));
     const zk = world.server.connect();
     const record = {
@@ -224,7 +224,7 @@ describe('a request for static machines', () => {
     expect(nodes.map((id) => world.nodes().get(id)?.hostname)).toEqual(['192.0.2.2', '192.0.2.1']);
   });
 
-  it('leaves the limit of its tenant to other requests while it waits for nodes', async () => {
+  it('does not block the limit of its tenant while it waits for nodes', async () => {
     const section = provider('demo', [pool('main', ['large'])]);
     const cloud = world.config([section]);
     const machines = rack([host('192.0.2.1', ['small']), host('192.0.2.2', ['small'])]);
@@ -248,13 +248,13 @@ describe('a request for static machines', () => {
   it.each([
     [['small', 'small'], 'more nodes than there are slots'],
     [['small', 'other'], 'more nodes than the labels have together'],
-  ])('is declined if it needs %j: %s', async (labels) => {
+  ])('is declined if it requests %j: %s', async (labels) => {
     await start(rack([host('192.0.2.1', ['small', 'other'])]));
     const id = await submit(labels);
     await world.until('it is failed', () => stateOf(id) === 'failed');
   });
 
-  it('is declined if it asks for new nodes', async () => {
+  it('is declined if it requests new nodes', async () => {
     await start(rack([host('192.0.2.1', ['small'])]));
     await untilReady('192.0.2.1:22/0');
     const id = await submit(['small'], { reuse: false });
@@ -264,7 +264,7 @@ describe('a request for static machines', () => {
 });
 
 describe('a changed configuration', () => {
-  it('applies to ready nodes at once, and to used ones when they come back', async () => {
+  it('applies to ready nodes at once, and to used ones when they are returned', async () => {
     const launcher = await start(rack([host('192.0.2.1', ['small']), host('192.0.2.2', ['small'])]));
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
     const { ids, end } = await use(['small']);
@@ -295,7 +295,7 @@ describe('a changed configuration', () => {
     await untilReady('192.0.2.1:2222/0', '192.0.2.1:2222/1');
   });
 
-  it('withdraws nodes of removed machines and slots, and leaves those in use alone', async () => {
+  it('deletes nodes of removed machines and slots, and keeps those in use', async () => {
     const two = { 'max-parallel-jobs': 2 };
     const launcher = await start(rack([host('192.0.2.1', ['small'], two), host('192.0.2.2', ['other'], two)]));
     await untilReady('192.0.2.1:22/0', '192.0.2.1:22/1', '192.0.2.2:22/0', '192.0.2.2:22/1');
@@ -311,7 +311,7 @@ describe('a changed configuration', () => {
     expect(slots()).toEqual(['192.0.2.1:22/0']);
   });
 
-  it('that only one of two launchers has does not make them undo each other', async () => {
+  it('on only one of two launchers does not make them revert each other’s nodes', async () => {
     const old = [host('192.0.2.1', ['small'])];
     await start(rack(old), 'launcher1');
     const second = await start(rack(old), 'launcher2');
@@ -340,7 +340,7 @@ describe('a machine out of service', () => {
     await untilReady('192.0.2.2:22/0');
   });
 
-  it('is checked with back-off', async () => {
+  it('is checked with backoff', async () => {
     hostKeys.set('192.0.2.1', []);
     await start(rack([host('192.0.2.1', ['small'])]));
     scans.length = 0;
@@ -349,7 +349,7 @@ describe('a machine out of service', () => {
     expect(scans.length).toBeLessThan(80);
   });
 
-  it('is found before one of its nodes is handed out', async () => {
+  it('is detected before one of its nodes is allocated', async () => {
     await start(rack([host('192.0.2.1', ['small']), host('192.0.2.2', ['small'])]));
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
     await world.clock.advance(10_000);
@@ -359,7 +359,7 @@ describe('a machine out of service', () => {
     await untilReady();
   });
 
-  it('does not disturb the use of its nodes, and is not registered after the use', async () => {
+  it('does not affect the use of its nodes, and is not registered after the use', async () => {
     await start(rack([host('192.0.2.1', ['small'])]));
     await untilReady('192.0.2.1:22/0');
     const { ids, end } = await use(['small']);
@@ -375,7 +375,7 @@ describe('a machine out of service', () => {
     await untilReady('192.0.2.1:22/0');
   });
 
-  it('with changed host keys and none configured gets the new ones', async () => {
+  it('with changed host keys gets the new ones if none are configured', async () => {
     await start(rack([host('192.0.2.1', ['small'])]));
     await untilReady('192.0.2.1:22/0');
     hostKeys.set('192.0.2.1', ['ssh-rsa CCCC']);

@@ -8,7 +8,7 @@ import { QuotaInformation, type JsonObject } from '@nodepool/core';
 import { sleep } from '@nodepool/zookeeper';
 import fc from 'fast-check';
 import { BACKFILL_WINDOW_MS } from '../src/context.js';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const LABELS = ['small', 'large', 'other'] as const;
@@ -24,10 +24,10 @@ interface Scenario {
   }[];
   readonly quota: number;
   readonly redLimit: number;
-  readonly requests: readonly Asked[];
+  readonly requests: readonly RequestPlan[];
 }
 
-interface Asked {
+interface RequestPlan {
   readonly labels: readonly string[];
   readonly priority: number;
   readonly relativePriority: number;
@@ -40,7 +40,7 @@ interface Asked {
 /** A limit on the number of nodes for which `holds` returns true. */
 interface Limit {
   readonly name: string;
-  readonly most: number;
+  readonly maximum: number;
   readonly holds: (node: Pick<Place, 'provider' | 'pool' | 'tenant'>) => boolean;
 }
 
@@ -51,7 +51,7 @@ interface Place {
   readonly request: unknown;
 }
 
-const asked: fc.Arbitrary<Asked> = fc.record({
+const asked: fc.Arbitrary<RequestPlan> = fc.record({
   labels: fc.array(fc.constantFrom(...LABELS), { minLength: 1, maxLength: 4 }),
   priority: fc.constantFrom(100, 200, 300),
   relativePriority: fc.nat(2),
@@ -94,7 +94,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
       own.map((each) => pool(each.name, each.labels, { 'max-servers': each.maxServers })),
     );
   });
-  const limited = spoiltDriver(world.cloud, (target) => ({
+  const limited = faultyDriver(world.cloud, (target) => ({
     getQuotaLimits: () => Promise.resolve(QuotaInformation.limit({ instances: quota })),
     // Each provider has a cloud project of its own.
     listNodes: async (call) =>
@@ -110,13 +110,13 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
   const limitsOf = (request: JsonObject, id: string, name: string): readonly Limit[] => [
     {
       name: 'tenant',
-      most: request.tenant_name === 'red' ? redLimit : Infinity,
+      maximum: request.tenant_name === 'red' ? redLimit : Infinity,
       holds: ({ tenant }) => tenant === 'red',
     },
-    { name: `provider ${id}`, most: quota, holds: (node) => node.provider === id },
+    { name: `provider ${id}`, maximum: quota, holds: (node) => node.provider === id },
     {
       name: `pool ${name}`,
-      most: pools[Number(name.slice('pool-'.length))]?.maxServers ?? 0,
+      maximum: pools[Number(name.slice('pool-'.length))]?.maxServers ?? 0,
       holds: (node) => node.pool === name,
     },
   ];
@@ -158,11 +158,11 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
   function limitWaitedFor(waiting: JsonObject, place: Place): string | undefined {
     const labels = waiting.node_types as readonly string[];
     const others = places().filter(({ request }) => request !== place.request);
-    const isTooFull = ({ most, holds }: Limit): boolean => others.filter(holds).length + labels.length > most;
+    const isTooFull = ({ maximum, holds }: Limit): boolean => others.filter(holds).length + labels.length > maximum;
     const able = pools.flatMap((each, index) => {
       const limits = limitsOf(waiting, each.provider, `pool-${index}`);
       const has = labels.every((label) => each.labels.includes(label));
-      return has && limits.every(({ most }) => labels.length <= most) ? [limits] : [];
+      return has && limits.every(({ maximum }) => labels.length <= maximum) ? [limits] : [];
     });
     for (const limits of able) {
       const [tenant] = limits;
@@ -174,7 +174,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
     return undefined;
   }
 
-  async function live(index: number, { labels, at, hold, ...options }: Asked): Promise<void> {
+  async function live(index: number, { labels, at, hold, ...options }: RequestPlan): Promise<void> {
     await sleep(world.clock, at * 1000);
     const id = await world.requestor.submit(labels, options);
     ids[index] = id;
@@ -210,7 +210,7 @@ function comesBefore(a: string, first: JsonObject, b: string, second: JsonObject
   return key(a, first) < key(b, second);
 }
 
-it('no request is served before one that comes first and waits for a limit of both', async () => {
+it('no request is served before an earlier one that waits for a limit of both', async () => {
   await fc.assert(
     fc.asyncProperty(scenario, async (each) => {
       expect((await run(each)).flaws).toEqual([]);
@@ -219,7 +219,7 @@ it('no request is served before one that comes first and waits for a limit of bo
   );
 });
 
-it('requests that share no limit are served as if the others were not there', async () => {
+it('requests that share no limit are served independently', async () => {
   await fc.assert(
     fc.asyncProperty(scenario, fc.array(asked, { minLength: 1, maxLength: 8 }), async (each, more) => {
       const apart = [
@@ -240,7 +240,7 @@ it('requests that share no limit are served as if the others were not there', as
   );
 });
 
-it('a request that waits for its pool is not passed in the limit of its tenant', async () => {
+it('a request that waits for its pool is not overtaken in the limit of its tenant', async () => {
   const one = { priority: 100, relativePriority: 0, at: 0, hold: 30 };
   const { flaws } = await run({
     pools: [

@@ -16,7 +16,7 @@ import type { NodepoolConfig } from '@nodepool/config';
 import { explainLabel } from '../src/diagnostics/explain/explain-label.js';
 import { explainRequest } from '../src/diagnostics/explain/explain-request.js';
 import type { ExplanationSources } from '../src/diagnostics/explain/explanation.js';
-import { spoiltDriver } from './support/spoilt-driver.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -28,7 +28,7 @@ let launchFailure: (provider: string, label: string) => Error | undefined;
 /** Returns the error with which a launch fails once its instance is known. */
 let afterSave: () => Error | undefined;
 let launches: number;
-let spoilt: (provider: Provider) => Partial<Provider>;
+let overrides: (provider: Provider) => Partial<Provider>;
 
 beforeEach(() => {
   world = new World();
@@ -37,7 +37,7 @@ beforeEach(() => {
   launchFailure = () => undefined;
   afterSave = () => undefined;
   launches = 0;
-  spoilt = (each) => ({ getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)) });
+  overrides = (each) => ({ getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)) });
 });
 
 afterEach(async () => {
@@ -61,7 +61,7 @@ function failing({ config }: Provider, handler: NodeRequestHandler): NodeRequest
   });
 }
 
-const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, (each) => spoilt(each));
+const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, (each) => overrides(each));
 const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
 const demo = (more = {}, poolMore = {}) => provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
 
@@ -87,8 +87,8 @@ const waitingFor = (maxWaitMs: number): Partial<NodepoolConfig> => ({
   labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs }]]),
 });
 
-describe('a cloud that is away', () => {
-  it.each(outages)('for hours and %s uses up no attempt: the request waits', async (_, failure) => {
+describe('an unreachable cloud', () => {
+  it.each(outages)('for hours and %s uses up no attempt, and the request waits', async (_, failure) => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => failure;
     const id = await submit('small');
@@ -100,7 +100,7 @@ describe('a cloud that is away', () => {
     expect(await ended(id)).toBe('fulfilled');
   });
 
-  it('for longer than max-wait lets the request fail, with the reason', async () => {
+  it('for longer than max-wait fails the request, with the reason', async () => {
     await world.launcher([demo()], 'launcher1', waitingFor(600_000));
     launchFailure = () => cut;
     const id = await submit('small');
@@ -113,7 +113,7 @@ describe('a cloud that is away', () => {
     );
   });
 
-  it('before an instance is known uses up no attempt, after that it does, as an instance that never boots', async () => {
+  it('uses up no attempt before an instance is known, and one attempt after that', async () => {
     await world.launcher([demo({ 'launch-retries': 2 })], 'launcher1', drivers());
     launchFailure = () => (launches <= 5 ? new TimeoutError('no answer within 60000 ms') : undefined);
     expect(await ended(await submit('small'))).toBe('fulfilled');
@@ -142,17 +142,17 @@ describe('a cloud that is away', () => {
   });
 });
 
-describe('a label that the cloud refuses', () => {
+describe('a label that the cloud rejects', () => {
   const refused = new ConfigurationError('there is no such flavor');
 
-  it('once is served all the same', async () => {
+  it('once is served', async () => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => (launches === 1 ? refused : undefined);
     expect(await ended(await submit('small'))).toBe('fulfilled');
     expect(await ended(await submit('small'))).toBe('fulfilled');
   });
 
-  it('twice is out of service, the other labels are not, and it returns by itself', async () => {
+  it('twice is out of service without affecting other labels, and returns automatically', async () => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => refused;
     expect(await ended(await submit('small'))).toBe('failed');
@@ -166,7 +166,7 @@ describe('a label that the cloud refuses', () => {
     expect(await ended(await submit('small'))).toBe('fulfilled');
   });
 
-  it('is tried less often the longer that lasts', async () => {
+  it('is probed with growing delays', async () => {
     await world.launcher([demo()], 'launcher1', drivers());
     launchFailure = () => refused;
     for (let minutes = 0; minutes < 60; minutes += 1) {
@@ -177,7 +177,7 @@ describe('a label that the cloud refuses', () => {
     expect(launches).toBeLessThan(2 * 8);
   });
 
-  it('of several of a request is the only one out of service', async () => {
+  it('in a request with several labels is the only one out of service', async () => {
     await world.launcher([demo()], 'launcher1', drivers());
     launchFailure = (_, label) => (label === 'large' ? refused : undefined);
     const id = await submit('small', 'large');
@@ -188,7 +188,7 @@ describe('a label that the cloud refuses', () => {
 });
 
 describe('a pool with an availability zone that the cloud does not have', () => {
-  it('serves from the others', async () => {
+  it('serves requests from the others', async () => {
     await world.launcher([demo({}, { 'availability-zones': ['unknown', 'zone-1'] })]);
     for (let i = 0; i < 6; i += 1) {
       const id = await submit('small', 'small');
@@ -198,7 +198,7 @@ describe('a pool with an availability zone that the cloud does not have', () => 
     }
   });
 
-  it('declines what no zone can serve', async () => {
+  it('declines requests that no zone can serve', async () => {
     await world.launcher([demo({}, { 'availability-zones': ['unknown', 'unheard-of'] })]);
     expect(await ended(await submit('small'))).toBe('failed');
   });
@@ -207,8 +207,8 @@ describe('a pool with an availability zone that the cloud does not have', () => 
 describe('the needs of a label that cannot be read at the start', () => {
   it.each(outages)('delay its requests while the cloud %s', async (_, failure) => {
     let calls = 0;
-    const base = spoilt;
-    spoilt = (each) => ({
+    const base = overrides;
+    overrides = (each) => ({
       ...base(each),
       getQuotaForLabel: (...args) => {
         calls += 1;
@@ -222,10 +222,10 @@ describe('the needs of a label that cannot be read at the start', () => {
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
   });
 
-  it('decline them once the cloud has refused twice to tell, until it tells', async () => {
+  it('decline its requests after the cloud has failed twice to answer, until it answers', async () => {
     let known = false;
-    const base = spoilt;
-    spoilt = (each) => ({
+    const base = overrides;
+    overrides = (each) => ({
       ...base(each),
       getQuotaForLabel: (...args) =>
         known ? each.getQuotaForLabel!(...args) : Promise.reject(new ConfigurationError('there is no such flavor')),
@@ -238,10 +238,10 @@ describe('the needs of a label that cannot be read at the start', () => {
   });
 });
 
-describe('what is shown', () => {
+describe('the status', () => {
   const sources = (running: RunningLauncher): ExplanationSources => world.explanation(running, decisions);
 
-  it('of a waiting request is the reason of the pool that it waits for, not the newest decision', async () => {
+  it('of a waiting request has the reason of the pool that it waits for, not the newest decision', async () => {
     const full = provider('full', [pool('main', ['small'], { 'max-servers': 1 })]);
     const other = provider('other', [pool('main', ['large'])]);
     const running = await world.launcher([full, other], 'launcher1', drivers());
@@ -255,7 +255,7 @@ describe('what is shown', () => {
     );
   });
 
-  it('of a provider whose launches all fail is that it is degraded, with the reason, until one succeeds', async () => {
+  it('of a provider whose launches all fail is degraded, with the reason, until one succeeds', async () => {
     const running = await world.launcher([demo({ 'launch-retries': 3 })], 'launcher1', drivers());
     const state = (): unknown => running.launcher.activity()[0];
     expect(state()).toMatchObject({ state: 'serving' });
@@ -269,8 +269,8 @@ describe('what is shown', () => {
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });
   });
 
-  it('of a provider that cannot be started is that it is unreachable, with the reason', async () => {
-    spoilt = () => ({ start: () => Promise.reject(cut) });
+  it('of a provider that cannot be started is unreachable, with the reason', async () => {
+    overrides = () => ({ start: () => Promise.reject(cut) });
     const running = await world.launcher([demo()], 'launcher1', drivers());
     const reason = 'it could not be started: the connection was refused';
     expect(running.launcher.activity()).toMatchObject([{ state: 'unreachable', reason }]);
@@ -281,9 +281,9 @@ describe('what is shown', () => {
     );
   });
 
-  it('of an idle provider whose cloud goes away is that it is unreachable, with the reason and since when', async () => {
+  it('of an idle provider whose cloud becomes unreachable is unreachable, with the reason and the time', async () => {
     let isAway = false;
-    spoilt = (each) => ({
+    overrides = (each) => ({
       cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
     });
     const running = await world.launcher([demo()], 'launcher1', drivers());
@@ -300,8 +300,8 @@ describe('what is shown', () => {
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });
   });
 
-  it('of a provider whose start does not end is that, too', async () => {
-    spoilt = () => ({ start: () => new Promise(() => undefined) });
+  it('of a provider whose start does not end is unreachable', async () => {
+    overrides = () => ({ start: () => new Promise(() => undefined) });
     const running = await world.launcher([demo()], 'launcher1', drivers());
     expect(running.launcher.activity()).toMatchObject([
       { state: 'unreachable', reason: 'its start has not ended for 30 s' },
@@ -309,7 +309,7 @@ describe('what is shown', () => {
   });
 });
 
-it('a launcher is not ready while ZooKeeper is away', async () => {
+it('a launcher is not ready while ZooKeeper is unreachable', async () => {
   const { launcher } = await world.launcher([demo()], 'launcher1', drivers());
   world.server.stop();
   await world.until('it knows', () => !launcher.ready);

@@ -96,7 +96,7 @@ describe('a label with several machine types', () => {
       },
     ],
     ['the tenant', () => world.launcher([typed()], 'launcher1', tenants({ acme: { cores: 10 } }))],
-  ])('gets the next one that the limit of %s has room for, and no more than that', async (_, start) => {
+  ])('gets the next one that the limit of %s allows, up to the limit', async (_, start) => {
     await start();
     const tenant = { tenant: 'acme' };
     const sizes = (): unknown[] => [...world.nodes().values()].map(({ resources }) => coresIn(resources)).sort();
@@ -119,7 +119,7 @@ describe('a label with several machine types', () => {
 });
 
 describe('a pool', () => {
-  it('counts what its labels need of every resource that is limited', async () => {
+  it('counts the needs of its labels in every limited resource', async () => {
     await world.launcher([sized({ 'max-cores': 10 })]);
     const large = await served(['large']);
     const two = await served(['small', 'small']);
@@ -132,14 +132,14 @@ describe('a pool', () => {
     await giveBack(large);
   });
 
-  it('declines what it could never hold, with the reason', async () => {
+  it('declines requests above its limit, with the reason', async () => {
     await world.launcher([sized({ 'max-ram': 16_384 })]);
     const id = await submit(['large', 'small']);
     await inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 17408 ram, and the limit of pool main of provider demo is 16384');
   });
 
-  it('counts records of other programs, whatever these say of their resources', async () => {
+  it('counts records of other programs with any resources', async () => {
     const { store } = await world.launcher([demo({ 'max-servers': 3 })]);
     const first = await served(['small']);
     const record = world.nodes().get((world.records(REQUESTS).get(first)?.nodes as string[])[0]!)!;
@@ -152,7 +152,7 @@ describe('a pool', () => {
     await inState(waits, 'fulfilled');
   });
 
-  it('begins nothing before it knows its limits, whatever changes meanwhile', async () => {
+  it('starts no launch before it knows its limits, also with changes meanwhile', async () => {
     const { launcher } = await world.launcher([]);
     const ids = [await submit(['small']), await submit(['small']), await submit(['small'])];
     const answers = world.cloud.describe.bind(world.cloud);
@@ -169,7 +169,7 @@ describe('a pool', () => {
     expect(most).toBe(1);
   });
 
-  it('launches nothing more while its limit is below what it uses, and takes nothing away', async () => {
+  it('starts no launch while its limit is below its usage, and deletes no nodes', async () => {
     const { launcher } = await world.launcher([demo()]);
     const ids = [await served(['small']), await served(['small']), await served(['small'])];
     await world.during(launcher.apply(world.config([demo({ 'max-servers': 2 })])));
@@ -184,7 +184,7 @@ describe('a pool', () => {
 });
 
 describe('a provider', () => {
-  it('gives what the cloud allows, to all its pools together', async () => {
+  it('shares the limits of the cloud among its pools', async () => {
     quota(3);
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
     const small = await served(['small', 'small']);
@@ -202,7 +202,7 @@ describe('a provider', () => {
   it.each([
     ['others', {}],
     ['another installation with the same provider', { nodepool_provider_name: 'demo', nodepool_installation: 'other' }],
-  ])('leaves to %s what they use in the same project, and takes it when they are done', async (_whose, tags) => {
+  ])('leaves to %s their usage in the same project, and uses it when they release it', async (_whose, tags) => {
     quota(2);
     const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
     const theirs = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
@@ -228,7 +228,7 @@ describe('a provider', () => {
     await inState(waits, 'fulfilled');
   });
 
-  it('does not count for a pool that ignores its quota', async () => {
+  it('does not limit a pool that ignores its quota', async () => {
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: 1, cores: -1, ram: -1 } });
     const providers = new Map(
@@ -254,7 +254,7 @@ describe('a provider', () => {
     expect(asked).toBe(before);
   });
 
-  it('declines what the cloud could never hold, although it may hold it without others', async () => {
+  it('declines requests that exceed the limits of the cloud, although it has no other usage', async () => {
     quota(2);
     await world.launcher([demo()]);
     const id = await submit(['small', 'small', 'small']);
@@ -262,14 +262,14 @@ describe('a provider', () => {
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
   });
 
-  it('is unlimited when the cloud says -1', async () => {
+  it('is unlimited when the cloud reports -1', async () => {
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });
     await world.launcher([demo()]);
     await served(Array.from({ length: 20 }, () => 'small'));
   });
 
-  it('reads its limits at once when the cloud refuses a launch, which is no failure, and waits for room', async () => {
+  it('reads its limits at once when the cloud rejects a launch, which is no failure, and waits for quota', async () => {
     await world.launcher([demo({}, { 'launch-retries': 1 })]);
     const first = await served(['small']);
     quota(1);
@@ -288,7 +288,7 @@ describe('a provider', () => {
     await inState(waits, 'fulfilled');
   });
 
-  it('asks a cloud that lies about its limits more and more seldom, and serves when there is room', async () => {
+  it('retries with growing delays in a cloud that reports wrong limits, and serves requests when it has capacity', async () => {
     await world.launcher([demo()]);
     const lying = world.cloud.describe.bind(world.cloud);
     const first = await served(['small']);
@@ -307,7 +307,7 @@ describe('a provider', () => {
     await inState(waits, 'fulfilled');
   });
 
-  it('counts as unlimited while the cloud does not tell, and keeps the last answer when it stops telling', async () => {
+  it('is unlimited until the cloud reports limits, and keeps the last ones when it stops', async () => {
     const answers = world.cloud.describe.bind(world.cloud);
     await world.launcher([demo()]);
     quota(1);
@@ -327,7 +327,7 @@ describe('a provider', () => {
 });
 
 describe('a tenant', () => {
-  it('gets its limit over all providers, and others are not held up by it', async () => {
+  it('has a limit over all providers, and does not delay others', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
     await world.launcher(sections, 'launcher1', tenants({ red: { instances: 2 } }));
     const small = await served(['small'], { tenant: 'red' });
@@ -345,7 +345,7 @@ describe('a tenant', () => {
     await giveBack(small);
   });
 
-  it('gets the room that a node leaves in one provider in another one, also when another request was faster before', async () => {
+  it('gets the capacity of a deleted node in another provider, also when another request was faster before', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
     await world.launcher(sections, 'launcher1', tenants({ red: { instances: 1 } }));
     const first = await served(['small'], { tenant: 'red' });
@@ -360,7 +360,7 @@ describe('a tenant', () => {
     expect(stateOf(last)).toBe('fulfilled');
   });
 
-  it('whose request gets a ready node has it counted, as the record says from then on', async () => {
+  it('whose request gets a ready node counts it, according to the record', async () => {
     const labels = new Map([['small', { name: 'small', minReady: 4, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
     await world.launcher([demo()], 'launcher1', { labels, ...tenants({ red: { instances: 2 } }) });
     const ready = (): JsonObject[] => [...world.nodes().values()].filter(({ state }) => state === 'ready');
@@ -382,7 +382,7 @@ describe('a tenant', () => {
     }
   });
 
-  it('is declined what it may never have', async () => {
+  it('has requests above its limit declined', async () => {
     await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 2 } }));
     const id = await submit(['small', 'small', 'small'], { tenant: 'red' });
     await inState(id, 'failed');
@@ -390,7 +390,7 @@ describe('a tenant', () => {
     await served(['small', 'small', 'small'], { tenant: 'blue' });
   });
 
-  it('gets another limit with another configuration, without a provider being restarted', async () => {
+  it('gets another limit by configuration without a restart of providers', async () => {
     const { launcher } = await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 1 } }));
     await served(['small'], { tenant: 'red' });
     const waits = await submit(['small'], { tenant: 'red' });
@@ -405,21 +405,21 @@ describe('a tenant', () => {
 describe('several launchers', () => {
   const SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
 
-  it.each(SEEDS)('never start more than a limit allows in any order (seed %i)', async (seed) => {
+  it.each(SEEDS)('never exceed a limit in any order of their steps (seed %i)', async (seed) => {
     await world.end();
     world = new World(seed, (random) => Math.floor(random.next() * 10));
     world.cloud.configure({ bootTimeMs: [0, 3000], quota: { ...SETTINGS.quota, instances: 7 } });
     const over: string[] = [];
     world.server.onCommit(() => {
       const begun = [...world.nodes().values()].filter(({ state }) => state !== 'init');
-      const most = (what: string, limit: number, counts: (node: JsonObject) => boolean): void => {
+      const checkLimit = (what: string, limit: number, counts: (node: JsonObject) => boolean): void => {
         const count = begun.filter(counts).length;
         if (count > limit) over.push(`${what}: ${count} of ${limit}`);
       };
-      most('pool a', 4, (node) => node.pool === 'a');
-      most('pool b', 5, (node) => node.pool === 'b');
-      most('the provider', 7, () => true);
-      most('tenant red', 3, (node) => node.tenant_name === 'red');
+      checkLimit('pool a', 4, (node) => node.pool === 'a');
+      checkLimit('pool b', 5, (node) => node.pool === 'b');
+      checkLimit('the provider', 7, () => true);
+      checkLimit('tenant red', 3, (node) => node.tenant_name === 'red');
     });
     const section = provider('demo', [
       pool('a', ['small'], { 'max-servers': 4 }),

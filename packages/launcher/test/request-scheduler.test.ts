@@ -56,7 +56,7 @@ const contextOf = (clock: Clock) => ({
 const NO_LIMITS = { limitOf: () => ({ at: Infinity, reason: '' }) };
 
 describe('the scheduler', () => {
-  it('offers the first of requests that are alike, and the best priority first', async () => {
+  it('offers the oldest of equal requests, and the highest priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
     await submit(1, () => 'label-1', 100);
     const scheduler = new RequestScheduler(

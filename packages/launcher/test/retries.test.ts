@@ -67,7 +67,7 @@ it('below max-servers, a retry does not wait', async () => {
   expect(greatest).toBe(2);
 });
 
-it('a hanging deletion keeps its place, even if another launcher resumes the launch', async () => {
+it('a hanging deletion continues to count, also when another launcher resumes the launch', async () => {
   failures = 1;
   world.cloud.configure({ faults: { ...NO_FAULTS, 'delete-errors': 1 } });
   const first = await world.launcher([demo(1)]);

@@ -47,12 +47,12 @@ async function untilFree(label: string, count: number): Promise<void> {
 }
 
 /** Returns a function that returns the largest number of nodes that existed at a time since the call. */
-function mostNodes(): () => number {
-  let most = 0;
+function trackMaximum(): () => number {
+  let maximum = 0;
   world.server.onCommit(() => {
-    most = Math.max(most, world.nodes().size);
+    maximum = Math.max(maximum, world.nodes().size);
   });
-  return () => most;
+  return () => maximum;
 }
 
 async function submit(labels: string[], options = {}): Promise<string> {
@@ -69,7 +69,7 @@ function minReadyRequests(): [string, JsonObject][] {
 }
 
 describe('min-ready', () => {
-  it('is asked for by ephemeral requests of the lowest priority that reuse nothing', async () => {
+  it('is implemented by ephemeral requests of the lowest priority that reuse no nodes', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     await world.launcher([demo()], 'launcher1', keep({ small: 1 }));
     await world.until('it is asked for', () => minReadyRequests().length > 0);
@@ -91,7 +91,7 @@ describe('min-ready', () => {
     await untilFree('small', 1);
   });
 
-  it('gives as many free nodes as the configuration says, and leaves no request behind', async () => {
+  it('creates as many free nodes as configured, and leaves no requests', async () => {
     await world.launcher([demo()], 'launcher1', keep({ small: 3, large: 1, other: 2 }));
     await untilFree('small', 3);
     await untilFree('large', 1);
@@ -101,7 +101,7 @@ describe('min-ready', () => {
     expect(world.cloud.existingInstances()).toHaveLength(4);
   });
 
-  it('is restored as soon as a node is taken, while the requestor still works with it', async () => {
+  it('is restored as soon as a node is allocated, while the requestor still uses it', async () => {
     await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await untilFree('small', 2);
     const [kept] = free('small');
@@ -111,7 +111,7 @@ describe('min-ready', () => {
     expect(world.nodes().size).toBe(3);
   });
 
-  it.each(SEEDS)('is exact with several launchers that begin together (seed %i)', async (seed) => {
+  it.each(SEEDS)('is exact with several launchers that start together (seed %i)', async (seed) => {
     await world.end();
     world = new World(seed, (random) => Math.floor(random.next() * 5));
     const other = provider('other', [pool('main', ['small'])]);
@@ -120,21 +120,21 @@ describe('min-ready', () => {
     for (const [index, section] of sections.entries()) {
       running.push((await world.launcher(section, `launcher${index}`)).launcher);
     }
-    const most = mostNodes();
+    const maximum = trackMaximum();
     const applied = running.map((launcher, index) =>
       launcher.apply(world.config(sections[index] ?? [], keep({ small: 3 }))),
     );
     await world.during(Promise.all(applied));
     await untilFree('small', 3);
     await world.clock.advance(60_000);
-    expect(most()).toBe(3);
+    expect(maximum()).toBe(3);
     await served(await submit(['small']));
     await untilFree('small', 3);
     await world.clock.advance(60_000);
     expect(world.nodes().size).toBe(4);
   });
 
-  it('is carried on by another launcher when the one that kept it dies', async () => {
+  it('is continued by another launcher when the elected one dies', async () => {
     const first = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await untilFree('small', 2);
     await world.launcher([demo()], 'launcher2', keep({ small: 2 }));
@@ -146,7 +146,7 @@ describe('min-ready', () => {
     world.server.heal(first.zk);
   });
 
-  it('does not count nodes that no launcher can hand out', async () => {
+  it('ignores nodes that no launcher can allocate', async () => {
     const first = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await untilFree('small', 2);
     await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2', keep({ small: 2 }));
@@ -156,7 +156,7 @@ describe('min-ready', () => {
     expect([...world.nodes().values()].map((node) => node.provider)).toEqual(['demo', 'demo', 'other', 'other']);
   });
 
-  it('is made again after the session was lost with its requests', async () => {
+  it('is requested again after the session was lost with its requests', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { zk } = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
@@ -170,7 +170,7 @@ describe('min-ready', () => {
   it('counts requests that another program has made for the same purpose', async () => {
     world.cloud.configure({ bootTimeMs: [10_000, 10_000] });
     const { launcher } = await world.launcher([demo()]);
-    const most = mostNodes();
+    const maximum = trackMaximum();
     const theirs = await submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false });
     await world.during(launcher.apply(world.config([demo()], keep({ small: 1 }))));
     await served(theirs);
@@ -180,7 +180,7 @@ describe('min-ready', () => {
     await world.during(world.requestor.withdraw(theirs));
     await untilFree('small', 1);
     await world.clock.advance(60_000);
-    expect(most()).toBe(1);
+    expect(maximum()).toBe(1);
   });
 
   it('does not exist for a label that is disabled', async () => {
@@ -203,7 +203,7 @@ describe('min-ready', () => {
     expect(free('large')).toHaveLength(0);
   });
 
-  it('withdraws requests that no pool has accepted if fewer nodes are wanted', async () => {
+  it('withdraws requests that no pool has accepted if it is reduced', async () => {
     // Most requests remain unserved, since the pool works on one at a time.
     world.cloud.configure({ bootTimeMs: [1e6, 1e6] });
     const one = provider('demo', [pool('main', ['small'])], { 'max-concurrency': 1 });
@@ -215,7 +215,7 @@ describe('min-ready', () => {
     expect(minReadyRequests().map(([, { state }]) => state)).toContain('pending');
   });
 
-  it('waits longer and longer while the label cannot be served, and is there when it can be', async () => {
+  it('is retried with growing delays while the label cannot be served, and succeeds when it can', async () => {
     world.cloud.configure({ bootTimeMs: [0, 0] });
     const { launcher } = await world.launcher([demo({ 'max-servers': 1 })], 'launcher1', keep({ small: 2 }));
     const asked = new Set<string>();
@@ -230,7 +230,7 @@ describe('min-ready', () => {
     await untilFree('small', 2);
   });
 
-  it('is not asked for while no registered pool has the label', async () => {
+  it('is not requested while no registered pool has the label', async () => {
     const asked = new Set<string>();
     world.server.onCommit(() => {
       for (const [id] of minReadyRequests()) asked.add(id);
@@ -242,7 +242,7 @@ describe('min-ready', () => {
     await untilFree('small', 2);
   });
 
-  it.each(SEEDS)('is exact again after whatever happens to launchers and nodes (seed %i)', async (seed) => {
+  it.each(SEEDS)('is exact again after random faults of launchers and nodes (seed %i)', async (seed) => {
     await world.end();
     world = new World(seed, (random) => Math.floor(random.next() * 20));
     world.cloud.configure({ bootTimeMs: [0, 20_000] });
@@ -270,7 +270,7 @@ describe('min-ready', () => {
     expect(world.cloud.existingInstances()).toHaveLength(3);
   });
 
-  it('leaves no office taken when its launcher stops', async () => {
+  it('leaves no election contender when its launcher stops', async () => {
     const { stop } = await world.launcher([demo()], 'launcher1', keep({ small: 1, large: 1 }));
     await untilFree('small', 1);
     await untilFree('large', 1);

@@ -104,9 +104,9 @@ class Flood {
   }
 }
 
-describe('a large request under a flood of small ones', () => {
+describe('a large request among many small ones', () => {
   it.each([['one launcher', 1] as const, ['two launchers that serve the pool', 2] as const])(
-    'is passed by while it is young, and served within a bound, by %s',
+    'is overtaken while it is young, and served within a bound, by %s',
     async (_, launchers) => {
       for (let i = 1; i <= launchers; i += 1) await world.launcher([demo({ 'max-servers': 10 })], `launcher${i}`);
       const flood = new Flood(['small'], 20_000);
@@ -128,7 +128,7 @@ describe('a large request under a flood of small ones', () => {
     },
   );
 
-  it('does not hold up requests of other pools, nor those of other tenants that have room', async () => {
+  it('does not delay requests of other pools, nor those of other tenants within their limits', async () => {
     const sections = [
       provider('demo', [pool('main', ['large'], { 'max-servers': 4 }), pool('other', ['small'], { 'max-servers': 4 })]),
     ];
@@ -146,7 +146,7 @@ describe('a large request under a flood of small ones', () => {
     await fulfilled(redWaits);
   });
 
-  it('keeps nothing any more once it is withdrawn', async () => {
+  it('reserves nothing after it is withdrawn', async () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     const inUse = await served(['small']);
     const large = await submit(bigRequest(2));
@@ -159,7 +159,7 @@ describe('a large request under a flood of small ones', () => {
     await giveBack(inUse);
   });
 
-  it('lets those pass that come before it in the order of service', async () => {
+  it('is overtaken by requests before it in the order of service', async () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     await served(['small']);
     const large = await submit(bigRequest(2));
@@ -169,7 +169,7 @@ describe('a large request under a flood of small ones', () => {
     expect(stateOf(large)).toBe('requested');
   });
 
-  it('is kept the room of the provider that another of its pools would take', async () => {
+  it('reserves the capacity of the provider that another of its pools would use', async () => {
     world.cloud.configure({ quota: { instances: 4, cores: Infinity, ram: Infinity } });
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
     const flood = new Flood(['small'], 20_000);
@@ -181,7 +181,7 @@ describe('a large request under a flood of small ones', () => {
 });
 
 describe('requests of different priorities', () => {
-  it('a worse one never passes a better one that waits for the same limit, young or not', async () => {
+  it('a lower one never overtakes a higher one that waits for the same limit, at any age', async () => {
     await world.launcher([demo({ 'max-servers': 4 })]);
     const inUse = [await served(['small']), await served(['small']), await served(['small', 'small'])];
     const large = await submit(bigRequest(4), { priority: 100 });
@@ -201,7 +201,7 @@ describe('requests of different priorities', () => {
     }
   });
 
-  it('a worse one does not take the ready nodes that a better one needs', async () => {
+  it('a lower one does not use the ready nodes that a higher one needs', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     const free = await idle('large');
     const inUse = await served(['small', 'small']);
@@ -215,7 +215,7 @@ describe('requests of different priorities', () => {
     await fulfilled(worse);
   });
 
-  it('a better one that waits for the limit of its tenant holds up no other tenant', async () => {
+  it('a higher one that waits for the limit of its tenant delays no other tenant', async () => {
     await world.launcher([demo({ 'max-servers': 4 })], 'launcher1', {
       tenantLimits: new Map([['red', { instances: 2 }]]),
     });
@@ -240,7 +240,7 @@ describe('max-concurrency', () => {
     for (const id of [...small, ...large]) await fulfilled(id);
   });
 
-  it('leaves the place of a pool that wants it no more to others', async () => {
+  it('gives the share of a pool without demand to others', async () => {
     world.cloud.configure({ bootTimeMs: [5000, 5000] });
     const pools = [pool('a', ['small']), pool('b', ['large'])];
     await world.launcher([provider('demo', pools, { 'max-concurrency': 1 })]);
@@ -254,22 +254,22 @@ describe('max-concurrency', () => {
   });
 });
 
-describe('when space is short', () => {
-  it('the oldest ready node of another label makes room, and no more than are needed', async () => {
+describe('when capacity is short', () => {
+  it('the oldest ready node of another label is evicted, and no more than needed', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     const nodes = [await idle('small'), await idle('small', { reuse: false }), await idle('small', { reuse: false })];
     const [launched] = await fulfilled(await submit(['large']));
     expect([...world.nodes().keys()].sort()).toEqual([nodes[1], nodes[2], launched]);
   });
 
-  it('as many go as the request needs', async () => {
+  it('as many nodes are evicted as the request needs', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     for (let i = 0; i < 3; i += 1) await idle('small', { reuse: false });
     await fulfilled(await submit(['large', 'large']));
     expect([...world.nodes().values()].map(({ type }) => type)).toEqual([['small'], ['large'], ['large']]);
   });
 
-  it('a node that the request can use is used, and not deleted', async () => {
+  it('a node that the request can use is allocated, and not evicted', async () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     const small = await idle('small');
     const large = await idle('large');
@@ -278,7 +278,7 @@ describe('when space is short', () => {
     expect([...world.nodes().keys()]).not.toContain(small);
   });
 
-  it('nothing goes for what would not fit even so', async () => {
+  it('nothing is evicted if the request would still not fit', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     const inUse = await served(['small']);
     const inUseNodes = await world.during(world.requestor.take(inUse));
@@ -291,7 +291,7 @@ describe('when space is short', () => {
     expect(world.nodes().has(free)).toBe(false);
   });
 
-  it('nothing goes while what was there is on its way out', async () => {
+  it('nothing is evicted while earlier deletions are in progress', async () => {
     world.cloud.configure({ deleteTimeMs: [30_000, 30_000] });
     await world.launcher([demo({ 'max-servers': 2 })]);
     const free = await idle('small');
@@ -301,7 +301,7 @@ describe('when space is short', () => {
     expect(world.nodes().get(free)?.state).toBe('ready');
   });
 
-  it('a node of another pool makes room when it is the provider that is full', async () => {
+  it('a node of another pool is evicted when the provider is full', async () => {
     world.cloud.configure({ quota: { instances: 2, cores: Infinity, ram: Infinity } });
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
     const nodes = [await idle('small'), await idle('small', { reuse: false })];
@@ -310,7 +310,7 @@ describe('when space is short', () => {
     expect(world.nodes().get(nodes[1]!)?.state).toBe('ready');
   });
 
-  it('a node of the tenant makes room when it is the tenant that has its fill', async () => {
+  it('a node of the tenant is evicted when the tenant is at its limit', async () => {
     await world.launcher([demo()], 'launcher1', { tenantLimits: new Map([['red', { instances: 1 }]]) });
     const other = await idle('small', { tenant: 'blue' });
     const own = await idle('small', { tenant: 'red', reuse: false });
@@ -319,13 +319,13 @@ describe('when space is short', () => {
     expect(world.nodes().get(other)?.state).toBe('ready');
   });
 
-  it('a request that wants no ready nodes gets the place of one that it could have used', async () => {
+  it('a request that refuses ready nodes evicts one that it could have used', async () => {
     await world.launcher([demo({ 'max-servers': 1 })]);
     const free = await idle('small');
     expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual([free]);
   });
 
-  it('a ready node goes when the cloud refuses more than its limits say', async () => {
+  it('a ready node is evicted when the cloud rejects more than its limits say', async () => {
     await world.launcher([demo()]);
     const free = await idle('small');
     const answers = world.cloud.describe.bind(world.cloud);
@@ -335,7 +335,7 @@ describe('when space is short', () => {
     expect(world.nodes().has(free)).toBe(false);
   });
 
-  it.each([1, 2, 3, 4, 5])('two launchers make no more room than is needed (seed %i)', async (seed) => {
+  it.each([1, 2, 3, 4, 5])('two launchers evict no more than needed (seed %i)', async (seed) => {
     await world.end();
     world = new World(seed, (random) => Math.floor(random.next() * 10));
     for (const name of ['one', 'two']) await world.launcher([demo({ 'max-servers': 4 })], name);
@@ -347,7 +347,7 @@ describe('when space is short', () => {
 });
 
 describe('min-ready', () => {
-  it('evicts no nodes for itself, and takes no capacity that another request waits for', async () => {
+  it('evicts no nodes, and uses no capacity that another request waits for', async () => {
     await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', keep({ small: 1 }));
     await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
     const first = await served(['large']);

@@ -35,7 +35,7 @@ function withdrawWhenLocked(): string[] {
   return withdrawn;
 }
 
-it('a request that another launcher decided about while this one declined it is no failure', async () => {
+it('a request that another launcher decided about while this one declined it is not a failure', async () => {
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const decided = Buffer.from(JSON.stringify({ state: 'fulfilled', node_types: ['large'], declined_by: ['other'] }));
   world.server.onCommit((changes) => {
@@ -51,7 +51,7 @@ it('a request that another launcher decided about while this one declined it is 
   expect(world.lockHolders()).toEqual([]);
 });
 
-it('a declined request', async () => {
+it('the withdrawal of a declined request is not a failure', async () => {
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const withdrawn = withdrawWhenLocked();
   const ids = await world.during(Promise.all([1, 2, 3].map(() => world.requestor.submit(['large']))));
@@ -62,7 +62,7 @@ it('a declined request', async () => {
   expect(world.records('/nodepool/requests-lock').size).toBe(0);
 });
 
-it('a lost request whose ready nodes are handed back', async () => {
+it('the withdrawal of an orphaned request frees its ready nodes', async () => {
   const id = await world.during(world.requestor.submit(['small', 'small', 'small']));
   await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
   const node = { provider: 'demo', pool: 'main', type: ['small'], resources: { instances: 1 } };

@@ -37,7 +37,7 @@ describe('a closed breaker', () => {
     ['auth', 3],
     ['node', 3],
     ['slow', 2],
-  ])('opens for %s after %d failures in a row', (cause, count) => {
+  ])('opens for %s after %d consecutive failures', (cause, count) => {
     for (let failures = 1; failures < count; failures += 1) fails(cause);
     expect(breaker.state).toBe('closed');
     fails(cause);
@@ -56,7 +56,7 @@ describe('a closed breaker', () => {
 });
 
 describe('an open breaker', () => {
-  it('waits twice as long each time, up to a limit, with jitter', async () => {
+  it('doubles its delay each time up to a limit, with jitter', async () => {
     const waits: number[] = [];
     for (let index = 0; index < 8; index += 1) {
       fails('capacity');
@@ -70,12 +70,12 @@ describe('an open breaker', () => {
     expect(new Set(waits).size).toBe(waits.length);
   });
 
-  it('waits at least as long as the cloud asks', async () => {
+  it('waits at least as long as the cloud demands', async () => {
     for (let index = 0; index < 3; index += 1) fails('throttled', { retryAfterMs: 300_000 });
     expect(await untilHalfOpen()).toBe(300_000);
   });
 
-  it('ignores the results of launches that began before it opened', async () => {
+  it('ignores the results of launches that started before it opened', async () => {
     const before = clock.monotonic();
     await clock.advance(1000);
     fails('capacity');
@@ -114,7 +114,7 @@ describe('a half-open breaker', () => {
     ['capacity', ['created', 'ready']],
     ['node', ['ready']],
     ['slow', ['ready']],
-  ])('that was open for %s is closed by a probe that is %s', async (cause, evidence) => {
+  ])('after %s is closed by a probe that is %s', async (cause, evidence) => {
     for (const each of ['accepted', 'created', 'ready'] as const) {
       for (let index = 0; index < 3; index += 1) fails(cause);
       await untilHalfOpen();
@@ -125,7 +125,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  it('opens again when the probe fails, and remembers since when', async () => {
+  it('opens again when the probe fails, and keeps the time of the first failure', async () => {
     fails('capacity');
     const since = breaker.obstacle?.since;
     await untilHalfOpen();

@@ -8,7 +8,7 @@ const acquire = (concurrency: Concurrency, count: number): void => {
   for (let index = 0; index < count; index += 1) concurrency.acquire(() => undefined);
 };
 
-it('halves when launches are throttled together, and grows by one for each success, to max-concurrency', () => {
+it('the launch limit halves when launches are throttled together, and grows by one per success up to max-concurrency', () => {
   const concurrency = new Concurrency(10, new VirtualClock());
   acquire(concurrency, 8);
   for (let index = 0; index < 5; index += 1) concurrency.throttled();
@@ -20,7 +20,7 @@ it('halves when launches are throttled together, and grows by one for each succe
   expect(concurrency.limit).toBe(10);
 });
 
-it('allows one request at least, and as many as configured ten minutes later', async () => {
+it('the launch limit is at least one, and returns to max-concurrency after ten minutes', async () => {
   const clock = new VirtualClock();
   const concurrency = new Concurrency(Infinity, clock);
   for (let index = 0; index < 10; index += 1) {

@@ -14,7 +14,7 @@ import {
 import type { NodepoolConfig } from '@nodepool/config';
 import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
 import { DecisionLog } from '../../src/index.js';
-import { spoiltDriver } from '../support/spoilt-driver.js';
+import { faultyDriver } from '../support/faulty-driver.js';
 import { World, pool, provider } from '../support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -58,7 +58,7 @@ function failing({ config }: Provider, handler: NodeRequestHandler): NodeRequest
 }
 
 const drivers = (): Partial<NodepoolConfig> =>
-  spoiltDriver(world.cloud, (each) => ({
+  faultyDriver(world.cloud, (each) => ({
     getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)),
   }));
 
@@ -105,7 +105,7 @@ async function served(id: string): Promise<number> {
 }
 
 describe('a request in a pool with several offers', () => {
-  it('is launched in another zone when one has no capacity, which is then left alone until it is probed', async () => {
+  it('is launched in another zone when one has no capacity, and that one is not used until it is probed', async () => {
     const running = await world.launcher([region('demo', { 'availability-zones': ZONES })], 'launcher1', drivers());
     spoils = (place) => (place.includes('zone-1') ? full : undefined);
     for (let index = 0; index < 10; index += 1) await served(await submit('small'));
@@ -119,7 +119,7 @@ describe('a request in a pool with several offers', () => {
     expect(launches.filter((place) => place.includes('zone-1')).length).toBeGreaterThan(3);
   });
 
-  it('gets the next machine type in order, and its explanation has the offers that were tried in order', async () => {
+  it('gets the next machine type in order, and its explanation lists the tried offers', async () => {
     await world.launcher([], 'launcher1', withTypes([region('demo')], ['large', 'medium', 'small']));
     spoils = (place) => (place.endsWith('/small') ? undefined : full);
     const id = await submit('small');
@@ -134,7 +134,7 @@ describe('a request in a pool with several offers', () => {
     ).toEqual(['large', 'medium', 'small']);
   });
 
-  it('has all its nodes in one zone, and keeps those that are there when one finds no capacity', async () => {
+  it('has all its nodes in one zone, and keeps existing ones when a launch finds no capacity', async () => {
     const sections = [region('demo', { 'availability-zones': ZONES })];
     await world.launcher([], 'launcher1', withTypes(sections, ['large', 'small']));
     spoils = (place) => (place.startsWith('demo/large') && place.endsWith('/large') ? full : undefined);
@@ -146,7 +146,7 @@ describe('a request in a pool with several offers', () => {
     expect(launches).toHaveLength(4);
   });
 
-  it('whose node fails is launched again in the same pool, its siblings are kept', async () => {
+  it('is launched again in the same pool when a node fails, and keeps the other nodes', async () => {
     await world.launcher([region('demo', {}, { 'launch-retries': 3 }), region('other')], 'launcher1', drivers());
     let failures = 2;
     spoils = (place) => (place.includes('/large/') && failures-- > 0 ? new InstanceFailedError('broken') : undefined);
@@ -188,7 +188,7 @@ describe('a request whose pool has no capacity', () => {
     expect(launches.at(-1)).toMatch(/^demo\/large/);
   });
 
-  it('waits with the reason if there is none, and is served when there is capacity again', async () => {
+  it('waits with the reason if there is none, and is served when capacity returns', async () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     spoils = () => full;
     const id = await submit('small');
@@ -202,7 +202,7 @@ describe('a request whose pool has no capacity', () => {
     expect(await served(id)).toBeLessThan(180_000);
   });
 
-  it('is one of many of which exactly one probes at a time', async () => {
+  it('is one of several of which exactly one probes at a time', async () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     spoils = () => full;
     const ids = [];
@@ -219,7 +219,7 @@ describe('a request whose pool has no capacity', () => {
 });
 
 describe('max-wait', () => {
-  it('ends the wait of every request of a label, with the reason', async () => {
+  it('ends the wait of every request for a label, with the reason', async () => {
     await world.launcher([region('demo')], 'launcher1', waitingFor(600_000));
     spoils = () => full;
     const first = await submit('small');
@@ -235,7 +235,7 @@ describe('max-wait', () => {
     expect(stateOf(second)).toBe('failed');
   });
 
-  it('counts from the creation of the request, also for a launcher that is started later', async () => {
+  it('counts from the creation of the request, also in a launcher that starts later', async () => {
     spoils = () => full;
     const running = await world.launcher([region('demo')], 'launcher1', waitingFor(600_000));
     const id = await submit('small');
@@ -267,7 +267,7 @@ describe('a pool that accepts creations and never finishes them', () => {
     return new Promise(() => undefined);
   };
 
-  it('loses its requests to another one, and gets no more until it is probed', async () => {
+  it('loses its requests to another pool, and gets no more until it is probed', async () => {
     await world.launcher([region('demo'), region('other')], 'launcher1', drivers());
     for (let index = 0; index < 20; index += 1) await served(await submit('small'));
     spoils = (place, each) => (place.startsWith('demo/') ? never(place, each) : undefined);
@@ -280,7 +280,7 @@ describe('a pool that accepts creations and never finishes them', () => {
     expect(launches.every((place) => place.startsWith('other/'))).toBe(true);
   });
 
-  it('gets requests all the same while the other pools are full', async () => {
+  it('still gets requests while the other pools are full', async () => {
     const sections = [region('demo'), region('other', { 'max-servers': 30 })];
     const { launcher } = await world.launcher(sections, 'launcher1', drivers());
     for (let index = 0; index < 20; index += 1) await served(await submit('small'));
@@ -299,7 +299,7 @@ describe('a pool that accepts creations and never finishes them', () => {
     expect(launches.map((place) => place.split('/')[0])).toContain('demo');
   });
 
-  it('keeps them if no other pool could serve them', async () => {
+  it('keeps its requests if no other pool can serve them', async () => {
     const running = await world.launcher([region('demo')], 'launcher1', drivers());
     for (let index = 0; index < 10; index += 1) await served(await submit('small'));
     spoils = never;

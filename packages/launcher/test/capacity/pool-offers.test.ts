@@ -50,14 +50,14 @@ const chosen = (labels = ['small']) => {
   return { types: planned.map(({ machineType }) => machineType), cause: blocked?.cause };
 };
 
-describe('an offer that is slow', () => {
-  it('comes after every other one that is admitted', () => {
+describe('a slow offer', () => {
+  it('is selected after every other admitted one', () => {
     fail('slow', offer('m1'));
     expect(chosen()).toEqual({ types: ['m2'], cause: undefined });
   });
 
   it.each<BreakerCause>(['capacity', 'quota', 'configuration', 'node'])(
-    'is preferred to one that is out of service because of %s and is probed sooner',
+    'is preferred to one that is out of service because of %s and is probed earlier',
     async (cause) => {
       fail('slow', offer('m2'));
       await clock.advance(30_000);
@@ -66,13 +66,13 @@ describe('an offer that is slow', () => {
     },
   );
 
-  it('is used together with an offer of another label that is admitted', () => {
+  it('is selected together with an admitted offer of another label', () => {
     fail('slow', offer('m1'));
     fail('slow', offer('m2'));
     expect(chosen(['other', 'small'])).toEqual({ types: [undefined, 'm1'], cause: 'slow' });
   });
 
-  it('cannot be used if another label has no offer', () => {
+  it('is not selected if another label has no offer', () => {
     fail('slow', offer('m1'));
     fail('slow', offer('m2'));
     fail('capacity', offer(undefined, undefined, 'other'));
@@ -80,7 +80,7 @@ describe('an offer that is slow', () => {
     expect(chosen(['other']).cause).toBe('capacity');
   });
 
-  it('is looked for in all zones', () => {
+  it('is selected from all zones', () => {
     offers.setZones(['zone-1', 'zone-2']);
     for (const type of ['m1', 'm2']) fail('capacity', offer(type, 'zone-1'));
     fail('slow', offer('m2', 'zone-2'));

@@ -62,7 +62,7 @@ async function stuckBesideOthers(count: number): Promise<readonly Launch[]> {
   return stuck;
 }
 
-describe('a lone launch is abandoned', () => {
+describe('a single launch is abandoned', () => {
   const abandonedAt = async (pool: string): Promise<number | undefined> => {
     const launch = begin(pool);
     await clock.advance(2_000_000);
@@ -70,11 +70,11 @@ describe('a lone launch is abandoned', () => {
     return launch.abandonedAt;
   };
 
-  it('never before anything is known', async () => {
+  it('never without known durations', async () => {
     expect(await abandonedAt('a')).toBeUndefined();
   });
 
-  it('after twice the usual time of the fastest healthy offer, but not before two minutes', async () => {
+  it('after twice the usual duration of the fastest healthy offer, but not before two minutes', async () => {
     await launched('a', 100);
     await launched('b', 200);
     expect(await abandonedAt('c')).toBe(200);
@@ -84,13 +84,13 @@ describe('a lone launch is abandoned', () => {
     expect(await abandonedAt('c')).toBe(120);
   });
 
-  it('after twice the time that its own offer is known for', async () => {
+  it('after twice the usual duration of its own offer', async () => {
     await launched('a', 60);
     await launched('b', 300);
     expect(await abandonedAt('b')).toBe(600);
   });
 
-  it('later while launches of the other offers are running for longer than usual', async () => {
+  it('later while launches of the other offers take longer than usual', async () => {
     await launched('a', 60);
     movable = new Set(['b']);
     const running = Array.from({ length: 5 }, () => begin('a'));
@@ -102,7 +102,7 @@ describe('a lone launch is abandoned', () => {
     expect(own.abandonedAt).toBeLessThanOrEqual(502);
   });
 
-  it('only once something else can serve it', async () => {
+  it('only when another offer can serve it', async () => {
     await launched('a', 60);
     movable.clear();
     const own = begin('b');
@@ -113,7 +113,7 @@ describe('a lone launch is abandoned', () => {
     expect(own.abandonedAt).toBe(502);
   });
 
-  it('whatever pools were known for that are stopped', async () => {
+  it('while pools with known durations are stopped', async () => {
     await launched('a', 100);
     launches.forget('a');
     expect(await abandonedAt('b')).toBeUndefined();
@@ -126,13 +126,13 @@ describe('a lone launch is abandoned', () => {
   });
 });
 
-describe('launches of an offer that is stuck are abandoned', () => {
+describe('launches of a stuck offer are abandoned', () => {
   beforeEach(async () => {
     await launched('a', 80, 20);
     await launched('b', 60, 20);
   });
 
-  it('all together, as soon as two take a quarter longer than the longest of late', async () => {
+  it('together, when two take a quarter longer than the longest recent launch', async () => {
     const stuck = await stuckBesideOthers(25);
     // The second one is overdue at the age of 100 s, and the offer is checked every two seconds.
     expect(stuck.slice(0, 3).map(({ abandonedAt }) => abandonedAt)).toEqual([106, 101, 96]);
@@ -146,7 +146,7 @@ describe('launches of an offer that is stuck are abandoned', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(4000);
   });
 
-  it('not while launches that began later succeed there', async () => {
+  it('not while launches that started later succeed there', async () => {
     const stuck = await stuckBesideOthers(10);
     begin('a').end(true);
     await clock.advance(200_000);
@@ -160,7 +160,7 @@ describe('launches of an offer that is stuck are abandoned', () => {
     expect(all.map(({ abandonedAt }) => abandonedAt)).toEqual(all.map(() => undefined));
   });
 
-  it('not while nothing else can serve them', async () => {
+  it('not while no other offer can serve them', async () => {
     movable.clear();
     const stuck = await stuckBesideOthers(30);
     expect(stuck.filter(({ abandonedAt }) => abandonedAt !== undefined)).toEqual([]);

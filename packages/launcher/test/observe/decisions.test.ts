@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 
 describe('decisions', () => {
-  it('are kept by subject, with reason and time, in their order', async () => {
+  it('are stored by subject, with reason and time, in order', async () => {
     const log = new DecisionLog({ clock });
     const start = clock.now();
     log.record('request', '1', 'a/main', 'declined', 'no such label');
@@ -22,7 +22,7 @@ describe('decisions', () => {
     expect(log.of('request', '2')).toEqual([]);
   });
 
-  it('are counted when they are repeated, even with other decisions in between', async () => {
+  it('are counted when they are repeated, also with other decisions between', async () => {
     const log = new DecisionLog({ clock });
     const start = clock.now();
     log.record('request', '1', 'a', 'waits', 'full');
@@ -37,14 +37,14 @@ describe('decisions', () => {
     expect(log.size).toBe(3);
   });
 
-  it('of one subject are its newest', () => {
+  it('of one subject are limited to the newest', () => {
     const log = new DecisionLog({ clock, perSubject: 3 });
     for (let i = 0; i < 10; i += 1) log.record('node', '1', 'a', `attempt ${i}`);
     expect(log.of('node', '1').map(({ what }) => what)).toEqual(['attempt 7', 'attempt 8', 'attempt 9']);
     expect(log.size).toBe(3);
   });
 
-  it('are forgotten with the subjects that had none for longest, when there are too many', () => {
+  it('are deleted for the subjects with the oldest ones when there are too many', () => {
     const log = new DecisionLog({ clock, total: 4 });
     log.record('label', 'small', 'a', 'out of service');
     for (const id of ['1', '2', '3']) log.record('request', id, 'a', 'waits');

@@ -56,7 +56,7 @@ async function diagnostics(where = folder): Promise<{ diagnostics: Diagnostics; 
 }
 
 describe('SIGUSR2', () => {
-  it('writes what runs and what it waits for to the log', async () => {
+  it('logs running work and what it waits for', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { diagnostics: dumper, tasks } = await diagnostics();
     const id = await world.during(world.requestor.submit(['small']));
@@ -99,7 +99,7 @@ describe('SIGUSR2', () => {
     finish();
   });
 
-  it('begins a CPU profile, and the next one writes it', async () => {
+  it('starts a CPU profile, and the next signal writes it', async () => {
     const { diagnostics: profiler } = await diagnostics();
     profiler.signalled();
     profiler.signalled();
@@ -111,7 +111,7 @@ describe('SIGUSR2', () => {
     expect(lines.at(-1)).toMatchObject({ message: 'CPU profile written', fields: { file: join(folder, file!) } });
   });
 
-  it('does not harm when the profile cannot be written, and can be sent again', async () => {
+  it('is harmless when the profile cannot be written, and can be sent again', async () => {
     const { diagnostics: profiler } = await diagnostics(join(folder, 'missing'));
     profiler.signalled();
     profiler.signalled();

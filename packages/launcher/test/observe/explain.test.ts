@@ -35,8 +35,8 @@ async function inState(id: string, state: string): Promise<void> {
   await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
 }
 
-describe('a request', () => {
-  it('that was served has been accepted and fulfilled, by that pool', async () => {
+describe('the explanation of a request', () => {
+  it('that was served names the pool that accepted and fulfilled it', async () => {
     const sources = await launcher();
     const id = await submit(['small']);
     await inState(id, 'fulfilled');
@@ -51,7 +51,7 @@ describe('a request', () => {
     expect(explanation.summary).toMatch(/^Fulfilled with 0000000000/);
   });
 
-  it('that waits for room says so, once, however often that is looked at', async () => {
+  it('that waits for quota has one decision for any number of scheduling passes', async () => {
     const sources = await launcher({}, { 'max-servers': 1 });
     await inState(await submit(['small']), 'fulfilled');
     const id = await submit(['large']);
@@ -71,7 +71,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('that was declined tells why', async () => {
+  it('that was declined has the reason', async () => {
     const sources = await launcher({}, { 'max-servers': 1 });
     const id = await submit(['small', 'small']);
     await inState(id, 'failed');
@@ -84,7 +84,7 @@ describe('a request', () => {
     expect(explanation.pools[0]?.says).toBe('declined it');
   });
 
-  it('that is gone is remembered, and one that never was is not', async () => {
+  it('that was deleted is available, and that of an unknown one is not', async () => {
     const sources = await launcher();
     const id = await submit(['small']);
     await inState(id, 'fulfilled');
@@ -99,8 +99,8 @@ describe('a request', () => {
   });
 });
 
-describe('a node', () => {
-  it('without a login explains each attempt', async () => {
+describe('the explanation of a node', () => {
+  it('without a login has each attempt', async () => {
     const sources = await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
     world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer at port 22')) };
     const id = await submit(['small']);
@@ -112,7 +112,7 @@ describe('a node', () => {
     ]);
   });
 
-  it('that is being launched tells what the driver waits for', async () => {
+  it('that is being launched has the driver’s pending operation', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const sources = await launcher();
     const id = await submit(['small']);
@@ -123,13 +123,13 @@ describe('a node', () => {
     await inState(id, 'fulfilled');
   });
 
-  it('that is unknown has no explanation', async () => {
+  it('that is unknown does not exist', async () => {
     expect(explainNode(await launcher(), '0000009999')).toBeUndefined();
   });
 });
 
-describe('a label', () => {
-  it('tells who serves it, its nodes, who wants it, and how much of the limits is in use', async () => {
+describe('the explanation of a label', () => {
+  it('has its pools, its nodes, its requests, and the usage of the limits', async () => {
     const sources = await launcher({}, { 'max-servers': 2 });
     await inState(await submit(['small']), 'fulfilled');
     await inState(await submit(['small']), 'fulfilled');
@@ -143,7 +143,7 @@ describe('a label', () => {
   });
 });
 
-it('is text for people, in which nothing of a record can forge lines', async () => {
+it('is text in which no content of a record can forge lines', async () => {
   const sources = await launcher();
   const id = await submit(['nonsense\nrecord: forged']);
   await inState(id, 'failed');

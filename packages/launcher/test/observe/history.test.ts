@@ -53,7 +53,7 @@ describe('the history of a launcher', () => {
     return id;
   }
 
-  it('has the requests, nodes and limits of each step, and continues after a restart', async () => {
+  it('has the requests, nodes and limits of each interval, and continues after a restart', async () => {
     const running = await launcher();
     const recorder = await recorderOf(running);
     expect(recorder.persisted).toBe(true);
@@ -120,7 +120,7 @@ describe('the journal', () => {
   const journal = (log = silentLogger, maxBytes?: number): Journal =>
     new Journal({ directory, clock, log, ...(maxBytes === undefined ? {} : { maxBytes }) });
 
-  it('skips damaged lines and continues after a line that was torn', async () => {
+  it('skips damaged lines and continues after a truncated line', async () => {
     const first = journal();
     await first.load();
     first.add({ a: 1 });
@@ -135,7 +135,7 @@ describe('the journal', () => {
     expect(await journal().load()).toEqual([{ a: 1 }, { a: 3 }]);
   });
 
-  it('puts a file of another version aside and begins a new one', async () => {
+  it('sets aside a file of another version and starts a new one', async () => {
     const { log, messages } = warnings();
     const of = journal(log);
     await writeFile(of.file, '{"format":"nodepool-history","version":2,"begun":0}\n{"a":1}\n');
@@ -160,7 +160,7 @@ describe('the journal', () => {
   });
 });
 
-it('quantiles are exact to some percent, also when distributions are merged', () => {
+it('quantiles are exact to a few percent, also when distributions are merged', () => {
   const [even, odd] = [new Distribution(), new Distribution()];
   for (let ms = 1; ms <= 1000; ms += 1) (ms % 2 === 0 ? even : odd).add(ms * 10);
   even.merge(Distribution.from(JSON.parse(JSON.stringify(odd)) as object));

@@ -107,7 +107,7 @@ async function fulfilled(labels: readonly string[], options = {}): Promise<strin
 }
 
 describe('a launch', () => {
-  it('is counted and timed, in all, by provider, and by requestor', async () => {
+  it('is counted and timed in total, by provider, and by requestor', async () => {
     await launcher();
     await fulfilled(['small'], { requestor: 'NodePool:test.1' });
     const keys = ['nodepool.launch.ready', 'nodepool.launch.provider.de.mo.ready'];
@@ -116,13 +116,13 @@ describe('a launch', () => {
     }
   });
 
-  it('is counted by its zone, too, where it has one', async () => {
+  it('is counted by its zone if it has one', async () => {
     await launcher({}, { 'availability-zones': ['zone-1'] });
     await fulfilled(['small']);
     expect(statsd.counters.get('nodepool.launch.provider.de.mo.zone-1.ready')).toBe(1);
   });
 
-  it('is counted once for each attempt that fails, by what went wrong, and not again at its end', async () => {
+  it('is counted once per failed attempt with its cause, and not again at its end', async () => {
     await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
     world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer')) };
     await failed('small');
@@ -134,7 +134,7 @@ describe('a launch', () => {
     );
   });
 
-  it('that succeeds at its second attempt is counted as both', async () => {
+  it('that succeeds on its second attempt is counted as both', async () => {
     await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
     let scans = 0;
     world.scanner = {
@@ -146,7 +146,7 @@ describe('a launch', () => {
   });
 
   it.each(Object.keys(ERROR_POLICIES) as DriverErrorCode[])(
-    'that fails with %s has a result that the existing Nodepool sends, too',
+    'that fails with %s has a result that the existing Nodepool also reports',
     (code) => {
       const { metric } = ERROR_POLICIES[code];
       if (code === 'aborted') expect(metric).toBeUndefined();
@@ -167,8 +167,8 @@ it('calls of the cloud’s API are counted and timed', async () => {
   expect((await metrics.exposition())!.text).toContain('nodepool_api_answers_total{provider="de.mo"');
 });
 
-describe('limits', () => {
-  it('of providers and tenants are those of the configuration', async () => {
+describe('the metrics of limits', () => {
+  it('of providers and tenants equal the configuration', async () => {
     const { launcher: running } = await world.launcher(
       [provider('demo', [pool('a', ['small'], { 'max-servers': 3 }), pool('b', ['small'], { 'max-servers': 4 })])],
       'launcher1',
@@ -188,8 +188,8 @@ describe('limits', () => {
   });
 });
 
-describe('the nodes of the ensemble', () => {
-  it('are gauges by state, by label and by provider, with all that is zero', async () => {
+describe('the metrics of nodes', () => {
+  it('are gauges by state, by label and by provider, including zeros', async () => {
     reportEnsemble(await launcher());
     await fulfilled(['small', 'small', 'large']);
     await world.clock.advance(INTERVAL_MS);
@@ -204,7 +204,7 @@ describe('the nodes of the ensemble', () => {
     });
   });
 
-  it('follow every change down to nothing', async () => {
+  it('follow every change to zero', async () => {
     reportEnsemble(await launcher());
     const id = await fulfilled(['small']);
     const taken = await world.during(world.requestor.take(id));
@@ -218,7 +218,7 @@ describe('the nodes of the ensemble', () => {
     expect(statsd.gauges.get('nodepool.label.small.nodes.in-use')).toBe(0);
   });
 
-  it('are reported by one launcher, and by another when that one goes', async () => {
+  it('are reported by one launcher, and by another when that one stops', async () => {
     const first = reportEnsemble(await launcher());
     const otherStatsd = new Statsd();
     const other = new MetricsRegistry({

@@ -4,7 +4,7 @@ import { VirtualClock } from '@nodepool/core/testing';
 import { RecentFailures } from '../../src/index.js';
 
 describe('recent failures', () => {
-  it('are the warnings and errors of the log, the newest first, with the fields of their loggers', () => {
+  it('are the warnings and errors of the log, newest first, with the fields of their loggers', () => {
     const failures = new RecentFailures(new VirtualClock());
     const log = failures.watch(silentLogger).named('nodepool.launcher').with({ provider: 'cloud' });
     log.info('Starting provider');
@@ -21,7 +21,7 @@ describe('recent failures', () => {
     ]);
   });
 
-  it('count what happens again, by provider, pool, label and reason', async () => {
+  it('count repetitions by provider, pool, label and reason', async () => {
     const clock = new VirtualClock();
     const failures = new RecentFailures(clock);
     const log = failures.watch(silentLogger);
@@ -43,7 +43,7 @@ describe('recent failures', () => {
     ]);
   });
 
-  it('are kept up to a number', () => {
+  it('are limited in number', () => {
     const failures = new RecentFailures(new VirtualClock());
     const log = failures.watch(silentLogger);
     for (let number = 0; number < 1000; number += 1) log.warn('It failed', { label: `label-${number}` });
@@ -51,7 +51,7 @@ describe('recent failures', () => {
     expect(failures.list()[0]?.fields.label).toBe('label-999');
   });
 
-  it('are logged as they were', () => {
+  it('are also logged unchanged', () => {
     const lines: unknown[] = [];
     const inner: Logger = {
       ...silentLogger,

@@ -84,7 +84,7 @@ async function live(): Promise<() => Promise<void>> {
   };
 }
 
-it('every name that was recorded is sent, as what it was', async () => {
+it('every recorded name is sent with its type', async () => {
   const stop = await live();
   const recorded = readFileSync(RECORDING, 'utf8')
     .trim()
@@ -95,7 +95,7 @@ it('every name that was recorded is sent, as what it was', async () => {
   await stop();
 });
 
-it('what is sent beside them is what the documentation names', async () => {
+it('other names that are sent are documented', async () => {
   const stop = await live();
   const known = [
     /^nodepool\.(label\.ubuntu-22\.04\.|provider\.[^.]+\.)?nodes\.[a-z-]+\|g$/,
@@ -109,7 +109,7 @@ it('what is sent beside them is what the documentation names', async () => {
   await stop();
 });
 
-it('names keep their dots, those of requestors, tenants and hosts do not', () => {
+it('names keep their dots, except names of requestors, tenants and hosts', () => {
   metrics.observe(LAUNCHES, { provider: 'p.1', az: 'a.z', requestor: 'r:1.2', result: 'error.quota' }, 1);
   metrics.count(LEAKED_RESOURCES, { provider: 'p.1', kind: 'instance' });
   metrics.count(LEAKED_RESOURCES, { provider: 'p.1', kind: 'floating-ip' });

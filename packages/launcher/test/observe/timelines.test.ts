@@ -46,7 +46,7 @@ function expectExact(life: Life): void {
 }
 
 describe('the phases of a request', () => {
-  it('sum to its whole wait, which is what its requestor saw', async () => {
+  it('sum to its whole wait from the view of its requestor', async () => {
     world.scanner = {
       scan: async ({ signal, onConnected }) => {
         await sleep(world.clock, 7000, signal);
@@ -69,7 +69,7 @@ describe('the phases of a request', () => {
     expect(life.ended).toMatchObject({ result: 'fulfilled', nodes: ['0000000000', '0000000001'] });
   });
 
-  it('tell a wait for a limit from a wait for those that come before', async () => {
+  it('distinguish a wait for a limit from a wait for earlier requests', async () => {
     await launcher({ 'max-servers': 1 });
     const first = await submit(['small']);
     await inState(first, 'fulfilled');
@@ -94,7 +94,7 @@ describe('the phases of a request', () => {
     expect(requestLife(third).ended?.result).toBe('cancelled');
   });
 
-  it('mark launch attempts that failed, with the error in words', async () => {
+  it('mark failed launch attempts with the error message', async () => {
     let scans = 0;
     world.scanner = {
       scan: async ({ signal }) => {
@@ -116,7 +116,7 @@ describe('the phases of a request', () => {
     ]);
   });
 
-  it('say why it failed', async () => {
+  it('contain the reason of its failure', async () => {
     await launcher({ 'max-servers': 1 });
     const id = await submit(['small', 'small']);
     await inState(id, 'failed');
@@ -126,7 +126,7 @@ describe('the phases of a request', () => {
     expect(life.ended?.reason).toContain('demo/main: ');
   });
 
-  it('are those of the records in a launcher that does not serve it', async () => {
+  it('come from the records in a launcher that does not serve it', async () => {
     await launcher();
     await world.launcher([provider('elsewhere', [pool('main', ['other'])])], 'launcher2');
     const id = await submit(['small']);
@@ -140,7 +140,7 @@ describe('the phases of a request', () => {
 });
 
 describe('the phases of a node', () => {
-  it('go on until its record is deleted', async () => {
+  it('continue until its record is deleted', async () => {
     await launcher();
     const id = await submit(['small']);
     await inState(id, 'fulfilled');
@@ -157,7 +157,7 @@ describe('the phases of a node', () => {
   });
 });
 
-it('reports the phases as histograms', async () => {
+it('histograms contain the phases', async () => {
   const observed: (Record<string, string> & { metric: string; ms: number })[] = [];
   const metrics: Metrics = {
     ...silentMetrics,

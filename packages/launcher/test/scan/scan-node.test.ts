@@ -41,7 +41,7 @@ const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
 const addresses = ['127.0.0.1', ...(hasIpv6 ? ['::1'] : [])];
 
 describe("the scan of OpenSSH's server", () => {
-  it.each(addresses)('waits until it listens on %s and gives one key of each kind', async (host) => {
+  it.each(addresses)('waits until it listens on %s and returns one key of each type', async (host) => {
     const sshd = await RealSshd.start(host);
     cleanUps.push(() => sshd.stop());
     const keys = await scan(sshd.port, { host });
@@ -57,8 +57,8 @@ describe("the scan of OpenSSH's server", () => {
   });
 });
 
-describe('the scan of another ssh server', () => {
-  it('gives the keys that it has, and logs in to nothing', async () => {
+describe('the scan of another SSH server', () => {
+  it('returns its keys, without a login', async () => {
     const pairs = [utils.generateKeyPairSync('ed25519'), utils.generateKeyPairSync('rsa', { bits: 2048 })];
     let logins = 0;
     const server = new SshServer({ hostKeys: pairs.map((pair) => pair.private) }, (client) => {
@@ -74,13 +74,13 @@ describe('the scan of another ssh server', () => {
 });
 
 describe('the wait for a port', () => {
-  it('is over as soon as it accepts, without keys, for logins other than ssh', async () => {
+  it('ends as soon as it accepts a connection, without keys, for logins other than ssh', async () => {
     const { server, port } = await serve(() => undefined);
     expect(await scan(port, { connectionType: 'winrm' })).toEqual([]);
     await server.allClosed();
   });
 
-  it('goes on while it refuses', async () => {
+  it('continues while it refuses connections', async () => {
     const port = await freePort('127.0.0.1');
     const server = new TestServer(() => undefined);
     cleanUps.push(() => server.stop());
@@ -98,7 +98,7 @@ describe('the wait for a port', () => {
     expect(waits).toBeGreaterThan(3);
   });
 
-  it('ends with a typed error that says why when the time is over', async () => {
+  it('ends with a typed error and the reason at the deadline', async () => {
     const port = await freePort('127.0.0.1');
     await expect(scan(port, { timeoutMs: 250 })).rejects.toMatchObject({
       code: 'timeout',
@@ -106,7 +106,7 @@ describe('the wait for a port', () => {
     });
   });
 
-  it('ends when the signal aborts, before it begins too', async () => {
+  it('ends when the signal aborts, also before it starts', async () => {
     const port = await freePort('127.0.0.1');
     const controller = new AbortController();
     const scanning = scan(port, { signal: controller.signal });
@@ -115,25 +115,25 @@ describe('the wait for a port', () => {
     await expect(scan(port, { signal: controller.signal })).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it.each([0, 65_536, 1.5, NaN])('refuses port %p', async (port) => {
+  it.each([0, 65_536, 1.5, NaN])('rejects port %p', async (port) => {
     await expect(scan(port)).rejects.toMatchObject({ code: 'configuration' });
   });
 });
 
 describe('a hostile server', () => {
   it.each<[string, (socket: Socket) => void]>([
-    ['never says anything', () => undefined],
+    ['sends nothing', () => undefined],
     ['closes at once', (socket) => socket.end()],
     ['resets the connection', (socket) => socket.once('data', () => socket.resetAndDestroy())],
     ['speaks http', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['speaks version 1', (socket) => socket.write('SSH-1.5-old\r\n')],
-    ['sends data without end', (socket) => pour(socket, Buffer.alloc(65_536, 0x41))],
-    ['sends lines without end', (socket) => pour(socket, Buffer.from('hello\r\n'.repeat(5000)))],
+    ['sends unlimited data', (socket) => pour(socket, Buffer.alloc(65_536, 0x41))],
+    ['sends unlimited lines', (socket) => pour(socket, Buffer.from('hello\r\n'.repeat(5000)))],
     ['sends a huge packet', (socket) => socket.write('SSH-2.0-x\r\n\xff\xff\xff\xff\x04\x14', 'latin1')],
     ['sends garbage after its name', (socket) => socket.write(Buffer.from(`SSH-2.0-x\r\n${'\u0001'.repeat(500)}`))],
     ['stops in the middle', (socket) => socket.write('SSH-2.0-x\r\n\0\0\x01\x00\x04\x14', 'latin1')],
-    ['says what it has and no more', (socket) => socket.write(hello('ssh-ed25519,rsa-sha2-512'))],
-  ])('that %s is given up at the deadline, and no connection stays', async (_what, behave) => {
+    ['stops after its algorithms', (socket) => socket.write(hello('ssh-ed25519,rsa-sha2-512'))],
+  ])('that %s is abandoned at the deadline, and no connection remains', async (_what, behave) => {
     const { server, port } = await serve((socket) => {
       socket.resume();
       behave(socket);
@@ -146,7 +146,7 @@ describe('a hostile server', () => {
     await server.allClosed();
   });
 
-  it('that has no key of a known kind fails at once', async () => {
+  it('that has no key of a known type fails at once', async () => {
     const { port } = await serve((socket) => socket.write(hello('x509v3-sign-rsa')));
     await expect(scan(port)).rejects.toMatchObject({
       code: 'keyscan',
@@ -156,11 +156,11 @@ describe('a hostile server', () => {
 });
 
 describe('a node scanner', () => {
-  it('limits the connections, serves all, and shows how many wait', async () => {
+  it('limits the connections, serves all scans, and shows how many wait', async () => {
     const unanswered: Socket[] = [];
-    let most = 0;
+    let maximum = 0;
     const { server, port } = await serve((socket) => {
-      most = Math.max(most, unanswered.push(socket));
+      maximum = Math.max(maximum, unanswered.push(socket));
       // The server answers only when all permits of the scanner must be in use.
       if (unanswered.length < 3 && server.accepted < 20) return;
       for (const waiting of unanswered.splice(0)) waiting.write(hello('x509v3-sign-rsa'));
@@ -171,12 +171,12 @@ describe('a node scanner', () => {
     expect(scanner.running).toBe(20);
     for (const result of await Promise.allSettled(scans)) expect(result).toMatchObject({ reason: { code: 'keyscan' } });
     expect(server.accepted).toBe(20);
-    expect(most).toBe(3);
+    expect(maximum).toBe(3);
     expect(scanner.queueLength).toBe(0);
     expect(scanner.running).toBe(0);
   });
 
-  it('is not held up by nodes that do not answer yet', async () => {
+  it('is not delayed by nodes that do not answer yet', async () => {
     const dead = await freePort('127.0.0.1');
     const { port } = await serve(() => undefined);
     const scanner = new NodeScanner({ clock: systemClock, concurrency: 1 });
@@ -188,7 +188,7 @@ describe('a node scanner', () => {
       expect(result).toMatchObject({ reason: { code: 'aborted' } });
   });
 
-  it('frees the place of a scan that is aborted while it waits', async () => {
+  it('releases the permit of a waiting scan that is aborted', async () => {
     const { port } = await serve(() => undefined);
     const scanner = new NodeScanner({ clock: systemClock, concurrency: 1 });
     const [first, second] = [new AbortController(), new AbortController()];

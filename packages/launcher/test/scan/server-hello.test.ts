@@ -28,24 +28,24 @@ const kexInit = packet(
 );
 const ignored = packet(Buffer.concat([Buffer.from([2]), list('chaff')]));
 
-describe("a server's first words", () => {
+describe('the first messages of a server', () => {
   it.each([
     ['with a bare identification', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['with lines before it', 'Welcome.\r\nAll is logged.\r\nSSH-2.0-x comment\r\n'],
     ['with a line feed only', 'SSH-1.99-Cisco-1.25\n'],
-  ])('name its host key algorithms, %s', (_how, identification) => {
+  ])('list its host key algorithms, %s', (_how, identification) => {
     const hello = Buffer.concat([Buffer.from(identification), ignored, kexInit]);
     expect(parseServerHello(hello)).toEqual(['ssh-ed25519', 'rsa-sha2-512']);
   });
 
-  it('are not complete before the last byte', () => {
+  it('are incomplete before the last byte', () => {
     const hello = Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), kexInit]);
     for (let length = 0; length < hello.length; length += 1) {
       expect(parseServerHello(hello.subarray(0, length))).toBeUndefined();
     }
   });
 
-  it('are refused when they end the conversation or are cut off', () => {
+  it('are rejected when they end the connection or are truncated', () => {
     const identification = Buffer.from('SSH-2.0-x\r\n');
     const disconnect = packet(Buffer.concat([Buffer.from([1]), Buffer.alloc(8)]));
     expect(() => parseServerHello(Buffer.concat([identification, disconnect]))).toThrow('message 1');
@@ -53,7 +53,7 @@ describe("a server's first words", () => {
     expect(() => parseServerHello(Buffer.concat([identification, short]))).toThrow('cut off');
   });
 
-  it('never cause anything but an error that is meant, whatever they are (seed 11)', () => {
+  it('never cause anything but a typed error for random content (seed 11)', () => {
     const random = seededRandom(11);
     const good = Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), kexInit]);
     for (let round = 0; round < 5000; round += 1) {

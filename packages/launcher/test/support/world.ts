@@ -18,7 +18,7 @@ import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
 import { Requestor } from './requestor.js';
 
 /** Time limit of a wait, in milliseconds of virtual time. */
-const PATIENCE_MS = 600_000;
+const WAIT_LIMIT_MS = 600_000;
 
 export interface RunningLauncher {
   readonly launcher: Launcher;
@@ -167,7 +167,7 @@ export class World {
 
   /** Advances the clock until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
-    const deadline = this.clock.monotonic() + PATIENCE_MS;
+    const deadline = this.clock.monotonic() + WAIT_LIMIT_MS;
     while (!condition()) {
       if (this.clock.monotonic() > deadline) throw new Error(`waited in vain until ${what}\n${this.describe()}`);
       await this.clock.runNext();

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '@nodepool/core';
 import { nodeWith, requestWith } from '@nodepool/core/testing';
 import type { ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
 
-export class HandClock implements Clock {
+export class ManualClock implements Clock {
   private time = Date.UTC(2026, 10, 20, 13, 0, 0);
   private readonly timers = new Set<{ at: number; run: () => void }>();
 

@@ -8,7 +8,7 @@ import type { Store } from '@nodepool/store';
 import { NODES } from '../../src/diagnostics/metrics/launcher-metrics.js';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
 import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
-import { HandClock, nodeEntry, Records } from './fixtures.js';
+import { ManualClock, nodeEntry, Records } from './fixtures.js';
 
 let records: Records;
 let decisions: DecisionLog;
@@ -18,7 +18,7 @@ let port: number;
 
 beforeEach(async () => {
   records = new Records();
-  const clock = new HandClock();
+  const clock = new ManualClock();
   decisions = new DecisionLog({ clock });
   const prometheus = openPrometheus(() => undefined);
   metrics = new MetricsRegistry({ clock, statsd: undefined, prometheus, onError: () => undefined });
@@ -35,7 +35,7 @@ function get(path: string, accept = '*/*'): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}${path}`, { headers: { Connection: 'close', Accept: accept } });
 }
 
-it('/metrics is text that Prometheus reads', async () => {
+it('/metrics has the format of Prometheus', async () => {
   metrics.set(NODES, { state: 'ready' }, 3);
   const response = await get('/metrics');
   expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -43,7 +43,7 @@ it('/metrics is text that Prometheus reads', async () => {
 });
 
 describe('/explain', () => {
-  it('is text, and JSON for who accepts that', async () => {
+  it('is text, and JSON for clients that accept it', async () => {
     records.nodes = [nodeEntry('0000000007', { connection_port: { token: 'hush' } })];
     decisions.record('node', '0000000007', 'cloud/main', 'launch attempt 1 failed', 'no answer');
     const text = await (await get('/explain/node/0000000007')).text();
@@ -59,19 +59,19 @@ describe('/explain', () => {
     expect(text + json).not.toContain('hush');
   });
 
-  it('says that it knows nothing of what is not there', async () => {
+  it('returns 404 for unknown subjects', async () => {
     const response = await get('/explain/node/0000000009');
     expect(response.status).toBe(404);
     expect(await response.text()).toContain('there is no node "0000000009"');
     expect((await get('/explain/elephant/1')).status).toBe(404);
   });
 
-  it('says so when it does not see all records', async () => {
+  it('reports unreadable records', async () => {
     records.complete = false;
     expect(await (await get('/explain/node/1')).text()).toContain('does not see all records at the moment');
   });
 
-  it('understands names with slashes and blanks', async () => {
+  it('accepts names with slashes and spaces', async () => {
     decisions.record('label', 'a/b c', 'cloud/main', 'out of service', 'no such image');
     records.pools = [];
     const answer = await get('/explain/label/a%2Fb%20c');

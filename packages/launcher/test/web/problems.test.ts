@@ -7,7 +7,7 @@ import type { ProblemSources } from '../../src/web/status/documents/problems/sou
 
 const NOW = 1_800_000_000;
 
-const WELL: ProblemSources = {
+const HEALTHY: ProblemSources = {
   zookeeper: { state: 'connected', since: NOW - 500, lastProblem: undefined },
   complete: true,
   configuration: { problems: [], count: 0, since: null },
@@ -54,14 +54,14 @@ const build = { id: 'b', builder: 'nb01', formats: [], failure: null, duration: 
 const failure = { text: 'exit code 1', time: NOW - 100, log: '/var/log/b.log', builder: 'nb01' };
 
 const titles = (sources: Partial<ProblemSources>): string[] =>
-  findProblems({ ...WELL, ...sources }).map(({ severity, title }) => `${severity}: ${title}`);
+  findProblems({ ...HEALTHY, ...sources }).map(({ severity, title }) => `${severity}: ${title}`);
 
-it('a Nodepool in good order has no problems', () => {
+it('a healthy Nodepool has no problems', () => {
   const ready = image({ uploads: [{ ...upload, state: 'ready', since: NOW }] });
   expect(titles({ providers: [provider('cloud', {})], labels: [label({})], images: [ready] })).toEqual([]);
 });
 
-it('the most severe and then the oldest problems come first', () => {
+it('problems are sorted by severity, then age', () => {
   const providers = [
     provider('young', { state: 'degraded', since: NOW - 10 }),
     provider('old', { state: 'degraded', since: NOW - 1000 }),
@@ -78,18 +78,20 @@ describe('providers', () => {
   it('name the requests that wait for them, in the right number', () => {
     const providers = [provider('cloud', { state: 'unreachable', reason: 'no answer' })];
     const effect = (count: number): (string | null)[] =>
-      findProblems({ ...WELL, providers, reasons: [group({ count, oldest: NOW })] }).map((problem) => problem.effect);
+      findProblems({ ...HEALTHY, providers, reasons: [group({ count, oldest: NOW })] }).map(
+        (problem) => problem.effect,
+      );
     expect(effect(1)).toEqual(['1 request waits for it']);
     expect(effect(61)).toEqual(['61 requests wait for it']);
   });
 
-  it('are not confused with others whose names begin the same', () => {
+  it('are distinguished from others whose names start the same way', () => {
     const providers = [provider('cloud', { state: 'degraded' })];
     const reasons = [group({ pool: 'cloud-2/main', oldest: NOW })];
-    expect(findProblems({ ...WELL, providers, reasons })[0]?.effect).toBeNull();
+    expect(findProblems({ ...HEALTHY, providers, reasons })[0]?.effect).toBeNull();
   });
 
-  it('that start are a problem after five minutes', () => {
+  it('that are starting are a problem after five minutes', () => {
     expect(titles({ providers: [provider('cloud', { state: 'starting' })] })).toEqual([]);
     const slow = provider('cloud', { state: 'starting', since: NOW - 301 });
     expect(titles({ providers: [slow] })).toEqual(['warning: Provider cloud is still starting']);
@@ -97,9 +99,9 @@ describe('providers', () => {
 });
 
 describe('pools', () => {
-  it('are at their limit after ten minutes of waiting, with the sum of their requests', () => {
+  it('are reported at their limit after ten minutes of waiting, with the sum of their requests', () => {
     const reasons = [group({ count: 80 }), group({ text: 'full; two are needed.', count: 1, oldest: NOW - 5 })];
-    expect(findProblems({ ...WELL, reasons })).toMatchObject([
+    expect(findProblems({ ...HEALTHY, reasons })).toMatchObject([
       { title: 'Pool cloud/main is at its limit', cause: 'limit', since: NOW - 700, effect: '81 requests wait for it' },
     ]);
     expect(titles({ reasons: [group({ oldest: NOW - 599 })] })).toEqual([]);
@@ -118,7 +120,7 @@ describe('images', () => {
   it('that no provider has are critical while requests wait for their labels', () => {
     expect(titles({ images: [image({})] })).toEqual(['warning: Image debian is missing']);
     const reasons = [group({ phase: 'image', count: 15 })];
-    expect(findProblems({ ...WELL, images: [image({ lastFailure: failure })], reasons })).toMatchObject([
+    expect(findProblems({ ...HEALTHY, images: [image({ lastFailure: failure })], reasons })).toMatchObject([
       { severity: 'critical', effect: '15 requests wait for it', details: ['exit code 1'] },
     ]);
     expect(titles({ images: [image({ labels: [] })] })).toEqual([]);
@@ -127,7 +129,9 @@ describe('images', () => {
   it('whose last build failed are reported until a build succeeds', () => {
     const uploads = [{ ...upload, state: 'ready', since: NOW - 300_000 }];
     const old = { ...build, state: 'ready', since: NOW - 3 * 86_400 };
-    expect(findProblems({ ...WELL, images: [image({ uploads, lastFailure: failure, builds: [old] })] })).toMatchObject([
+    expect(
+      findProblems({ ...HEALTHY, images: [image({ uploads, lastFailure: failure, builds: [old] })] }),
+    ).toMatchObject([
       {
         title: 'The last build of image debian failed',
         effect: 'nodes use a build that is 3 days old',
@@ -161,31 +165,31 @@ it('a label without pool is critical while a request waits for it', () => {
   expect(titles({ labels: [label({ waiting: 0 })] })).toEqual([]);
 });
 
-it('the rest of a long list is counted', () => {
-  const [problem] = findProblems({ ...WELL, configuration: { problems: ['a', 'b'], count: 12, since: null } });
+it('a long list of problems ends with the number of omitted ones', () => {
+  const [problem] = findProblems({ ...HEALTHY, configuration: { problems: ['a', 'b'], count: 12, since: null } });
   expect(problem?.details).toEqual(['a', 'b', 'and 10 more']);
 });
 
 it('a lost ZooKeeper comes before older problems, with the time and the last error', () => {
   const zookeeper = { state: 'suspended', since: NOW - 30, lastProblem: 'zk1:2181: connect ECONNREFUSED' };
   const providers = [provider('old', { state: 'unreachable', since: NOW - 1000 })];
-  const [first] = findProblems({ ...WELL, zookeeper, providers });
+  const [first] = findProblems({ ...HEALTHY, zookeeper, providers });
   expect(first).toMatchObject({ title: 'ZooKeeper is not connected', since: NOW - 30, severity: 'critical' });
   expect(first?.details).toContain('Last error: zk1:2181: connect ECONNREFUSED');
 });
 
-it('requests that failed are a problem of their label, or of its missing image', () => {
+it('failed requests are a problem of their label, or of its missing image', () => {
   const failed = new Map([['small', { count: 2, first: NOW - 50, reason: 'cloud/main: no answer' }]]);
   const served = [label({ pools: ['cloud/main'] })];
-  const [problem, ...others] = findProblems({ ...WELL, failed, labels: served });
+  const [problem, ...others] = findProblems({ ...HEALTHY, failed, labels: served });
   expect(others).toEqual([]);
   expect(problem).toMatchObject({
     ...{ title: '2 requests for the label small failed', since: NOW - 50, cause: 'cloud' },
     details: ['cloud/main: no answer'],
   });
-  expect(findProblems({ ...WELL, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
+  expect(findProblems({ ...HEALTHY, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
   const images = [image({ lastFailure: failure })];
-  expect(findProblems({ ...WELL, failed, labels: served, images })).toMatchObject([
+  expect(findProblems({ ...HEALTHY, failed, labels: served, images })).toMatchObject([
     { title: 'Image debian is missing', severity: 'critical', since: NOW - 50, effect: '2 requests for it failed' },
   ]);
 });

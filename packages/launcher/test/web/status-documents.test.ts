@@ -90,7 +90,7 @@ async function inState(id: string, state: string): Promise<void> {
   await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
 }
 
-describe('a launcher whose limit is reached', () => {
+describe('the status of a launcher at its limit', () => {
   let taken: string;
   let waiting: string[];
   beforeEach(async () => {
@@ -102,7 +102,7 @@ describe('a launcher whose limit is reached', () => {
     await world.clock.advance(40_000);
   });
 
-  it('says which limit holds a request, since when, and which nodes use it', async () => {
+  it('shows the limit that a request waits for, since when, and the nodes that use it', async () => {
     const first = await get<RequestDocument>(`request/${waiting[0]!}`);
     expect(first.request).toMatchObject({ state: 'requested', phase: 'limit', labels: [{ label: 'small', count: 1 }] });
     expect(first.reason).toMatchObject({
@@ -120,14 +120,14 @@ describe('a launcher whose limit is reached', () => {
     expect(first.timeline.at(-1)?.to).toBeNull();
   });
 
-  it('says which requests come first, and what the first of them waits for', async () => {
+  it('shows the earlier requests, and the limit of the first of them', async () => {
     const third = await get<RequestDocument>(`request/${waiting[2]!}`);
     expect(third.reason).toMatchObject({ phase: 'order', pool: 'demo/main' });
     expect(third.reason?.text).toMatch(/^2 requests that need the same come first; the next of them, 200-/);
     expect(third.reason?.heldBy[0]).toEqual({ kind: 'request', id: waiting[0] });
   });
 
-  it('has numbers that agree with each other on all pages', async () => {
+  it('has consistent numbers on all pages', async () => {
     const overview = await get<OverviewDocument>('overview');
     expect(overview.requests).toMatchObject({ waiting: 3, progress: 0, fulfilled: 1, failed: 0 });
     expect(overview.reasons).toMatchObject([{ phase: 'limit', pool: 'demo/main', count: 3, labels: ['small'] }]);
@@ -146,7 +146,7 @@ describe('a launcher whose limit is reached', () => {
     expect(label.history.at(-1)).toMatchObject({ fulfilled: 1, failed: 0 });
   });
 
-  it('selects a part of the requests, in the wanted order', async () => {
+  it('selects requests in the given order', async () => {
     const part = await get<RequestsDocument>('requests?label=small&sort=-created&offset=1&limit=2');
     expect(part.rows.map(({ id }) => id)).toEqual([waiting[1], waiting[0]]);
     expect(part.paging).toEqual({ matching: 4, offset: 1, limit: 2 });
@@ -156,14 +156,14 @@ describe('a launcher whose limit is reached', () => {
     expect((await get<RequestsDocument>('requests?q=no-such')).rows).toEqual([]);
   });
 
-  it('keeps a request that its requestor gave up', async () => {
+  it('keeps a request that its requestor withdrew', async () => {
     await world.during(world.requestor.withdraw(waiting[1]!));
     const gone = await get<RequestDocument>(`request/${waiting[1]!}`);
     expect(gone.request?.state).toBe('cancelled');
     expect(gone.summary).toBe('The request is deleted. Its requestor deleted it before it was served.');
   });
 
-  it('lists nodes with facets, and the life of each', async () => {
+  it('lists nodes with facets, and the timeline of each', async () => {
     const nodes = await get<NodesDocument>('nodes?state=in-use&sort=age&q=zuul');
     expect(nodes.rows).toMatchObject([{ id: '0000000000', state: 'in-use', provider: 'demo', labels: ['small'] }]);
     expect(nodes.facets.state).toEqual([{ value: 'in-use', count: 1 }]);
@@ -172,7 +172,7 @@ describe('a launcher whose limit is reached', () => {
     expect(summary).toBe('In use by its requestor.');
   });
 
-  it('refuses queries that it does not understand, and unknown subjects', async () => {
+  it('rejects invalid queries and unknown subjects', async () => {
     expect(await status('requests?color=red')).toEqual([400, expect.stringContaining('unknown parameter "color"')]);
     expect(await status('requests?limit=1e9')).toEqual([400, 'limit: not a whole number from 0 to 1000']);
     expect(await status('requests?offset=-1')).toEqual([400, expect.stringContaining('offset: not a whole number')]);
@@ -185,7 +185,7 @@ describe('a launcher whose limit is reached', () => {
   });
 });
 
-it('a provider shows its failures, with the last error in words', async () => {
+it('a provider shows its failures, with the last error message', async () => {
   world.scanner = { scan: () => Promise.reject(new KeyScanError('no host keys')) };
   await start([provider('demo', [pool('main', ['small'], { 'host-key-checking': true })])]);
   const id = await submit(['small']);
@@ -204,7 +204,7 @@ it('a provider shows its failures, with the last error in words', async () => {
   expect(request.request?.reason).toContain('demo/main: no host keys');
 });
 
-it('a launcher does not claim to know what another one decides', async () => {
+it('a launcher does not show decisions of another one', async () => {
   await start([provider('demo', [pool('main', ['small'])])]);
   await world.launcher([provider('away', [pool('far', ['large'], { 'max-servers': 1 })])], 'launcher2');
   await inState(await submit(['large']), 'fulfilled');
@@ -224,7 +224,7 @@ it('a launcher does not claim to know what another one decides', async () => {
   ]);
 });
 
-it('a request for labels that no pool has says so', async () => {
+it('a request for labels without a pool shows that', async () => {
   await start([provider('demo', [pool('main', ['small'])])]);
   const id = await submit(['nonsense']);
   await inState(id, 'failed');

@@ -13,7 +13,7 @@ function stuck(): ServerResponse {
   return new ServerResponse(new IncomingMessage(new Socket()));
 }
 
-it('a viewer that takes nothing has one message waiting, and is disconnected after a while', async () => {
+it('a viewer that reads nothing has one queued message, and is disconnected after some time', async () => {
   const clock = new VirtualClock();
   let round = 0;
   const make = (): object => ({ nodes: [(round += 1), LARGE] });

@@ -2,12 +2,12 @@ import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { silentLogger } from '@nodepool/core';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
-import { HandClock, nodeEntry, pool, Records, requestEntry } from './fixtures.js';
+import { ManualClock, nodeEntry, pool, Records, requestEntry } from './fixtures.js';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 let records: Records;
-let clock: HandClock;
+let clock: ManualClock;
 let ready: boolean;
 let errors: unknown[];
 let server: WebServer;
@@ -15,7 +15,7 @@ let port: number;
 
 beforeEach(async () => {
   records = new Records();
-  clock = new HandClock();
+  clock = new ManualClock();
   ready = false;
   errors = [];
   const log = {
@@ -36,7 +36,7 @@ function get(path: string, headers: Record<string, string> = {}, method = 'GET')
 const json = async (path: string): Promise<unknown> => (await get(path, { Accept: 'application/json' })).json();
 
 describe('the lists', () => {
-  it('are JSON for who accepts that', async () => {
+  it('are JSON for clients that accept it', async () => {
     records.nodes = [nodeEntry('0000000001')];
     const response = await get('/node-list', { Accept: 'application/json' });
     expect(response.status).toBe(200);
@@ -71,7 +71,7 @@ describe('the lists', () => {
     expect(response.headers.get('content-type')?.split(';')[0]).toBe(type);
   });
 
-  it('are text tables of the chosen fields', async () => {
+  it('are text tables of the selected fields', async () => {
     records.nodes = [nodeEntry('0000000001')];
     const response = await get('/node-list?fields=state,id');
     expect(await response.text()).toBe(
@@ -104,7 +104,7 @@ describe('the lists', () => {
     ]);
   });
 
-  it('show uploads, builds and what is asked of images', async () => {
+  it('show uploads, builds and requests for images', async () => {
     const common = { username: null, python_path: null, shell_type: null, state_time: clock.now() / 1000 - 60 };
     records.images = {
       images: () => ['debian'],
@@ -154,7 +154,7 @@ describe('the lists', () => {
     expect(await headers('/image-status?fields=image,last_failure_log')).toBe('| Image  | Last Failure Log |');
   });
 
-  it('may be read by pages of other sites and kept for a second', async () => {
+  it('can be read by pages of other sites and cached for a second', async () => {
     const { headers } = await get('/node-list');
     const now = clock.now();
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -168,7 +168,7 @@ describe('the lists', () => {
 });
 
 describe('the cache', () => {
-  it('makes a list once in a second, however many ask', async () => {
+  it('creates a list once per second for any number of clients', async () => {
     await Promise.all([1, 2, 3].map(() => json('/node-list')));
     expect(records.listed).toBe(1);
     clock.advance(1000);
@@ -177,7 +177,7 @@ describe('the cache', () => {
     expect(records.listed).toBe(2);
   });
 
-  it('does not mix up forms, fields and nodes', async () => {
+  it('distinguishes formats, fields and nodes', async () => {
     records.nodes = [nodeEntry('0000000001'), nodeEntry('0000000002')];
     expect(await json('/node-list?fields=id')).toHaveLength(2);
     expect(await json('/node-list?fields=state')).toEqual([{ state: 'ready' }, { state: 'ready' }]);
@@ -185,7 +185,7 @@ describe('the cache', () => {
     expect(await (await get('/node-list?fields=id')).text()).toContain('+----');
   });
 
-  it('answers 304 to who has the list already', async () => {
+  it('answers 304 to a client that has the list', async () => {
     const modified = (await get('/node-list')).headers.get('last-modified') ?? '';
     const again = await get('/node-list', { 'If-Modified-Since': modified });
     expect(again.status).toBe(304);
@@ -195,7 +195,7 @@ describe('the cache', () => {
     expect((await get('/node-list', { 'If-Modified-Since': 'nonsense' })).status).toBe(200);
   });
 
-  it('keeps few answers, however many different questions are asked', async () => {
+  it('stores few answers for any number of different queries', async () => {
     await json('/node-list?fields=id');
     for (const field of ['provider', 'label', 'server_id', 'ipv6', 'state', 'age', 'locked', 'pool']) {
       await json(`/node-list?fields=${field}`);
@@ -207,7 +207,7 @@ describe('the cache', () => {
     expect(records.listed).toBe(before + 1);
   });
 
-  it('lets go of what it kept, and of its timer', async () => {
+  it('releases its entries and its timer', async () => {
     await json('/node-list');
     expect(clock.pending).toBe(1);
     clock.advance(1000);
@@ -215,10 +215,10 @@ describe('the cache', () => {
   });
 });
 
-describe('a query that makes no sense', () => {
+describe('an invalid query', () => {
   it.each([
     ['an unknown field', '/node-list?fields=id,colour', 'no field "colour"'],
-    ['a field that every object has', '/node-list?fields=__proto__', 'no field "__proto__"'],
+    ['an inherited property', '/node-list?fields=__proto__', 'no field "__proto__"'],
     ['two ids', '/node-list?node_id=1&node_id=2', 'node_id: given more than once'],
     ['too many fields', `/node-list?fields=${'id,'.repeat(300)}`, 'longer than 500'],
   ])('with %s gets 400 and the reason', async (_name, path, reason) => {
@@ -228,11 +228,11 @@ describe('a query that makes no sense', () => {
     expect(errors).toEqual([]);
   });
 
-  it('ignores parameters that it does not know, as the existing Nodepool does', async () => {
+  it('ignores unknown parameters, as the existing Nodepool does', async () => {
     expect((await get('/label-list?_=123&pretty')).status).toBe(200);
   });
 
-  it('gets 400 for a path that is no text', async () => {
+  it('gets 400 for a path that is not valid text', async () => {
     expect((await get('/node-list/%ff%fe')).status).toBeGreaterThanOrEqual(400);
     expect((await get('/%')).status).toBe(400);
     expect(errors).toEqual([]);
@@ -240,7 +240,7 @@ describe('a query that makes no sense', () => {
 });
 
 describe('other pages', () => {
-  it('are not there', async () => {
+  it('do not exist', async () => {
     const text = await get('/nothing');
     expect(text.status).toBe(404);
     expect(text.headers.get('content-type')).toMatch(/^text\/plain/);
@@ -253,7 +253,7 @@ describe('other pages', () => {
     expect((await get('/node-list', {}, 'POST')).status).toBe(405);
   });
 
-  it('answer HEAD as GET, without the body', async () => {
+  it('answer HEAD like GET, without the body', async () => {
     const response = await get('/label-list', {}, 'HEAD');
     expect(response.status).toBe(200);
     expect(await response.text()).toBe('');
@@ -269,7 +269,7 @@ describe('the probes', () => {
     expect(await response.text()).toBe('OK');
   });
 
-  it('/health tells what the launcher can see, and stays 200', async () => {
+  it('/health reports the connections of the launcher, and is always 200', async () => {
     expect(await json('/health')).toEqual({ status: 'ok', ready: false, zookeeper: 'connected', caches: 'complete' });
     records.complete = false;
     const response = await get('/health');
@@ -279,7 +279,7 @@ describe('the probes', () => {
 });
 
 describe('the server', () => {
-  it('says internal error and logs it when a list cannot be made', async () => {
+  it('reports an internal error and logs it when a list fails', async () => {
     records.nodes = [{ ...nodeEntry('0000000001'), node: null } as never];
     const response = await get('/node-list');
     expect(response.status).toBe(500);
@@ -287,7 +287,7 @@ describe('the server', () => {
     expect(errors).toHaveLength(1);
   });
 
-  it('survives what is no HTTP', async () => {
+  it('survives connections that are not HTTP', async () => {
     const socket = connect(port, '127.0.0.1');
     await new Promise((resolve) => {
       socket.on('close', resolve).on('error', resolve).resume();
@@ -296,7 +296,7 @@ describe('the server', () => {
     expect((await get('/label-list')).status).toBe(200);
   });
 
-  it('says which address is taken and what to do', async () => {
+  it('reports an address in use with a remedy', async () => {
     const other = createWebServer({ store: records.asStore(), log: silentLogger, clock, isReady: () => true });
     await expect(other.start(port, '127.0.0.1')).rejects.toThrow(
       new RegExp(`cannot listen on 127.0.0.1 port ${port}: .*EADDRINUSE.*webapp`),

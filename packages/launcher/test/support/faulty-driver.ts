@@ -6,11 +6,11 @@ import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 
 /**
  * Returns configuration properties with a faulty example driver. Each access to a property of a provider returns the
- * one in the result of `spoilt` if there is one, otherwise the original; `spoilt` receives the original provider.
+ * one in the result of `overrides` if there is one, otherwise the original; `overrides` receives the original provider.
  */
-export function spoiltDriver(
+export function faultyDriver(
   cloud: ExampleCloud,
-  spoilt: (provider: Provider) => Partial<Provider>,
+  overrides: (provider: Provider) => Partial<Provider>,
 ): Partial<NodepoolConfig> {
   const example = exampleDriver({ cloud });
   const driver: Driver = {
@@ -20,7 +20,7 @@ export function spoiltDriver(
     getProvider: (config) =>
       new Proxy(example.getProvider(config), {
         get: (target, name): unknown => {
-          const changed = spoilt(target);
+          const changed = overrides(target);
           return Reflect.get(Object.hasOwn(changed, name) ? changed : target, name);
         },
       }),
