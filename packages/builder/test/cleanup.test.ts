@@ -267,7 +267,7 @@ describe('after a builder has died', () => {
     world.server.heal(zk);
   });
 
-  it('records of its builds are deleted by other builders after some time, and its files after its restart', async () => {
+  it('records of its builds are deleted by other builders, and its files after its restart', async () => {
     const first = await builder(1);
     await first.stop();
     const [old] = idsOnDisk(first);

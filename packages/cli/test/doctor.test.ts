@@ -142,7 +142,7 @@ describe('nodepool doctor', () => {
     ]);
   });
 
-  it('reports a launcher that is not ready, different versions, and labels and providers without a launcher', async () => {
+  it('reports launchers that are not ready, different versions, and labels and providers without launcher', async () => {
     await config({
       pools:
         '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}, ' +

@@ -79,7 +79,7 @@ describe('nodepool explain', () => {
     expect(out.printed).toBe('label  [2Jsmall \n  ok');
   });
 
-  it('asks several launchers, and succeeds when one of them has an answer', async () => {
+  it('queries several launchers, and succeeds when one of them has an answer', async () => {
     answer = (response) => {
       if (asked.length === 1) response.writeHead(404).end('there is no such node\n');
       else response.end('{"id":"0000000042"}');

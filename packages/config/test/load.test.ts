@@ -314,7 +314,7 @@ describe('the secure file', () => {
 });
 
 describe('disk images', () => {
-  it('inherit over several levels: elements accumulate, the environment is merged, other keys are overridden', async () => {
+  it('inherit over several levels: elements accumulate, env-vars are merged, other keys are overridden', async () => {
     const config = await configOf(`
 diskimages:
   - {name: leaf, parent: middle, elements: [c], env-vars: {A: leaf}, username: "", pause: false}

@@ -56,7 +56,7 @@ const pools = (): unknown[] => [...world.records('/nodepool/components/pool').va
 describe('a starting launcher', () => {
   const sections = [provider('fast', [pool('main', ['small'])]), provider('slow', [pool('main', ['large'])])];
 
-  it('leaves requests to a provider that is still loading when it has the higher priority', async () => {
+  it('leaves requests to a provider that is still loading', async () => {
     overrides = (each) =>
       each.config.name === 'slow'
         ? { start: (context) => sleep(world.clock, 5000, never).then(() => each.start(context)) }

@@ -44,7 +44,7 @@ it('the launcher deletes a node whose requestor changed the record during the de
   expect(await world.end()).toEqual([]);
 });
 
-it('the launcher does not call the cloud while the session is unconfirmed, because another one may have the lock', async () => {
+it('the launcher does not call the cloud with an unconfirmed session, which may have lost the lock', async () => {
   const world = new World();
   const faults = { ...NO_FAULTS, 'delete-errors': 1 };
   const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);

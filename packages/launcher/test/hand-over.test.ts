@@ -94,7 +94,7 @@ it('a launch counts a handover that was written just before it', async () => {
   expect(over).toBe(0);
 });
 
-it('a handover that was not confirmed before the session ended is confirmed when the request is accepted again', async () => {
+it('a handover that a lost session left unconfirmed is confirmed when the request is accepted again', async () => {
   const [small] = launchers;
   let expired = false;
   world.server.onCommit(() => {

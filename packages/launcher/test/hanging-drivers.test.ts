@@ -52,7 +52,7 @@ it('a launch without any call of the cloud is restarted by the next launcher, wi
   expect(world.cloud.existingInstances()).toHaveLength(1);
 });
 
-it('a driver that reports launches in progress after all have ended is logged, and the request is fulfilled', async () => {
+it('a driver that reports launches after all have ended is logged, and the request is fulfilled', async () => {
   const warnings: unknown[] = [];
   const log: Logger = {
     ...silentLogger,

@@ -288,7 +288,7 @@ describe('a provider', () => {
     await inState(waits, 'fulfilled');
   });
 
-  it('retries with growing delays in a cloud that reports wrong limits, and serves requests when it has capacity', async () => {
+  it('retries with growing delays in a cloud with wrong limits, and serves requests when it has capacity', async () => {
     await world.launcher([demo()]);
     const lying = world.cloud.describe.bind(world.cloud);
     const first = await served(['small']);
@@ -345,7 +345,7 @@ describe('a tenant', () => {
     await giveBack(small);
   });
 
-  it('gets the capacity of a deleted node in another provider, also when another request was faster before', async () => {
+  it('gets the capacity of a deleted node in another provider, also for a later request', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
     await world.launcher(sections, 'launcher1', tenants({ red: { instances: 1 } }));
     const first = await served(['small'], { tenant: 'red' });
@@ -382,7 +382,7 @@ describe('a tenant', () => {
     }
   });
 
-  it('has requests above its limit declined', async () => {
+  it('never exceeds its limit: requests above it are declined', async () => {
     await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 2 } }));
     const id = await submit(['small', 'small', 'small'], { tenant: 'red' });
     await inState(id, 'failed');

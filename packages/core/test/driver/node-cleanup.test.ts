@@ -98,7 +98,7 @@ describe('the cleanup of a node', () => {
     await expect(harness.provider.waitForNodeCleanup(NODE)).rejects.toMatchObject({ code: 'unexpected' });
   });
 
-  it('finds all instances of the node including duplicates, and none of other providers, installations or attempts', async () => {
+  it('finds all instances and duplicates of the node, and none of other providers, installations or attempts', async () => {
     const { harness, cloud, clock } = await launched();
     const signal = new AbortController().signal;
     const untagged = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };

@@ -263,7 +263,7 @@ describe('a rate limiter', () => {
     expect(rates.at(-1)).toBe(8);
   });
 
-  it('limits a cloud without a configured rate to half of the present rate, until a minute without throttling', async () => {
+  it('limits a cloud without a configured rate to half of its rate, until a minute without throttling', async () => {
     const clock = new VirtualClock();
     const limiter = new RateLimiter(clock, Infinity);
     for (let index = 0; index < 20; index += 1) await limiter.acquire();

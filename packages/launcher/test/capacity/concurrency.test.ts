@@ -8,7 +8,7 @@ const acquire = (concurrency: Concurrency, count: number): void => {
   for (let index = 0; index < count; index += 1) concurrency.acquire(() => undefined);
 };
 
-it('the launch limit halves when launches are throttled together, and grows by one per success up to max-concurrency', () => {
+it('the launch limit halves on throttled launches, and grows by one per success up to max-concurrency', () => {
   const concurrency = new Concurrency(10, new VirtualClock());
   acquire(concurrency, 8);
   for (let index = 0; index < 5; index += 1) concurrency.throttled();

@@ -161,7 +161,7 @@ describe('a request whose pool has no capacity', () => {
   it.each<[string, Error]>([
     ['capacity', full],
     ['quota', new QuotaError('quota exceeded')],
-  ])('for lack of %s is served by a pool of lower priority', async (_, failure) => {
+  ])('is served by a pool of lower priority if the cause is %s', async (_, failure) => {
     const sections = [region('demo'), region('spare', {}, { priority: 200 })];
     await world.launcher(sections, 'launcher1', drivers());
     spoils = (place) => (place.startsWith('demo/') ? failure : undefined);
@@ -202,7 +202,7 @@ describe('a request whose pool has no capacity', () => {
     expect(await served(id)).toBeLessThan(180_000);
   });
 
-  it('is one of several of which exactly one probes at a time', async () => {
+  it('is probed by exactly one of several requests at a time', async () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     spoils = () => full;
     const ids = [];

@@ -221,14 +221,14 @@ describe('an invalid query', () => {
     ['an inherited property', '/node-list?fields=__proto__', 'no field "__proto__"'],
     ['two ids', '/node-list?node_id=1&node_id=2', 'node_id: given more than once'],
     ['too many fields', `/node-list?fields=${'id,'.repeat(300)}`, 'longer than 500'],
-  ])('with %s gets 400 and the reason', async (_name, path, reason) => {
+  ])('gets 400 and the reason for %s', async (_name, path, reason) => {
     const response = await get(path, { Accept: 'application/json' });
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({ statusCode: 400, message: expect.stringContaining(reason) });
     expect(errors).toEqual([]);
   });
 
-  it('ignores unknown parameters, as the existing Nodepool does', async () => {
+  it('with unknown parameters is accepted, as by the existing Nodepool', async () => {
     expect((await get('/label-list?_=123&pretty')).status).toBe(200);
   });
 

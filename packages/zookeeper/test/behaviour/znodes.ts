@@ -214,7 +214,7 @@ function describeStats(harness: Harness): void {
       expect(typeof stat.czxid).toBe('bigint');
     });
 
-    it('of a parent counts every creation and deletion of children in cversion, and has the last one’s pzxid', async () => {
+    it('of a parent counts creations and deletions of children in cversion, and has the pzxid of the last', async () => {
       const parent = (await harness.zk.create(harness.path('p'))).stat;
       const { stat: child } = await harness.zk.create(harness.path('p/a'));
       await harness.zk.create(harness.path('p/b'));

@@ -278,7 +278,7 @@ describe('a server that accepts connections and never answers', () => {
     await silent.close();
   });
 
-  it('after the session was confirmed is left before the session expires, and the outcome of writes is unknown', async () => {
+  it('after the session was confirmed is left before that expires, and the outcome of writes is unknown', async () => {
     const clock = new VirtualClock();
     const { zk, peer } = await pair({ clock, sessionTimeoutMs: 9000, reconnectDelayMs: [1, 1] });
     const write = errorOf(zk.set('/a', Buffer.of(1), { timeoutMs: 60_000 }));

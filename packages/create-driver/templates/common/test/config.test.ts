@@ -15,7 +15,7 @@ const context: ProviderConfigContext = {
 };
 
 describe('a provider section', () => {
-  it('gives the project, and what instances of a label are like', () => {
+  it('is parsed into the project and the properties of a label’s instances', () => {
     const provider = loadProvider(section, context);
     const label = provider.pools.get('main')?.labels.get('small');
 
@@ -25,7 +25,7 @@ describe('a provider section', () => {
     assert.equal(label.ram, 2048);
   });
 
-  it('can call an image otherwise than the cloud does', () => {
+  it('can map the name of an image to its name in the cloud', () => {
     const renamed = { ...section, 'cloud-images': [{ name: 'debian', image: 'debian-12-generic' }] };
 
     const provider = loadProvider(renamed, context);
