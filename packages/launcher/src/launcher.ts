@@ -21,7 +21,7 @@ import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
-import { TurnGate } from './quota/turn-gate.js';
+import { TurnLimiter } from './quota/turn-limiter.js';
 
 /**
  * Limit of the labels, over all pools, whose needs are requested in one turn of the event loop: a few milliseconds of
@@ -43,7 +43,7 @@ export class Launcher implements ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
-  readonly labelGate: TurnGate;
+  readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   private stopped = false;
@@ -62,7 +62,7 @@ export class Launcher implements ProvidersShare {
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
-    this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
+    this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
     this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits);

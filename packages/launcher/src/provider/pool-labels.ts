@@ -15,7 +15,7 @@ import { driverCall } from '../driver-call.js';
 import type { ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
 import type { LabelView } from '../requests/pool-view.js';
-import type { TurnGate } from '../quota/turn-gate.js';
+import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 
@@ -39,9 +39,9 @@ export class PoolLabels implements LabelView {
     this.offers = new PoolOffers(context, provider.config.name, pool, isKnown, signal, onChange);
   }
 
-  /** Loads the facts that decisions depend on from the cloud. `gate` limits the rate of questions about labels. */
-  async load(gate: TurnGate): Promise<void> {
-    await this.needs.load(gate);
+  /** Loads the facts that decisions depend on from the cloud. `limiter` limits the rate of questions about labels. */
+  async load(limiter: TurnLimiter): Promise<void> {
+    await this.needs.load(limiter);
     this.offers.setZones(await this.loadZones());
   }
 

@@ -10,7 +10,7 @@ import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
-import type { TurnGate } from '../quota/turn-gate.js';
+import type { TurnLimiter } from '../quota/turn-limiter.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { PoolRegistration, poolComponent } from './pool-registration.js';
 import { PoolState } from './pool-state.js';
@@ -19,7 +19,7 @@ import { RequestPath, type RequestResources } from './request-path.js';
 /** Dependencies that the pools of a provider share, and those that providers share. */
 export interface PoolResources extends RequestResources {
   readonly candidates: CandidatePools;
-  readonly labelGate: TurnGate;
+  readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
 }
@@ -56,7 +56,7 @@ export class PoolWorker {
   /** Starts serving requests. The provider must have been started before. */
   async start(): Promise<void> {
     const { state } = this;
-    await state.labels.load(this.resources.labelGate);
+    await state.labels.load(this.resources.labelLimiter);
     if (this.signal.aborted) return;
     await this.registration.running();
     state.running = true;

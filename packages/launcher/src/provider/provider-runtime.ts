@@ -19,7 +19,7 @@ import { ProviderHealth, type ProviderState } from './provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
-import type { TurnGate } from '../quota/turn-gate.js';
+import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 /** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
 const STOP_TIMEOUT_MS = 30_000;
@@ -32,7 +32,7 @@ export interface ProvidersShare {
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   /** Limits the rate of questions about labels of all providers together. */
-  readonly labelGate: TurnGate;
+  readonly labelLimiter: TurnLimiter;
 }
 
 export class ProviderRuntime {

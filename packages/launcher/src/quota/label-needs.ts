@@ -20,7 +20,7 @@ import {
 import { machineTypesOf } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
-import type { TurnGate } from './turn-gate.js';
+import type { TurnLimiter } from './turn-limiter.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 
@@ -50,10 +50,10 @@ export class LabelNeeds {
   ) {}
 
   /** Queries the needs of every label; failed queries are repeated in the background. */
-  async load(gate: TurnGate): Promise<void> {
+  async load(limiter: TurnLimiter): Promise<void> {
     if (this.provider.getQuotaForLabel === undefined) return;
     const ask = async (label: LabelConfig): Promise<void> => {
-      await gate.pass();
+      await limiter.acquire();
       await Promise.all(machineTypesOf(label).map((machineType) => this.ask(label, machineType)));
     };
     await Promise.all([...this.pool.labels.values()].map(ask));

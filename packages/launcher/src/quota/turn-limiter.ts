@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '@nodepool/core';
 
 /** Spreads many small operations over turns of the event loop: a limited number of them start in each turn. */
-export class TurnGate {
-  private begun = 0;
+export class TurnLimiter {
+  private startedInTurn = 0;
   private waiting: (() => void)[] = [];
   private nextTurn: Timer | undefined;
 
@@ -12,16 +12,16 @@ export class TurnGate {
   ) {}
 
   /** Resolves when the operation may start, in the order of the calls. */
-  async pass(): Promise<void> {
+  async acquire(): Promise<void> {
     this.nextTurn ??= this.clock.schedule(0, () => this.turn());
-    if (this.begun < this.perTurn) this.begun += 1;
+    if (this.startedInTurn < this.perTurn) this.startedInTurn += 1;
     else await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
   private turn(): void {
     const released = this.waiting.slice(0, this.perTurn);
     this.waiting = this.waiting.slice(this.perTurn);
-    this.begun = released.length;
+    this.startedInTurn = released.length;
     this.nextTurn = released.length === 0 ? undefined : this.clock.schedule(0, () => this.turn());
     for (const resolve of released) resolve();
   }
