@@ -141,7 +141,7 @@ describe('the journal', () => {
     await writeFile(of.file, '{"format":"nodepool-history","version":2,"begun":0}\n{"a":1}\n');
     expect(await of.load()).toEqual([]);
     await of.close();
-    expect(messages).toEqual(['The history is not in the format of this version; a new one is begun']);
+    expect(messages).toEqual(['The history is not in the format of this version; a new one is started']);
     expect((await readdir(directory)).sort()).toEqual(['launcher-history.jsonl', 'launcher-history.jsonl.unreadable']);
   });
 

@@ -29,7 +29,7 @@ export class Journal {
   private pending: string[] = [];
   private bytes = 0;
   /** Time at which the current file was started, milliseconds since the epoch. */
-  private begun = 0;
+  private started = 0;
   private timer: Timer | undefined;
   private writing: Promise<void> = Promise.resolve();
   private failing = false;
@@ -48,7 +48,7 @@ export class Journal {
     if (present === undefined) await this.begin();
     else {
       this.bytes = present.bytes;
-      this.begun = present.begun;
+      this.started = present.started;
       if (present.torn) await appendFile(this.file, '\n');
     }
     return [...(earlier?.entries ?? []), ...(present?.entries ?? [])];
@@ -79,7 +79,7 @@ export class Journal {
   private async write(text: string): Promise<void> {
     const { clock, log, maxBytes = MAX_BYTES } = this.options;
     try {
-      if (this.bytes > maxBytes || clock.now() - this.begun > MAX_AGE_MS) {
+      if (this.bytes > maxBytes || clock.now() - this.started > MAX_AGE_MS) {
         await rename(this.file, this.earlier);
         await this.begin();
       }
@@ -94,8 +94,8 @@ export class Journal {
   }
 
   private async begin(): Promise<void> {
-    this.begun = this.options.clock.now();
-    const header = `${JSON.stringify({ format: 'nodepool-history', version: JOURNAL_VERSION, begun: this.begun })}\n`;
+    this.started = this.options.clock.now();
+    const header = `${JSON.stringify({ format: 'nodepool-history', version: JOURNAL_VERSION, begun: this.started })}\n`;
     await writeFile(this.file, header, { mode: 0o640 });
     this.bytes = header.length;
   }
@@ -111,11 +111,11 @@ export class Journal {
       throw error;
     }
     const [header = '', ...lines] = text.split('\n');
-    const begun = begunOf(header);
-    if (begun === undefined) {
+    const started = startOf(header);
+    if (started === undefined) {
       const aside = `${file}.unreadable`;
       await rename(file, aside);
-      log.warn('The history is not in the format of this version; a new one is begun', { file, moved_to: aside });
+      log.warn('The history is not in the format of this version; a new one is started', { file, moved_to: aside });
       return undefined;
     }
     const entries: unknown[] = [];
@@ -131,24 +131,24 @@ export class Journal {
       }
     }
     if (skipped > 0) log.warn('Lines of the history are damaged and were skipped', { file, lines: skipped, reason });
-    return { entries, begun, bytes: Buffer.byteLength(text), torn: !text.endsWith('\n') };
+    return { entries, started, bytes: Buffer.byteLength(text), torn: !text.endsWith('\n') };
   }
 }
 
 interface FileContents {
   readonly entries: readonly unknown[];
-  readonly begun: number;
+  readonly started: number;
   readonly bytes: number;
   /** True if the last line is incomplete because the process ended while it wrote. */
   readonly torn: boolean;
 }
 
-function begunOf(header: string): number | undefined {
+function startOf(header: string): number | undefined {
   try {
     const parsed: unknown = JSON.parse(header);
     if (!isObject(parsed) || parsed['format'] !== 'nodepool-history') return undefined;
-    const { version, begun } = parsed;
-    return version === JOURNAL_VERSION && typeof begun === 'number' ? begun : undefined;
+    const { version, begun: started } = parsed;
+    return version === JOURNAL_VERSION && typeof started === 'number' ? started : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
