@@ -109,7 +109,7 @@ async function launchWithRetries(
   job: LaunchJob,
   report: ReportResult,
 ): Promise<Partial<NodeData>> {
-  let interrupted = mayHaveBegun(job);
+  let interrupted = mayHaveStarted(job);
   const retries = new LaunchRetries(context, job);
   let { upload } = job;
   let offer = recordedOffer(job);
@@ -225,7 +225,7 @@ function recordedProgress({ node }: LaunchJob): NodeProgress {
 }
 
 /** Returns true if a resumed attempt may have an instance that is not recorded because its launcher died. */
-function mayHaveBegun({ resumed, node }: LaunchJob): boolean {
+function mayHaveStarted({ resumed, node }: LaunchJob): boolean {
   const { progress, external_id: externalId } = node.node;
   return resumed && progress?.machine === null && externalId === null;
 }
