@@ -163,7 +163,7 @@ async function launchWithRetries(
 }
 
 /** Result of one attempt: the change that makes the node ready, or the failure. */
-type Tried = AttemptFacts &
+type AttemptEnd = AttemptFacts &
   (
     | { readonly failure: undefined; readonly change: Partial<NodeData> }
     | {
@@ -180,7 +180,7 @@ async function attempt(
   offer: Offer,
   interrupted: boolean,
   retries: LaunchRetries,
-): Promise<Tried> {
+): Promise<AttemptEnd> {
   const slow = new AbortController();
   const timed = job.watch(offer, {
     canMove: () => retries.canMove(offer),
