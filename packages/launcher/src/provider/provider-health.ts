@@ -25,7 +25,7 @@ export interface ProviderState {
 }
 
 /** A state without the time of its last change. */
-type Finding = Pick<ProviderState, 'state' | 'reason'>;
+type StateWithoutTime = Pick<ProviderState, 'state' | 'reason'>;
 
 const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
   auth: 'misconfigured',
@@ -45,7 +45,7 @@ export class ProviderHealth {
   private readonly pools: PoolOffers[] = [];
   private serving = false;
   /** The reason why the start fails, if it does. */
-  private start: Finding | undefined;
+  private start: StateWithoutTime | undefined;
   /** Number of consecutive failed listings, and the time of the first of them in milliseconds since the epoch. */
   private listings = { failed: 0, since: 0 };
   /** The reason why the cloud counts as unreachable, if it does. */
@@ -150,7 +150,7 @@ export class ProviderHealth {
     this.report(undefined);
   }
 
-  private find(): Finding {
+  private find(): StateWithoutTime {
     const { obstacle } = this.breaker;
     if (!this.serving) return this.start ?? { state: 'starting', reason: undefined };
     if (obstacle !== undefined) {
