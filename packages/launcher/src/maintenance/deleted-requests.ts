@@ -71,7 +71,7 @@ export class DeletedRequests implements Controller {
     if (entry === undefined || requestId === undefined) return 'done';
     // The caches of requests and nodes are independent: only a fresh read proves that the request no longer exists.
     if ((await store.requests.read(requestId)) !== undefined) return 'done';
-    const handle = await store.nodes.tryLock(id, { from: entry, change: this.ledger.freeing(entry.node) });
+    const handle = await store.nodes.tryLock(id, { from: entry, change: this.ledger.changeToFree(entry.node) });
     if (handle === undefined) return 'done';
     await handle.release();
     log.info('Deallocated a ready node whose request was removed', { node_id: id, node_request_id: requestId });

@@ -101,7 +101,7 @@ export class LostRequests implements Controller {
       }
       await accepted.request.release(
         { state: 'requested' },
-        kept.map((handle) => ({ handle, change: this.ledger.freeing(handle.node) })),
+        kept.map((handle) => ({ handle, change: this.ledger.changeToFree(handle.node) })),
       );
       decisions.record(
         'request',

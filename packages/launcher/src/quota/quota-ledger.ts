@@ -158,7 +158,7 @@ export class QuotaLedger {
    * Returns the change that frees a ready node. As in the existing Nodepool, the node still counts for its last tenant.
    * If that exceeds a limit of the tenant, the hand-over was never confirmed, and the node counts for no tenant.
    */
-  freeing({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
+  changeToFree({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
     const free = { allocated_to: null };
     if (!this.isLimited(tenant)) return free;
     const { limit, recorded } = this.tenantScope(tenant);

@@ -71,7 +71,7 @@ export async function handBackRequest(
     ...aboutRequest(pool, entry),
     reason,
   });
-  const nodes = accepted.reused.map((handle) => ({ handle, change: pool.ledger.freeing(handle.node) }));
+  const nodes = accepted.reused.map((handle) => ({ handle, change: pool.ledger.changeToFree(handle.node) }));
   await writeUnlessGone(pool, entry, () => accepted.request.release({ state: 'requested' }, nodes));
 }
 

@@ -32,7 +32,7 @@ export interface PoolView {
   readonly name: string;
   readonly place: Place;
   readonly labels: LabelView;
-  readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall' | 'freeing'>;
+  readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall' | 'changeToFree'>;
   readonly candidates: Candidates;
   readonly supply: SupplyView;
   readonly log: Logger;
