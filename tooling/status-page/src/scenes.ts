@@ -286,6 +286,6 @@ function pool(
     { label: 'debian-12-small', obstacle: undefined },
     ...obstacles.map((label) => ({ label, obstacle: 'its image ubuntu-24.04 is not uploaded to the provider yet' })),
   ];
-  const idle = { next: undefined, accepting: 0, deferred: 0, outOfRoom: false, requests: [] };
+  const idle = { next: undefined, accepting: 0, deferred: 0, outOfCapacity: false, requests: [] };
   return { pool: name, id: '', waiting, ...idle, limit, used, labels };
 }

@@ -36,7 +36,7 @@ export interface PoolActivity {
   /** Number of requests whose retry is delayed after a failure. */
   readonly deferred: number;
   /** True while launches pause because the cloud reported that it is out of capacity. */
-  readonly outOfRoom: boolean;
+  readonly outOfCapacity: boolean;
   readonly limit: Resources;
   readonly used: Resources;
   readonly labels: readonly LabelActivity[];

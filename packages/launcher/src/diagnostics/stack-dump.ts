@@ -34,7 +34,7 @@ function dumpProviders({ activity, store }: StackDumpSources, to: Logger): void 
 }
 
 function dumpPool(store: Store, provider: string, activity: PoolActivity, log: Logger): void {
-  const { pool, waiting, next, accepting, deferred, outOfRoom, limit, used, labels, requests } = activity;
+  const { pool, waiting, next, accepting, deferred, outOfCapacity, limit, used, labels, requests } = activity;
   const obstacles = labels.filter(({ obstacle }) => obstacle !== undefined);
   log.info('Pool', {
     provider,
@@ -43,7 +43,7 @@ function dumpPool(store: Store, provider: string, activity: PoolActivity, log: L
     next,
     accepting,
     deferred,
-    out_of_room: outOfRoom,
+    out_of_capacity: outOfCapacity,
     limit,
     used,
     obstacles,

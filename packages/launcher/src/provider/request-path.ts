@@ -137,14 +137,14 @@ export class RequestPath implements ScheduledPool {
   }
 
   /** Returns what the pool is doing, for the stack dump and for explanations. */
-  activity(): Pick<PoolActivity, 'waiting' | 'next' | 'accepting' | 'deferred' | 'outOfRoom' | 'requests'> {
+  activity(): Pick<PoolActivity, 'waiting' | 'next' | 'accepting' | 'deferred' | 'outOfCapacity' | 'requests'> {
     const { scheduler, acceptor } = this;
     return {
       waiting: scheduler.size,
       next: scheduler.next?.id,
       accepting: acceptor.accepting,
       deferred: this.resources.scheduler.retryCount,
-      outOfRoom: this.labels.offers.health().some(({ obstacle }) => isFull(obstacle?.cause)),
+      outOfCapacity: this.labels.offers.health().some(({ obstacle }) => isFull(obstacle?.cause)),
       requests: acceptor.activity(),
     };
   }

@@ -143,7 +143,7 @@ function describePool(request: NodeRequest, pool: PoolComponentData, activity: O
   );
   if (obstacle !== undefined) return `${has}, but: ${obstacle.obstacle ?? ''}`;
   if (activity.requests.some(({ request: id }) => id === request.id)) return `${has}; works on it`;
-  if (activity.outOfRoom) return `${has}; its launches pause because the cloud is out of capacity`;
+  if (activity.outOfCapacity) return `${has}; its launches pause because the cloud is out of capacity`;
   if (activity.waiting === 0) return has;
   const next = activity.next === request.id ? 'this is the next' : `the next is ${activity.next ?? ''}`;
   const waiting = activity.waiting === 1 ? '1 request waits' : `${activity.waiting} requests wait`;

@@ -148,7 +148,7 @@ function poolStatus(
     waiting: activity?.waiting ?? 0,
     deferred: activity?.deferred ?? 0,
     paused: registered.some(({ paused }) => paused),
-    outOfCapacity: activity?.outOfRoom ?? false,
+    outOfCapacity: activity?.outOfCapacity ?? false,
     obstacles: obstacles.slice(0, MAX_OBSTACLES),
     outOfService: outagesOf(registered),
     offers: offers.map(offerStatus),
