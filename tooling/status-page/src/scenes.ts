@@ -195,14 +195,14 @@ async function requests(page: PageServer): Promise<void> {
   };
   const full = 'pool arm of provider gce-europe uses 24 of 24 instances, 1 more is needed';
   const first = await add(['fedora-43-arm64'], 1260);
-  page.decisions.record('request', first, 'gce-europe/arm', 'waits for room', full);
+  page.decisions.record('request', first, 'gce-europe/arm', 'waits for quota', full);
   const pool = 'gce-europe/arm';
   page.recorder.timelines.waits(first, pool, { kind: 'limit', reason: full });
   const many = await add(
     Array.from({ length: 5 }, () => 'fedora-43-arm64'),
     840,
   );
-  page.decisions.record('request', many, 'gce-europe/arm', 'waits for room', full.replace('1 more', '5 more'));
+  page.decisions.record('request', many, 'gce-europe/arm', 'waits for quota', full.replace('1 more', '5 more'));
   page.recorder.timelines.waits(many, pool, {
     kind: 'order',
     reason: `request ${first} is served first`,

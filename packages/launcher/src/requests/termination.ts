@@ -106,7 +106,7 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
 async function undo(held: HeldRequest, termination: Extract<Termination, { kind: 'unconfirmed' }>): Promise<void> {
   const reason = describeShortfall(termination.shortfall);
   held.log.debug('Undid the acceptance: the limits have no room', { reason });
-  recordWait(held.pool, held.request.id, 'waits for room', waitFor([termination.shortfall], reason));
+  recordWait(held.pool, held.request.id, 'waits for quota', waitFor([termination.shortfall], reason));
   await releaseNodes(held);
   await writeUnlessGone(held, () => held.request.undo(termination.records));
 }

@@ -326,7 +326,7 @@ export class PoolScheduler {
       this.forget(requestClass);
       return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
     }
-    recordWait(this.pool, entry.id, 'waits for room', waitFor(shortfalls, reason));
+    recordWait(this.pool, entry.id, 'waits for quota', waitFor(shortfalls, reason));
     const waiting = this.waiting.enter(requestClass);
     this.awaitingPermit.delete(requestClass);
     waiting.reason = reason;

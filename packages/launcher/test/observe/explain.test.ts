@@ -60,7 +60,7 @@ describe('the explanation of a request', () => {
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.map(({ decision, reason }) => [decision, reason])).toEqual([
       ['can serve it', null],
-      ['waits for room', 'pool main of provider demo uses 1 of 1 instances, 1 more is needed'],
+      ['waits for quota', 'pool main of provider demo uses 1 of 1 instances, 1 more is needed'],
     ]);
     expect(explanation.pools).toEqual([
       {
