@@ -117,7 +117,7 @@ export class PoolOffers {
     this.breaker(offer).succeeded(evidence, startedAt);
   }
 
-  /** Makes the next probe of full offers due at once: the cloud may have room for one more instance now. */
+  /** Makes the next probe of full offers due at once: the cloud may have capacity for one more instance now. */
   capacityFreed(): void {
     for (const { breaker } of this.known.values()) {
       const cause = breaker.obstacle?.cause;

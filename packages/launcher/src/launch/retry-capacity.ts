@@ -1,4 +1,4 @@
-/** Waits for room for the next attempt of a launch while the instance of the failed one is still being deleted. */
+/** Waits for capacity for the next attempt of a launch while the instance of the failed one is still being deleted. */
 
 import { abortReason } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -6,7 +6,7 @@ import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
 
 /**
- * Resolves when the limits have room for the next instance besides those that are being deleted, which count until
+ * Resolves when the limits have capacity for the next instance besides those that are being deleted, which count until
  * their records are removed. `lastId` is the id of the newest record to count.
  */
 export async function retryCapacity(
@@ -30,7 +30,7 @@ export async function retryCapacity(
   }
 }
 
-/** Resolves when the scope may have more room. Rejects when the signal aborts. */
+/** Resolves when the scope may have more capacity. Rejects when the signal aborts. */
 async function scopeChange(scope: QuotaScope, signal: AbortSignal): Promise<void> {
   let giveUp = (): void => undefined;
   try {

@@ -107,7 +107,7 @@ export class LostRequests implements Controller {
         'request',
         entry.id,
         'clean-up',
-        'put back',
+        'requeued',
         'its launcher has ended and no pool has taken it over',
       );
       log.info('Requeued a lost request: no pool has taken it over', {

@@ -53,7 +53,7 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
 }
 
 /**
- * Hands back a lost request that has nodes in the pool, because there is no capacity for its missing nodes. Two
+ * Requeues an orphaned request that has nodes in the pool, because there is no capacity for its missing nodes. Two
  * requests that hold nodes and wait for more would block each other forever. Ready nodes become free; launches are
  * abandoned.
  */
@@ -66,8 +66,8 @@ export async function handBackRequest(
   const own = allocation.nodes.filter((node) => node.kind === 'ready' && node.entry.node.allocated_to === entry.id);
   const accepted = await lockRequest(pool, entry, own, []);
   if (accepted === undefined) return;
-  recordDecision(pool, entry.id, 'gave its nodes back, to wait for room for all of them', reason);
-  pool.log.info('Handed back a lost request: there is no room to complete it', {
+  recordDecision(pool, entry.id, 'released its nodes, to wait for capacity for all of them', reason);
+  pool.log.info('Requeued an orphaned request: there is no capacity to complete it', {
     ...aboutRequest(pool, entry),
     reason,
   });

@@ -50,7 +50,7 @@ export interface AllocationContext {
   readonly driverHandler: NodeRequestHandler;
   /** Returns true if a ready node is protected for a preceding request, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
-  /** Number of usable machine types of each label to pass over: there is no room for them. */
+  /** Number of usable machine types of each label to skip: there is no capacity for them. */
   readonly skip: number;
 }
 
@@ -108,7 +108,7 @@ export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }
 
-/** Returns the nodes allocated to the request. Launches of a request that was handed back are about to be deleted. */
+/** Returns the nodes allocated to the request. Launches of a requeued request are about to be deleted. */
 function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly NodeEntry[] {
   const { place, context } = pool;
   return context.store.nodes.allocatedTo(request.id).filter(({ node, locked }) => {

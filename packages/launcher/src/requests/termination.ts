@@ -105,7 +105,7 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
 /** Undoes the acceptance in one transaction; the request waits for capacity. */
 async function undo(held: HeldRequest, termination: Extract<Termination, { kind: 'unconfirmed' }>): Promise<void> {
   const reason = describeShortfall(termination.shortfall);
-  held.log.debug('Undid the acceptance: the limits have no room', { reason });
+  held.log.debug('Undid the acceptance: the limits have no capacity', { reason });
   recordWait(held.pool, held.request.id, 'waits for quota', waitFor([termination.shortfall], reason));
   await releaseNodes(held);
   await writeUnlessGone(held, () => held.request.undo(termination.records));
@@ -152,7 +152,7 @@ function decided({ pool, request }: HeldRequest, decision: string, reason?: stri
   recordDecision(pool, request.id, decision, reason);
 }
 
-/** Hands the request back. Ready nodes become free; the others are deleted. */
+/** Requeues the request. Ready nodes become free; the others are deleted. */
 async function giveBack(
   held: HeldRequest,
   change: Partial<NodeRequestData>,

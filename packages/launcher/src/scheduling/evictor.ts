@@ -1,4 +1,4 @@
-/** Evicts ready nodes that no request has and that a waiting request cannot use, to make room for the request. */
+/** Evicts ready nodes that no request has and that a waiting request cannot use, to free capacity for the request. */
 
 import type { NodeRequest, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -109,8 +109,8 @@ export class Evictor {
     tasks.run(`evict node ${entry.id} for request ${requestId}`, async () => {
       let marked = false;
       try {
-        marked = await deleteFreeNode(context, entry, this.pool, `it makes room for request ${requestId}`);
-        if (marked) log.info('A ready node makes room', { node_id: entry.id, node_request_id: requestId });
+        marked = await deleteFreeNode(context, entry, this.pool, `it is evicted for request ${requestId}`);
+        if (marked) log.info('Evicting a ready node', { node_id: entry.id, node_request_id: requestId });
       } finally {
         if (marked) this.evicted.delete(entry.id);
         else this.refuse(entry.id);

@@ -26,7 +26,7 @@ export type SchedulingDecision =
   /** It is scheduled again when there may be capacity. */
   | { readonly kind: 'wait' }
   | { readonly kind: 'decline'; readonly reason: string }
-  /** A lost request that has nodes here gives them back, as there is no room for the others. */
+  /** A lost request that has nodes here releases them, because there is no capacity for the others. */
   | { readonly kind: 'hand-back'; readonly allocation: Allocation; readonly reason: string };
 
 /** A class of requests and the first of them, with the nodes allocated to it. */
@@ -228,7 +228,7 @@ export class PoolScheduler {
       if (lacking === undefined) {
         const tried = offersOf(candidate.allocation).map(nameOf).join('; ');
         const reason = shortfalls.map(describeShortfall).join('; ');
-        recordDecision(this.pool, entry.id, 'tried an offer without room', `${tried}: ${reason}`);
+        recordDecision(this.pool, entry.id, 'tried an offer without capacity', `${tried}: ${reason}`);
         return this.acquire(next);
       }
       const needsLess = describeExcess('', least.candidate.allocation.need, next.allocation.need) === undefined;
@@ -237,7 +237,7 @@ export class PoolScheduler {
     return this.wait(least.candidate, least.shortfalls);
   }
 
-  /** Returns the greatest number of machine types of a label; none helps if a limit has no room for the instances. */
+  /** Returns the greatest number of machine types of a label; none helps if a limit has no capacity for the instances. */
   private typesToTry({ request }: RequestEntry, shortfalls: readonly Shortfall[]): number {
     const { context, labels } = this.pool;
     if (!context.capacity.offers || shortfalls.some(({ resource }) => resource === 'instances')) return 0;
@@ -290,7 +290,7 @@ export class PoolScheduler {
     const isFull = cause === 'quota' || cause === 'capacity';
     if (isFull && request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
-      return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
+      return { kind: 'decline', reason: `there is no capacity for min-ready nodes: ${reason}` };
     }
     // A request that also waits for a limit keeps its place in the order of service.
     const shortfalls = isFull ? this.shortfalls(candidate) : undefined;
@@ -324,7 +324,7 @@ export class PoolScheduler {
     }
     if (request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
-      return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
+      return { kind: 'decline', reason: `there is no capacity for min-ready nodes: ${reason}` };
     }
     recordWait(this.pool, entry.id, 'waits for quota', waitFor(shortfalls, reason));
     const waiting = this.waiting.enter(requestClass);

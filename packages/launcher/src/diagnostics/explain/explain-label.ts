@@ -48,14 +48,14 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
     .map((pool) => {
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
-      const room = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
+      const usage = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
       const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
       const paused = pool.paused ? '; is out of capacity' : '';
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? `can serve it${failure}${paused}${usage}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
 }

@@ -129,7 +129,7 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
       reason: { ...where, ...nothing, phase: 'order', text: `it leaves the request to other pools: ${refusal}.` },
     };
   }
-  // A pool without room considers no further request.
+  // A pool without capacity considers no further request.
   const [full] = Object.entries(pool.limit).filter(([resource, limit]) => (pool.used[resource] ?? 0) >= limit);
   if (full !== undefined) {
     const [resource, limit] = full;
