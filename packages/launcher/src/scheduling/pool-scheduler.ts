@@ -141,7 +141,7 @@ export class PoolScheduler {
       recordWait(this.pool, entry.id, 'waits for its turn', { kind: 'limit', reason });
       return WAIT;
     }
-    const hold = needsRoom(allocation) ? ledger.hold(scopes, allocation) : undefined;
+    const hold = needsCapacity(allocation) ? ledger.hold(scopes, allocation) : undefined;
     this.forget(requestClass);
     const { abandonedBy } = requestClass;
     const endProbes = this.pool.offers.begin(offersOf(allocation));
@@ -203,7 +203,7 @@ export class PoolScheduler {
 
   /** Returns the shortfalls of the request, or undefined if there is capacity. */
   private shortfalls({ requestClass, entry, allocation, scopes }: Candidate): readonly Shortfall[] | undefined {
-    if (!needsRoom(allocation)) return undefined;
+    if (!needsCapacity(allocation)) return undefined;
     const { ledger, limits } = this.options;
     const { request } = entry;
     limits.needed();
@@ -345,7 +345,7 @@ export class PoolScheduler {
 }
 
 /** Returns true if the allocation counts against limits. */
-function needsRoom({ tenantNeed }: Allocation): boolean {
+function needsCapacity({ tenantNeed }: Allocation): boolean {
   const [first] = tenantNeed.entries();
   return first !== undefined;
 }
