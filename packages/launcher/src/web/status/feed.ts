@@ -59,7 +59,7 @@ export class StatusFeed {
    * longest is disconnected: the browser of an active viewer reconnects, and an inactive one cannot be detected, since
    * the network buffers megabytes.
    */
-  makeRoom(): boolean {
+  ensureCapacity(): boolean {
     if (this.viewers.size < this.maxViewers) return true;
     const [oldest] = this.viewers;
     if (oldest === undefined || this.clock.monotonic() - oldest[1].since < PLACE_MS) return false;

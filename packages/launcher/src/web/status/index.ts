@@ -75,7 +75,7 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
     const view = viewOf(request);
     // An invalid view is answered before the stream begins.
     if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
-    if (!feed.makeRoom()) {
+    if (!feed.ensureCapacity()) {
       return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
     }
     reply.hijack();
