@@ -137,7 +137,7 @@ export class Launcher implements ProvidersShare {
       this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
       await runtime.stop();
     }
-    this.tellDrivers(config);
+    this.publishDrivers(config);
     for (const [name, { driver, reason }] of config.brokenProviders) {
       this.context.log.error('The driver of the provider cannot be used', undefined, {
         provider: name,
@@ -155,7 +155,7 @@ export class Launcher implements ProvidersShare {
     for (const controller of this.controllers) controller.apply?.(config);
   }
 
-  private tellDrivers(config: NodepoolConfig): void {
+  private publishDrivers(config: NodepoolConfig): void {
     this.drivers.apply(config);
     const { component } = this;
     const drivers = driverVersions(config);

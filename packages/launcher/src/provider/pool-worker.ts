@@ -78,7 +78,7 @@ export class PoolWorker {
 
   /** Handles a change of the provider's state. */
   healthChanged(): void {
-    this.tellClosedLabels();
+    this.publishClosedLabels();
     this.reconsider();
   }
 
@@ -132,12 +132,12 @@ export class PoolWorker {
   }
 
   private offersChanged(): void {
-    this.tellClosedLabels();
+    this.publishClosedLabels();
     this.resources.health.refresh();
     this.reconsider();
   }
 
-  private tellClosedLabels(): void {
+  private publishClosedLabels(): void {
     const { health } = this.resources;
     const { labels, config } = this.state;
     const isClosed = !health.breaker.admits || health.isStartFailing;

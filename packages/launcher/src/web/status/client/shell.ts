@@ -59,7 +59,7 @@ export class Shell {
       show(host, [h('b', {}, h('bdi', {}, launcher.hostname)), h('span', { class: 'quiet' }, ` ${launcher.version}`)]);
     this.drawNavigation();
     document.body.dataset.zookeeper = launcher.zookeeper;
-    this.tellState();
+    this.showState();
     if (before !== undefined && before.problems !== launcher.problems) {
       // Only a changed number is announced: the list itself changes too often for a screen reader.
       const element = document.getElementById('announcement');
@@ -69,12 +69,12 @@ export class Shell {
 
   liveness(state: Liveness): void {
     this.state = state;
-    this.tellState();
+    this.showState();
   }
 
   heard(time: number): void {
     this.lastHeard = time;
-    this.tellState();
+    this.showState();
   }
 
   /**
@@ -133,7 +133,7 @@ export class Shell {
     );
   }
 
-  private tellState(): void {
+  private showState(): void {
     const { state, lastHeard } = this;
     if (state === undefined) return;
     document.body.dataset.state = state;
