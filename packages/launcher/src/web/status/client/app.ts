@@ -103,7 +103,7 @@ class App {
 
   private message({ time, sections }: StatusMessage): void {
     this.ahead = time - Date.now() / 1000;
-    this.shell.heard(time);
+    this.shell.updated(time);
     this.members = { ...this.members, ...sections };
     const launcher = this.launcher();
     if (launcher === undefined) return;

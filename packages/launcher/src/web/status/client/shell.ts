@@ -72,7 +72,7 @@ export class Shell {
     this.showState();
   }
 
-  heard(time: number): void {
+  updated(time: number): void {
     this.lastHeard = time;
     this.showState();
   }
