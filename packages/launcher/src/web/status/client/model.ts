@@ -55,13 +55,13 @@ export interface LabelsDocument {
 
 export interface LabelDocument {
   readonly label: LabelStatus | null;
-  readonly poolsSay: readonly PoolSays[];
+  readonly poolAnswers: readonly PoolAnswer[];
   readonly requests: readonly RequestRow[];
   readonly decisions: readonly DecisionStatus[];
   readonly history: LabelHistory;
 }
 
-export interface PoolSays {
+export interface PoolAnswer {
   readonly pool: string;
   readonly launcher: string;
   readonly says: string;
@@ -101,7 +101,7 @@ export interface RequestDocument {
     readonly node: NodeRow | null;
     readonly timeline: readonly TimelineSegment[];
   }[];
-  readonly poolsSay: readonly PoolSays[];
+  readonly poolAnswers: readonly PoolAnswer[];
   readonly decisions: readonly DecisionStatus[];
 }
 

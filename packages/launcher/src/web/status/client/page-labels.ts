@@ -7,7 +7,7 @@ import { labelCharts } from './history.js';
 import type { View } from './page.js';
 import type { Route } from './route.js';
 import { missingPage } from './missing.js';
-import { decisionTable, poolSaysTable, requestColumns } from './rows.js';
+import { decisionTable, poolAnswersTable, requestColumns } from './rows.js';
 import { table, type Column } from './table.js';
 import { counted, durationText, numberText } from './text.js';
 import { reasonBadge } from './tones.js';
@@ -129,7 +129,7 @@ function columns(present: Present): Column<LabelStatus>[] {
 
 export const labelPage: View<LabelDocument> = {
   title: ({ id }) => `Label ${id ?? ''}`,
-  draw: ({ document: { label, poolsSay, requests, decisions, history }, present, route }) => [
+  draw: ({ document: { label, poolAnswers, requests, decisions, history }, present, route }) => [
     ...(label === null
       ? missingPage(route)
       : [
@@ -160,7 +160,7 @@ export const labelPage: View<LabelDocument> = {
             ['Requests served', [numberText(label.toNode.count), ' in the last day']],
             ['Nodes', [h('a', { href: pageHref(['nodes'], { label: label.name }) }, counted(label.total, 'node'))]],
           ),
-          section('Pools', 'what each pool can do for the label', poolSaysTable(poolsSay)),
+          section('Pools', 'what each pool can do for the label', poolAnswersTable(poolAnswers)),
           labelCharts(history, label.waiting, present.now()),
         ]),
     requests.length === 0

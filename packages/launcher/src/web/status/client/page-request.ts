@@ -4,7 +4,7 @@ import { h, type Child } from './dom.js';
 import { labelChip, link, name } from './links.js';
 import type { AttemptStatus, RequestDocument, RequestRow, WaitReason } from './model.js';
 import type { View } from './page.js';
-import { decisionTable, nodeColumns, poolSaysTable } from './rows.js';
+import { decisionTable, nodeColumns, poolAnswersTable } from './rows.js';
 import { table } from './table.js';
 import { durationText, numberText } from './text.js';
 import { timeline } from './timeline.js';
@@ -14,7 +14,7 @@ import { age, badge, facts, moment, section, type Present } from './widgets.js';
 export const requestPage: View<RequestDocument> = {
   title: ({ id }) => `Request ${id ?? ''}`,
   draw: ({ document, present, route: { id = '' } }) => {
-    const { request, summary, reason, reasons, timeline: phases, attempts, nodes, poolsSay, decisions } = document;
+    const { request, summary, reason, reasons, timeline: phases, attempts, nodes, poolAnswers, decisions } = document;
     const rows = nodes.flatMap(({ node }) => (node === null ? [] : [node]));
     return [
       h('h1', { tabindex: -1 }, 'Request ', name(id), ' ', request === null ? undefined : requestBadge(request.state)),
@@ -50,10 +50,10 @@ export const requestPage: View<RequestDocument> = {
               key: (node) => node.id,
             }),
           ),
-      reasons.length < 2 ? undefined : otherHopes(reasons.slice(1), present),
-      poolsSay.length === 0 || request?.state === 'fulfilled'
+      reasons.length < 2 ? undefined : alternativePools(reasons.slice(1), present),
+      poolAnswers.length === 0 || request?.state === 'fulfilled'
         ? undefined
-        : section('Pools', 'what each pool can do for the request', poolSaysTable(poolsSay)),
+        : section('Pools', 'what each pool can do for the request', poolAnswersTable(poolAnswers)),
       decisions.length === 0 ? undefined : section('Decisions', 'of this launcher', decisionTable(decisions)),
     ];
   },
@@ -90,7 +90,7 @@ function callout(
 }
 
 /** Shows the pools that can serve the request later than the best one. */
-function otherHopes(reasons: readonly WaitReason[], present: Present): HTMLElement {
+function alternativePools(reasons: readonly WaitReason[], present: Present): HTMLElement {
   return section(
     'Other pools that can serve it',
     undefined,

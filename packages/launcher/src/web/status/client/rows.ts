@@ -2,7 +2,7 @@
 
 import { h, type Child } from './dom.js';
 import { joined, labelChip, link, name } from './links.js';
-import type { DecisionStatus, NodeRow, Phase, PoolSays, RequestRow, WaitReason } from './model.js';
+import type { DecisionStatus, NodeRow, Phase, PoolAnswer, RequestRow, WaitReason } from './model.js';
 import { table, type Column } from './table.js';
 import { numberText } from './text.js';
 import { nodeBadge, reasonBadge, requestBadge } from './tones.js';
@@ -154,7 +154,7 @@ export function decisionTable(decisions: readonly DecisionStatus[]): HTMLElement
   });
 }
 
-export function poolSaysTable(pools: readonly PoolSays[]): HTMLElement {
+export function poolAnswersTable(pools: readonly PoolAnswer[]): HTMLElement {
   return table({
     caption: 'Pools',
     columns: [

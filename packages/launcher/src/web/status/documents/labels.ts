@@ -21,7 +21,11 @@ export function labelDocument(observed: Observed, { id }: Parameters): LabelDocu
   if (label === undefined && explanation === undefined) return undefined;
   return {
     label: label ?? null,
-    poolsSay: (explanation?.pools ?? []).map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
+    poolAnswers: (explanation?.pools ?? []).map(({ pool, launcher, says }) => ({
+      pool,
+      launcher,
+      says: shortened(says),
+    })),
     requests: requestRows(observed, ({ labels }) => labels.includes(id), MAX_REQUESTS),
     decisions: decisions(observed.decisions.of('label', id)),
     history: historyOf(observed, id),

@@ -141,7 +141,7 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
         timeline: nodeLife === undefined ? [] : timeline(nodeLife.closed()),
       };
     }),
-    poolsSay: explanation.pools.map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
+    poolAnswers: explanation.pools.map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
     decisions: decisions(observed.decisions.of('request', id)),
   };
 }
