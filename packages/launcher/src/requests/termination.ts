@@ -95,7 +95,7 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
     case 'unusable':
       log.warn('A ready node cannot be used; the request waits for another one', { reason: termination.reason });
       decided(held, 'waits for another node', termination.reason);
-      await giveBack(held, { state: 'requested' }, 'aborted');
+      await releaseWithNodes(held, { state: 'requested' }, 'aborted');
       return;
     case 'failed':
       await finishFailed(held, termination);
@@ -127,33 +127,33 @@ async function finishFailed(
   const { scope, cause } = faultOf(failure, job !== undefined && job.node.node.external_id !== null, breakers);
   const isRejected = cause === 'configuration' && held.pool.obstacle(held.request.request) !== undefined;
   const isMoved = job !== undefined && (scope === 'offer' || scope === 'provider');
-  if (isMoved && !isRejected) await giveUp(held, failure);
+  if (isMoved && !isRejected) await leaveOrWait(held, failure);
   else await decline(held, failure);
 }
 
 /** Gives up the request without declining it: another pool serves it, or it waits until this pool can serve it. */
-async function giveUp(held: HeldRequest, failure: DriverError): Promise<void> {
+async function leaveOrWait(held: HeldRequest, failure: DriverError): Promise<void> {
   const { request, pool, log, report } = held;
   const isMoved = canBeServedElsewhere(request.request, pool);
   log.info(isMoved ? 'The request is left to another pool' : 'The request waits for capacity', { error: failure });
   if (isMoved) recordLeave(pool, request.id, 'leaves it to other pools', failure.message);
   else recordWait(pool, request.id, 'waits for capacity', { kind: 'capacity', reason: failure.message });
   report(request.id, { kind: 'given-up' });
-  await giveBack(held, { state: 'requested' }, 'aborted');
+  await releaseWithNodes(held, { state: 'requested' }, 'aborted');
 }
 
 async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
   held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
   recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', failure.message);
-  await giveBack(held, afterDecline(held.request.request, held.pool), 'failed');
+  await releaseWithNodes(held, afterDecline(held.request.request, held.pool), 'failed');
 }
 
 function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {
   recordDecision(pool, request.id, decision, reason);
 }
 
-/** Requeues the request. Ready nodes become free; the others are deleted. */
-async function giveBack(
+/** Releases the request with the change. Ready nodes become free; the others are deleted. */
+async function releaseWithNodes(
   held: HeldRequest,
   change: Partial<NodeRequestData>,
   unfinished: 'failed' | 'aborted',
