@@ -57,7 +57,7 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
  * requests that hold nodes and wait for more would block each other forever. Ready nodes become free; launches are
  * abandoned.
  */
-export async function handBackRequest(
+export async function requeueRequest(
   pool: PoolView,
   entry: RequestEntry,
   allocation: Allocation,

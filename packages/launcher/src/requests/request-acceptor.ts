@@ -4,7 +4,7 @@ import { Latch } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { RequestActivity } from '../diagnostics/activity.js';
-import { aboutRequest, acceptRequest, declineRequest, handBackRequest, type ScheduledRequest } from './acceptance.js';
+import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
 import type { Allocation } from './allocation.js';
 import type { PoolView } from './pool-view.js';
 import { RequestHandler } from './request-handler.js';
@@ -91,7 +91,7 @@ export class RequestAcceptor {
 
   handBack(entry: RequestEntry, allocation: Allocation, reason: string): void {
     this.track(`hand back request ${entry.id}`, entry, async () => {
-      await handBackRequest(this.pool, entry, allocation, reason);
+      await requeueRequest(this.pool, entry, allocation, reason);
       return undefined;
     });
   }
