@@ -77,7 +77,7 @@ export class LostRequests implements Controller {
     // Requeuing the request would discard its launches.
     const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
     if (begun && clock.monotonic() - since < MAX_TAKEOVER_MS) return again;
-    await this.putBack(entry);
+    await this.requeue(entry);
     return again;
   }
 
@@ -88,7 +88,7 @@ export class LostRequests implements Controller {
     return false;
   }
 
-  private async putBack(entry: RequestEntry): Promise<void> {
+  private async requeue(entry: RequestEntry): Promise<void> {
     const { store, log, decisions } = this.context;
     const accepted = await store.requests.accept(entry, { create: [], reuse: [] });
     if (accepted === undefined) return;

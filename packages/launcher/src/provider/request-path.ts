@@ -177,7 +177,7 @@ export class RequestPath implements ScheduledPool {
         this.acceptor.decline(entry, decision.reason);
         return true;
       case 'hand-back':
-        this.acceptor.handBack(entry, decision.allocation, decision.reason);
+        this.acceptor.requeue(entry, decision.allocation, decision.reason);
         return true;
       case 'wait':
         return false;

@@ -89,7 +89,7 @@ export class RequestAcceptor {
     });
   }
 
-  handBack(entry: RequestEntry, allocation: Allocation, reason: string): void {
+  requeue(entry: RequestEntry, allocation: Allocation, reason: string): void {
     this.track(`hand back request ${entry.id}`, entry, async () => {
       await requeueRequest(this.pool, entry, allocation, reason);
       return undefined;
