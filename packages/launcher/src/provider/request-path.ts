@@ -176,7 +176,7 @@ export class RequestPath implements ScheduledPool {
       case 'decline':
         this.acceptor.decline(entry, decision.reason);
         return true;
-      case 'hand-back':
+      case 'requeue':
         this.acceptor.requeue(entry, decision.allocation, decision.reason);
         return true;
       case 'wait':

@@ -90,7 +90,7 @@ export class RequestAcceptor {
   }
 
   requeue(entry: RequestEntry, allocation: Allocation, reason: string): void {
-    this.track(`hand back request ${entry.id}`, entry, async () => {
+    this.track(`requeue request ${entry.id}`, entry, async () => {
       await requeueRequest(this.pool, entry, allocation, reason);
       return undefined;
     });

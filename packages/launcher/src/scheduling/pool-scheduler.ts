@@ -27,7 +27,7 @@ export type SchedulingDecision =
   | { readonly kind: 'wait' }
   | { readonly kind: 'decline'; readonly reason: string }
   /** A lost request that has nodes here releases them, because there is no capacity for the others. */
-  | { readonly kind: 'hand-back'; readonly allocation: Allocation; readonly reason: string };
+  | { readonly kind: 'requeue'; readonly allocation: Allocation; readonly reason: string };
 
 /** A class of requests and the first of them, with the nodes allocated to it. */
 interface Candidate {
@@ -249,7 +249,7 @@ export class PoolScheduler {
     const reason = describeMissing(allocation);
     if (requestClass.begun) {
       this.forget(requestClass);
-      return { kind: 'hand-back', allocation, reason };
+      return { kind: 'requeue', allocation, reason };
     }
     recordWait(this.pool, entry.id, 'waits for nodes', { kind: 'limit', reason });
     // Limits do not determine when a node is returned, so nothing remains reserved in them.
@@ -280,7 +280,7 @@ export class PoolScheduler {
     const { request } = entry;
     if (requestClass.begun) {
       this.forget(requestClass);
-      return { kind: 'hand-back', allocation, reason };
+      return { kind: 'requeue', allocation, reason };
     }
     if (canBeServedElsewhere(request, this.pool)) {
       this.forget(requestClass);
@@ -320,7 +320,7 @@ export class PoolScheduler {
     const reason = shortfalls.map(describeShortfall).join('; ');
     if (requestClass.begun) {
       this.forget(requestClass);
-      return { kind: 'hand-back', allocation, reason };
+      return { kind: 'requeue', allocation, reason };
     }
     if (request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
