@@ -41,10 +41,10 @@ interface RequestPlan {
 interface Limit {
   readonly name: string;
   readonly maximum: number;
-  readonly holds: (node: Pick<Place, 'provider' | 'pool' | 'tenant'>) => boolean;
+  readonly holds: (node: Pick<NodeUse, 'provider' | 'pool' | 'tenant'>) => boolean;
 }
 
-interface Place {
+interface NodeUse {
   readonly provider: unknown;
   readonly pool: unknown;
   readonly tenant: unknown;
@@ -127,11 +127,11 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
       const place = accepted.has(id) ? undefined : places().find((each) => each.request === id);
       if (place === undefined) continue;
       accepted.set(id, world.clock.monotonic() - start);
-      flaws.push(...passedBy(place, id, request, all));
+      flaws.push(...overtakenBy(place, id, request, all));
     }
   });
 
-  function places(): Place[] {
+  function places(): NodeUse[] {
     return [...world.nodes().values()].map((node) => ({
       provider: node.provider,
       pool: node.pool,
@@ -144,7 +144,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
    * Returns violations of the order: earlier requests that waited for a limit in which this request got a place,
    * although they must not be passed any more.
    */
-  function passedBy(place: Place, id: string, request: JsonObject, all: ReadonlyMap<string, JsonObject>): string[] {
+  function overtakenBy(place: NodeUse, id: string, request: JsonObject, all: ReadonlyMap<string, JsonObject>): string[] {
     const now = world.clock.now();
     return [...all].flatMap(([other, waiting]) => {
       const age = now - Number(waiting.created_time) * 1000;
@@ -155,7 +155,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
     });
   }
 
-  function limitWaitedFor(waiting: JsonObject, place: Place): string | undefined {
+  function limitWaitedFor(waiting: JsonObject, place: NodeUse): string | undefined {
     const labels = waiting.node_types as readonly string[];
     const others = places().filter(({ request }) => request !== place.request);
     const isTooFull = ({ maximum, holds }: Limit): boolean => others.filter(holds).length + labels.length > maximum;

@@ -10,7 +10,7 @@ import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { plannedNode } from '../src/launch/node-record.js';
-import { QuotaLedger, type Place } from '../src/quota/quota-ledger.js';
+import { QuotaLedger, type PoolRef } from '../src/quota/quota-ledger.js';
 
 const REQUESTS = 10;
 /** Time limit of a test, in milliseconds of virtual time. */
@@ -52,7 +52,7 @@ class LedgerClient {
   /** Tries once to confirm nodes for a request, without checking the quota first. */
   async decide(
     request: string,
-    place: Place,
+    place: PoolRef,
     count: number,
     tenant: string,
     pause: () => Promise<void>,

@@ -13,7 +13,7 @@ import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import { isUnfinished } from '../deletion/node-lifecycle.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
-import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
+import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from '../requests/candidate-pools.js';
 import type { OfferView, PoolView } from '../requests/pool-view.js';
 import type { NodeSupplier } from './node-supply.js';
@@ -34,7 +34,7 @@ export interface PoolSources {
 export class PoolState implements PoolView, OfferView {
   readonly id: string;
   readonly name: string;
-  readonly place: Place;
+  readonly place: PoolRef;
   readonly labels: PoolLabels;
   readonly log: Logger;
   readonly ledger: QuotaLedger;

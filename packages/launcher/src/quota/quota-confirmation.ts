@@ -8,14 +8,14 @@ import type { NodeRequest, QuotaInformation } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import { useOf } from './need.js';
-import type { Place, QuotaLedger } from './quota-ledger.js';
+import type { PoolRef, QuotaLedger } from './quota-ledger.js';
 import type { Shortfall } from './quota-scope.js';
 
 /** The pool whose limits apply. */
 export interface LimitedPool {
   readonly context: Pick<LauncherContext, 'store'>;
   readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall'>;
-  readonly place: Place;
+  readonly place: PoolRef;
   /** Aborts when the pool is stopped. */
   readonly signal: AbortSignal;
 }

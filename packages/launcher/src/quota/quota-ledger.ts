@@ -16,7 +16,7 @@ export interface CapacityHold {
 }
 
 /** The pool in which nodes are launched. */
-export interface Place {
+export interface PoolRef {
   readonly provider: string;
   readonly pool: string;
   /** True if the limits of the provider do not count. */
@@ -69,7 +69,7 @@ export class QuotaLedger {
   }
 
   /** Returns what nodes of the pool use of its limits. */
-  amountsOf({ provider, pool }: Place): Amounts {
+  amountsOf({ provider, pool }: PoolRef): Amounts {
     return amountsOf(this.poolScope(provider, pool));
   }
 
@@ -79,7 +79,7 @@ export class QuotaLedger {
   }
 
   /** Returns the limits that count for a tenant's nodes in this place. */
-  scopesOf({ provider, pool, ignoreProviderQuota }: Place, tenant: string | null): QuotaScope[] {
+  scopesOf({ provider, pool, ignoreProviderQuota }: PoolRef, tenant: string | null): QuotaScope[] {
     const scopes = [this.poolScope(provider, pool)];
     if (!ignoreProviderQuota) scopes.push(this.providerScope(provider));
     if (this.isLimited(tenant)) scopes.push(this.tenantScope(tenant));
@@ -121,7 +121,7 @@ export class QuotaLedger {
    * Confirms the records of a request up to this id, which have this need. Returns the shortfall if they must be undone
    * instead.
    */
-  confirm(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
+  confirm(place: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, () => true);
   }
 
@@ -129,12 +129,12 @@ export class QuotaLedger {
    * Returns a limit that records up to this id exceed while some of them are being deleted. A node with this need must
    * not get another instance before they are removed.
    */
-  retryShortfall(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
+  retryShortfall(place: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
   }
 
   private excess(
-    place: Place,
+    place: PoolRef,
     { tenant_name: tenant }: NodeRequest,
     lastId: string,
     need: Need,

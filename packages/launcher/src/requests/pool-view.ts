@@ -15,7 +15,7 @@ import type {
 import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
-import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
+import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
@@ -30,7 +30,7 @@ export interface PoolView {
   readonly id: string;
   /** `provider/pool`, as explanations name it. */
   readonly name: string;
-  readonly place: Place;
+  readonly place: PoolRef;
   readonly labels: LabelView;
   readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall' | 'changeToFree'>;
   readonly candidates: Candidates;
