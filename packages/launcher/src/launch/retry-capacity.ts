@@ -32,15 +32,15 @@ export async function retryCapacity(
 
 /** Resolves when the scope may have more capacity. Rejects when the signal aborts. */
 async function scopeChange(scope: QuotaScope, signal: AbortSignal): Promise<void> {
-  let giveUp = (): void => undefined;
+  let onAbort = (): void => undefined;
   try {
     await new Promise<void>((resolve, reject) => {
-      giveUp = () => reject(abortReason(signal));
+      onAbort = () => reject(abortReason(signal));
       scope.wait(resolve);
-      signal.addEventListener('abort', giveUp, { once: true });
-      if (signal.aborted) giveUp();
+      signal.addEventListener('abort', onAbort, { once: true });
+      if (signal.aborted) onAbort();
     });
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    signal.removeEventListener('abort', onAbort);
   }
 }
