@@ -72,7 +72,7 @@ export class MinReady implements Controller {
         for (const label of this.labelsOfImages.get(image) ?? []) this.labels.get(label)?.retry();
       }),
       store.onComplete((complete) => {
-        if (complete) this.reconsider();
+        if (complete) this.reevaluate();
       }),
     ];
   }
@@ -125,7 +125,7 @@ export class MinReady implements Controller {
     if (this.labels.has(label)) this.queue.add(label);
   }
 
-  private reconsider(): void {
+  private reevaluate(): void {
     for (const state of ['fulfilled', 'failed'] as const) {
       for (const entry of [...this.context.store.requests.inState(state)]) this.consider(entry);
     }

@@ -60,7 +60,7 @@ export class PoolWorker {
     if (this.signal.aborted) return;
     await this.registration.running();
     state.running = true;
-    this.reconsider();
+    this.reevaluate();
     state.log.info('Pool serves requests', { labels: [...state.config.labels.keys()], id: state.id });
   }
 
@@ -79,18 +79,18 @@ export class PoolWorker {
   /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.publishClosedLabels();
-    this.reconsider();
+    this.reevaluate();
   }
 
   /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
-    this.reconsider();
+    this.reevaluate();
   }
 
   /** Handles new machines, and machines that went into or out of service. */
   supplyChanged(): void {
     this.registration.outOfService(this.resources.supply.outages(this.state.config.name));
-    this.reconsider();
+    this.reevaluate();
   }
 
   /** Handles a change of a node of the provider. */
@@ -124,7 +124,7 @@ export class PoolWorker {
     this.deciding = true;
     this.unsubscribe = [
       this.context.store.images.onChange((image) => {
-        if (this.state.running && this.state.labels.imageChanged(image)) this.reconsider();
+        if (this.state.running && this.state.labels.imageChanged(image)) this.reevaluate();
       }),
       this.resources.limits.onRead((changed) => this.path.limitsRead(changed)),
     ];
@@ -134,7 +134,7 @@ export class PoolWorker {
   private offersChanged(): void {
     this.publishClosedLabels();
     this.resources.health.refresh();
-    this.reconsider();
+    this.reevaluate();
   }
 
   private publishClosedLabels(): void {
@@ -144,7 +144,7 @@ export class PoolWorker {
     this.registration.offersChanged(isClosed ? [...config.labels.keys()] : labels.offers.closedLabels());
   }
 
-  private reconsider(): void {
-    if (this.deciding) this.path.reconsider();
+  private reevaluate(): void {
+    if (this.deciding) this.path.reevaluate();
   }
 }

@@ -72,7 +72,7 @@ export class RequestPath implements ScheduledPool {
   }
 
   /** Evaluates and schedules all requests again, because a fact has changed that decisions depend on. */
-  reconsider(): void {
+  reevaluate(): void {
     this.resources.scheduler.offerAllTo(this);
   }
 
@@ -92,7 +92,7 @@ export class RequestPath implements ScheduledPool {
   limitsRead(changed: boolean): void {
     // If the limits have not changed, the cloud will still refuse the launches that it refused before.
     if (changed) this.labels.offers.capacityFreed();
-    this.reconsider();
+    this.reevaluate();
   }
 
   get id(): string {
