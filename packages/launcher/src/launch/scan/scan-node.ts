@@ -36,7 +36,7 @@ const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
 
 /** Delays between attempts, milliseconds; they grow from the first to the longest. */
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 2000;
+const MAX_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
 /**
@@ -91,7 +91,7 @@ class Scan {
 
   /** Repeats the attempt until it succeeds or the signal aborts. */
   async run(): Promise<readonly string[]> {
-    for (let delay = FIRST_DELAY_MS; ; delay = Math.min(delay * DELAY_GROWTH, LONGEST_DELAY_MS)) {
+    for (let delay = FIRST_DELAY_MS; ; delay = Math.min(delay * DELAY_GROWTH, MAX_DELAY_MS)) {
       try {
         return await this.attempt();
       } catch (error) {
