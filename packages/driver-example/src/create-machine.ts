@@ -46,7 +46,7 @@ export class CreateMachine implements StateMachine {
   private readonly lookup: AttemptLookup;
   /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
-  private readonly patience = new ListingDeadline(SETTLING);
+  private readonly listingDeadline = new ListingDeadline(SETTLING);
 
   constructor(
     private readonly cloud: ExampleCloudApi,
@@ -128,11 +128,11 @@ export class CreateMachine implements StateMachine {
   private watch({ listing }: MachineCall): Advance {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
-      this.patience.reset();
+      this.listingDeadline.reset();
       return this.evaluate(instance);
     }
     // A new instance may be missing from listings for a while; one that is missing for longer was deleted.
-    if (listing !== undefined && this.patience.missedIn(listing)) {
+    if (listing !== undefined && this.listingDeadline.missedIn(listing)) {
       throw new InstanceFailedError('the instance disappeared while it was booting');
     }
     return FRESH_LISTING;

@@ -66,7 +66,7 @@ export class CreateMachine implements StateMachine {
   private lookup: AttemptLookup | undefined;
   /** Why the outcome of the creation is unknown; undefined if a former process started it. */
   private doubt: DriverError | undefined;
-  private readonly patience = new ListingDeadline(SETTLING_AFTER_CUT);
+  private readonly listingDeadline = new ListingDeadline(SETTLING_AFTER_CUT);
   private readonly explanation = new PendingCall<Server>();
   private readonly unexplained = new ListingDeadline(UNEXPLAINED);
   private attachment: FloatingIpAttachment | undefined;
@@ -238,11 +238,11 @@ export class CreateMachine implements StateMachine {
     const { listing } = call;
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
-      this.patience.reset();
+      this.listingDeadline.reset();
       return this.evaluate(instance, call);
     }
     // A new server may be missing from listings at first. One that stays missing has been deleted in the cloud.
-    if (listing !== undefined && this.patience.missedIn(listing)) {
+    if (listing !== undefined && this.listingDeadline.missedIn(listing)) {
       throw new InstanceFailedError('the server disappeared while it was booting');
     }
     return FRESH_LISTING;

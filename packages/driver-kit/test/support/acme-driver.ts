@@ -31,7 +31,7 @@ export interface Changes {
   readonly client?: (client: AcmeClient, cloud: AcmeCloud, context: ProviderContext) => Partial<AcmeClient>;
   readonly adapter?: (adapter: Adapter, parts: Parts) => Partial<Adapter>;
   readonly driver?: (driver: Driver) => Driver;
-  readonly patience?: ListingDeadlineOptions;
+  readonly listingDeadline?: ListingDeadlineOptions;
 }
 
 /** Objects that the adapters receive. */
@@ -93,7 +93,7 @@ export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
       client = { ...right, ...changes.client?.(right, cloud, given) };
       await client.describe(ownCall());
     },
-    getCreateStateMachine: (request, saved) => new AcmeCreate(client!, request, saved, changes.patience ?? {}),
+    getCreateStateMachine: (request, saved) => new AcmeCreate(client!, request, saved, changes.listingDeadline ?? {}),
     getDeleteStateMachine: (externalId) => new AcmeDelete(client!, externalId),
     async listInstances(call) {
       const items: ListedServer[] = [];

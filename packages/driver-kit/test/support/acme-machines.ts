@@ -28,16 +28,16 @@ export class AcmeCreate implements StateMachine {
   complete = false;
   private readonly creation = new PendingCall<string>();
   private readonly lookup;
-  private readonly patience: ListingDeadline;
+  private readonly listingDeadline: ListingDeadline;
 
   constructor(
     private readonly client: AcmeClient,
     private readonly request: CreateRequest,
     saved: JsonValue,
-    patience: ListingDeadlineOptions,
+    listingDeadline: ListingDeadlineOptions,
   ) {
-    this.lookup = attemptLookup(request.tags.nodepool_launch_attempt, patience);
-    this.patience = new ListingDeadline(patience);
+    this.lookup = attemptLookup(request.tags.nodepool_launch_attempt, listingDeadline);
+    this.listingDeadline = new ListingDeadline(listingDeadline);
     this.externalId = request.externalId ?? undefined;
     if (this.externalId !== undefined) this.state = 'booting';
     else if (saved !== null) this.state = 'looking';
@@ -87,7 +87,7 @@ export class AcmeCreate implements StateMachine {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance?.failed !== undefined) throw new InstanceFailedError(instance.failed);
     if (instance?.ready === true) return this.finish(instance);
-    if (listing !== undefined && instance === undefined && this.patience.missedIn(listing)) {
+    if (listing !== undefined && instance === undefined && this.listingDeadline.missedIn(listing)) {
       throw new InstanceFailedError('the server vanished');
     }
     return { next: 'listing' };

@@ -19,7 +19,7 @@ export class SimpleCreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<ExternalId>();
   private readonly lookup: AttemptLookup;
-  private readonly patience = new ListingDeadline(CREATED_DEADLINE);
+  private readonly listingDeadline = new ListingDeadline(CREATED_DEADLINE);
   /** Failure that requires the attempt lookup; undefined if the machine was resumed from saved state. */
   private doubt: DriverError | undefined;
   private asked = false;
@@ -99,11 +99,11 @@ export class SimpleCreateMachine implements StateMachine {
     }
     const instance = call.listing.byExternalId(externalId);
     if (instance === undefined) {
-      if (this.patience.missedIn(call.listing))
+      if (this.listingDeadline.missedIn(call.listing))
         throw new InstanceFailedError(`${named(externalId)} is not in the cloud's list`);
       return { next: 'listing' };
     }
-    this.patience.reset();
+    this.listingDeadline.reset();
     if (instance.failed !== undefined) throw new InstanceFailedError(`${named(externalId)} failed: ${instance.failed}`);
     if (instance.deleted) throw new InstanceFailedError(`${named(externalId)} was deleted while it was being created`);
     if (!instance.ready) return { next: 'listing' };
@@ -120,7 +120,7 @@ export class SimpleCreateMachine implements StateMachine {
 export class SimpleDeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
   private readonly deletion = new PendingCall<void>();
-  private readonly patience = new ListingDeadline();
+  private readonly listingDeadline = new ListingDeadline();
   private askedAgain = false;
 
   constructor(
@@ -162,12 +162,12 @@ export class SimpleDeleteMachine implements StateMachine {
     const instance = call.listing?.byExternalId(this.externalId);
     if (call.listing !== undefined && instance === undefined) return this.missing(call.listing, call);
     if (instance?.deleted === true) return this.finish();
-    this.patience.reset();
+    this.listingDeadline.reset();
     return { next: 'listing' };
   }
 
   private missing(listing: Listing, call: MachineCall): Advance {
-    if (this.patience.missedIn(listing)) return this.finish();
+    if (this.listingDeadline.missedIn(listing)) return this.finish();
     if (this.askedAgain) return { next: 'listing' };
     this.askedAgain = true;
     return this.ask('asking-again', call);

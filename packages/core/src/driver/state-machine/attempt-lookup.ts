@@ -56,13 +56,13 @@ export type LookupResult =
 /** Searches for the instance of a launch attempt; see `attemptLookup`. */
 export class AttemptLookup {
   private asked = false;
-  private readonly patience: ListingDeadline;
+  private readonly listingDeadline: ListingDeadline;
 
   constructor(
     private readonly attempt: string,
     options?: ListingDeadlineOptions,
   ) {
-    this.patience = new ListingDeadline(options);
+    this.listingDeadline = new ListingDeadline(options);
   }
 
   /**
@@ -84,7 +84,7 @@ export class AttemptLookup {
         log.info('The search found the instance of the launch attempt', { attempt, external_id: instance.externalId });
         return { found: 'instance', instance };
       }
-      if (this.patience.missedIn(listing)) {
+      if (this.listingDeadline.missedIn(listing)) {
         log.info('The search found no instance of the launch attempt', { attempt });
         return { found: 'nothing' };
       }

@@ -117,9 +117,9 @@ export class NodeCleanups {
    * without such an instance proves nothing, as listings may lack the newest instances.
    */
   private async cleanByTags(cleanup: NodeCleanup): Promise<void> {
-    const patience = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
+    const listingDeadline = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
     for (;;) {
-      const found = await this.find(cleanup, patience);
+      const found = await this.find(cleanup, listingDeadline);
       if (found.length === 0) return;
       const results = await Promise.allSettled(
         found.map(({ externalId }) => this.delete(externalId, cleanup, 'it has the tags of a node that is deleted')),
@@ -128,9 +128,9 @@ export class NodeCleanups {
     }
   }
 
-  private async find(cleanup: NodeCleanup, patience: ListingDeadlineOptions): Promise<readonly Instance[]> {
+  private async find(cleanup: NodeCleanup, listingDeadline: ListingDeadlineOptions): Promise<readonly Instance[]> {
     const { provider, runner } = this.options;
-    const machine = new TagSearch(provider, cleanup, patience);
+    const machine = new TagSearch(provider, cleanup, listingDeadline);
     await runner.run({
       name: `search for instances of node ${cleanup.nodeId}`,
       kind: 'delete',
@@ -164,14 +164,14 @@ class TagSearch implements StateMachine {
   complete = false;
   readonly externalId = undefined;
   private asked = false;
-  private readonly patience: ListingDeadline;
+  private readonly listingDeadline: ListingDeadline;
 
   constructor(
     private readonly provider: string,
     private readonly cleanup: NodeCleanup,
-    patience: ListingDeadlineOptions,
+    listingDeadline: ListingDeadlineOptions,
   ) {
-    this.patience = new ListingDeadline(patience);
+    this.listingDeadline = new ListingDeadline(listingDeadline);
   }
 
   get state(): string {
@@ -186,7 +186,7 @@ class TagSearch implements StateMachine {
     this.found = listing
       .byTag('nodepool_node_id', this.cleanup.nodeId)
       .filter(({ deleted, tags }) => !deleted && this.isOurs(tags));
-    if (this.found.length === 0 && !this.patience.missedIn(listing)) return { next: 'listing' };
+    if (this.found.length === 0 && !this.listingDeadline.missedIn(listing)) return { next: 'listing' };
     this.complete = true;
     return { next: 'complete' };
   }

@@ -53,7 +53,7 @@ export class CreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<TinyInstance>();
   private readonly lookup: AttemptLookup;
-  private readonly patience = new ListingDeadline(SETTLING);
+  private readonly listingDeadline = new ListingDeadline(SETTLING);
   /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
 
@@ -128,10 +128,10 @@ export class CreateMachine implements StateMachine {
   private watch({ listing }: MachineCall): Advance {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
-      this.patience.reset();
+      this.listingDeadline.reset();
       return this.evaluate(instance);
     }
-    if (listing !== undefined && this.patience.missedIn(listing)) {
+    if (listing !== undefined && this.listingDeadline.missedIn(listing)) {
       throw new InstanceFailedError('the instance disappeared while it was booting');
     }
     return FRESH_LISTING;

@@ -26,7 +26,7 @@ const SETTLING = { settleRounds: 2, settleMs: 5000 };
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'leaving' | 'gone' = 'start';
   private readonly deletion = new PendingCall<void>();
-  private readonly patience = new ListingDeadline(SETTLING);
+  private readonly listingDeadline = new ListingDeadline(SETTLING);
 
   constructor(
     readonly externalId: ExternalId,
@@ -71,10 +71,10 @@ export class DeleteMachine implements StateMachine {
   private watch({ listing }: MachineCall): Advance {
     if (listing === undefined) return { next: 'listing' };
     if (listing.byExternalId(this.externalId) !== undefined) {
-      this.patience.reset();
+      this.listingDeadline.reset();
       return { next: 'listing' };
     }
-    return this.patience.missedIn(listing) ? this.finish() : { next: 'listing' };
+    return this.listingDeadline.missedIn(listing) ? this.finish() : { next: 'listing' };
   }
 
   private finish(): Advance {

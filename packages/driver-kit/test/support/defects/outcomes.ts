@@ -40,7 +40,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
     changes: createsAgain(),
     says: /instances after a creation whose answer was lost: 2 instead of 1/,
   },
-  'outcome.create-lost-lag': { changes: { patience: UNSURE }, says: /only one listing without/ },
+  'outcome.create-lost-lag': { changes: { listingDeadline: UNSURE }, says: /only one listing without/ },
   'outcome.create-refused': {
     changes: { explain: when('refuse', new TransientError('500', { outcome: 'applied' })) },
     says: /the outcome of "500"/,
@@ -56,7 +56,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
   'outcome.any-call': { changes: createsAgain(), says: /more than one instance/ },
   'outcome.delete-lost': { changes: { explain: when('lose-answer', new ConfigurationError('cut')) }, says: /cut/ },
   'outcome.delete-refused': { changes: { explain: when('refuse', new ConfigurationError('500')) }, says: /500/ },
-  'lag.launch': { changes: { patience: UNSURE }, says: /vanished/ },
+  'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
   'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
   'resume.launch': {
