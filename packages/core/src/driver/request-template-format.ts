@@ -50,7 +50,7 @@ export class ValueFormat {
       precision: precision === undefined ? undefined : Number(precision),
       type,
     };
-    const reason = unfit(parts, kind, sign !== undefined);
+    const reason = formatMismatch(parts, kind, sign !== undefined);
     return reason === undefined ? new ValueFormat(parts) : { reason };
   }
 
@@ -108,7 +108,7 @@ export class ValueFormat {
 }
 
 /** Returns the reason why the format does not support values of this kind; undefined if it does. */
-function unfit(parts: FormatParts, kind: ValueKind, hasSign: boolean): string | undefined {
+function formatMismatch(parts: FormatParts, kind: ValueKind, hasSign: boolean): string | undefined {
   const { type, width, precision, align, grouping, prefix } = parts;
   if (kind === 'list') return 'a list takes no format; take one of its items, e.g. {request.labels[0]:>10}';
   if (width > MAX_WIDTH) return `the width is more than ${MAX_WIDTH}`;

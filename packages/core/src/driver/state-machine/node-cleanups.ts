@@ -24,14 +24,14 @@ export interface NodeCleanupsOptions {
   readonly makeDeletion: (externalId: ExternalId, saved: JsonValue, cleanup: NodeCleanup) => StateMachine;
 }
 
-type Ending = { readonly error: unknown } | undefined;
+type CleanupResult = { readonly error: unknown } | undefined;
 
 /** Accepts a single listing, provided that it is requested from now on. */
 const AT_ONCE: ListingDeadlineOptions = { settleRounds: 1, settleMs: 0 };
 
 export class NodeCleanups {
-  private readonly underway = new Map<string, Promise<Ending>>();
-  private readonly endings = new Map<string, Ending>();
+  private readonly underway = new Map<string, Promise<CleanupResult>>();
+  private readonly results = new Map<string, CleanupResult>();
   /** Nodes for which this process certainly created no resources; see `madeNothing`. */
   private readonly empty = new Set<string>();
 
@@ -41,8 +41,8 @@ export class NodeCleanups {
   start(cleanup: NodeCleanup): void {
     const { nodeId } = cleanup;
     if (this.underway.has(nodeId)) return;
-    this.endings.delete(nodeId);
-    const ending = new Promise<Ending>((resolve) => {
+    this.results.delete(nodeId);
+    const ending = new Promise<CleanupResult>((resolve) => {
       this.options.tasks.run(`cleanup of node ${nodeId}`, async () => {
         resolve(await this.supervise(cleanup));
       });
@@ -52,10 +52,10 @@ export class NodeCleanups {
 
   /** Resolves when the node's cleanup is done. Rejects with the error that stopped it. */
   async wait(nodeId: string): Promise<void> {
-    if (!this.underway.has(nodeId) && !this.endings.has(nodeId)) {
+    if (!this.underway.has(nodeId) && !this.results.has(nodeId)) {
       throw new DriverError('unexpected', `no cleanup of node ${nodeId} was started; call cleanupNode first`);
     }
-    const ending = (await this.underway.get(nodeId)) ?? this.endings.get(nodeId);
+    const ending = (await this.underway.get(nodeId)) ?? this.results.get(nodeId);
     if (ending !== undefined) throw ending.error;
   }
 
@@ -72,12 +72,12 @@ export class NodeCleanups {
 
   /** Discards the results of a node whose record was deleted. */
   forget(nodeId: string): void {
-    this.endings.delete(nodeId);
+    this.results.delete(nodeId);
     this.empty.delete(nodeId);
   }
 
-  private async supervise(cleanup: NodeCleanup): Promise<Ending> {
-    let ending: Ending;
+  private async supervise(cleanup: NodeCleanup): Promise<CleanupResult> {
+    let ending: CleanupResult;
     try {
       const { externalId } = cleanup;
       await (externalId === null ? this.cleanByTags(cleanup) : this.delete(externalId, cleanup, 'its node is deleted'));
@@ -89,9 +89,9 @@ export class NodeCleanups {
     return ending;
   }
 
-  private remember(nodeId: string, ending: Ending): void {
-    this.endings.set(nodeId, ending);
-    dropOldest(this.endings);
+  private remember(nodeId: string, ending: CleanupResult): void {
+    this.results.set(nodeId, ending);
+    dropOldest(this.results);
   }
 
   private async delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<void> {
