@@ -1,6 +1,6 @@
 /** The client of an example cloud in a separate process (`nodepool-example-cloud`). */
 
-import { isDriverError, networkCauseOf, TransientError, type Call } from '@nodepool/core';
+import { isDriverError, isError, networkCauseOf, reasonOf, TransientError, type Call } from '@nodepool/core';
 import { Readable } from 'node:stream';
 import { Caller, nameOf, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
 import {
@@ -118,12 +118,17 @@ export class HttpClient implements ExampleCloudApi {
     }
     const network = networkCauseOf(error);
     if (network?.outcome === 'not-applied') {
-      const message = `${nameOf(kind)}: cannot connect to ${this.base} (${network.systemCode}); is nodepool-example-cloud running there?`;
+      const message = `${nameOf(kind)}: cannot connect to ${this.base} (${network.message}); is nodepool-example-cloud running there?`;
       return new TransientError(message, { cause: error, outcome: 'not-applied' });
     }
-    const message = `${nameOf(kind)}: the connection to ${this.base} broke before the answer came (${network?.systemCode ?? String(error)})`;
+    const message = `${nameOf(kind)}: the connection to ${this.base} broke before the answer came (${network?.message ?? causeOf(error)})`;
     return new TransientError(message, { cause: error, outcome: 'unknown' });
   }
+}
+
+/** Returns the reason of an error of `fetch`, whose own message is always `fetch failed`. */
+function causeOf(error: unknown): string {
+  return isError(error) && isError(error.cause) ? causeOf(error.cause) : reasonOf(error);
 }
 
 function json(value: object): Payload {

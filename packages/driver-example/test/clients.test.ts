@@ -203,8 +203,16 @@ describe('a client over HTTP', () => {
     expect(failure).toMatchObject({
       code: 'transient',
       outcome: 'not-applied',
-      message: expect.stringContaining('is nodepool-example-cloud running there?'),
+      message: expect.stringMatching(
+        /\(connect ECONNREFUSED 127\.0\.0\.1:\d+\); is nodepool-example-cloud running there\?$/,
+      ),
     });
+  });
+
+  it('names the reason why a connection cannot be used', async () => {
+    const api = new HttpClient('http://127.0.0.1:1', { clock, onApiCall: () => undefined });
+    const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
+    expect(failure).toMatchObject({ code: 'transient', message: expect.stringContaining('(bad port)') });
   });
 
   it.each([

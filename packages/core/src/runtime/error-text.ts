@@ -9,8 +9,14 @@ export function isError(value: unknown): value is Error {
 
 /** Returns the message of a thrown value, for messages that explain a failure. */
 export function reasonOf(thrown: unknown): string {
-  if (isError(thrown)) return thrown.message;
+  if (isError(thrown)) return thrown.message === '' ? textOfMessageless(thrown) : thrown.message;
   return typeof thrown === 'string' ? thrown : `a non-Error value was thrown (${typeof thrown})`;
+}
+
+/** Connections to a host with several addresses fail with an error without message that has one error per address. */
+function textOfMessageless(error: Error): string {
+  const reasons = 'errors' in error && Array.isArray(error.errors) ? error.errors.map(reasonOf) : [];
+  return reasons.length === 0 ? (errorCodeOf(error) ?? error.name) : reasons.join('; ');
 }
 
 /** Returns the `code` of an error, e.g. `ENOENT`; undefined if there is none. */
