@@ -99,7 +99,7 @@ function newUpload(context: BuilderContext, build: ImageBuild): ImageUploadData 
   };
 }
 
-interface Sending {
+interface TransferContext {
   readonly name: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -111,7 +111,7 @@ async function send(
   { clock, files, store }: BuilderContext,
   { upload }: UploadHandle,
   plan: UploadPlan,
-  { name, log, signal, observer, progress }: Sending,
+  { name, log, signal, observer, progress }: TransferContext,
 ): Promise<ExternalId> {
   const { provider, file, calls } = plan;
   const { imageUploadTimeoutMs, imageUploadIdleTimeoutMs } = settingsOf(plan);
