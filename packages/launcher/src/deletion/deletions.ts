@@ -50,8 +50,8 @@ export class Deletions implements Controller {
   /** Messages of the reported causes that block the deletion of records, by node id. */
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
-  /** Aborts when the session is in doubt. Until it is confirmed again, other programs may hold the locks. */
-  private doubt = doubtOfSession();
+  /** Aborts when the connection is suspended. Until it is confirmed again, other programs may hold the locks. */
+  private suspension = newSuspension();
 
   constructor(
     private readonly context: LauncherContext,
@@ -82,8 +82,8 @@ export class Deletions implements Controller {
       }),
     ];
     const onState = (): void => {
-      if (store.zooKeeper.state === 'connected') this.doubt = doubtOfSession();
-      else this.doubt.abort(new Error('the session is in doubt'));
+      if (store.zooKeeper.state === 'connected') this.suspension = newSuspension();
+      else this.suspension.abort(new Error('the connection to ZooKeeper is suspended'));
     };
     store.zooKeeper.on('state', onState);
     this.unsubscribe.push(() => store.zooKeeper.off('state', onState));
@@ -216,7 +216,7 @@ export class Deletions implements Controller {
     for (let failures = 1; ; failures += 1) {
       try {
         // The removal releases the lock, so that no signal follows the lock meanwhile.
-        await untilAnyAborts([...ends, this.doubt.signal], (signal) => this.deleteInCloud(handle, signal));
+        await untilAnyAborts([...ends, this.suspension.signal], (signal) => this.deleteInCloud(handle, signal));
         return await handle.remove();
       } catch (error) {
         if (ends.some(({ aborted }) => aborted) || error instanceof LostOwnershipError) throw error;
@@ -277,7 +277,7 @@ async function untilAnyAborts(
   }
 }
 
-function doubtOfSession(): AbortController {
+function newSuspension(): AbortController {
   const controller = new AbortController();
   // Every deletion adds a listener; the default limit would log a leak warning.
   setMaxListeners(0, controller.signal);
