@@ -22,7 +22,7 @@ const load = createRequire(__filename);
 
 export function addImageCommands(program: Command, onStore: OnStore): void {
   addLists(program, onStore);
-  addWishes(program, onStore);
+  addImageActions(program, onStore);
   addDeletions(program, onStore);
   addImageData(program, onStore);
   addProviderCommands(program, onStore);
@@ -62,7 +62,7 @@ function addLists(program: Command, onStore: OnStore): void {
   example(aliens, 'nodepool alien-image-list my-cloud');
 }
 
-function addWishes(program: Command, onStore: OnStore): void {
+function addImageActions(program: Command, onStore: OnStore): void {
   const build = program
     .command('image-build')
     .description('request a build of an image; a paused image is built once it is unpaused')

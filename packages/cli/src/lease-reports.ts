@@ -90,7 +90,7 @@ function nodeForPrograms(node: LeasedNode): object {
   };
 }
 
-const FORESEEN = [RequestFailedError, RequestRemovedError, NodeNotReadyError];
+const EXPECTED_ERRORS = [RequestFailedError, RequestRemovedError, NodeNotReadyError];
 
 /** Converts the errors of a requestor to refusals with an exit code. Returns other errors as they are. */
 export function refusalOf(error: unknown, reasons: readonly string[] = []): unknown {
@@ -101,7 +101,7 @@ export function refusalOf(error: unknown, reasons: readonly string[] = []): unkn
   }
   if (error instanceof LeaseLostError)
     return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
-  return isError(error) && FORESEEN.some((type) => error instanceof type)
+  return isError(error) && EXPECTED_ERRORS.some((type) => error instanceof type)
     ? new RefusedError(printable(error.message), { cause: error })
     : error;
 }

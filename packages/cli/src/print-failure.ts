@@ -7,11 +7,11 @@ import { RefusedError, type Output } from './command-context.js';
 export function printFailure(out: Output, error: unknown, debug: boolean): void {
   out.note(`nodepool: ${error instanceof Error ? error.message : String(error)}`);
   if (debug) out.note(inspect(error, { depth: 5 }));
-  else if (!(error instanceof RefusedError) && !isForeseen(error)) out.note('run it again with -d for details');
+  else if (!(error instanceof RefusedError) && !isExpected(error)) out.note('run it again with -d for details');
 }
 
 /** Errors of core whose messages name the remedy. */
-const FORESEEN = new Set([
+const EXPECTED_ERRORS = new Set([
   'zookeeper-unreachable',
   'zookeeper-chroot',
   'tls-files',
@@ -22,6 +22,6 @@ const FORESEEN = new Set([
   'installation-id',
 ]);
 
-function isForeseen(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && FORESEEN.has(String(error.code));
+function isExpected(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && EXPECTED_ERRORS.has(String(error.code));
 }
