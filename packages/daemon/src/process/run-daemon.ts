@@ -53,7 +53,7 @@ export interface DaemonRun {
 }
 
 /** Codes of errors whose messages contain the remedy; they are logged without a stack. */
-const FORESEEN: ReadonlySet<string | undefined> = new Set([
+const EXPECTED_ERRORS: ReadonlySet<string | undefined> = new Set([
   'zookeeper-chroot',
   'tls-files',
   'web-endpoint',
@@ -85,7 +85,7 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
     if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
     return await loadAndServe(run, log, control, running);
   } catch (error) {
-    if (FORESEEN.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
+    if (EXPECTED_ERRORS.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
     else log.error(`${name} cannot continue`, error);
     return 1;
   } finally {
