@@ -6,11 +6,11 @@ import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { createBuilderDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
-const complain = (text: string): void => void process.stderr.write(text);
+const printError = (text: string): void => void process.stderr.write(text);
 
 /** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start, 2 wrong usage. */
 export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
-  const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
+  const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: printError });
   if (typeof options === 'number') return options;
   return runDaemon({
     name: PROGRAM_NAME,
@@ -19,7 +19,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     connect: connectToZooKeeper,
     prometheus: options.own.statusPort !== undefined,
     stopMessage: 'Stopping; waiting for running builds and uploads',
-    complain,
+    printError,
     make: (setup) => createBuilderDaemon({ ...setup, ...options.own }),
   });
 }

@@ -124,18 +124,18 @@ interface Made {
 
 function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: ProvidersInput): Made {
   const { document, report } = input;
-  const complain = (path: KeyPath, problem: ProblemText): void =>
+  const reportProblem = (path: KeyPath, problem: ProblemText): void =>
     report.at(document, ['providers', entry.index, ...path], problem);
-  checkProviderReferences(entry.section, input, complain);
+  checkProviderReferences(entry.section, input, reportProblem);
   if (loaded === undefined) return {};
   if (!loaded.ok) return { broken: loaded.reason };
   const violations = loaded.validate(entry.section);
-  for (const { path, ...text } of violations) complain(path, text);
+  for (const { path, ...text } of violations) reportProblem(path, text);
   if (violations.length > 0) return {};
   const context: ProviderConfigContext = {
     diskImages: input.diskImages,
     labels: input.labels,
-    problem: (path, problem) => complain(path, problem),
+    problem: (path, problem) => reportProblem(path, problem),
     unserved: (path, reason) => {
       input.unserved.add(entry.name);
       input.warnings.at(document, ['providers', entry.index, ...path], {

@@ -5,10 +5,10 @@ import { SourceText } from './source.js';
 import { compileSchema } from './validate.js';
 import { parseYaml } from './yaml.js';
 
-/** Converts a value that conforms to the schema; `complain` reports problems that the schema cannot express. */
+/** Converts a value that conforms to the schema; `report` reports problems that the schema cannot express. */
 export interface FileForm<T> {
   readonly schema: JsonSchema;
-  interpret(value: JsonObject, complain: (path: KeyPath, expected: string) => void): T;
+  interpret(value: JsonObject, report: (path: KeyPath, expected: string) => void): T;
 }
 
 /** Reads a YAML file in the form selected by its keys, or returns all problems. */

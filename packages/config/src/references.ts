@@ -31,9 +31,9 @@ export function checkUniqueNames(document: ConfigDocument, report: ProblemReport
   }
 }
 
-type Complain = (path: KeyPath, problem: ProblemText) => void;
+type Report = (path: KeyPath, problem: ProblemText) => void;
 
-function checkUnique(section: JsonObject, list: string, key: string, complain: Complain): void {
+function checkUnique(section: JsonObject, list: string, key: string, report: Report): void {
   const first = new Map<string, number>();
   for (const entry of entriesAt(section, list)) {
     const name = stringAt(entry.section, key);
@@ -42,7 +42,7 @@ function checkUnique(section: JsonObject, list: string, key: string, complain: C
     if (before === undefined) first.set(name, entry.index);
     else {
       const found = `${JSON.stringify(name)}, which ${list}[${before}] already has`;
-      complain([list, entry.index, key], { expected: `a ${key} that no other entry of \`${list}\` has`, found });
+      report([list, entry.index, key], { expected: `a ${key} that no other entry of \`${list}\` has`, found });
     }
   }
 }
@@ -53,12 +53,12 @@ function checkUnique(section: JsonObject, list: string, key: string, complain: C
 export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,
-  complain: Complain,
+  report: Report,
 ): void {
-  for (const list of ['diskimages', 'cloud-images', 'pools']) checkUnique(section, list, 'name', complain);
-  checkDiskImages(section, context, complain);
+  for (const list of ['diskimages', 'cloud-images', 'pools']) checkUnique(section, list, 'name', report);
+  checkDiskImages(section, context, report);
   for (const pool of entriesAt(section, 'pools')) {
-    const below: Complain = (path, problem) => complain(['pools', pool.index, ...path], problem);
+    const below: Report = (path, problem) => report(['pools', pool.index, ...path], problem);
     checkUnique(pool.section, 'labels', 'name', below);
     for (const label of entriesAt(pool.section, 'labels')) {
       checkLabel(label, section, context, (path, problem) => below(['labels', label.index, ...path], problem));
@@ -69,12 +69,12 @@ export function checkProviderReferences(
 function checkDiskImages(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages'>,
-  complain: Complain,
+  report: Report,
 ): void {
   for (const { index, name } of entriesAt(section, 'diskimages')) {
     const image = context.diskImages.get(name);
     if (name === '' || image?.abstract === false) continue;
-    complain(['diskimages', index, 'name'], {
+    report(['diskimages', index, 'name'], {
       expected: 'the name of a disk image in the top-level `diskimages`',
       found: `${JSON.stringify(name)}, which ${image === undefined ? 'is not there' : 'is abstract and never built'}`,
       hint: didYouMean(name, context.diskImages.keys()),
@@ -86,24 +86,24 @@ function checkLabel(
   label: Entry,
   provider: JsonObject,
   context: Pick<ProviderConfigContext, 'labels'>,
-  complain: Complain,
+  report: Report,
 ): void {
   if (label.name !== '' && !context.labels.has(label.name)) {
-    complain(['name'], {
+    report(['name'], {
       expected: 'the name of a label in the top-level `labels`',
       found: `${JSON.stringify(label.name)}, which is not there`,
       hint: didYouMean(label.name, context.labels) ?? 'add it there',
     });
   }
-  checkImage(label, 'diskimage', provider, 'diskimages', complain);
-  checkImage(label, 'cloud-image', provider, 'cloud-images', complain);
+  checkImage(label, 'diskimage', provider, 'diskimages', report);
+  checkImage(label, 'cloud-image', provider, 'cloud-images', report);
 }
 
-function checkImage(label: Entry, key: string, provider: JsonObject, list: string, complain: Complain): void {
+function checkImage(label: Entry, key: string, provider: JsonObject, list: string, report: Report): void {
   const image = stringAt(label.section, key);
   if (image === undefined || entryNamed(provider, list, image) !== undefined) return;
   const known = entriesAt(provider, list).map((entry) => entry.name);
-  complain([key], {
+  report([key], {
     expected: `the name of an image in \`${list}\` of the provider`,
     found: `${JSON.stringify(image)}, which is not there`,
     hint: didYouMean(image, known) ?? `add it to \`${list}\` of the provider`,

@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
   process.exitCode = await run(process.argv.slice(2), {
     print: (text) => void process.stdout.write(text),
-    complain: (text) => void process.stderr.write(text),
+    printError: (text) => void process.stderr.write(text),
     ask: process.stdin.isTTY && process.stdout.isTTY ? ask : undefined,
   });
 }

@@ -10,7 +10,7 @@ import { namesOf } from './names.js';
 /** Input and output of the program. */
 export interface Terminal {
   readonly print: (text: string) => void;
-  readonly complain: (text: string) => void;
+  readonly printError: (text: string) => void;
   /** Asks a question; undefined without a terminal. Resolves with undefined if the terminal was closed. */
   readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
 }
@@ -56,11 +56,11 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     return 0;
   } catch (error) {
     if (error instanceof CreateDriverError) {
-      terminal.complain(`${error.message}\n`);
+      terminal.printError(`${error.message}\n`);
       return 1;
     }
     if (!(error instanceof UsageError)) throw error;
-    terminal.complain(`${error.message}\nSee --help.\n`);
+    terminal.printError(`${error.message}\nSee --help.\n`);
     return 2;
   }
 }

@@ -9,17 +9,17 @@ import { run } from '../src/program.js';
 interface Session {
   readonly code: number;
   readonly printed: string;
-  readonly complaints: string;
+  readonly errors: string;
   readonly questions: readonly string[];
 }
 
 /** Runs the program. `answers` has the answers of a user at a terminal; without it, there is no terminal. */
 async function program(args: readonly string[], answers?: readonly (string | undefined)[]): Promise<Session> {
-  const said = { printed: '', complaints: '', questions: [] as string[] };
+  const said = { printed: '', errors: '', questions: [] as string[] };
   const left = [...(answers ?? [])];
   const code = await run(args, {
     print: (text) => void (said.printed += text),
-    complain: (text) => void (said.complaints += text),
+    printError: (text) => void (said.errors += text),
     ask:
       answers === undefined
         ? undefined
@@ -77,44 +77,44 @@ describe('the program', () => {
   });
 
   it('creates nothing if the terminal was closed', async () => {
-    const { code, complaints } = await program(['x', '--folder', folder], [undefined]);
+    const { code, errors } = await program(['x', '--folder', folder], [undefined]);
 
     expect(code).toBe(2);
-    expect(complaints).toContain('Give --framework');
+    expect(errors).toContain('Give --framework');
     expect(existsSync(folder)).toBe(false);
   });
 
   it('requires the framework without a terminal', async () => {
-    const { code, complaints } = await program(['x', '--folder', folder]);
+    const { code, errors } = await program(['x', '--folder', folder]);
 
     expect(code).toBe(2);
-    expect(complaints).toContain('--framework state-machine or --framework simple');
+    expect(errors).toContain('--framework state-machine or --framework simple');
     expect(existsSync(folder)).toBe(false);
   });
 
   it('does not change an existing folder', async () => {
-    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', parent]);
+    const { code, errors } = await program(['x', '--framework', 'simple', '--folder', parent]);
 
     expect(code).toBe(1);
-    expect(complaints).toContain('exists already');
+    expect(errors).toContain('exists already');
     expect(existsSync(join(parent, 'package.json'))).toBe(false);
   });
 
   it('reports a parent folder that does not exist', async () => {
-    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(folder, 'deeper')]);
+    const { code, errors } = await program(['x', '--framework', 'simple', '--folder', join(folder, 'deeper')]);
 
     expect(code).toBe(1);
-    expect(complaints).toContain('does not exist; create it first');
+    expect(errors).toContain('does not exist; create it first');
   });
 
   it('reports a parent that is a file', async () => {
     const file = join(parent, 'file');
     writeFileSync(file, '');
 
-    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(file, 'driver')]);
+    const { code, errors } = await program(['x', '--framework', 'simple', '--folder', join(file, 'driver')]);
 
     expect(code).toBe(1);
-    expect(complaints).toContain('is not a folder');
+    expect(errors).toContain('is not a folder');
   });
 
   it.each([
@@ -125,11 +125,11 @@ describe('the program', () => {
     [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
     [['x', '--colour'], '--colour'],
   ])('rejects %j with the reason', async (args, why) => {
-    const { code, complaints } = await program(args);
+    const { code, errors } = await program(args);
 
     expect(code).toBe(2);
-    expect(complaints).toContain(why);
-    expect(complaints).toContain('--help');
+    expect(errors).toContain(why);
+    expect(errors).toContain('--help');
   });
 
   it('prints its usage', async () => {

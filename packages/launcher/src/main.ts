@@ -7,13 +7,13 @@ import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
-const complain = (text: string): void => void process.stderr.write(text);
+const printError = (text: string): void => void process.stderr.write(text);
 
 /**
  * Runs the launcher until a signal stops it. Resolves with the exit code: 0 stopped, 1 could not start, 2 wrong usage.
  */
 export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
-  const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
+  const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: printError });
   if (typeof options === 'number') return options;
   const { webapp, backfillWindow } = options.own;
   // systemd separates several directories with colons.
@@ -25,7 +25,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     connect: connectToZooKeeper,
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress will be resumed after a restart or by another launcher',
-    complain,
+    printError,
     make: async (setup) => {
       const fqdn = await fullyQualifiedHostname();
       // In turns of their own, see `bin.ts`.

@@ -9,7 +9,7 @@ import { CLOUD_TROUBLES } from './faults/clouds.js';
 import { DATA_TROUBLES } from './faults/data.js';
 import { LAUNCHER_TROUBLES } from './faults/launchers.js';
 import { MACHINE_TROUBLES } from './faults/machines.js';
-import type { Stage } from './faults/stage.js';
+import type { FaultContext } from './faults/fault-context.js';
 import { CALM_CLOUD, type World } from './world.js';
 
 /** Time between two faults (ms). */
@@ -19,13 +19,13 @@ const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES, ...
 export class FaultInjector {
   private over = false;
   private started = 0;
-  private readonly stage: Stage;
+  private readonly context: FaultContext;
 
   constructor(
     private readonly world: World,
     private readonly random: RandomSource,
   ) {
-    this.stage = {
+    this.context = {
       world,
       random,
       victim: () => oneOf(random, this.running()),
@@ -43,7 +43,7 @@ export class FaultInjector {
   begin(): void {
     this.world.clock.schedule(between(this.random, PAUSE_MS.least, PAUSE_MS.greatest), () => {
       if (this.over) return;
-      weighted(this.random, TROUBLES)?.(this.stage);
+      weighted(this.random, TROUBLES)?.(this.context);
       this.begin();
     });
   }

@@ -8,7 +8,7 @@ const KEYS = ['version', 'root', 'loggers', 'handlers', 'formatters', 'disable_e
 const LINE = '"%(asctime)s %(levelname)s %(name)s: %(message)s"';
 
 /** Converts the form. Complains about handlers that the file does not define; omits handlers that are not supported. */
-export function fromPython(form: PythonForm, complain: (path: KeyPath, expected: string) => void): LoadedLogging {
+export function fromPython(form: PythonForm, report: (path: KeyPath, expected: string) => void): LoadedLogging {
   const notices: string[] = [];
   for (const key of Object.keys(form)) if (!KEYS.includes(key)) notices.push(`${key} has no effect`);
   const json = jsonFormatters(form, notices);
@@ -21,7 +21,7 @@ export function fromPython(form: PythonForm, complain: (path: KeyPath, expected:
   }
   const ruleOf = (path: KeyPath, { level, handlers: names = [], propagate }: PythonLogger): LoggerRule => {
     for (const [index, name] of names.entries()) {
-      if (!handlers.has(name)) complain([...path, 'handlers', index], 'the name of one of the handlers');
+      if (!handlers.has(name)) report([...path, 'handlers', index], 'the name of one of the handlers');
     }
     return {
       threshold: thresholdOf(level),

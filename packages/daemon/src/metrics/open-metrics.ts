@@ -19,11 +19,11 @@ export interface OpenMetricsOptions {
 /** Opens the metrics. Throws `StatsdAddressError`. */
 export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions): MetricsRegistry {
   const address = statsdAddress(env);
-  let complainedAt = -Infinity;
+  let warnedAt = -Infinity;
   const onStatsdError = (error: Error): void => {
     const now = clock.monotonic();
-    if (now - complainedAt < WARNING_INTERVAL_MS) return;
-    complainedAt = now;
+    if (now - warnedAt < WARNING_INTERVAL_MS) return;
+    warnedAt = now;
     log.warn('Metrics cannot be sent to statsd and are lost until the problem is solved', { ...address, error });
   };
   if (address !== undefined) log.info('Sending metrics to statsd', { ...address });

@@ -42,7 +42,7 @@ export interface DaemonRun {
   readonly prometheus: boolean;
   /** Logged at the stop signal. */
   readonly stopMessage: string;
-  readonly complain: (text: string) => void;
+  readonly printError: (text: string) => void;
   /** Connects to the ensemble of the configuration. Rejects if that cannot succeed, or with the signal's reason. */
   readonly connect: (
     ensemble: ZooKeeperConfig,
@@ -62,13 +62,13 @@ const EXPECTED_ERRORS: ReadonlySet<string | undefined> = new Set([
 
 /** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
-  const { name, options, complain } = run;
+  const { name, options, printError } = run;
   const { pidFile } = options;
   let log: RootLogger;
   try {
     log = await setUpLogging({ file: options.logging, debug: options.debug });
   } catch (error) {
-    complain(`${name}: ${reasonOf(error)}\n`);
+    printError(`${name}: ${reasonOf(error)}\n`);
     return 1;
   }
   const running: Running = { daemon: undefined, waitsFor: 'the configuration' };
@@ -114,11 +114,11 @@ async function loadAndServe(
   control: DaemonControl,
   running: Running,
 ): Promise<number> {
-  const { options, complain } = run;
+  const { options, printError } = run;
   const load: LoadOptions = { file: options.config, secureFile: options.secure, env: process.env };
   const loaded = await loadConfig(load);
   if (!loaded.ok) {
-    complain(
+    printError(
       `The configuration cannot be used:\n${loaded.problems.map((found) => `  ${formatProblem(found)}\n`).join('')}`,
     );
     return 1;

@@ -4,7 +4,7 @@ import type { CloudSettings, Fault } from '@nodepool/driver-example';
 import { between, oneOf } from '../chance.js';
 import { NO_CLOUD_FAULTS } from '../cloud-view.js';
 import { CALM_CLOUD } from '../world.js';
-import type { InjectedFault, WeightedFault } from './stage.js';
+import type { InjectedFault, WeightedFault } from './fault-context.js';
 
 const FAULTS: readonly Fault[] = [
   'create-errors',

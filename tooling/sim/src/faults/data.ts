@@ -2,7 +2,7 @@
 
 import { announcing } from '../announcing.js';
 import { between, oneOf } from '../chance.js';
-import type { InjectedFault, WeightedFault } from './stage.js';
+import type { InjectedFault, WeightedFault } from './fault-context.js';
 
 const outage: InjectedFault = ({ world, random }) => {
   world.checker.step('ZooKeeper goes down');
@@ -15,11 +15,11 @@ const outage: InjectedFault = ({ world, random }) => {
 };
 
 /** Takes a backup and restores it a while later. */
-const restore: InjectedFault = (stage) => {
-  const { world } = stage;
+const restore: InjectedFault = (context) => {
+  const { world } = context;
   const takenAt = world.clock.monotonic();
   const backup = world.server.snapshot();
-  stage.later(500, 20_000, () => {
+  context.later(500, 20_000, () => {
     world.checker.step(`a state of ZooKeeper is brought back that is ${world.clock.monotonic() - takenAt} ms old`);
     world.server.restore(backup);
     world.restored(takenAt);
@@ -41,8 +41,8 @@ const INVALID_RECORDS: readonly string[] = [
   `{"rubbish": true, "comment": "${'x'.repeat(200_000)}"}`,
 ];
 
-const rubbish: InjectedFault = (stage) => {
-  const { world, random } = stage;
+const rubbish: InjectedFault = (context) => {
+  const { world, random } = context;
   const content = oneOf(random, INVALID_RECORDS) ?? '';
   const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
   world.checker.step(`somebody writes rubbish to ${path}: ${content.slice(0, 80)}`);

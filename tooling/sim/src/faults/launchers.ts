@@ -3,45 +3,45 @@
 import { between } from '../chance.js';
 import type { LauncherProcess } from '../launcher-process.js';
 import { changedSite } from '../site.js';
-import type { Stage, InjectedFault, WeightedFault } from './stage.js';
+import type { FaultContext, InjectedFault, WeightedFault } from './fault-context.js';
 
 const MOST_LAUNCHERS = 4;
 
 /** Returns a fault that affects one running launcher, if there is one. */
-function toOne(what: (stage: Stage, launcher: LauncherProcess) => void): InjectedFault {
-  return (stage) => {
-    const launcher = stage.victim();
-    if (launcher !== undefined) what(stage, launcher);
+function toOne(what: (context: FaultContext, launcher: LauncherProcess) => void): InjectedFault {
+  return (context) => {
+    const launcher = context.victim();
+    if (launcher !== undefined) what(context, launcher);
   };
 }
 
-const kill = toOne((stage, launcher) => {
-  stage.world.checker.step(`${launcher.name} is killed`);
+const kill = toOne((context, launcher) => {
+  context.world.checker.step(`${launcher.name} is killed`);
   launcher.kill();
-  stage.later(0, 30_000, () => stage.start(launcher.site));
+  context.later(0, 30_000, () => context.start(launcher.site));
 });
 
-const killBetweenSteps = toOne((stage, launcher) => {
-  const steps = between(stage.random, 1, 40);
-  stage.world.checker.step(`${launcher.name} will be killed ${steps} steps from now`);
+const killBetweenSteps = toOne((context, launcher) => {
+  const steps = between(context.random, 1, 40);
+  context.world.checker.step(`${launcher.name} will be killed ${steps} steps from now`);
   launcher.killAfter(steps);
-  stage.later(10_000, 40_000, () => {
-    if (launcher.process.dead) stage.start(launcher.site);
+  context.later(10_000, 40_000, () => {
+    if (launcher.process.dead) context.start(launcher.site);
   });
 });
 
-const stop = toOne((stage, launcher) => {
-  const { checker } = stage.world;
+const stop = toOne((context, launcher) => {
+  const { checker } = context.world;
   checker.step(`${launcher.name} is stopped`);
   launcher.stop().catch((error: unknown) => checker.report('X', `${launcher.name} does not stop: ${String(error)}`));
-  stage.later(0, 30_000, () => stage.start(launcher.site));
+  context.later(0, 30_000, () => context.start(launcher.site));
 });
 
-const pause = toOne((stage, launcher) => {
-  stage.world.checker.step(`${launcher.name} is paused`);
+const pause = toOne((context, launcher) => {
+  context.world.checker.step(`${launcher.name} is paused`);
   launcher.pause();
-  stage.later(100, 40_000, () => {
-    stage.world.checker.step(`${launcher.name} goes on`);
+  context.later(100, 40_000, () => {
+    context.world.checker.step(`${launcher.name} goes on`);
     launcher.resume();
   });
 });
@@ -51,12 +51,12 @@ const expire = toOne(({ world }, launcher) => {
   world.server.expireSession(launcher.zooKeeper);
 });
 
-const partition = toOne((stage, launcher) => {
-  const { world, random } = stage;
+const partition = toOne((context, launcher) => {
+  const { world, random } = context;
   const how = random.next() < 0.5 ? 'cut' : 'silent';
   world.checker.step(`${launcher.name} cannot reach ZooKeeper (${how})`);
   world.server.partition(launcher.zooKeeper, how);
-  stage.later(100, 25_000, () => {
+  context.later(100, 25_000, () => {
     if (!launcher.process.dead && !launcher.process.paused) world.server.heal(launcher.zooKeeper);
   });
 });
@@ -72,23 +72,23 @@ const loseWrite = toOne(({ world, random }, launcher) => {
   world.server.loseNextWrite(launcher.zooKeeper, when);
 });
 
-const lag = toOne((stage, launcher) => {
-  const { server } = stage.world;
-  server.setLag(launcher.zooKeeper, between(stage.random, 10, 1500));
-  stage.later(1000, 20_000, () => server.setLag(launcher.zooKeeper, 0));
+const lag = toOne((context, launcher) => {
+  const { server } = context.world;
+  server.setLag(launcher.zooKeeper, between(context.random, 10, 1500));
+  context.later(1000, 20_000, () => server.setLag(launcher.zooKeeper, 0));
 });
 
-const cutCloud = toOne((stage, launcher) => {
-  launcher.link.state = stage.random.next() < 0.5 ? 'cut' : 'silent';
-  stage.world.checker.step(`${launcher.name} cannot reach the cloud (${launcher.link.state})`);
-  stage.later(100, 60_000, () => (launcher.link.state = 'open'));
+const cutCloud = toOne((context, launcher) => {
+  launcher.link.state = context.random.next() < 0.5 ? 'cut' : 'silent';
+  context.world.checker.step(`${launcher.name} cannot reach the cloud (${launcher.link.state})`);
+  context.later(100, 60_000, () => (launcher.link.state = 'open'));
 });
 
-const reconfigure = toOne((stage, launcher) => stage.configure(launcher, changedSite(stage.random)));
+const reconfigure = toOne((context, launcher) => context.configure(launcher, changedSite(context.random)));
 
-const add: InjectedFault = (stage) => {
-  const running = stage.world.launchers.filter(({ alive }) => alive).length;
-  if (running < MOST_LAUNCHERS) stage.start(changedSite(stage.random));
+const add: InjectedFault = (context) => {
+  const running = context.world.launchers.filter(({ alive }) => alive).length;
+  if (running < MOST_LAUNCHERS) context.start(changedSite(context.random));
 };
 
 export const LAUNCHER_TROUBLES: readonly WeightedFault[] = [

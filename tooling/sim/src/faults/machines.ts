@@ -2,7 +2,7 @@
 
 import { oneOf } from '../chance.js';
 import { WHOLE_SITE } from '../site.js';
-import type { InjectedFault, WeightedFault } from './stage.js';
+import type { InjectedFault, WeightedFault } from './fault-context.js';
 
 const HOSTS = WHOLE_SITE.providers.flatMap(({ pools }) =>
   pools.flatMap(({ machines = [] }) => machines.map(({ name }) => name)),

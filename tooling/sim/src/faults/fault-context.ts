@@ -5,7 +5,7 @@ import type { LauncherProcess } from '../launcher-process.js';
 import type { Site } from '../site.js';
 import type { World } from '../world.js';
 
-export interface Stage {
+export interface FaultContext {
   readonly world: World;
   readonly random: RandomSource;
   /** Returns a random running launcher. */
@@ -19,7 +19,7 @@ export interface Stage {
 }
 
 /** A fault. */
-export type InjectedFault = (stage: Stage) => void;
+export type InjectedFault = (context: FaultContext) => void;
 
 /** A fault and its relative frequency. */
 export type WeightedFault = readonly [weight: number, fault: InjectedFault];
