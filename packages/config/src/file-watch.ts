@@ -122,7 +122,7 @@ async function targetsOf(files: readonly string[]): Promise<Target[]> {
   const namesByFolder = new Map<string, Set<string> | undefined>();
   const targets = new Map<string, Target>();
   for (const file of files) {
-    const entries = await entriesOnTheWay(file);
+    const entries = await pathEntries(file);
     for (const entry of entries) {
       const folder = await existingFolder(dirname(entry));
       const names = folder === dirname(entry) ? (namesByFolder.get(folder) ?? new Set([basename(folder)])) : undefined;
@@ -160,7 +160,7 @@ async function identityOf(path: string): Promise<string | undefined> {
  * Resolves with every symbolic link on the path to the file, then the resolved file: a change of any of these can
  * change the contents.
  */
-async function entriesOnTheWay(file: string): Promise<string[]> {
+async function pathEntries(file: string): Promise<string[]> {
   const entries: string[] = [];
   let path = resolve(file);
   for (let links = 0; links < MAX_LINKS; links++) {

@@ -117,12 +117,12 @@ async function loadDriver(name: string, { discover, search }: ProvidersInput): P
   }
 }
 
-interface Made {
+interface CreatedProvider {
   readonly config?: ProviderConfig;
   readonly broken?: string;
 }
 
-function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: ProvidersInput): Made {
+function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: ProvidersInput): CreatedProvider {
   const { document, report } = input;
   const reportProblem = (path: KeyPath, problem: ProblemText): void =>
     report.at(document, ['providers', entry.index, ...path], problem);

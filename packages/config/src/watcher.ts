@@ -73,7 +73,7 @@ export class ConfigWatcher {
     const watch = this.options.watchFiles ?? watchFiles;
     this.files = watch(
       files,
-      () => this.noticeLater(),
+      () => this.scheduleReload(),
       (error) => this.fail(error),
     );
     await this.files.ready();
@@ -97,7 +97,7 @@ export class ConfigWatcher {
     await this.queue;
   }
 
-  private noticeLater(): void {
+  private scheduleReload(): void {
     if (this.stopped) return;
     this.timer?.cancel();
     const delay = this.options.debounceMs ?? DEBOUNCE_MS;
