@@ -8,7 +8,7 @@ const NODES = '/nodepool/nodes';
 const LIST_EVERY_MS = 50;
 
 /** Maximum numbers that existed at the same time. */
-export interface Most {
+export interface PeakUsage {
   /**
    * Number of node records. Records of failed instances are excluded, because the record of the retried node exists
    * too.
@@ -46,7 +46,7 @@ export class Observer {
   }
 
   /** Returns the maximum numbers. Rejects if the observation failed. */
-  async stop(): Promise<Most> {
+  async stop(): Promise<PeakUsage> {
     this.stopped = true;
     this.watch.close();
     await Promise.all([this.counting, this.listing]);
