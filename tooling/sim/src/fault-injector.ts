@@ -5,16 +5,16 @@ import { between, oneOf, weighted } from './chance.js';
 import { NO_CLOUD_FAULTS } from './cloud-view.js';
 import type { LauncherProcess } from './launcher-process.js';
 import { WHOLE_SITE, type Site } from './site.js';
-import { CLOUD_TROUBLES } from './faults/clouds.js';
-import { DATA_TROUBLES } from './faults/data.js';
-import { LAUNCHER_TROUBLES } from './faults/launchers.js';
-import { MACHINE_TROUBLES } from './faults/machines.js';
+import { CLOUD_FAULTS } from './faults/clouds.js';
+import { DATA_FAULTS } from './faults/data.js';
+import { LAUNCHER_FAULTS } from './faults/launchers.js';
+import { MACHINE_FAULTS } from './faults/machines.js';
 import type { FaultContext } from './faults/fault-context.js';
 import { CALM_CLOUD, type World } from './world.js';
 
 /** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
-const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES, ...MACHINE_TROUBLES];
+const ALL_FAULTS = [...LAUNCHER_FAULTS, ...CLOUD_FAULTS, ...DATA_FAULTS, ...MACHINE_FAULTS];
 
 export class FaultInjector {
   private over = false;
@@ -43,7 +43,7 @@ export class FaultInjector {
   begin(): void {
     this.world.clock.schedule(between(this.random, PAUSE_MS.least, PAUSE_MS.greatest), () => {
       if (this.over) return;
-      weighted(this.random, TROUBLES)?.(this.context);
+      weighted(this.random, ALL_FAULTS)?.(this.context);
       this.begin();
     });
   }

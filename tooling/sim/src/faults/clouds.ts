@@ -72,7 +72,7 @@ const breakDriver: InjectedFault = ({ world, random, later }) => {
   later(5000, 60_000, () => (world.driverFaults.mode = 'none'));
 };
 
-export const CLOUD_TROUBLES: readonly WeightedFault[] = [
+export const CLOUD_FAULTS: readonly WeightedFault[] = [
   [6, spoil],
   [3, beOdd],
   [3, badWeather],

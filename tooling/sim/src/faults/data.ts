@@ -56,7 +56,7 @@ const rubbish: InjectedFault = (context) => {
 
 const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance();
 
-export const DATA_TROUBLES: readonly WeightedFault[] = [
+export const DATA_FAULTS: readonly WeightedFault[] = [
   [2, outage],
   [1, restore],
   [2, rubbish],

@@ -91,7 +91,7 @@ const add: InjectedFault = (context) => {
   if (running < MOST_LAUNCHERS) context.start(changedSite(context.random));
 };
 
-export const LAUNCHER_TROUBLES: readonly WeightedFault[] = [
+export const LAUNCHER_FAULTS: readonly WeightedFault[] = [
   [3, kill],
   [5, killBetweenSteps],
   [2, stop],

@@ -19,4 +19,4 @@ const disturb: InjectedFault = ({ world, random, later }) => {
   });
 };
 
-export const MACHINE_TROUBLES: readonly WeightedFault[] = [[4, disturb]];
+export const MACHINE_FAULTS: readonly WeightedFault[] = [[4, disturb]];
