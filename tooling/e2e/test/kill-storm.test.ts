@@ -15,7 +15,7 @@ const TIMEOUT_MS = 1_800_000;
 /** More than the limit of the pool, so that the pool is always full. */
 const PARALLEL = 14;
 /** Maximum time from the registration of a launcher's pool until the launcher is killed (ms). */
-const LONGEST_LIFE_MS = 2500;
+const MAX_LIFE_MS = 2500;
 const FAULTS = ['failed-instances=0.1', 'create-errors=0.05', 'lost-answers=0.05'];
 
 describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
@@ -44,7 +44,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
 
       for (let kill = 0; kill < kills; kill += 1) {
         await Promise.race([requestor.result, site.nodesExist(launcher, maxServers - 1)]);
-        await sleep(systemClock, random.next() * LONGEST_LIFE_MS);
+        await sleep(systemClock, random.next() * MAX_LIFE_MS);
         await launcher.kill();
         launcher = await site.launcher(setup);
       }

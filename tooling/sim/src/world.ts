@@ -64,7 +64,7 @@ const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
   { nodepool_provider_name: 'theirs', nodepool_build_id: 'ab', nodepool_upload_id: '0000000001' },
 ];
 
-const GREATEST_LATENCY_MS = 5;
+const MAX_LATENCY_MS = 5;
 const GREATEST_SCAN_MS = 3000;
 
 /** Every third requestor uses the library. */
@@ -97,7 +97,7 @@ export class World {
     const network = this.random();
     this.server = new SimulatedZooKeeperServer({
       clock: this.clock,
-      latencyMs: () => Math.floor(network.next() * GREATEST_LATENCY_MS),
+      latencyMs: () => Math.floor(network.next() * MAX_LATENCY_MS),
     });
     const settings = { ...CALM_CLOUD, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
     this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings });

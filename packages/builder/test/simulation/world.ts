@@ -15,7 +15,7 @@ import { Checker } from './checker.js';
 
 const MINUTE = 60_000;
 const SESSION_TIMEOUT_MS = 30_000;
-const GREATEST_LATENCY_MS = 5;
+const MAX_LATENCY_MS = 5;
 /** A provider whose uploads hang for the whole run. */
 export const BAD_PROVIDER = 'bad';
 
@@ -149,7 +149,7 @@ export class SimulatedBuilders {
     const network = this.random();
     this.server = new SimulatedZooKeeperServer({
       clock: this.clock,
-      latencyMs: () => Math.floor(network.next() * GREATEST_LATENCY_MS),
+      latencyMs: () => Math.floor(network.next() * MAX_LATENCY_MS),
     });
     this.cloud = new ImageCloud(this.random());
     this.cloud.uploadMs = [5000, 3 * MINUTE];

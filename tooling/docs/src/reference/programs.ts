@@ -12,7 +12,7 @@ import { block, code } from './markdown.js';
 
 const run = promisify(execFile);
 
-const LONGEST_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /** The package of each program, in the order on the page. */
 const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] = [
@@ -50,7 +50,7 @@ function fileOf(program: string, folder: string): string {
 }
 
 async function helpOf(file: string, command: readonly string[]): Promise<string> {
-  const { stdout } = await run(process.execPath, [file, ...command, '--help'], { timeout: LONGEST_MS });
+  const { stdout } = await run(process.execPath, [file, ...command, '--help'], { timeout: TIMEOUT_MS });
   return stdout;
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '@nodepool/core';
 import type { Rule, CheckerView } from './rule.js';
 
 /** Longest wait for nodes of a healthy provider with room: several launches in sequence (ms). */
-const LONGEST_WAIT_MS = 90_000;
+const MAX_WAIT_MS = 90_000;
 
 /** C1: while a pool has all labels of a request and may recover before `max-wait`, the request does not fail. */
 export function refusalsFailNoRequest(view: CheckerView): Rule {
@@ -36,7 +36,7 @@ export function roomIsUsed(view: CheckerView): Rule {
         const isSpared = labelsOf(data).every((label) => SPARE_LABELS.has(label));
         if (!isWaiting || !isSpared || typeof data['provider'] === 'string') continue;
         const ageMs = ageOf(data, view);
-        if (ageMs > LONGEST_WAIT_MS) return `request ${id} waits for ${Math.round(ageMs / 1000)} s, a pool has room`;
+        if (ageMs > MAX_WAIT_MS) return `request ${id} waits for ${Math.round(ageMs / 1000)} s, a pool has room`;
       }
       return undefined;
     },

@@ -15,7 +15,7 @@ const SETTINGS = ['type', 'hostname', 'username', 'connection_port', 'host_keys'
  * Time within which launchers stop allocating nodes of an unusable machine (ms): the last check plus the session of a
  * paused launcher.
  */
-const NOTICE_MS = 30_000;
+const DETECTION_MS = 30_000;
 
 export function isOfMachine({ data }: Seen): boolean {
   return data['provider'] === RACK && data['external_id'] === data['hostname'];
@@ -79,7 +79,7 @@ export function usableMachinesOnly(view: CheckerView): Rule {
           const host = textOf(node.data['hostname']);
           const since = view.unusableSince(host);
           const unusableMs = since === undefined ? 0 : view.now() - since;
-          if (unusableMs > NOTICE_MS)
+          if (unusableMs > DETECTION_MS)
             return `request ${id} got node ${nodeId}, whose machine ${host} has been unusable for ${unusableMs} ms`;
         }
       }

@@ -7,13 +7,13 @@ import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
 /** Time for which a launcher may not know a request, or not retry one that it could not write (ms). */
-const NEWS_MS = 30_000;
+const PROPAGATION_MS = 30_000;
 
 /**
  * Time for which a launcher may not know that another one has allocated a node (ms). It is longer than a session
  * without contact, after which writes are refused.
  */
-const ASSIGNMENT_NEWS_MS = 10_000;
+const ASSIGNMENT_PROPAGATION_MS = 10_000;
 
 /** A node that was just allocated to a request. */
 interface Place {
@@ -64,7 +64,9 @@ export function prioritiesAreKept(view: CheckerView): Rule {
   const isKnownTo = (launcher: string | undefined, node: string): boolean => {
     const assignment = assignments.get(node);
     return (
-      assignment === undefined || assignment.launcher === launcher || view.now() - assignment.at >= ASSIGNMENT_NEWS_MS
+      assignment === undefined ||
+      assignment.launcher === launcher ||
+      view.now() - assignment.at >= ASSIGNMENT_PROPAGATION_MS
     );
   };
   return {
@@ -79,7 +81,7 @@ export function prioritiesAreKept(view: CheckerView): Rule {
           ({ id, data }) => data['allocated_to'] !== served && isKnownTo(launcher, id),
         );
         for (const [waiting, since] of waitingSince) {
-          if (view.now() - Math.max(since, view.configuredAt()) < NEWS_MS) continue;
+          if (view.now() - Math.max(since, view.configuredAt()) < PROPAGATION_MS) continue;
           const passed = observed.requests.get(waiting);
           const limit = passed === undefined ? undefined : limitPassedIn(passed, place, others, view);
           if (limit === undefined) continue;

@@ -6,7 +6,7 @@ import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
 /** Time in which a launcher may not know yet that there are enough nodes (ms). */
-const NEWS_MS = 30_000;
+const PROPAGATION_MS = 30_000;
 
 /** No node is requested if there have been enough for a while. The end of a run checks that there are enough. */
 export function nothingIsKeptTwice(view: CheckerView): Rule {
@@ -18,7 +18,7 @@ export function nothingIsKeptTwice(view: CheckerView): Rule {
         if (before !== undefined || after?.data['requestor'] !== MIN_READY_REQUESTOR) continue;
         for (const label of stringsOf(after.data['node_types'])) {
           const since = enoughSince.get(label);
-          if (since !== undefined && view.now() - Math.max(since, view.configuredAt()) > NEWS_MS)
+          if (since !== undefined && view.now() - Math.max(since, view.configuredAt()) > PROPAGATION_MS)
             return `request ${id} asks for one more ${label} to keep ready, where there are ${supplyOf(view, label) - 1} already`;
         }
       }
