@@ -83,7 +83,7 @@ export class SimulatedRequestor {
 
   async live(): Promise<void> {
     try {
-      await this.askAndUse();
+      await this.requestAndUse();
     } catch (error) {
       // A failure at an unfavourable moment: the requestor cleans up like a restarted one.
       this.environment.checker.step(`requestor of ${this.request ?? 'nothing'} gives up: ${String(error)}`);
@@ -94,7 +94,7 @@ export class SimulatedRequestor {
     }
   }
 
-  private async askAndUse(): Promise<void> {
+  private async requestAndUse(): Promise<void> {
     const id = await this.submit();
     if (this.chance('withdrawLocked')) this.withdrawWhenLocked(id);
     const state = await this.wait(id);

@@ -33,25 +33,25 @@ const INVALID_RECORDS: readonly string[] = [
   'null',
   '[]',
   '"used"',
-  '{"rubbish": true}',
-  '{"rubbish": true, "state": 5, "type": {}, "allocated_to": []}',
-  '{"rubbish": true, "state": "abandoned", "provider": "alpha", "pool": "main", "type": ["small"]}',
-  '{"rubbish": true, "state": "requested", "node_types": "small", "declined_by": 7}',
+  '{"corruptRecord": true}',
+  '{"corruptRecord": true, "state": 5, "type": {}, "allocated_to": []}',
+  '{"corruptRecord": true, "state": "abandoned", "provider": "alpha", "pool": "main", "type": ["small"]}',
+  '{"corruptRecord": true, "state": "requested", "node_types": "small", "declined_by": 7}',
   '\u0000\ufffd{',
-  `{"rubbish": true, "comment": "${'x'.repeat(200_000)}"}`,
+  `{"corruptRecord": true, "comment": "${'x'.repeat(200_000)}"}`,
 ];
 
-const rubbish: InjectedFault = (context) => {
+const corruptRecord: InjectedFault = (context) => {
   const { world, random } = context;
   const content = oneOf(random, INVALID_RECORDS) ?? '';
   const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
-  world.checker.step(`somebody writes rubbish to ${path}: ${content.slice(0, 80)}`);
+  world.checker.step(`somebody writes corruptRecord to ${path}: ${content.slice(0, 80)}`);
   const zooKeeper = announcing(world);
   zooKeeper
     .create(path, new TextEncoder().encode(content), { mode: 'persistent-sequential' })
-    .catch((error: unknown) => world.checker.step(`the rubbish was refused: ${String(error)}`))
+    .catch((error: unknown) => world.checker.step(`the corruptRecord was refused: ${String(error)}`))
     .finally(() => zooKeeper.close())
-    .catch((error: unknown) => world.checker.step(`whoever wrote rubbish does not leave: ${String(error)}`));
+    .catch((error: unknown) => world.checker.step(`whoever wrote corruptRecord does not leave: ${String(error)}`));
 };
 
 const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance();
@@ -59,6 +59,6 @@ const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance
 export const DATA_FAULTS: readonly WeightedFault[] = [
   [2, outage],
   [1, restore],
-  [2, rubbish],
+  [2, corruptRecord],
   [2, foreignInstance],
 ];

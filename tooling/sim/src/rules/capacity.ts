@@ -26,7 +26,7 @@ export function refusalsFailNoRequest(view: CheckerView): Rule {
 }
 
 /** C2: a request that a healthy provider has room for does not wait. */
-export function roomIsUsed(view: CheckerView): Rule {
+export function capacityIsUsed(view: CheckerView): Rule {
   return {
     number: 'C2',
     committed: () => {

@@ -1,7 +1,7 @@
 /** All rules. `RULES_OF_STEPS` are checked at every step; the others at the end of a run. */
 
 import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
-import { refusalsFailNoRequest, roomIsUsed } from './capacity.js';
+import { refusalsFailNoRequest, capacityIsUsed } from './capacity.js';
 import { poolsOutliveConfigurations } from './configuration.js';
 import {
   instancesSayWhatTheyAre,
@@ -34,7 +34,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   usedMachinesStay,
   usableMachinesOnly,
   refusalsFailNoRequest,
-  roomIsUsed,
+  capacityIsUsed,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
