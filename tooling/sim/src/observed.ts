@@ -147,7 +147,7 @@ function jsonOf(text: string): JsonObject | undefined {
   if (text === '') return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    return isJsonObject(value) && value['corruptRecord'] !== true ? value : undefined;
+    return isJsonObject(value) && value['invalid'] !== true ? value : undefined;
   } catch {
     // Rules treat an invalid record as a missing one.
     return undefined;

@@ -17,7 +17,7 @@ export interface RunOptions extends CheckerOptions {
   /**
    * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
    * `driver` of one provider during the whole run, while all requests use another provider; or `refusals` of one
-   * provider's cloud, while another provider has room. Default: `all`.
+   * provider's cloud, while another provider has capacity. Default: `all`.
    */
   readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | undefined;
   /** Number of launchers at the start. Default 3. */

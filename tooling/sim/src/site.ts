@@ -105,10 +105,10 @@ export const SITE_AT_QUOTA: Site = {
 
 /** The provider whose cloud refuses creations. */
 export const CAPACITY_PROVIDER = 'alpha';
-/** Labels of the provider that always has room. */
+/** Labels of the provider that always has capacity. */
 export const SPARE_LABELS: ReadonlySet<string> = new Set(['small', 'other']);
 
-/** A provider whose cloud refuses, and one of lower priority that has room for everything. */
+/** A provider whose cloud refuses, and one of lower priority that has capacity for all requests. */
 export const SITE_WITH_SPARE: Site = {
   providers: [
     { name: CAPACITY_PROVIDER, pools: [{ name: 'main', labels: ['small', 'large'], maxServers: 200 }] },

@@ -144,10 +144,10 @@ export class World {
   startForeignInstance(): void {
     const tags = { ...oneOf(this.random(), THEIR_TAGS), theirs: 'yes' };
     const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
-    this.checker.step('somebody else makes an instance');
+    this.checker.step('another owner creates an instance');
     Promise.resolve()
       .then(() => this.cloud.createInstance(spec))
-      .catch((error: unknown) => this.checker.step(`somebody else gets no instance: ${String(error)}`));
+      .catch((error: unknown) => this.checker.step(`another owner gets no instance: ${String(error)}`));
   }
 
   /** `provider` is the only provider that the requestor uses, and `labels` are those that it chooses from. */

@@ -32,7 +32,7 @@ const spoil: InjectedFault = ({ world, random, later }) => {
   const rate = 0.1 + random.next() * 0.6;
   const faults = { ...CALM_CLOUD.faults, [fault]: rate } as CloudSettings['faults'];
   const instances = random.next() < 0.3 ? between(random, 2, 10) : Infinity;
-  world.checker.step(`the cloud has ${fault} (${rate.toFixed(2)}) and room for ${instances}`);
+  world.checker.step(`the cloud has ${fault} (${rate.toFixed(2)}) and capacity for ${instances}`);
   world.cloud.configure({ faults, quota: { instances, cores: Infinity, ram: Infinity } });
   world.scanFailures = random.next() < 0.3 ? random.next() / 2 : 0;
   later(1000, 30_000, () => {

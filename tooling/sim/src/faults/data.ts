@@ -33,25 +33,25 @@ const INVALID_RECORDS: readonly string[] = [
   'null',
   '[]',
   '"used"',
-  '{"corruptRecord": true}',
-  '{"corruptRecord": true, "state": 5, "type": {}, "allocated_to": []}',
-  '{"corruptRecord": true, "state": "abandoned", "provider": "alpha", "pool": "main", "type": ["small"]}',
-  '{"corruptRecord": true, "state": "requested", "node_types": "small", "declined_by": 7}',
+  '{"invalid": true}',
+  '{"invalid": true, "state": 5, "type": {}, "allocated_to": []}',
+  '{"invalid": true, "state": "abandoned", "provider": "alpha", "pool": "main", "type": ["small"]}',
+  '{"invalid": true, "state": "requested", "node_types": "small", "declined_by": 7}',
   '\u0000\ufffd{',
-  `{"corruptRecord": true, "comment": "${'x'.repeat(200_000)}"}`,
+  `{"invalid": true, "comment": "${'x'.repeat(200_000)}"}`,
 ];
 
 const corruptRecord: InjectedFault = (context) => {
   const { world, random } = context;
   const content = oneOf(random, INVALID_RECORDS) ?? '';
   const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
-  world.checker.step(`somebody writes corruptRecord to ${path}: ${content.slice(0, 80)}`);
+  world.checker.step(`an invalid record is written to ${path}: ${content.slice(0, 80)}`);
   const zooKeeper = announcing(world);
   zooKeeper
     .create(path, new TextEncoder().encode(content), { mode: 'persistent-sequential' })
-    .catch((error: unknown) => world.checker.step(`the corruptRecord was refused: ${String(error)}`))
+    .catch((error: unknown) => world.checker.step(`the invalid record was rejected: ${String(error)}`))
     .finally(() => zooKeeper.close())
-    .catch((error: unknown) => world.checker.step(`whoever wrote corruptRecord does not leave: ${String(error)}`));
+    .catch((error: unknown) => world.checker.step(`the writer of the invalid record does not close: ${String(error)}`));
 };
 
 const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance();

@@ -1,11 +1,11 @@
-/** Rules for runs in which clouds only refuse: no request fails for that, and none waits while a pool has room. */
+/** Rules for runs in which clouds only refuse: no request fails for that, and none waits while a pool has capacity. */
 
 import { MAX_WAIT_MS, SPARE_LABELS } from '../site.js';
 import type { JsonObject } from '@nodepool/core';
 import type { Rule, CheckerView } from './rule.js';
 
-/** Longest wait for nodes of a healthy provider with room: several launches in sequence (ms). */
-const MAX_WAIT_MS = 90_000;
+/** Longest wait for nodes of a healthy provider with capacity: several launches in sequence (ms). */
+const MAX_SERVICE_WAIT_MS = 90_000;
 
 /** C1: while a pool has all labels of a request and may recover before `max-wait`, the request does not fail. */
 export function refusalsFailNoRequest(view: CheckerView): Rule {
@@ -25,7 +25,7 @@ export function refusalsFailNoRequest(view: CheckerView): Rule {
   };
 }
 
-/** C2: a request that a healthy provider has room for does not wait. */
+/** C2: a request for which a healthy provider has capacity does not wait. */
 export function capacityIsUsed(view: CheckerView): Rule {
   return {
     number: 'C2',
@@ -36,7 +36,8 @@ export function capacityIsUsed(view: CheckerView): Rule {
         const isSpared = labelsOf(data).every((label) => SPARE_LABELS.has(label));
         if (!isWaiting || !isSpared || typeof data['provider'] === 'string') continue;
         const ageMs = ageOf(data, view);
-        if (ageMs > MAX_WAIT_MS) return `request ${id} waits for ${Math.round(ageMs / 1000)} s, a pool has room`;
+        if (ageMs > MAX_SERVICE_WAIT_MS)
+          return `request ${id} waits for ${Math.round(ageMs / 1000)} s, a pool has capacity`;
       }
       return undefined;
     },
