@@ -16,7 +16,7 @@ import { setUpLogging } from '../src/logging/set-up-logging.js';
 
 const START = Date.UTC(2026, 10, 20, 13, 4, 49, 123);
 
-class HandClock implements Clock {
+class ManualClock implements Clock {
   time = START;
   now = (): number => this.time;
   monotonic = (): number => this.time;
@@ -26,7 +26,7 @@ class HandClock implements Clock {
 /** Logs, closes the logger, and returns the lines written to stderr. */
 async function logged(threshold: LogThreshold, format: LogFormat, use: (log: RootLogger) => void): Promise<string[]> {
   const stderr = new PassThrough();
-  const log = createLogger({ config: consoleLogging(threshold, format), clock: new HandClock(), stderr });
+  const log = createLogger({ config: consoleLogging(threshold, format), clock: new ManualClock(), stderr });
   use(log);
   await log.close();
   return linesOf(stderr);
@@ -47,7 +47,7 @@ describe('a console', () => {
     const stderr = new PassThrough();
     const written: string[] = [];
     stderr.on('data', (chunk) => written.push(String(chunk)));
-    const log = createLogger({ config: consoleLogging('info', 'text'), clock: new HandClock(), stderr });
+    const log = createLogger({ config: consoleLogging('info', 'text'), clock: new ManualClock(), stderr });
     log.info('one');
     log.info('two');
     await new Promise((resolve) => setImmediate(resolve));
