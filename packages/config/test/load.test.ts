@@ -419,14 +419,14 @@ describe('drivers', () => {
   });
 
   it('report problems with positions in their section', async () => {
-    const picky: Driver = {
+    const strictDriver: Driver = {
       ...openstack,
       getProviderConfig: (section, context) => {
         context.problem(['pools', 0, 'labels', 0, 'min-ram'], { expected: 'more memory', hint: 'buy some' });
         return openstack.getProviderConfig(section, context);
       },
     };
-    const problems = await problemsOf(PROVIDER, { discoverDriver: only(picky) });
+    const problems = await problemsOf(PROVIDER, { discoverDriver: only(strictDriver) });
     expect(problems.map(formatProblem)).toEqual([
       expect.stringMatching(
         /nodepool\.yaml:11:54: providers\[0\]\.pools\[0\]\.labels\[0\]\.min-ram: expected more memory, found 1; buy some$/,

@@ -9,7 +9,7 @@ import { loadText } from './files.js';
 
 const FILES = ['opendev/builder.yaml', 'valid/azure.yaml', 'valid/secure_main.yaml'];
 const SEEDS = [1, 2, 3, 4, 5];
-const SPLINTERS = [
+const FRAGMENTS = [
   ...Array.from('{}[]:,-?*&!|>\'"%@`#\n\t '),
   '\0',
   '\u{1F4A5}',
@@ -54,8 +54,8 @@ describe('a file', () => {
         let damaged = text(file);
         for (let hit = 0; hit < 3; hit++) {
           const at = Math.floor(random.next() * damaged.length);
-          const splinter = SPLINTERS[Math.floor(random.next() * SPLINTERS.length)] ?? '';
-          damaged = damaged.slice(0, at) + splinter + damaged.slice(at + (random.next() < 0.5 ? 0 : 5));
+          const fragment = FRAGMENTS[Math.floor(random.next() * FRAGMENTS.length)] ?? '';
+          damaged = damaged.slice(0, at) + fragment + damaged.slice(at + (random.next() < 0.5 ? 0 : 5));
         }
         expectAnswer(await loadText(damaged), damaged);
       }
