@@ -153,7 +153,7 @@ function addWait(program: Command, onStore: OnStore): void {
   const wait = program
     .command('wait')
     .description('wait until a request is fulfilled, a node is in a state, or a label has a ready node')
-    .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
+    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label']))
     .argument('<id>', 'id of the request or the node, name of the label')
     .option('--state <state>', 'state of the node (ready unless given), or gone')
     .option('--timeout <seconds>', 'fail after this time', seconds)
@@ -178,7 +178,7 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const explain = program
     .command('explain')
     .description('explain the state of a request, a node or a label, and what it waits for')
-    .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
+    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label']))
     .argument('<id>', 'id of the request or the node, name of the label')
     .addOption(launcherOption())
     .addOption(formatOption())
@@ -191,7 +191,7 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const describe = program
     .command('describe')
     .description('show everything about a node, a request, a label or a provider, with its timeline')
-    .addArgument(new Argument('<kind>', 'of what').choices(['node', 'request', 'label', 'provider']))
+    .addArgument(new Argument('<kind>', 'kind of the object').choices(['node', 'request', 'label', 'provider']))
     .argument('<name>', 'id of the node or the request, name of the label or the provider')
     .addOption(launcherOption())
     .addOption(formatOption())

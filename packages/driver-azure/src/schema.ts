@@ -96,10 +96,10 @@ export const schema: JsonSchema = providerSchema({
       'resource-group-location': { ...text, description: 'Region of the resource group.' },
       'subnet-id': { ...text, description: 'Full resource id of the subnet of the VMs.' },
       network: {
-        description: 'Network of the VMs: its name if it is in the resource group, else its place.',
+        description: 'Network of the VMs: its name if it is in the resource group, else an object with its location.',
         anyOf: [
           text,
-          object('Where the network is.', ['network'], {
+          object('Location of the network.', ['network'], {
             'resource-group': { ...text, description: "Default: the provider's." },
             network: { ...text, description: 'Name of the network.' },
             subnet: { ...text, default: 'default', description: 'Name of the subnet.' },
@@ -130,7 +130,7 @@ export const schema: JsonSchema = providerSchema({
         type: 'array',
         items: { type: 'string', pattern: '^[1-9][0-9]?$' },
         description:
-          'Availability zones of the location, e.g. `["1", "2"]`; all nodes of a request are in one. Default: Azure chooses, without a zone.',
+          'Availability zones of the location, e.g. `["1", "2"]`; all nodes of a request are in one. Default: VMs without a zone.',
       },
     },
   },
@@ -157,7 +157,7 @@ export const schema: JsonSchema = providerSchema({
       },
       tags: texts('Tags of the VM and of the resources that are created with it.'),
       'dynamic-tags': texts(
-        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`, each also with a format of Python: `{request.created_time:.0f}`. `{{` and `}}` are braces.',
+        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a format of Python: `{request.created_time:.0f}`. `{{` and `}}` stand for braces.',
       ),
       'user-data': { type: 'string', description: 'User data, which the VM can read at any time.' },
       'custom-data': {

@@ -26,7 +26,7 @@ const EXAMPLE = `
 Settings (see the package's README.md):
   ${CLOUD_SETTING_NAMES.join(', ')}
 
-Example: a cloud of 20 instances at most, which boot in 5 to 10 seconds, and which loses one answer in ten:
+Example: a cloud with at most 20 instances, a boot time of 5 to 10 seconds, and one lost answer in ten:
   nodepool-example-cloud --port 8480 --set boot-time=[5,10] --set quota.instances=20 --set faults.lost-answers=0.1
 and in nodepool.yaml:
   providers: [{name: demo, driver: example, endpoint: 'http://127.0.0.1:8480', ...}]`;
@@ -34,12 +34,12 @@ and in nodepool.yaml:
 function commandLine(): Command {
   return new Command('nodepool-example-cloud')
     .description(
-      'A small cloud for the driver "example" of Nodepool: it keeps instances and images, and has no computers.',
+      'A small cloud for the driver "example" of Nodepool. Its instances and images are records without machines.',
     )
     .version(packageVersion(__dirname))
     .option('--port <port>', 'port to listen on; 0: a free one', readPort, 8480)
     .option('--listen <address>', 'address to listen on', '127.0.0.1')
-    .option('--seed <number>', 'makes what happens by chance repeatable', readSeed)
+    .option('--seed <number>', 'seed of the random events, for repeatable runs', readSeed)
     .option(
       '--set <key=value>',
       'a setting of the cloud; can be repeated',

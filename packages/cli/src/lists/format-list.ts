@@ -10,7 +10,7 @@ import { terminalTable } from './terminal-table.js';
 
 const load = createRequire(__filename);
 
-/** Columns whose texts stay complete on a narrow terminal, besides those that name the rows. */
+/** Columns that are never truncated on a narrow terminal, in addition to the first column. */
 const NEVER_NARROWED = ['state', 'age', 'locked'];
 
 /** Returns the text of a list. `names`: the name of each row, by default the value of its first column. */
@@ -51,7 +51,7 @@ export function formatData(value: JsonValue | object, format: 'json' | 'yaml'): 
 /** Returns YAML in which every text with an unprintable character has double quotes. */
 function yamlOf(value: JsonValue | object): string {
   const { Document, visit } = load('yaml') as typeof Yaml;
-  // YAML 1.1 quotes what its readers, such as PyYAML, take for a boolean or a number.
+  // With version 1.1, the library quotes texts that PyYAML would read as a boolean or a number.
   const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });
   visit(document, {
     Scalar: (_key, scalar) => {

@@ -137,7 +137,7 @@ async function launchWithRetries(
         ? retries.next(failure, fault, offer, progress.number)
         : { delayMs: 0, offer, number: progress.number };
     if (next === undefined) throw failure;
-    const remnant = await tried.recordLeftover();
+    const leftover = await tried.recordLeftover();
     if (next.delayMs > 0) await sleep(context.clock, next.delayMs, job.signal);
     upload = replacement ?? upload;
     const isOther = next.offer !== offer;
@@ -158,7 +158,7 @@ async function launchWithRetries(
         machine_type: offer.machineType,
       },
     });
-    if (remnant !== undefined) await retryCapacity(context, job, remnant);
+    if (leftover !== undefined) await retryCapacity(context, job, leftover);
   }
 }
 
@@ -231,5 +231,5 @@ function mayHaveStarted({ resumed, node }: LaunchJob): boolean {
 }
 
 function aborted(job: LaunchJob): DriverError {
-  return new AbortedError(`the launch of node ${job.node.id} was given up`, { cause: job.signal.reason });
+  return new AbortedError(`the launch of node ${job.node.id} was aborted`, { cause: job.signal.reason });
 }

@@ -68,17 +68,17 @@ export class QuotaLedger {
     }
   }
 
-  /** Returns what nodes of the pool use of its limits. */
+  /** Returns the limits of the pool and the amounts that its nodes use. */
   amountsOf({ provider, pool }: PoolRef): Amounts {
     return amountsOf(this.poolScope(provider, pool));
   }
 
-  /** Returns what nodes of all pools of the provider use of the cloud's limits. */
+  /** Returns the limits of the cloud and the amounts that nodes of all pools of the provider use. */
   amountsOfProvider(provider: string): Amounts {
     return amountsOf(this.providerScope(provider));
   }
 
-  /** Returns the limits that count for a tenant's nodes in this place. */
+  /** Returns the limits that apply to a tenant's nodes in this pool. */
   scopesOf({ provider, pool, ignoreProviderQuota }: PoolRef, tenant: string | null): QuotaScope[] {
     const scopes = [this.poolScope(provider, pool)];
     if (!ignoreProviderQuota) scopes.push(this.providerScope(provider));
@@ -118,29 +118,29 @@ export class QuotaLedger {
   }
 
   /**
-   * Confirms the records of a request up to this id, which have this need. Returns the shortfall if they must be undone
-   * instead.
+   * Confirms the records of a request with ids up to `lastId`, which need `need`. Returns the shortfall if the records
+   * must be undone instead.
    */
-  confirm(place: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
-    return this.excess(place, request, lastId, need, () => true);
+  confirm(ref: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
+    return this.excess(ref, request, lastId, need, () => true);
   }
 
   /**
-   * Returns a limit that records up to this id exceed while some of them are being deleted. A node with this need must
-   * not get another instance before they are removed.
+   * Returns the shortfall of a limit that records with ids up to `lastId` exceed only until deletions in progress end.
+   * The launch of a node with this need must not create another instance before that.
    */
-  retryShortfall(place: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
-    return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
+  retryShortfall(ref: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
+    return this.excess(ref, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
   }
 
   private excess(
-    place: PoolRef,
+    ref: PoolRef,
     { tenant_name: tenant }: NodeRequest,
     lastId: string,
     need: Need,
     counts: (scope: QuotaScope, resource: string) => boolean,
   ): Shortfall | undefined {
-    for (const scope of this.scopesOf(place, tenant)) {
+    for (const scope of this.scopesOf(ref, tenant)) {
       // The id of a ready node does not show when it was handed over, so every record counts in this case.
       const isInOrder = needIn(scope, need) === need.need;
       for (const [resource, needed] of needIn(scope, need).entries()) {
