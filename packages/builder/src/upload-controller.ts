@@ -88,7 +88,7 @@ export class UploadController implements Controller {
     for (const provider of this.config.providers.keys()) this.queue.add(this.targetOf(image, provider));
   }
 
-  /** Number of uploads that wait for a place. */
+  /** Number of uploads that wait for a worker. */
   get queueLength(): number {
     return this.queue.activity().due.filter((target) => this.buildFor(target) !== undefined).length;
   }

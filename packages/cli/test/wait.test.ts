@@ -60,7 +60,7 @@ describe('nodepool wait', () => {
     await world.clock.advance(31_000);
     await world.until(() => waiting.code !== undefined);
     expect(waiting.code).toBe(1);
-    expect(waiting.out.noted).toContain('label small has a node that is ready: not so after 30 s');
+    expect(waiting.out.noted).toContain('label small has a node that is ready: not reached within 30 s');
     expect(waiting.out.noted).toContain('nodepool explain label small');
   });
 

@@ -1,6 +1,6 @@
 /** Suggestions ("did you mean …?") for misspelt names. */
 
-/** Returns the candidate that `name` is most likely a misspelling of, if one is near enough. */
+/** Returns the candidate with the smallest edit distance to `name`, if that is small enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = normalize(name);
   let best: string | undefined;
@@ -22,7 +22,7 @@ export function didYouMean(name: string, candidates: Iterable<string>): string |
   return candidate === undefined ? undefined : `did you mean "${candidate}"?`;
 }
 
-/** Normalizes case, and underscores to dashes: these usual slips count as no difference. */
+/** Normalizes case, and underscores to dashes, so that these frequent differences do not count. */
 function normalize(name: string): string {
   return name.toLowerCase().replaceAll('_', '-').slice(0, 100);
 }

@@ -1,5 +1,5 @@
 /**
- * A provider of existing machines. It declares them to the launcher, which registers their nodes, and creates nothing.
+ * A provider of existing machines. It declares them to the launcher, which registers their nodes; it creates nothing.
  */
 
 import {

@@ -20,7 +20,7 @@ export function watchContender(zk: ZooKeeper, lock: ContenderLock, clock: Clock)
           lock.contenderDeleted();
           return;
         }
-        // Without an answer the lock counts as held; the loss of the session ends it elsewhere.
+        // Without an answer, the lock counts as held until the session is lost.
         await sleep(clock, RETRY_MS, lock.lost).catch(() => undefined);
       }
     }

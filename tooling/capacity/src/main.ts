@@ -100,10 +100,10 @@ function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selecti
 }
 
 function describe(summary: Summary): string {
-  const { disturbedP95Ms, p95Ms, longestMs, failed, requests, mostInstances, creations } = summary;
+  const { disturbedP95Ms, p95Ms, longestMs, failed, requests, maxInstances, creations } = summary;
   return (
     `p95 ${seconds(disturbedP95Ms)} while disturbed, ${seconds(p95Ms)} in the whole run, longest ${seconds(longestMs)}; ` +
-    `${failed} of ${requests} failed; at most ${mostInstances} instances, ${creations.join(' + ')} creations`
+    `${failed} of ${requests} failed; at most ${maxInstances} instances, ${creations.join(' + ')} creations`
   );
 }
 

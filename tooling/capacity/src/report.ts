@@ -13,7 +13,7 @@ export interface Summary {
   readonly requests: number;
   readonly failed: number;
   /** Greatest number of instances at the same time. */
-  readonly mostInstances: number;
+  readonly maxInstances: number;
   /** Calls that created instances, per region. */
   readonly creations: readonly number[];
 }
@@ -30,14 +30,14 @@ export interface Row {
 const BOUND = 1.3;
 const HEADINGS = ['p95, disturbed', 'p95, whole run', 'longest', 'failed'] as const;
 
-export function summarize({ waits, mostInstances, creations }: RunResult, fromMs: number, toMs: number): Summary {
+export function summarize({ waits, maxInstances, creations }: RunResult, fromMs: number, toMs: number): Summary {
   return {
     disturbedP95Ms: quantile(writtenBetween(waits, fromMs, toMs), 0.95),
     p95Ms: quantile(waits, 0.95),
     longestMs: quantile(waits, 1),
     requests: waits.length,
     failed: waits.filter(({ failure }) => failure !== undefined).length,
-    mostInstances,
+    maxInstances,
     creations,
   };
 }

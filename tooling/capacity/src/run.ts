@@ -15,7 +15,7 @@ import { runJob } from './job.js';
 import { driverOf, Region, REGION_INSTANCES } from './region.js';
 import type { Wait } from './statistics.js';
 
-/** Periods of a run (ms): the disturbance follows `calmMs`, and `afterMs` follow the disturbance. */
+/** The periods of a run in their order (ms); the disturbance lasts for `disturbedMs`. */
 export interface Periods {
   readonly calmMs: number;
   readonly disturbedMs: number;
@@ -37,8 +37,8 @@ export interface RunOptions extends Periods {
 
 export interface RunResult {
   readonly waits: readonly Wait[];
-  /** Greatest number of instances at the same time. */
-  readonly mostInstances: number;
+  /** Maximum number of instances at the same time. */
+  readonly maxInstances: number;
   /** Calls that created instances, per region. */
   readonly creations: readonly number[];
 }
@@ -120,18 +120,18 @@ export async function run(options: RunOptions): Promise<RunResult> {
     clock.schedule(calmMs, () => disturbance.begin(disturbed));
     clock.schedule(calmMs + disturbedMs, () => calm(disturbed));
   }
-  let mostInstances = 0;
+  let maxInstances = 0;
   while (clock.monotonic() < endMs) {
     await clock.advance(SAMPLE_INTERVAL_MS);
     const instances = regions.reduce((sum, { cloud }) => sum + cloud.usage().instances, 0);
-    mostInstances = Math.max(mostInstances, instances);
+    maxInstances = Math.max(maxInstances, instances);
     if (failures.length > 0) throw failures[0];
   }
   await clock.runUntil(() => waits.length === submitted || failures.length > 0, FINAL_WAIT_MS);
   if (failures.length > 0) throw failures[0];
   server.stop();
   for (const { cloud } of regions) cloud.close();
-  return { waits, mostInstances, creations: regions.map(({ creations }) => creations) };
+  return { waits, maxInstances, creations: regions.map(({ creations }) => creations) };
 }
 
 /** Reads the configuration from a file, as the launcher does. */

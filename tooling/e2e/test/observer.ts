@@ -20,7 +20,7 @@ export interface PeakUsage {
 export class Observer {
   private readonly records = new Set<string>();
   private mostRecords = 0;
-  private mostInstances = 0;
+  private maxInstances = 0;
   private stopped = false;
   private readonly watch: PersistentWatch;
   private readonly listing: Promise<void>;
@@ -50,7 +50,7 @@ export class Observer {
     this.stopped = true;
     this.watch.close();
     await Promise.all([this.counting, this.listing]);
-    return { records: this.mostRecords, instances: this.mostInstances };
+    return { records: this.mostRecords, instances: this.maxInstances };
   }
 
   private next(count: () => Promise<void>): void {
@@ -85,7 +85,7 @@ export class Observer {
   private async listInstances(): Promise<void> {
     while (!this.stopped) {
       const { length } = await this.site.instances(this.endpoint);
-      this.mostInstances = Math.max(this.mostInstances, length);
+      this.maxInstances = Math.max(this.maxInstances, length);
       await sleep(systemClock, LIST_EVERY_MS);
     }
   }

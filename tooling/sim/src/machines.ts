@@ -1,4 +1,4 @@
-/** The state of static machines: which of them answer, and since when the others do not. */
+/** The simulated static machines: their reachability and host keys. */
 
 import { HOST_KEY } from './site.js';
 
@@ -28,7 +28,7 @@ export class Machines {
     return [this.states.get(host)?.state === 'rekeyed' ? 'ssh-ed25519 BBBB' : HOST_KEY];
   }
 
-  /** Returns since when the machine cannot be used, milliseconds since the start; undefined if it can. */
+  /** Returns the time at which the machine became unusable (ms since the start); undefined if it is usable. */
   unusableSince(host: string): number | undefined {
     return this.states.get(host)?.since;
   }

@@ -16,7 +16,7 @@ export interface WaitOptions {
 interface Condition {
   readonly description: string;
   /** Returns the text to print once the condition holds. Throws `RefusedError` if it can never hold. */
-  look(): string | undefined;
+  check(): string | undefined;
   subscribe(listener: () => void): () => void;
 }
 
@@ -39,12 +39,12 @@ export async function wait(
     deadline: timeout === undefined ? Infinity : clock.monotonic() + timeout * 1000,
     onDeadline: () =>
       new RefusedError(
-        `${condition.description}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`,
+        `${condition.description}: not reached within ${timeout} s; \`nodepool explain ${kind} ${id}\` shows the reason`,
       ),
   };
   const found = await withDeadline(limits, (signal) =>
     waitUntil(
-      () => condition.look(),
+      () => condition.check(),
       (listener) => condition.subscribe(listener),
       signal,
     ),
@@ -60,7 +60,7 @@ function conditionOf(context: StoreContext, kind: string, id: string, state: str
 function requestFulfilled({ store: { requests } }: StoreContext, id: string): Condition {
   return {
     description: `request ${id} is fulfilled`,
-    look: () => {
+    check: () => {
       const request = requests.get(id)?.request;
       if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
       if (request.state === 'failed') {
@@ -78,7 +78,7 @@ function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: str
   }
   return {
     description: `node ${id} is ${wanted}`,
-    look: () => {
+    check: () => {
       const state = nodes.get(id)?.node.state;
       if (state === undefined && wanted !== 'gone') throw new RefusedError(`there is no node ${id} (any more)`);
       return (state ?? 'gone') === wanted ? wanted : undefined;
@@ -90,7 +90,7 @@ function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: str
 function labelReady({ store: { nodes } }: StoreContext, label: string): Condition {
   return {
     description: `label ${label} has a node that is ready`,
-    look: () => {
+    check: () => {
       const ready = [...nodes.inState('ready')].filter(({ node }) => node.type.includes(label));
       return ready.length === 0 ? undefined : ready.map(({ id }) => id).join('\n');
     },
