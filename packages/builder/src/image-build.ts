@@ -16,7 +16,7 @@ const MIN_FREE_BYTES = 256 * 2 ** 20;
 /** Largest expected growth of an image, as a factor of the previous one. */
 const GROWTH = 1.2;
 
-/** Exit status of a build that failed without one: after a time-out, or without its images. */
+/** Recorded exit status of a build that timed out or did not create its images. */
 const FAILED_EXIT_CODE = 1;
 
 export interface BuildPlan {
@@ -73,7 +73,7 @@ async function checkFreeSpace({ files, store }: BuilderContext, image: string): 
   throw new BuildFailedError(
     'space',
     `images-dir has ${mebibytes(free)} free, and a build of ${image} needs about ${mebibytes(needed)}: ` +
-      'make room there, delete builds (nodepool dib-image-delete), or use delete-after-upload',
+      'free space there, delete builds (nodepool dib-image-delete), or use delete-after-upload',
   );
 }
 

@@ -108,7 +108,7 @@ function check(provider: GceProvider, section: JsonObject, context: ProviderConf
     context.problem(['zone'], { expected: `a zone of ${provider.region}` });
   if (provider.diskImages.size > 0 && provider.storageBucket === undefined) {
     context.problem(['diskimages'], {
-      expected: 'a "storage-bucket" of the provider besides',
+      expected: '"storage-bucket" to be set on the provider',
       hint: 'images reach Compute Engine through a bucket of Cloud Storage; name one in "storage-bucket"',
     });
   }
@@ -126,7 +126,7 @@ function check(provider: GceProvider, section: JsonObject, context: ProviderConf
 
 const tooLong = {
   expected: 'a name of at most 63 characters in a label of Google Cloud',
-  hint: 'there, each character other than a-z, 0-9 and - takes three',
+  hint: 'in labels, each character other than a-z, 0-9 and - takes three characters',
 } as const;
 
 function loadPool(
@@ -148,7 +148,7 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
   const project = stringAt(providerSection, 'project') ?? '';
   const region = stringAt(providerSection, 'region') ?? '';
   const subnetwork = pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`);
-  // The cloud refuses the default network together with another network's subnetwork, and it breaks shared VPCs.
+  // The cloud rejects the default network with a subnetwork of another network, such as a shared VPC.
   const network = subnetwork === undefined ? DEFAULT_NETWORK : undefined;
   const instanceTypes = stringsAt(section, 'instance-types');
   return {

@@ -28,7 +28,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     printError,
     make: async (setup) => {
       const fqdn = await fullyQualifiedHostname();
-      // In turns of their own, see `bin.ts`.
+      // Each in a separate turn of the event loop; see `bin.ts`.
       if (webapp) {
         await import('@nodepool/daemon/web');
         await nextTurn();

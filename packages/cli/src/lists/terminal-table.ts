@@ -18,7 +18,7 @@ type Column = RecordList['columns'][number];
 
 /**
  * Returns the list as a table without a final line break. If the table is wider than the display, its widest columns
- * are narrowed. Without borders, a terminal gets neither columns without values nor the last ones that do not fit.
+ * are narrowed. Without borders, a terminal omits columns without values and the last columns if they do not fit.
  */
 export function terminalTable(list: RecordList, { borders, fixed }: TableForm, display: Display): string {
   const texts = list.rows.map((row) =>
@@ -60,7 +60,7 @@ function plainLines(
 ): readonly string[] {
   const line = (row: readonly string[], painted: boolean): string => {
     const plain = cells(row, false).join('  ').trimEnd();
-    // A line that was still too wide is cut, without its colors.
+    // A line that is still too wide is truncated, without its colors.
     if (size !== undefined && displayWidth(plain) > size.columns) return shorten(plain, size.columns);
     return painted ? cells(row, true).join('  ').trimEnd() : plain;
   };

@@ -23,7 +23,7 @@ const SERVICE = 'kubernetes';
 const PAGE_SIZE = 500;
 /** Time for which the server keeps a watch open (s). It closes watches after 30 to 60 minutes by itself. */
 const WATCH_SECONDS = 1800;
-/** Time in addition to `WATCH_SECONDS` after which a watch without an end is given up (s). */
+/** Time in addition to `WATCH_SECONDS` after which an open watch is aborted (s). */
 const WATCH_GRACE_SECONDS = 60;
 const CALL_TIMEOUT_MS = 60_000;
 
@@ -81,7 +81,7 @@ export class Client {
     );
   }
 
-  /** Deletes the object if it still has the given uid; a conflict otherwise. */
+  /** Deletes the object if it still has the given uid; rejects with a conflict otherwise. */
   async delete(collection: Collection, name: string, uid: string, call: Call): Promise<void> {
     const body = JSON.stringify({
       apiVersion: 'v1',

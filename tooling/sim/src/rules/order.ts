@@ -1,4 +1,4 @@
-/** Order of service: no request passes one of a better priority that waits for the same limit. */
+/** Order of service: no request overtakes one of higher priority that waits for the same limit. */
 
 import { priorityOf, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
@@ -124,7 +124,7 @@ function launcherOf(request: string, { observed }: CheckerView): string | undefi
   return observed.requests.get(request)?.holder;
 }
 
-/** Returns the name of a limit in which the waiting request should have got the place. */
+/** Returns the name of a limit in which the waiting request should have been served first. */
 function limitPassedIn(
   { id, data: request }: Seen,
   place: Place,
