@@ -77,7 +77,7 @@ async function readTree(zk: ZooKeeper, path: string, into: Record<string, string
   for (const child of await paths(zk, path)) await readTree(zk, child, into);
 }
 
-/** Returns a contender with the session that owns it, which tells whether a client or a server has left it. */
+/** Returns a contender with its session, which shows if a client or a server left it behind. */
 async function withOwner(zk: ZooKeeper, path: string): Promise<string> {
   const stat = await zk.exists(path);
   return `${path} of session ${stat?.ephemeralOwner ?? 'none, because it was deleted meanwhile'}`;
