@@ -33,11 +33,11 @@ export class ProviderSession {
   /** Waits for an operation outside of state machines and resolves with its result. Rejects if the operation fails. */
   async finished(
     what: string,
-    begun: Promise<Accepted>,
+    started: Promise<Accepted>,
     call: Call,
     onAnswer?: () => void,
   ): Promise<JsonValue | undefined> {
-    const { url, retryAfterMs } = await begun;
+    const { url, retryAfterMs } = await started;
     if (url === undefined) return undefined;
     for (let waitMs = retryAfterMs; ;) {
       await sleep(this.clock, waitMs, call.signal);

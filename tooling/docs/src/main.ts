@@ -9,7 +9,7 @@ const FOLDER = join(__dirname, '..', 'site');
 async function main(): Promise<void> {
   const { pages, files, problems } = await buildSite({ repository: REPOSITORY, folder: FOLDER });
   if (problems.length > 0) {
-    process.stderr.write(`${problems.join('\n')}\nThe site was not built: ${problems.length} to mend, see above.\n`);
+    process.stderr.write(`${problems.join('\n')}\nThe site was not built: ${problems.length} problems, see above.\n`);
     process.exitCode = 1;
     return;
   }

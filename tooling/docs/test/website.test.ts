@@ -115,17 +115,17 @@ describe('the list of dead links', () => {
   it('contains links to missing pages, files and images', async () => {
     const dead = await check({ 'docs/b.md': '# B\n\n## There\n\n[c](c.md) [y](y.yaml) ![z](images/z.svg)' });
     expect(dead).toEqual([
-      'docs/b.md: c.md leads nowhere: there is no file docs/c.md in the repository',
-      'docs/b.md: y.yaml leads nowhere: there is no file docs/y.yaml in the repository',
-      'docs/b.md: images/z.svg leads nowhere: there is no file docs/images/z.svg in the repository',
+      'docs/b.md: c.md is dead: there is no file docs/c.md in the repository',
+      'docs/b.md: y.yaml is dead: there is no file docs/y.yaml in the repository',
+      'docs/b.md: images/z.svg is dead: there is no file docs/images/z.svg in the repository',
     ]);
   });
 
   it('contains links to missing headings, also on the same page', async () => {
     const dead = await check({ 'docs/b.md': '# B\n\n[self](#gone)' });
     expect(dead).toEqual([
-      'docs/a.md: b.md#there leads nowhere: docs/b.md has no heading with the anchor #there',
-      'docs/b.md: #gone leads nowhere: docs/b.md has no heading with the anchor #gone',
+      'docs/a.md: b.md#there is dead: docs/b.md has no heading with the anchor #there',
+      'docs/b.md: #gone is dead: docs/b.md has no heading with the anchor #gone',
     ]);
   });
 

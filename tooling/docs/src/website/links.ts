@@ -30,7 +30,7 @@ export function deadLinks(pages: ReadonlyMap<string, Linkable>, files: ReadonlyS
   return [...pages.values()].flatMap((page) =>
     page.links.flatMap((link) => {
       const reason = deadReason(link, pages, files);
-      return reason === undefined ? [] : [`${page.file}: ${link.target} leads nowhere: ${reason}`];
+      return reason === undefined ? [] : [`${page.file}: ${link.target} is dead: ${reason}`];
     }),
   );
 }
