@@ -93,7 +93,7 @@ export class DibProcesses implements DiskImageCreator {
 
 /**
  * Shell script that becomes the command, and leaves a guard in its process group. The guard ends the group when the
- * other end of descriptor 3 closes, which happens however the builder dies.
+ * other end of descriptor 3 closes, which also happens if the builder is killed.
  */
 const GUARDED = `
 (trap '' TERM; read -r _ <&3; kill -TERM 0; sleep 10; kill -KILL 0) >/dev/null 2>&1 &

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The program `nodepool-example-cloud`: the example cloud as a process of its own. */
+/** The program `nodepool-example-cloud`: the example cloud as a separate process. */
 
 import { isJsonObject, packageVersion, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';

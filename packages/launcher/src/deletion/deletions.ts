@@ -194,7 +194,7 @@ export class Deletions implements Controller {
   }
 
   /**
-   * Returns true if the node is still to be deleted. A launch that has just begun looks abandoned until the change of
+   * Returns true if the node is still to be deleted. A launch that has just started looks abandoned until the change of
    * its request arrives; once a read of the request is answered, the caches have all earlier changes.
    */
   private async isAbandoned({ id, node }: NodeEntry): Promise<boolean> {
