@@ -229,8 +229,8 @@ export class NodeRecords implements NodeStore {
     try {
       const held = await locks.tryAcquireAll(this.lockDirectories(paths), {
         ...options,
-        // The checks come first, so that a deleted node fails the transaction before its lock, and with that the node,
-        // is created.
+        // The checks come first: if a node was deleted, the transaction fails before the creation of its lock would
+        // create the node again.
         before: ops,
       });
       if (held === undefined) {
@@ -306,7 +306,7 @@ export class NodeRecords implements NodeStore {
     }
   }
 
-  /** Deletes an empty node created by accident, unless another process has begun to use it. */
+  /** Deletes an empty node created by accident, unless another process already uses it. */
   private async removeEmpty(id: string): Promise<void> {
     try {
       await this.context.zooKeeper.transaction([

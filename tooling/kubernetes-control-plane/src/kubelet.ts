@@ -14,7 +14,7 @@ const RETRY_MS = 200;
 export class Kubelet {
   private readonly agent: Agent;
   private readonly stopped = new AbortController();
-  /** Pods that have their status, by uid. */
+  /** Uids of the pods whose status was written. */
   private readonly done = new Set<string>();
   private running: Promise<void> | undefined;
 

@@ -7,7 +7,7 @@
 
 type Tags = Record<string, string>;
 
-/** A reference, or a resource whose common properties alone are read. */
+/** A reference to a resource. */
 export interface Reference {
   readonly id?: string;
 }
