@@ -39,7 +39,7 @@ export async function quotaOfLabel(
 export function resourcesOf(size: VmSize, spot: boolean): Resources {
   const { cores, ram, family } = size;
   if (spot) return { instances: 1, cores, ram, lowprioritycores: cores };
-  // Lists of sizes and of usages differ in the case of family names.
+  // Sizes and usages write family names with different upper and lower case.
   const ofFamily = family === '' ? {} : { [family.toLowerCase()]: cores };
   return { instances: 1, cores, ram, regionalcores: cores, ...ofFamily };
 }
