@@ -237,7 +237,7 @@ export class PoolScheduler {
     return this.wait(least.candidate, least.shortfalls);
   }
 
-  /** Returns the greatest number of machine types of a label; none helps if a limit has no capacity for the instances. */
+  /** Returns the greatest number of machine types of a label. None helps if a limit has no capacity for the nodes. */
   private typesToTry({ request }: RequestEntry, shortfalls: readonly Shortfall[]): number {
     const { context, labels } = this.pool;
     if (!context.capacity.offers || shortfalls.some(({ resource }) => resource === 'instances')) return 0;
