@@ -4,7 +4,7 @@
  * reached.
  */
 
-import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf, type Clock, type Logger, type Timer } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
@@ -27,89 +27,126 @@ export class Journal {
   readonly file: string;
   private readonly earlier: string;
   private pending: string[] = [];
-  private bytes = 0;
-  /** Time at which the current file was started, milliseconds since the epoch. */
-  private started = 0;
+  /** The current file; undefined if the next write starts one. */
+  private current: CurrentFile | undefined;
+  /** True if the current file may end with an incomplete line, because a program was killed or the disk was full. */
+  private torn = false;
   private timer: Timer | undefined;
   private writing: Promise<void> = Promise.resolve();
   private failing = false;
   private closed = false;
+  /** True once another program has changed the current file. */
+  private abandoned = false;
 
   constructor(private readonly options: JournalOptions) {
     this.file = join(options.directory, 'launcher-history.jsonl');
     this.earlier = `${this.file}.1`;
   }
 
-  /** Creates the directory and returns the objects of the files, oldest first. Rejects if the directory is unusable. */
+  /** True if the last lines could be written. */
+  get healthy(): boolean {
+    return !this.failing && !this.abandoned;
+  }
+
+  /**
+   * Creates the directory and returns the objects of the files, oldest first. Rejects if the files cannot be read;
+   * logs a warning if they cannot be written.
+   */
   async load(): Promise<readonly unknown[]> {
     await mkdir(this.options.directory, { recursive: true, mode: 0o750 });
     const earlier = await this.read(this.earlier);
     const present = await this.read(this.file);
-    if (present === undefined) await this.begin();
-    else {
-      this.bytes = present.bytes;
-      this.started = present.started;
-      if (present.torn) await appendFile(this.file, '\n');
-    }
+    if (present !== undefined) this.current = { started: present.started, bytes: present.bytes };
+    this.torn = present?.torn ?? false;
+    await this.write('');
     return [...(earlier?.entries ?? []), ...(present?.entries ?? [])];
   }
 
   /** Appends an object in the background. */
   add(entry: object): void {
-    if (this.closed || this.pending.length >= MAX_PENDING) return;
+    if (this.closed || this.abandoned || this.pending.length >= MAX_PENDING) return;
     this.pending.push(JSON.stringify(entry));
-    this.timer ??= this.options.clock.schedule(FLUSH_MS, () => this.flush(), { background: true });
+    this.timer ??= this.options.clock.schedule(FLUSH_MS, () => void this.flush(), { background: true });
   }
 
   /** Resolves once everything is written, or could not be written. */
-  async close(): Promise<void> {
-    this.flush();
-    this.closed = true;
-    await this.writing;
-  }
-
-  private flush(): void {
+  flush(): Promise<void> {
     this.timer?.cancel();
     this.timer = undefined;
     const lines = this.pending;
     this.pending = [];
     if (lines.length > 0) this.writing = this.writing.then(() => this.write(`${lines.join('\n')}\n`));
+    return this.writing;
+  }
+
+  /** Resolves as `flush` does. Later entries are dropped. */
+  close(): Promise<void> {
+    this.closed = true;
+    return this.flush();
   }
 
   private async write(text: string): Promise<void> {
-    const { clock, log, maxBytes = MAX_BYTES } = this.options;
+    const { log } = this.options;
+    const { file } = this;
+    if (this.abandoned) return;
     try {
-      if (this.bytes > maxBytes || clock.now() - this.started > MAX_AGE_MS) {
-        await rename(this.file, this.earlier);
-        await this.begin();
+      const current = await this.openFile();
+      if (current === undefined) {
+        this.abandoned = true;
+        log.warn('Another program writes the history of this launcher; it is kept in memory only', { file });
+        return;
       }
-      await appendFile(this.file, text);
-      this.bytes += Buffer.byteLength(text);
-      if (this.failing) log.info('The history can be written again', { file: this.file });
+      const lines = this.torn ? `\n${text}` : text;
+      this.torn = true;
+      await appendFile(file, lines);
+      this.torn = false;
+      current.bytes += Buffer.byteLength(lines);
+      if (this.failing) log.info('The history can be written again', { file });
       this.failing = false;
     } catch (error) {
-      if (!this.failing) log.warn('The history cannot be written; it is lost at the next restart', { error });
+      if (!this.failing) log.warn('The history cannot be written; it is lost at the next restart', { file, error });
       this.failing = true;
     }
   }
 
-  private async begin(): Promise<void> {
-    this.started = this.options.clock.now();
-    const header = `${JSON.stringify({ format: 'nodepool-history', version: JOURNAL_VERSION, begun: this.started })}\n`;
-    await writeFile(this.file, header, { mode: 0o640 });
-    this.bytes = header.length;
+  /** Returns the file for the next lines, starting one if necessary; undefined if another program has changed it. */
+  private async openFile(): Promise<CurrentFile | undefined> {
+    const { clock, maxBytes = MAX_BYTES } = this.options;
+    const { current } = this;
+    const size = await sizeOf(this.file);
+    if (current === undefined || size === undefined) return this.start();
+    if (this.torn) current.bytes = size;
+    if (size !== current.bytes) return undefined;
+    if (size <= maxBytes && clock.now() - current.started <= MAX_AGE_MS) return current;
+    await rename(this.file, this.earlier);
+    return this.start();
   }
 
-  /** Returns undefined if the file does not exist, or was renamed because it is not a journal of this version. */
+  /** Starts a file. After a failure, the next call replaces it, so that every file begins with a complete header. */
+  private async start(): Promise<CurrentFile> {
+    this.current = undefined;
+    const started = this.options.clock.now();
+    const header = `${JSON.stringify({ format: 'nodepool-history', version: JOURNAL_VERSION, begun: started })}\n`;
+    await writeFile(this.file, header, { mode: 0o640 });
+    this.torn = false;
+    this.current = { started, bytes: header.length };
+    return this.current;
+  }
+
+  /**
+   * Returns undefined if the file does not exist, is empty, or was renamed because it is not a journal of this version.
+   */
   private async read(file: string): Promise<FileContents | undefined> {
     const { log } = this.options;
-    let text: string;
+    let data: Buffer;
     try {
-      text = await readFile(file, 'utf8');
+      data = await readFile(file);
     } catch (error) {
       if (isMissing(error)) return undefined;
       throw error;
     }
+    if (data.length === 0) return undefined;
+    const text = data.toString();
     const [header = '', ...lines] = text.split('\n');
     const started = startOf(header);
     if (started === undefined) {
@@ -131,8 +168,15 @@ export class Journal {
       }
     }
     if (skipped > 0) log.warn('Lines of the history are damaged and were skipped', { file, lines: skipped, reason });
-    return { entries, started, bytes: Buffer.byteLength(text), torn: !text.endsWith('\n') };
+    return { entries, started, bytes: data.length, torn: !text.endsWith('\n') };
   }
+}
+
+interface CurrentFile {
+  /** Time at which the file was started, milliseconds since the epoch. */
+  readonly started: number;
+  /** Expected size. */
+  bytes: number;
 }
 
 interface FileContents {
@@ -151,6 +195,16 @@ function startOf(header: string): number | undefined {
     return version === JOURNAL_VERSION && typeof started === 'number' ? started : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns undefined if the file does not exist. */
+async function sizeOf(file: string): Promise<number | undefined> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
     throw error;
   }
 }

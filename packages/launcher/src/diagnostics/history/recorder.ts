@@ -58,7 +58,7 @@ export class Recorder {
 
   /** True if the history survives a restart. */
   get persisted(): boolean {
-    return this.journal !== undefined;
+    return this.journal?.healthy ?? false;
   }
 
   /** Loads the journal and starts to watch the records. Call it before the store starts. */
