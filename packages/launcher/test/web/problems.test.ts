@@ -126,6 +126,22 @@ describe('images', () => {
     expect(titles({ images: [image({ labels: [] })] })).toEqual([]);
   });
 
+  it('that are missing have a time, also while no request waits', () => {
+    const since = (more: Partial<ImageStatus>): (number | null)[] =>
+      findProblems({ ...WELL, images: [image(more)] }).map((problem) => problem.since);
+    expect(since({ lastFailure: failure })).toEqual([NOW - 100]);
+    expect(since({ requested: NOW - 7 })).toEqual([NOW - 7]);
+    expect(since({ builds: [{ ...build, state: 'building', since: NOW - 300 }], lastFailure: failure })).toEqual([
+      NOW - 300,
+    ]);
+    const gone = { ...upload, state: 'ready', since: NOW - 90_000, failure: 'the cloud does not list the image' };
+    const builds = [{ ...build, state: 'ready', since: NOW - 90_000 }];
+    const again = { ...upload, id: '2', state: 'uploading', since: NOW - 20 };
+    const old = { ...failure, time: NOW - 100_000 };
+    expect(since({ builds, uploads: [again, gone], lastFailure: old })).toEqual([NOW - 20]);
+    expect(since({})).toEqual([null]);
+  });
+
   it('whose last build failed are reported until a build succeeds', () => {
     const uploads = [{ ...upload, state: 'ready', since: NOW - 300_000 }];
     const old = { ...build, state: 'ready', since: NOW - 3 * 86_400 };

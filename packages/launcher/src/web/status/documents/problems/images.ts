@@ -53,24 +53,41 @@ function imageProblem(
       ...common,
       severity: effects.length > 0 ? 'critical' : 'warning',
       title: `Image ${name} is missing`,
-      since: times.length === 0 ? null : Math.min(...times),
+      since: times.length === 0 ? missingSince(image) : Math.min(...times),
       effect: effects.length > 0 ? effects.join(', ') : `${counted(labels.length, 'label')} cannot be served`,
       remedy: uploads.some(({ state }) => state === 'uploading') ? 'An upload is in progress.' : remedy,
     };
   }
   const newest = builds.find(({ state }) => state === 'ready')?.since;
-  // A newer successful build supersedes the failure.
-  if (lastFailure !== null && !(newest !== undefined && newest > lastFailure.time)) {
+  const failure = failureOf(image);
+  if (failure !== null) {
     return {
       ...common,
       severity: 'warning',
       title: `The last build of image ${name} failed`,
-      since: lastFailure.time,
+      since: failure.time,
       effect: newest === undefined ? null : `nodes use a build that is ${ageOf(now - newest)} old`,
       remedy,
     };
   }
   return failedUpload(image);
+}
+
+/**
+ * Returns the earliest time at which the image is known to be missing: a build request, the failure of the last build,
+ * or a build or upload that is not ready. Returns null if there is none.
+ */
+function missingSince(image: ImageStatus): number | null {
+  const unready = [...image.builds, ...image.uploads].filter(({ state }) => state !== 'ready');
+  const times = [image.requested, failureOf(image)?.time ?? null, ...unready.map(({ since }) => since)];
+  const known = times.filter((time) => time !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+/** Returns the failure of the last build unless a newer build has succeeded. */
+function failureOf({ builds, lastFailure }: ImageStatus): ImageStatus['lastFailure'] {
+  const newest = builds.find(({ state }) => state === 'ready')?.since;
+  return newest !== undefined && newest > (lastFailure?.time ?? Infinity) ? null : lastFailure;
 }
 
 function ageOf(seconds: number): string {
