@@ -96,10 +96,11 @@ export const schema: JsonSchema = providerSchema({
       'resource-group-location': { ...text, description: 'Region of the resource group.' },
       'subnet-id': { ...text, description: 'Full resource id of the subnet of the VMs.' },
       network: {
-        description: 'Network of the VMs: its name if it is in the resource group, else an object with its location.',
+        description:
+          'Network of the VMs: its name if it is in the resource group of the provider, else an object with both names.',
         anyOf: [
           text,
-          object('Location of the network.', ['network'], {
+          object('A network, possibly of another resource group.', ['network'], {
             'resource-group': { ...text, description: "Default: the provider's." },
             network: { ...text, description: 'Name of the network.' },
             subnet: { ...text, default: 'default', description: 'Name of the subnet.' },

@@ -128,7 +128,7 @@ describe('images', () => {
 
   it('that are missing have a time, also while no request waits', () => {
     const since = (more: Partial<ImageStatus>): (number | null)[] =>
-      findProblems({ ...WELL, images: [image(more)] }).map((problem) => problem.since);
+      findProblems({ ...HEALTHY, images: [image(more)] }).map((problem) => problem.since);
     expect(since({ lastFailure: failure })).toEqual([NOW - 100]);
     expect(since({ requested: NOW - 7 })).toEqual([NOW - 7]);
     expect(since({ builds: [{ ...build, state: 'building', since: NOW - 300 }], lastFailure: failure })).toEqual([
