@@ -20,6 +20,8 @@ import { storeEmitter } from './listeners.js';
 export interface CacheOptions {
   readonly root: string;
   readonly wantsData: (path: string) => boolean;
+  /** See `TreeCacheOptions`. */
+  readonly isLeaf?: (path: string) => boolean;
   readonly onPut: TreeListener['onPut'];
   readonly onRemove: TreeListener['onRemove'];
   /**
@@ -86,6 +88,7 @@ export class Caches {
         },
         {
           wantsData: cache.wantsData,
+          ...(cache.isLeaf === undefined ? {} : { isLeaf: cache.isLeaf }),
           clock: this.clock,
           onWarning: (error) => this.warn(cache.root, error),
         },

@@ -73,6 +73,7 @@ export class ImageRecords implements ImageStore {
         const kind = placeOfImage(path)?.kind;
         return kind !== undefined && WITH_DATA.has(kind);
       },
+      isLeaf: (path) => placeOfImage(path)?.kind === 'contender',
       onPut: (znode, before) => {
         const place = placeOfImage(znode.path);
         if (place === undefined) return;

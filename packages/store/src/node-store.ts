@@ -73,6 +73,7 @@ export class NodeRecords implements NodeStore {
     context.caches.add({
       root: NODES_ROOT,
       wantsData: (path) => placeOfNode(path)?.kind === 'record',
+      isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
         if (place?.kind === 'record') this.table.put(place.id, znode);

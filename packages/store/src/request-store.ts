@@ -221,6 +221,7 @@ export class RequestRecords implements RequestStore {
     caches.add({
       root: REQUEST_LOCKS_ROOT,
       wantsData: () => false,
+      isLeaf: (path) => placeOfRequestLock(path)?.kind === 'contender',
       onPut: ({ path }, before) => {
         const place = before === undefined ? placeOfRequestLock(path) : undefined;
         if (place === undefined) return;

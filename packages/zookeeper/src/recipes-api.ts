@@ -129,6 +129,11 @@ export interface TreeCacheOptions {
    * Default: all data.
    */
   readonly wantsData?: (path: string) => boolean;
+  /**
+   * Returns true if a znode whose data is not wanted has no children, e.g. because it is ephemeral. The cache then does
+   * not list them when it loads. Default: no such znodes.
+   */
+  readonly isLeaf?: (path: string) => boolean;
 }
 
 /**

@@ -13,7 +13,7 @@ import { Deadline, untilAborted } from './deadline.js';
 import type { TreeCache, TreeCacheOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
 import { CachedNode, childPath, TreeNodes } from './tree-nodes.js';
 import { TreeReads, type ReadResult } from './tree-reads.js';
-import { TreeWalk } from './tree-walk.js';
+import { FIRST_BATCH_SIZE, TreeWalk, type BatchSize, type WalkHandler } from './tree-walk.js';
 import { warnProcess } from './warn.js';
 import { WriteExpectations } from './write-expectations.js';
 
@@ -59,6 +59,8 @@ class ZooKeeperTreeCache implements TreeCache {
   complete = false;
   private readonly clock: Clock;
   private readonly wantsData: (path: string) => boolean;
+  private readonly isLeaf: (path: string) => boolean;
+  private readonly batchSize: BatchSize = { reads: FIRST_BATCH_SIZE };
   private readonly nodes = new TreeNodes();
   private readonly expectations = new WriteExpectations();
   private readonly watch: PersistentWatch;
@@ -83,6 +85,7 @@ class ZooKeeperTreeCache implements TreeCache {
   ) {
     this.clock = settings.clock ?? systemClock;
     this.wantsData = settings.wantsData ?? (() => true);
+    this.isLeaf = settings.isLeaf ?? (() => false);
     this.reads = this.newReads();
     zk.on('state', this.onState);
     this.watch = zk.watch(root, 'persistent-recursive', {
@@ -177,8 +180,10 @@ class ZooKeeperTreeCache implements TreeCache {
     this.loaded = false;
     this.updateComplete();
     this.reads = this.newReads();
-    const walk = new TreeWalk(this.zk, this.reads, {
+    const handler: WalkHandler = {
       wantsData: this.wantsData,
+      isLeaf: this.isLeaf,
+      isKnown: (path) => this.nodes.get(path) !== undefined,
       onRead: (path, result) => this.read(path, result),
       onPresent: (path) => {
         // The listing may be older than the deletion event.
@@ -196,13 +201,14 @@ class ZooKeeperTreeCache implements TreeCache {
         this.deletedInLoad = new Set();
         this.updateComplete();
       },
-    });
-    this.walk = walk;
-    walk.start(this.root);
+    };
+    this.walk = new TreeWalk(this.zk, this.reads, handler, this.batchSize);
+    this.walk.start(this.root);
   }
 
   private abandonLoad(): void {
     this.walk?.abandon();
+    this.reads.abandon();
     this.walk = undefined;
     this.deletedInLoad = new Set();
     for (const timer of this.retries.values()) timer.cancel();

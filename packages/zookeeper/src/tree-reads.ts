@@ -25,7 +25,7 @@ export class TreeReads {
   private readonly flush = (): void => {
     const { queue } = this;
     this.queue = [];
-    for (const reads of queue) if (!reads.void) this.issue(reads, this.onRead, this.onFailure);
+    for (const reads of queue) if (!reads.void) this.issue(reads);
   };
 
   /** `onRead` and `onFailure` receive the results of `request`, unless the read became void. */
@@ -44,13 +44,24 @@ export class TreeReads {
     this.queue.push(reads);
   }
 
-  /** Reads at once. Calls `onFailure` without an error if the read becomes void. */
-  read(
-    path: string,
-    onRead: (path: string, result: ReadResult) => void,
-    onFailure: (path: string, error?: unknown) => void,
-  ): void {
-    this.issue(this.readsOf(path), onRead, onFailure, true);
+  /** Starts a read that the caller issues. Call `end` exactly once. */
+  begin(path: string): PathReads {
+    const reads = this.readsOf(path);
+    reads.outstanding++;
+    return reads;
+  }
+
+  /** Ends a read. Returns false if it became void, so that its result must not be used. */
+  end(reads: PathReads): boolean {
+    reads.outstanding--;
+    release(reads);
+    if (reads.outstanding === 0 && !reads.queued && !reads.void) this.byPath.delete(reads.path);
+    return !reads.void;
+  }
+
+  /** Releases everything that waits for an answer, because the results are not used any more. */
+  abandon(): void {
+    for (const reads of this.byPath.values()) release(reads);
   }
 
   /** Voids the pending reads, which may return the state before the deletion. */
@@ -80,34 +91,19 @@ export class TreeReads {
     return reads;
   }
 
-  private issue(
-    reads: PathReads,
-    onRead: (path: string, result: ReadResult) => void,
-    onFailure: (path: string, error?: unknown) => void,
-    immediate = false,
-  ): void {
-    if (!immediate) reads.queued = false;
+  private issue(reads: PathReads): void {
+    reads.queued = false;
     reads.outstanding++;
     this.zk.get(reads.path).then(
       (result) => {
-        this.done(reads);
-        if (!reads.void) onRead(reads.path, result);
-        else if (immediate) onFailure(reads.path);
+        if (this.end(reads)) this.onRead(reads.path, result);
       },
       (error: unknown) => {
-        this.done(reads);
-        if (reads.void) {
-          if (immediate) onFailure(reads.path);
-        } else if (isZooKeeperError(error, 'no-node')) onRead(reads.path, undefined);
-        else onFailure(reads.path, error);
+        if (!this.end(reads)) return;
+        if (isZooKeeperError(error, 'no-node')) this.onRead(reads.path, undefined);
+        else this.onFailure(reads.path, error);
       },
     );
-  }
-
-  private done(reads: PathReads): void {
-    reads.outstanding--;
-    release(reads);
-    if (reads.outstanding === 0 && !reads.queued && !reads.void) this.byPath.delete(reads.path);
   }
 }
 

@@ -1,14 +1,17 @@
-/** One load of a tree cache: reads all znodes, many concurrently. */
+/** One load of a tree cache: reads all znodes in batches, many concurrently, the descendants of a znode first. */
 
-import type { ZooKeeper } from './api.js';
+import type { ReadOp, ReadResult as Answer, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 import { Fifo } from './client/fifo.js';
 import { childPath } from './tree-nodes.js';
-import type { ReadResult, TreeReads } from './tree-reads.js';
+import type { PathReads, ReadResult, TreeReads } from './tree-reads.js';
 
 /** Receives the results of a walk. */
 export interface WalkHandler {
   wantsData(path: string): boolean;
+  isLeaf(path: string): boolean;
+  /** Returns true if the cache holds the znode from an earlier load. */
+  isKnown(path: string): boolean;
   onRead(path: string, result: ReadResult): void;
   /** A znode exists whose data is not wanted. */
   onPresent(path: string): void;
@@ -18,100 +21,191 @@ export interface WalkHandler {
   onDone(): void;
 }
 
-/** Limit of concurrent requests: keeps a server busy over long round trips, and bounds memory. */
-const MAX_IN_FLIGHT = 500;
+/** Limit of concurrent reads: keeps a server busy over long round trips, and bounds memory. */
+const MAX_IN_FLIGHT = 512;
 
+/** The number of reads in one request. A walk reduces it for later walks if the answer to a request is too large. */
+export interface BatchSize {
+  reads: number;
+}
+
+/** The initial size, for which an answer has about 60 kB, and its handling takes a few milliseconds. */
+export const FIRST_BATCH_SIZE = 32;
+
+/** A znode that is being loaded. */
+interface Visit {
+  readonly path: string;
+  readonly depth: number;
+  /** The znode whose data waits for this one; undefined once it does not wait any more. */
+  parent: Visit | undefined;
+  /** The next or present read. */
+  step: ReadOp['type'];
+  /** Number of its own reads and of its children that are not complete. */
+  open: number;
+  /** The read whose result has not been passed on. */
+  reads: PathReads | undefined;
+  result: ReadResult;
+}
+
+/**
+ * Passes on the data of a new znode after its descendants: a listener that sees a lock before the locked record handles
+ * the record once.
+ */
 export class TreeWalk {
-  private readonly waiting = new Fifo<string>();
+  /** Visits by depth and step: the deepest are read first, so that few results wait for descendants. */
+  private readonly waiting: Fifo<Visit>[] = [];
   private inFlight = 0;
-  private abandoned = false;
-  private filling = false;
+  /** Visits that are not complete, failed ones included. */
+  private unfinished = 0;
+  private readonly abandonment = new AbortController();
 
   constructor(
     private readonly zk: ZooKeeper,
     private readonly reads: TreeReads,
     private readonly handler: WalkHandler,
+    private readonly batchSize: BatchSize,
   ) {}
 
   start(root: string): void {
-    this.visit([root]);
+    this.visit(root, undefined);
+    this.fill();
   }
 
-  /** Stops calling the handler. */
+  /** Stops reading and calling the handler. */
   abandon(): void {
-    this.abandoned = true;
+    this.abandonment.abort();
   }
 
-  private visit(paths: readonly string[]): void {
-    for (const path of paths) this.waiting.push(path);
-    if (this.filling) return;
-    this.filling = true;
-    while (this.inFlight < MAX_IN_FLIGHT) {
-      const path = this.waiting.shift();
-      if (path === undefined) break;
-      this.inFlight++;
-      this.load(path);
+  private get abandoned(): boolean {
+    return this.abandonment.signal.aborted;
+  }
+
+  private visit(path: string, parent: Visit | undefined): void {
+    const wantsData = this.handler.wantsData(path);
+    if (!wantsData) this.handler.onPresent(path);
+    if (!wantsData && this.handler.isLeaf(path)) return;
+    const depth = parent === undefined ? 0 : parent.depth + 1;
+    if (parent !== undefined) parent.open++;
+    this.unfinished++;
+    const step = wantsData ? 'get' : 'children';
+    this.enqueue({ path, depth, parent, step, open: 1, reads: undefined, result: undefined });
+  }
+
+  private enqueue(visit: Visit): void {
+    const stage = 2 * visit.depth + (visit.step === 'children' ? 1 : 0);
+    while (this.waiting.length <= stage) this.waiting.push(new Fifo());
+    this.waiting[stage]?.push(visit);
+  }
+
+  /** Issues requests up to the limit. */
+  private fill(): void {
+    while (!this.abandoned) {
+      const batch = this.nextBatch(Math.min(this.batchSize.reads, MAX_IN_FLIGHT - this.inFlight));
+      if (batch.length === 0) break;
+      this.inFlight += batch.length;
+      this.read(batch);
     }
-    this.filling = false;
-    if (this.inFlight === 0 && !this.abandoned) this.handler.onDone();
+    if (this.unfinished === 0 && !this.abandoned) this.handler.onDone();
   }
 
-  private load(path: string): void {
-    if (this.handler.wantsData(path)) {
-      this.read(path);
-      return;
-    }
-    this.handler.onPresent(path);
-    this.list(path);
-  }
-
-  private read(path: string): void {
-    const onRead = (_path: string, result: ReadResult): void => {
-      if (this.abandoned) return;
-      this.handler.onRead(path, result);
-      if (result !== undefined && result.stat.numChildren > 0) {
-        this.list(path);
-        return;
+  private nextBatch(limit: number): readonly Visit[] {
+    const batch: Visit[] = [];
+    for (let stage = this.waiting.length - 1; stage >= 0; stage--) {
+      while (batch.length < limit) {
+        const visit = this.waiting[stage]?.shift();
+        if (visit === undefined) break;
+        batch.push(visit);
       }
-      if (result !== undefined) this.handler.onChildren(path, []);
-      this.done([]);
-    };
-    this.reads.read(path, onRead, (_path, error) => {
-      // Deleted meanwhile: if it was created again, an event reports it.
-      if (error === undefined) this.done([]);
-      else this.failed(path, error, () => this.read(path));
-    });
+    }
+    return batch;
   }
 
-  private list(path: string): void {
-    this.zk.children(path).then(
-      ({ children }) => {
-        if (this.abandoned) return;
-        this.handler.onChildren(path, children);
-        // Sorted, so that a listener that keeps sequential znodes in order only appends.
-        this.done([...children].sort().map((name) => childPath(path, name)));
+  private read(batch: readonly Visit[]): void {
+    for (const visit of batch) if (visit.step === 'get') visit.reads = this.reads.begin(visit.path);
+    const ops = batch.map(({ step, path }) => ({ type: step, path }));
+    this.zk.readTransaction(ops, { signal: this.abandonment.signal }).then(
+      (answers) => {
+        this.inFlight -= batch.length;
+        for (const [index, visit] of batch.entries()) {
+          const answer = answers[index];
+          if (answer !== undefined && !this.abandoned) this.answered(visit, answer);
+        }
+        this.fill();
       },
       (error: unknown) => {
-        if (!isZooKeeperError(error, 'no-node')) {
-          this.failed(path, error, () => this.list(path));
-        } else if (!this.abandoned) {
-          this.handler.onRead(path, undefined);
-          this.done([]);
-        }
+        if (this.abandoned) return;
+        this.inFlight -= batch.length;
+        // The answer may have exceeded the limit of the client.
+        if (isZooKeeperError(error, 'protocol')) this.batchSize.reads = 1;
+        for (const visit of batch) this.failed(visit, error);
+        this.fill();
       },
     );
   }
 
-  private failed(path: string, error: unknown, retry: () => void): void {
-    if (this.abandoned) return;
-    this.handler.onFailure(path, error, () => {
-      if (!this.abandoned) retry();
-    });
+  private answered(visit: Visit, answer: Answer): void {
+    const { path } = visit;
+    switch (answer.type) {
+      case 'get':
+        visit.result = answer;
+        if (this.handler.isKnown(path)) this.passOn(visit);
+        if (answer.stat.numChildren > 0) {
+          visit.step = 'children';
+          this.enqueue(visit);
+          return;
+        }
+        this.handler.onChildren(path, []);
+        this.complete(visit);
+        return;
+      case 'children':
+        this.handler.onChildren(path, answer.children);
+        // Sorted, so that a listener that keeps sequential znodes in order only appends.
+        for (const name of [...answer.children].sort()) this.visit(childPath(path, name), visit);
+        this.complete(visit);
+        return;
+      case 'error':
+        if (!isZooKeeperError(answer.error, 'no-node')) {
+          this.failed(visit, answer.error);
+          return;
+        }
+        visit.result = undefined;
+        if (visit.reads === undefined) this.handler.onRead(path, undefined);
+        this.complete(visit);
+    }
   }
 
-  private done(found: readonly string[]): void {
-    if (this.abandoned) return;
-    this.inFlight--;
-    this.visit(found);
+  /** One of the parts that the visit waits for is complete. */
+  private complete(visit: Visit): void {
+    visit.open--;
+    if (visit.open > 0) return;
+    this.unfinished--;
+    this.passOn(visit);
+    if (visit.parent !== undefined) this.complete(visit.parent);
+  }
+
+  /** Passes on the result of a read, unless the znode was deleted meanwhile: an event reports a later creation. */
+  private passOn(visit: Visit): void {
+    const { path, reads, result } = visit;
+    if (reads === undefined) return;
+    visit.reads = undefined;
+    visit.result = undefined;
+    if (this.reads.end(reads)) this.handler.onRead(path, result);
+  }
+
+  /** Retries later. Results that wait for this visit are passed on at once. */
+  private failed(visit: Visit, error: unknown): void {
+    const { parent } = visit;
+    visit.parent = undefined;
+    if (visit.step === 'children') this.passOn(visit);
+    else if (visit.reads !== undefined) {
+      this.reads.end(visit.reads);
+      visit.reads = undefined;
+    }
+    if (parent !== undefined) this.complete(parent);
+    this.handler.onFailure(visit.path, error, () => {
+      if (this.abandoned) return;
+      this.enqueue(visit);
+      this.fill();
+    });
   }
 }

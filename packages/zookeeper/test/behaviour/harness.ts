@@ -15,6 +15,7 @@ export interface TestClientOptions {
   readonly chroot?: string;
   readonly sessionTimeoutMs?: number;
   readonly operationTimeoutMs?: number;
+  readonly maxAnswerBytes?: number;
   readonly auth?: readonly { readonly scheme: string; readonly auth: string }[];
 }
 

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import {
+  Permission,
   treeCache,
   isZooKeeperError,
   type TreeCache,
@@ -14,6 +15,7 @@ import { seeded } from './seeded.js';
 
 export function describeTrees(harness: Harness): void {
   describeMirror(harness);
+  describeLoads(harness);
   describeWrites(harness);
   describeLateOutcomes(harness);
   describeStorms(harness);
@@ -161,6 +163,70 @@ function describeMirror(harness: Harness): void {
       const { tree } = mirror(harness, harness.zk, harness.root);
       tree.close();
       await expect(tree.ready({ timeoutMs: 10 })).rejects.toMatchObject({ code: 'timeout' });
+    });
+  });
+}
+
+function describeLoads(harness: Harness): void {
+  describe('loads of tree caches', () => {
+    const names = Array.from({ length: 100 }, (_, index) => `n${index}`);
+
+    it('read many znodes per request, and do not list those without children', async () => {
+      await harness.zk.transaction(
+        names.flatMap((name) =>
+          ['', '/lock', '/lock/contender'].map((below) => ({ type: 'create', path: harness.path(name + below) })),
+        ),
+      );
+      const client = await harness.client();
+      const { tree } = mirror(harness, client, harness.root, {
+        wantsData: (path) => !path.includes('/lock'),
+        isLeaf: (path) => path.endsWith('/contender'),
+      });
+      await tree.ready();
+      for (const name of names) expect([...tree.children(harness.path(`${name}/lock`))]).toEqual(['contender']);
+      const { requests, bytesReceived } = client.counters;
+      const reads = Object.values(requests).reduce((sum, count) => sum + count, 0);
+      expect(reads).toBeLessThan(30);
+      expect(bytesReceived).toBeLessThan(names.length * 300);
+      tree.close();
+    });
+
+    it('report a new znode once its descendants are known', async () => {
+      for (const name of ['a', 'a/lock', 'a/lock/contender', 'b']) {
+        await harness.zk.create(harness.path(name), bytes(name));
+      }
+      const { tree, log } = mirror(harness, harness.zk, harness.root, {
+        wantsData: (path) => /\/[ab]$/.test(path),
+        isLeaf: (path) => path.endsWith('/contender'),
+      });
+      await tree.ready();
+      const reported = (name: string): number => log.items.findIndex((item) => item.startsWith(`new ${name}`));
+      expect(reported(harness.path('a/lock/contender'))).toBeLessThan(reported(harness.path('a a')));
+      expect(reported(harness.path('b b'))).toBeGreaterThan(0);
+      tree.close();
+    });
+
+    it('succeed if the client refuses an answer with many znodes as too large', async () => {
+      const data = Buffer.alloc(5000);
+      await harness.zk.transaction(names.map((name) => ({ type: 'create', path: harness.path(name), data })));
+      const client = await harness.client({ maxAnswerBytes: 20_000 });
+      const { tree } = mirror(harness, client, harness.root, { onWarning: () => undefined });
+      await tree.ready();
+      for (const name of names) expect(tree.get(harness.path(name))?.data).toHaveLength(data.length);
+      tree.close();
+    });
+
+    it('hold back no znode because a child cannot be read', async () => {
+      await harness.zk.create(harness.path('a'), bytes('1'));
+      const reader = await harness.client();
+      await harness.zk.create(harness.path('a/secret'), bytes('2'), {
+        acl: [{ permissions: Permission.all, scheme: 'ip', id: '192.0.2.1' }],
+      });
+      const { tree, log } = mirror(harness, reader, harness.root, { onWarning: () => undefined });
+      await log.atLeast(2);
+      expect([...log.items].sort()).toEqual([`new ${harness.root}`, `new ${harness.path('a')} 1`]);
+      expect(tree.complete).toBe(false);
+      tree.close();
     });
   });
 }
