@@ -1,6 +1,6 @@
 /** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
-import { membersOf, textOf, type JsonMembers } from './json.js';
+import { objectText, withMembers } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record and the data of its znode, JSON text in UTF-8. */
@@ -42,20 +42,16 @@ export interface RecordShape<I extends object, D extends Stated> {
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
   /** Returns the JSON text of a field, or undefined to omit it. Default: `JSON.stringify`. */
   readonly print?: (name: string, value: unknown) => string | undefined;
-  /** Adjusts the members before they become text. */
-  finish?(members: JsonMembers): void;
+  /** Fields that are also written under an old name, which old readers expect: the fields by old name. */
+  readonly aliases?: Readonly<Record<string, keyof D>>;
 }
 
 export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
-  const fieldNames = Object.keys(shape.fields);
-  const isField = new Set(fieldNames);
+  const fieldNames = Object.keys(shape.fields) as (keyof D & string)[];
+  const isField: ReadonlySet<string> = new Set(fieldNames);
   const print = shape.print ?? ((_name, value) => JSON.stringify(value));
 
-  const assign = (members: JsonMembers, name: string, value: unknown): void => {
-    const printed = value === undefined ? undefined : print(name, value);
-    if (printed === undefined) members.delete(name);
-    else members.set(name, printed);
-  };
+  const aliases = Object.entries<keyof D>(shape.aliases ?? {});
 
   /** Changed records by their data, until `decode` receives that data after the write. */
   const changed = new WeakMap<Uint8Array, Source<I & D>>();
@@ -74,28 +70,35 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     },
 
     create(value) {
-      const given = new Map<string, unknown>(Object.entries(value));
-      const members: JsonMembers = new Map();
-      for (const name of fieldNames) assign(members, name, given.get(name));
-      shape.finish?.(members);
-      return textOf(members);
+      const members: [string, string][] = [];
+      const add = (name: string, field: unknown): void => {
+        const printed = field === undefined ? undefined : print(name, field);
+        if (printed !== undefined) members.push([name, printed]);
+      };
+      for (const name of fieldNames) add(name, value[name]);
+      for (const [alias, name] of aliases) add(alias, value[name]);
+      return objectText(members);
     },
 
     change(source, change) {
-      const before = utf8.decode(source.data);
-      const members = membersOf(before);
-      const fields = Object.assign<Record<string, unknown>, object>({}, source.value);
+      const known: object = source.value;
+      const fields: Record<string, unknown> = { ...known };
+      const changes = new Map<string, string | undefined>();
       for (const [name, value] of Object.entries(change)) {
         if (!isField.has(name) || isSameObject(value, fields[name])) continue;
-        assign(members, name, value);
-        const printed = members.get(name);
+        const printed = value === undefined ? undefined : print(name, value);
+        changes.set(name, printed);
         fields[name] = printed === undefined ? undefined : JSON.parse(printed);
       }
-      shape.finish?.(members);
+      for (const [alias, name] of aliases) {
+        const field = fields[String(name)];
+        if (field !== undefined && field !== null) changes.set(alias, print(alias, field));
+      }
+      const before = utf8.decode(source.data);
+      const text = withMembers(before, changes);
+      if (text === before) return source;
       const value = shape.read(isJsonObject(fields) ? fields : {}, source.value, source.value.state_time);
       if (typeof value === 'string') throw new TypeError(`the record cannot be changed so that ${value}`);
-      const text = textOf(members);
-      if (text === before) return source;
       const next = { value, data: bytesOf(text) };
       changed.set(next.data, next);
       return next;

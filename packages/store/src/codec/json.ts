@@ -4,9 +4,6 @@
  * which a JavaScript number cannot represent.
  */
 
-/** JSON text of each member by name, in the order of the object. */
-export type JsonMembers = Map<string, string>;
-
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
@@ -16,27 +13,79 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Splits the text of an object that `JSON.parse` has accepted. A repeated name has its last value, as in `JSON.parse`.
+ * Returns the text of an object that `JSON.parse` has accepted, with these members set or, if undefined, removed.
+ * Further members follow at the end. Returns `text` itself if it has all these values.
  */
-export function membersOf(text: string): JsonMembers {
-  const members: JsonMembers = new Map();
+export function withMembers(text: string, changes: ReadonlyMap<string, string | undefined>): string {
+  const changed = [...changes].map(([name, value]) => ({ literal: quoted(name), value, found: false }));
+  /** Runs of unchanged members, verbatim, and changed members between them. */
+  const parts: string[] = [];
+  let runStart = -1;
+  let runEnd = -1;
+  const endRun = (): void => {
+    if (runStart >= 0) parts.push(text.slice(runStart, runEnd));
+    runStart = -1;
+  };
+  // Other programs may escape any character of a name.
+  const hasEscapes = text.includes('\\');
+  let isSame = true;
   let at = skipSpace(text, text.indexOf('{') + 1);
   while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACE) {
     const nameEnd = endOfString(text, at);
     const start = skipSpace(text, text.indexOf(':', nameEnd) + 1);
     const end = endOfValue(text, start);
-    members.set(nameOf(text.slice(at, nameEnd)), text.slice(start, end));
+    const change = changeOf(changed, text, at, nameEnd, hasEscapes);
+    if (change === undefined || isAt(text, start, end, change.value)) {
+      if (runStart < 0) runStart = at;
+      runEnd = end;
+    } else {
+      isSame = false;
+      endRun();
+      if (change.value !== undefined && !change.found) parts.push(`${change.literal}: ${change.value}`);
+    }
+    if (change !== undefined) change.found = true;
     at = skipSpace(text, end);
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
   }
-  return members;
+  endRun();
+  for (const { literal, value, found } of changed) {
+    if (found || value === undefined) continue;
+    isSame = false;
+    parts.push(`${literal}: ${value}`);
+  }
+  return isSame ? text : `{${parts.join(', ')}}`;
 }
 
-/** Returns the object as text, spaced as the other programs do. */
-export function textOf(members: JsonMembers): string {
-  const texts: string[] = [];
-  for (const [name, value] of members) texts.push(`${quoted(name)}: ${value}`);
-  return `{${texts.join(', ')}}`;
+interface MemberChange {
+  /** The name as a JSON string. */
+  readonly literal: string;
+  readonly value: string | undefined;
+  found: boolean;
+}
+
+/** Returns the change of the member whose name is at this place of the text. */
+function changeOf(
+  changed: readonly MemberChange[],
+  text: string,
+  from: number,
+  to: number,
+  mayBeEscaped: boolean,
+): MemberChange | undefined {
+  for (const change of changed) if (isAt(text, from, to, change.literal)) return change;
+  if (!mayBeEscaped) return undefined;
+  const name = text.slice(from, to);
+  return name.includes('\\') ? changed.find(({ literal }) => JSON.parse(name) === JSON.parse(literal)) : undefined;
+}
+
+function isAt(text: string, from: number, to: number, part: string | undefined): boolean {
+  return part !== undefined && part.length === to - from && text.startsWith(part, from);
+}
+
+/** Returns an object as text, spaced as the other programs do. `members`: names with the JSON text of their values. */
+export function objectText(members: readonly (readonly [name: string, value: string])[]): string {
+  let text = '';
+  for (const [name, value] of members) text += `${text === '' ? '' : ', '}${quoted(name)}: ${value}`;
+  return `{${text}}`;
 }
 
 /** Names that need no escapes, for which the slower quoting is skipped. */
@@ -54,11 +103,6 @@ function skipSpace(text: string, from: number): number {
 
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
-}
-
-/** Returns the value of a JSON string literal. */
-function nameOf(json: string): string {
-  return json.includes('\\') ? String(JSON.parse(json)) : json.slice(1, -1);
 }
 
 /** Returns the index after the string that begins at `start`. */

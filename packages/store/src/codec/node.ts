@@ -99,11 +99,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
   /** The record of a finished launch has no `progress` field. */
   print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
 
-  /** Adds the old name of the port, the only one that old readers know. */
-  finish(members) {
-    const port = members.get('connection_port');
-    if (port !== undefined) members.set('ssh_port', port);
-  },
+  aliases: { ssh_port: 'connection_port' },
 });
 
 /** Reads the port, which old records have under its old name only. */
@@ -115,11 +111,15 @@ function connectionPort(raw: JsonObject): NodeData['connection_port'] {
 function resources(raw: RawField): Resources | null {
   const amounts = object(raw);
   if (amounts === null) return null;
+  if (isResources(amounts)) return amounts;
   const known: Record<string, number> = {};
-  for (const [name, amount] of Object.entries(amounts)) {
-    if (typeof amount === 'number') known[name] = amount;
-  }
+  for (const [name, amount] of Object.entries(amounts)) if (typeof amount === 'number') known[name] = amount;
   return known;
+}
+
+function isResources(amounts: JsonObject): amounts is Readonly<Record<string, number>> {
+  for (const name in amounts) if (typeof amounts[name] !== 'number') return false;
+  return true;
 }
 
 /** Returns null for progress that cannot be resumed: the instance is then found by its tags. */
