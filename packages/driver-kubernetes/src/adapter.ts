@@ -2,6 +2,7 @@
 
 import {
   DriverError,
+  nextTurn,
   type Adapter,
   type Call,
   type CreateRequest,
@@ -44,6 +45,8 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
     if (this.started === undefined) {
       const { config, environment } = this;
       const access = clusterAccess(config.contextName, environment);
+      // The transport loads undici, which takes a turn of its own.
+      await nextTurn();
       const transport = new Transport(access, environment.env, clock);
       const { callsPerSecond } = config;
       const client = new Client({ transport, clock, onApiCall, callsPerSecond, server: access.server });

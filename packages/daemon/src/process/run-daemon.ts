@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type ZooKeeperConfig } from '@nodepool/config';
 import type { RootLogger } from '../logging/create-logger.js';
-import { errorCodeOf, reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
+import { errorCodeOf, nextTurn, reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { setUpLogging } from '../logging/set-up-logging.js';
 import type { DaemonOptions } from './command-line.js';
@@ -126,7 +126,10 @@ async function loadAndServe(
   for (const problem of loaded.warnings) log.warn('Problem of the configuration', { problem: formatProblem(problem) });
   running.waitsFor = 'ZooKeeper';
   log.info('Connecting to ZooKeeper', { servers: loaded.config.zookeeper.servers });
+  // Loading the drivers and the metrics takes tens of milliseconds each, so that each has a turn of its own.
+  await nextTurn();
   const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: run.prometheus });
+  await nextTurn();
   try {
     await serve(run, { load, loaded, log, metrics }, control, running);
   } finally {
