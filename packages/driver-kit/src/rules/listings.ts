@@ -91,7 +91,7 @@ export const listings: RuleGroup = {
         expectEqual(
           { ready, failed, deleted },
           { ready: true, failed: undefined, deleted: false },
-          'what the list says of a launched instance',
+          'the listed state of a launched instance',
         );
         expectEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
       },
@@ -155,7 +155,7 @@ export const listings: RuleGroup = {
         expectEqual(instances.length, 2, 'resources of the kind "instance" for which `round.leaked` was called');
         await harness.cloud.time.until(() => false, 120_000);
         const left = (await harness.instances()).map(({ externalId }) => externalId);
-        expectEqual(left, [kept.externalId], 'what exists after the round');
+        expectEqual(left, [kept.externalId], 'instances after the round');
       },
     },
     {

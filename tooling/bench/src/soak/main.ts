@@ -13,11 +13,11 @@ import { regression } from './regression.js';
 const HELP = `Usage: pnpm soak [options]
 
 Three ZooKeeper servers and three launchers serve requests, while each of them is restarted in turn. Then the requests
-go on without restarts. Finally the requests pause every 15 seconds until no node is left, and the memory of the
+continue without restarts. Finally the requests pause every 15 seconds until no node is left, and the memory of the
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second; default 25; fewer if the machine is too slow for them, so that the run takes longer
+  --rate N      requests per second; default 25; fewer on a slow machine, which lengthens the run
   --help        this text
 `;
 
@@ -25,7 +25,7 @@ launchers is measured. Fails if a request is not served, if memory grows, or if 
 const RESTARTS_SHARE = 0.15;
 /** Part of the run after the restarts before memory is measured, at least until this many requests were served. */
 const WARM_UP_SHARE = 0.5;
-/** Fills the launchers' memory of 20,000 decisions: each launcher records at least one of every request. */
+/** Fills the launchers' logs of 20,000 decisions: each launcher records at least one decision per request. */
 const WARM_UP_REQUESTS = 10_000;
 const MIN_SAMPLES = 15;
 const MAX_RUNNING = 100;
@@ -171,7 +171,7 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
   }
 }
 
-/** Reports what a launcher holds, and returns what grows. */
+/** Reports the memory, files and resources of a launcher. Returns the problems with their growth. */
 function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const samples = site.samples(index);
   const [first, last] = [samples[0], samples.at(-1)];
