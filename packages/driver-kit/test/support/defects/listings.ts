@@ -38,7 +38,7 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
         for (const { externalId } of listed) await parts.client().remove(idOf(externalId), call);
       },
     })),
-    says: /what exists after the round/,
+    says: /instances after the round/,
   },
   'leak.gone': {
     changes: {
