@@ -85,7 +85,7 @@ export class Builder {
   async stop(): Promise<void> {
     this.close();
     const { clock, log } = this.context;
-    const tell = (): void => {
+    const logWork = (): void => {
       const { builds, uploads } = this.activity();
       if (builds.length + uploads.length === 0) return;
       log.info('Stopping; waiting for running builds and uploads, a second signal aborts them', {
@@ -97,9 +97,9 @@ export class Builder {
           bytes: totalBytes,
         })),
       });
-      timer = clock.schedule(LOG_INTERVAL_MS, tell, { background: true });
+      timer = clock.schedule(LOG_INTERVAL_MS, logWork, { background: true });
     };
-    let timer = clock.schedule(0, tell, { background: true });
+    let timer = clock.schedule(0, logWork, { background: true });
     await Promise.all([this.controllers.builds.idle(), this.controllers.uploads.idle()]);
     timer.cancel();
     await this.providers.stop();

@@ -8,7 +8,7 @@ import { toLabelValue, type Tags } from './identity.js';
 import { nodeNameOf, podStateOf } from './pod-state.js';
 import { needOf } from './quota.js';
 
-/** Resolves with the instances as of the last moments, without a call to the cluster. */
+/** Resolves with the instances from the watched caches, without a call to the cluster. */
 export async function listInstances(cluster: Cluster, call: Call): Promise<readonly Instance[]> {
   const { namespaces } = cluster;
   if (namespaces === undefined) return (await cluster.currentPods(call)).map((pod) => podInstance(cluster, pod));

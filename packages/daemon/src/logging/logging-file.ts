@@ -37,7 +37,7 @@ export async function loadLoggingConfig(file: string): Promise<LoadedLogging> {
   return await parseLoggingConfig(text, file);
 }
 
-/** Does what `loadLoggingConfig` does with the text of the file. Rejects with `LoggingConfigError`. */
+/** Parses the text of the file. Rejects with `LoggingConfigError`. */
 export async function parseLoggingConfig(text: string, file: string): Promise<LoadedLogging> {
   if (/^\s*\[(loggers|handlers|formatters)\]\s*$/m.test(text)) {
     throw new LoggingConfigError(file, [
