@@ -111,7 +111,12 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
       )
       .option('--user <name>', 'login name; default: that of the node')
       .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
-      .option('--env <name[=value]>', 'environment variable, by default with its value here; can be repeated', all, [])
+      .option(
+        '--env <name[=value]>',
+        'environment variable; default: its value in this process; can be repeated',
+        all,
+        [],
+      )
       .option('--copy <local[:remote]>', 'copy a file or a folder to the nodes first; can be repeated', copies, []),
   )
     .option('--timeout <duration>', 'end the command after this time, e.g. 90s, 15m, 1h', duration)
