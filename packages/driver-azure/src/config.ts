@@ -23,7 +23,7 @@ import { DEFAULTS } from './schema.js';
 /** Maximum length of a tag value in characters (Azure Resource Manager). */
 const TAG_MAX = 256;
 /** Characters that are invalid in tag names (Azure Resource Manager). */
-const TAG_NAME_REFUSES = /[<>%&\\?/]/;
+const INVALID_TAG_CHARACTERS = /[<>%&\\?/]/;
 /** Maximum length of custom data and user data in base64 characters (Azure virtual machines: 64 KiB). */
 const DATA_MAX = 87_380;
 /** Maximum price of a spot VM that is never evicted because of its price. */
@@ -153,7 +153,7 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
   const problem: Problem = (key, expected, hint) =>
     context.problem([...path, ...key], { expected, ...(hint === undefined ? {} : { hint }) });
   if (key === undefined && !hasPassword) {
-    problem([], `an image that one can log into: "key", "password" or "generate-password" of ${label.image.name}`);
+    problem([], `an image with a login: "key", "password" or "generate-password" of ${label.image.name}`);
   }
   const machineTypes = vmSizesOf(section, problem);
   return {
@@ -255,7 +255,7 @@ type Problem = (key: readonly (string | number)[], expected: string, hint?: stri
 function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<string, string>> {
   const tags = textsAt(section, 'tags');
   for (const [name, value] of Object.entries(tags)) {
-    if (TAG_NAME_REFUSES.test(name)) problem(['tags', name], 'a name of a tag, without any of <>%&\\?/');
+    if (INVALID_TAG_CHARACTERS.test(name)) problem(['tags', name], 'a name of a tag, without any of <>%&\\?/');
     if (value.length > TAG_MAX) problem(['tags', name], `at most ${TAG_MAX} characters, as the value of a tag`);
   }
   return tags;

@@ -16,7 +16,7 @@ const USERS = new Set(['managedBy', 'virtualMachine', 'ipConfiguration']);
 const MAX_TAGS = 50;
 const MAX_TAG_NAME = 512;
 const MAX_TAG_VALUE = 256;
-const TAG_NAME_REFUSES = /[<>%&\\?/]/;
+const INVALID_TAG_CHARACTERS = /[<>%&\\?/]/;
 
 export class Cloud extends CloudState<CloudSettings> {
   readonly store: Store;
@@ -173,7 +173,7 @@ export function checkTags(tags: JsonValue | undefined): void {
   const wrong = entries.find(
     ([name, value]) =>
       name.length > MAX_TAG_NAME ||
-      TAG_NAME_REFUSES.test(name) ||
+      INVALID_TAG_CHARACTERS.test(name) ||
       (typeof value === 'string' && value.length > MAX_TAG_VALUE),
   );
   if (wrong !== undefined) throw new ArmError(400, 'InvalidTagNameCharacters', `The tag '${wrong[0]}' is invalid.`);

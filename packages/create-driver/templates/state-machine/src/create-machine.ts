@@ -111,7 +111,7 @@ export class CreateMachine implements StateMachine {
     if (result.found === 'nothing') {
       // The call is not repeated here. The launcher starts a new attempt, whose tag distinguishes its instance from a
       // late one of this attempt.
-      const reason = this.doubt?.message ?? 'the launcher was restarted while the instance was made';
+      const reason = this.doubt?.message ?? 'the launcher was restarted during the creation of the instance';
       const options = { cause: this.doubt, outcome: 'not-applied' } as const;
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such instance`, options);
     }

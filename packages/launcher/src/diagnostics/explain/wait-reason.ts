@@ -107,7 +107,7 @@ function sinceOf({ timelines }: Sources, { id, created_time: created, state_time
 
 type Where = Pick<WaitReason, 'pool' | 'launcher'>;
 
-/** Returns the start of a sentence about the first request of the class, which names the requests that come before. */
+/** Returns the start of a sentence that names the requests before this one; it continues with the reason of the first of them. */
 function describeTurn({ first, ahead }: QueuePosition): string {
   if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
