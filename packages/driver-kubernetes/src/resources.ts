@@ -11,7 +11,7 @@ interface ObjectResource extends Resource {
   readonly object: KubernetesObject;
 }
 
-/** Returns all tagged namespaces, projects or pods by fresh lists; the caller identifies its own. */
+/** Lists all tagged namespaces, projects or pods; the caller selects its own. */
 export async function listResources(cluster: Cluster, call: Call): Promise<readonly Resource[]> {
   const { client, config } = cluster;
   if (cluster.namespaces === undefined) {
@@ -26,8 +26,7 @@ export async function listResources(cluster: Cluster, call: Call): Promise<reado
 }
 
 /**
- * Deletes a resource if the cluster still has the same object with the same tags. An object of the same name that was
- * created since is another one.
+ * Deletes a resource if its object still exists and has the same tags. A newer object of the same name is not deleted.
  */
 export async function deleteResource(cluster: Cluster, resource: Resource, call: Call): Promise<void> {
   if (!isObjectResource(resource)) return;

@@ -154,7 +154,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.abandoned',
       since: '1.1',
-      title: 'an aborted remote call ends, also behind the framework',
+      title: 'an aborted remote call ends, even if the framework has abandoned it',
       text:
         'The frameworks abandon a call as soon as its signal aborts. If the driver does not pass the signal to ' +
         'the remote call, each such call occupies a connection, a place in a queue, and memory. The kit aborts a ' +

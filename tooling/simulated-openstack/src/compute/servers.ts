@@ -66,7 +66,7 @@ export class ServerStore {
   }
 
   /**
-   * Starts to delete a server; repeated calls have no effect. Throws an API error if the server's behaviour is a conflict.
+   * Starts to delete a server; repeated calls have no effect. Throws an API error if its behaviour is a conflict.
    */
   delete(server: ServerRecord): void {
     if (server.taskState === 'deleting') return;

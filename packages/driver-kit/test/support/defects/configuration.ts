@@ -22,7 +22,7 @@ export const configurationDefects: Readonly<Record<string, Defect>> = {
   },
   'config.types': {
     changes: schema((properties) => ({ ...properties, rate: { description: 'Anything.' } })),
-    says: /does not say which type/,
+    says: /does not define the type of its values/,
   },
   'config.refused': {
     changes: {
