@@ -10,7 +10,7 @@ const STEP_PERCENT = 10;
 
 export class UploadProgress {
   private readonly startedAt: number;
-  private toldAt: number;
+  private loggedAt: number;
   private recorded = 0;
   private writing: Promise<void> | undefined;
 
@@ -20,14 +20,14 @@ export class UploadProgress {
     private readonly handle: UploadHandle,
   ) {
     this.startedAt = clock.monotonic();
-    this.toldAt = this.startedAt;
+    this.loggedAt = this.startedAt;
   }
 
   /** Takes the number of bytes sent so far and the total. Never throws. */
   report(sentBytes: number, totalBytes: number): void {
     const now = this.clock.monotonic();
-    if (now - this.toldAt >= LOG_INTERVAL_MS) {
-      this.toldAt = now;
+    if (now - this.loggedAt >= LOG_INTERVAL_MS) {
+      this.loggedAt = now;
       const seconds = Math.round((now - this.startedAt) / 1000);
       this.log.info('The upload is still running', { sent_bytes: sentBytes, bytes: totalBytes, seconds });
     }
@@ -43,7 +43,7 @@ export class UploadProgress {
   }
 
   /**
-   * Writes the progress. Never rejects: an upload does not fail for a missing progress, and the lock reports its own
+   * Writes the progress. Never rejects: an upload can succeed without these writes, and the lock itself reports its
    * loss.
    */
   private async write(progress: number): Promise<void> {

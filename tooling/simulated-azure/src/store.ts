@@ -88,7 +88,7 @@ export class Store {
     resource.goneAt = Math.min(resource.goneAt, this.clock.monotonic() + afterMs);
   }
 
-  /** Returns the resources of a type, with a lag as of that time ago. */
+  /** Returns the resources of a type as they were `lagMs` ago. */
   list(type: ResourceType, lagMs = 0): readonly Resource[] {
     const now = this.clock.monotonic();
     for (const [key, { goneAt }] of this.resources) if (goneAt + TOMBSTONE_MS < now) this.resources.delete(key);
