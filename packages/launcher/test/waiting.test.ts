@@ -88,7 +88,7 @@ class Flood {
   async until(what: string, condition: () => boolean): Promise<void> {
     const deadline = world.clock.monotonic() + 1_800_000;
     while (!condition()) {
-      if (world.clock.monotonic() > deadline) throw new Error(`waited in vain until ${what}`);
+      if (world.clock.monotonic() > deadline) throw new Error(`timed out waiting until ${what}`);
       for (const id of [...this.waiting]) {
         if (stateOf(id) !== 'fulfilled') continue;
         this.waiting.delete(id);

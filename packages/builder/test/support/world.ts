@@ -157,7 +157,7 @@ export class World {
   /** Advances time until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
     if (!(await this.clock.runUntil(condition, UPLOAD_START_DELAY_MS))) {
-      throw new Error(`waited in vain until ${what}\n${this.describe()}`);
+      throw new Error(`timed out waiting until ${what}\n${this.describe()}`);
     }
   }
 

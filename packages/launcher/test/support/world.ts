@@ -169,7 +169,7 @@ export class World {
   async until(what: string, condition: () => boolean): Promise<void> {
     const deadline = this.clock.monotonic() + WAIT_LIMIT_MS;
     while (!condition()) {
-      if (this.clock.monotonic() > deadline) throw new Error(`waited in vain until ${what}\n${this.describe()}`);
+      if (this.clock.monotonic() > deadline) throw new Error(`timed out waiting until ${what}\n${this.describe()}`);
       await this.clock.runNext();
     }
   }

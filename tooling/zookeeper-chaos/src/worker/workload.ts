@@ -43,7 +43,7 @@ export class Workload {
         await this.createTwo([`${path}-a`, `${path}-b`]);
         return;
       case 1:
-        await this.createImpossible(path);
+        await this.createInFailingTransaction(path);
         return;
       case 2:
         await this.createSequential();
@@ -63,8 +63,8 @@ export class Workload {
     this.wroteNodes(deletion, [], paths);
   }
 
-  private async createImpossible(path: string): Promise<void> {
-    const attempt = await this.recorder.attempt(`create ${path} in vain`, () =>
+  private async createInFailingTransaction(path: string): Promise<void> {
+    const attempt = await this.recorder.attempt(`create ${path} in a failing transaction`, () =>
       this.zk.transaction([
         { type: 'create', path },
         { type: 'check', path: ROOT, version: IMPOSSIBLE_VERSION },
@@ -93,7 +93,7 @@ export class Workload {
     this.wroteNodes(deletion, [], [recordedAs]);
   }
 
-  /** Deletes most znodes, so that the servers' data stays small and they start quickly. */
+  /** Returns false for most znodes. These are deleted, so that the servers' data stays small and they start quickly. */
   private keeps(): boolean {
     return below(this.random, KEPT_ONE_IN) === 0;
   }
@@ -189,17 +189,17 @@ export class Workload {
   async oneShot(path: string, isOver: () => boolean): Promise<void> {
     for (;;) {
       let record: { path: string; version: number; events: number } | undefined;
-      let toldBefore = 0;
+      let earlyEvents = 0;
       const events = (): void => {
-        if (record === undefined) toldBefore++;
+        if (record === undefined) earlyEvents++;
         else record.events++;
-        if (!isOver() && (record?.events ?? toldBefore) === 1) void this.oneShot(path, isOver);
+        if (!isOver() && (record?.events ?? earlyEvents) === 1) void this.oneShot(path, isOver);
       };
       const { value, code } = await this.recorder.attempt(`get ${path} with a watch`, () =>
         this.zk.get(path, { watch: events }),
       );
       if (value !== undefined) {
-        record = { path, version: value.stat.version, events: toldBefore };
+        record = { path, version: value.stat.version, events: earlyEvents };
         this.recorder.oneShots.push(record);
         return;
       }
