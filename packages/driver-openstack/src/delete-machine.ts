@@ -7,8 +7,8 @@
  *                                 └─ ERROR ───┘<─ not yet ─┘
  *
  * Deletion is idempotent, so a restored machine starts over, and an error ends the machine: the framework retries with
- * a new one. The node's record is removed when this machine completes. Its proof is the answer to a query for this very
- * server, because a listing may be outdated or lack a part of the cloud that is down.
+ * a new one. The node's record is removed when this machine completes. The machine completes only when a query for the
+ * server confirms the deletion, because a listing may be outdated, or may lack a part of the cloud that is down.
  */
 
 import {

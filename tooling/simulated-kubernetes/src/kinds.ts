@@ -50,7 +50,7 @@ export const PROJECT_REQUESTS = kind(
   `${PROJECT}.ProjectRequest`,
 );
 
-/** Kinds that Kubernetes itself has, namespaces last, so that a namespace is removed after what it contains. */
+/** The kinds of Kubernetes itself. Namespaces are last, so that a namespace is removed after its contents. */
 export const KINDS: readonly Kind[] = [
   PODS,
   SERVICE_ACCOUNTS,

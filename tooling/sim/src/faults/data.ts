@@ -20,7 +20,7 @@ const restore: InjectedFault = (context) => {
   const takenAt = world.clock.monotonic();
   const backup = world.server.snapshot();
   context.later(500, 20_000, () => {
-    world.checker.step(`a state of ZooKeeper is brought back that is ${world.clock.monotonic() - takenAt} ms old`);
+    world.checker.step(`ZooKeeper is restored to its state of ${world.clock.monotonic() - takenAt} ms ago`);
     world.server.restore(backup);
     world.restored(takenAt);
   });

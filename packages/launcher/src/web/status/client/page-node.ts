@@ -22,7 +22,7 @@ export const nodePage: View<NodeDocument> = {
   },
 };
 
-/** Returns what is remembered of a node that is deleted. */
+/** Returns the facts that the launcher remembers about a deleted node. */
 function rememberedFacts({ provider, pool, type, allocated_to: request }: NodeDocument['facts']): HTMLElement {
   const labels = Array.isArray(type) ? type.filter((label) => typeof label === 'string') : [];
   return facts(
