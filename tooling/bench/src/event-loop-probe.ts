@@ -38,17 +38,17 @@ function watchProcessorTime(): () => number {
   const buffer = Buffer.alloc(128);
   const read = (): number => parseInt(buffer.toString('latin1', 0, readSync(stat, buffer, 0, buffer.length, 0)), 10);
   let last = read();
-  let most = 0;
+  let maximum = 0;
   const tick = (): void => {
     const now = read();
-    most = Math.max(most, now - last);
+    maximum = Math.max(maximum, now - last);
     last = now;
   };
   setInterval(tick, RESOLUTION_MS).unref();
   return () => {
     tick();
-    const result = most / NANOSECONDS;
-    most = 0;
+    const result = maximum / NANOSECONDS;
+    maximum = 0;
     return result;
   };
 }

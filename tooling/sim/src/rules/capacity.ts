@@ -1,4 +1,7 @@
-/** Rules for runs in which clouds only refuse: no request fails for that, and none waits while a pool has capacity. */
+/**
+ * Rules for runs whose only faults are refused creations: no request fails because of them, and none waits while a pool
+ * has capacity.
+ */
 
 import { MAX_WAIT_MS, SPARE_LABELS } from '../site.js';
 import type { JsonObject } from '@nodepool/core';

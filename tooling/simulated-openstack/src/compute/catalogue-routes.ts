@@ -27,11 +27,11 @@ export interface ComputeCatalogue {
   readonly keyPairs: KeyPair[];
 }
 
-/** Limits of nova besides the quota. Some are only reported before 2.36 or 2.57. */
+/** Limits of nova besides the quota, some of them only reported before microversion 2.36 or 2.57. */
 const FIXED_LIMITS = { maxServerMeta: 128, maxServerGroups: 10, maxServerGroupMembers: 10 } as const;
-const OLD_LIMITS = { maxTotalFloatingIps: -1, maxSecurityGroups: -1, maxSecurityGroupRules: -1 } as const;
-const OLD_USE = { totalFloatingIpsUsed: 0, totalSecurityGroupsUsed: 0 } as const;
-const OLDER_LIMITS = { maxImageMeta: 128, maxPersonality: 5, maxPersonalitySize: 10_240 } as const;
+const LIMITS_BEFORE_2_36 = { maxTotalFloatingIps: -1, maxSecurityGroups: -1, maxSecurityGroupRules: -1 } as const;
+const USE_BEFORE_2_36 = { totalFloatingIpsUsed: 0, totalSecurityGroupsUsed: 0 } as const;
+const LIMITS_BEFORE_2_57 = { maxImageMeta: 128, maxPersonality: 5, maxPersonalitySize: 10_240 } as const;
 
 export function catalogueRoutes(catalogue: ComputeCatalogue, state: OpenStackState, servers: ServerStore): Route[] {
   return [
@@ -87,10 +87,10 @@ function flavorRoutes(flavors: readonly Flavor[], state: OpenStackState): Route[
   const list = (request: OwnedRequest, detailed: boolean): Answer => {
     const { query, serviceUrl, path } = request;
     const { pageLimit } = state.settings;
-    const least = { ram: Number(query.get('minRam') ?? 0), disk: Number(query.get('minDisk') ?? 0) };
+    const minimum = { ram: Number(query.get('minRam') ?? 0), disk: Number(query.get('minDisk') ?? 0) };
     const byRam = query.get('sort_key') === 'memory_mb';
     const sorted = flavors
-      .filter(({ ram, disk }) => ram >= least.ram && disk >= least.disk)
+      .filter(({ ram, disk }) => ram >= minimum.ram && disk >= minimum.disk)
       .sort((a, b) => (byRam ? a.ram - b.ram : 0) || (a.id < b.id ? -1 : 1));
     const page = pageOf(sorted, request, {
       defaultLimit: pageLimit,
@@ -140,13 +140,13 @@ function limits({ caller, headers }: OwnedRequest, state: OpenStackState, server
     maxTotalRAMSize: quota.ram,
     maxTotalKeypairs: quota.key_pairs,
     ...FIXED_LIMITS,
-    ...(minor < 57 ? OLDER_LIMITS : {}),
-    ...(minor < 36 ? OLD_LIMITS : {}),
+    ...(minor < 57 ? LIMITS_BEFORE_2_57 : {}),
+    ...(minor < 36 ? LIMITS_BEFORE_2_36 : {}),
     totalRAMUsed: used.ram,
     totalCoresUsed: used.cores,
     totalInstancesUsed: used.instances,
     totalServerGroupsUsed: 0,
-    ...(minor < 36 ? OLD_USE : {}),
+    ...(minor < 36 ? USE_BEFORE_2_36 : {}),
   };
   return json(200, { limits: { rate: [], absolute } });
 }

@@ -3,22 +3,22 @@
 import type { IncomingMessage } from 'node:http';
 import { computeError } from './errors.js';
 
-const LEAST = '2.1';
+const MINIMUM = '2.1';
 const VARY = 'OpenStack-API-Version, X-OpenStack-Nova-API-Version';
 
 /** Returns the minor version, e.g. 47 for 2.47. Throws an API error if it is malformed or unsupported. */
 export function microversionOf(headers: IncomingMessage['headers'], newest: string): number {
   const asked = askedFor(headers);
-  if (asked === undefined) return minorOf(LEAST);
+  if (asked === undefined) return minorOf(MINIMUM);
   if (asked === 'latest') return minorOf(newest);
   if (!/^[1-9]\d*\.\d+$/.test(asked)) {
     throw computeError(400, `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`);
   }
   const minor = minorOf(asked);
-  if (!asked.startsWith('2.') || minor < minorOf(LEAST) || minor > minorOf(newest)) {
+  if (!asked.startsWith('2.') || minor < minorOf(MINIMUM) || minor > minorOf(newest)) {
     throw computeError(
       406,
-      `Version ${asked} is not supported by the API. Minimum is ${LEAST} and maximum is ${newest}.`,
+      `Version ${asked} is not supported by the API. Minimum is ${MINIMUM} and maximum is ${newest}.`,
       versionHeaders(asked),
     );
   }
