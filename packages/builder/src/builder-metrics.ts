@@ -1,4 +1,4 @@
-/** The builder's metrics. Statsd keys are those of the existing Nodepool, which dashboards and alerts use. */
+/** The builder's metrics. Statsd keys are those of the Python Nodepool, which dashboards and alerts use. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 

@@ -109,7 +109,7 @@ async function deleteFromCloud(
 }
 
 /**
- * Returns true if the tags of an image identify this upload. Images of the existing Nodepool have no tags for
+ * Returns true if the tags of an image identify this upload. Images of the Python Nodepool have no tags for
  * installation and image: those match only if the build's id is globally unique.
  */
 function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage['tags']): boolean {

@@ -1,4 +1,4 @@
-/** The keys sent to statsd, which dashboards and alerts of an existing Nodepool use. */
+/** The keys sent to statsd, which dashboards and alerts of a Python Nodepool use. */
 
 import { expect, it } from '@jest/globals';
 import { MetricsRegistry } from '@nodepool/daemon';

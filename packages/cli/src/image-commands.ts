@@ -51,7 +51,7 @@ function addLists(program: Command, onStore: OnStore): void {
   example(status, 'nodepool image-status');
   const aliens = addListOptions(program.command('alien-image-list'), { detail: false, watch: false })
     .description('list images in clouds that have the tags of Nodepool but no record')
-    .argument('[provider]', 'only this one')
+    .argument('[provider]', 'name of the provider; default: all providers')
     .action((provider: string | undefined, options: ListOptions) =>
       onStore(
         (context) =>
@@ -143,7 +143,7 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   const info = program
     .command('info')
     .description('show the records of a provider in ZooKeeper')
-    .argument('<provider>', 'its name')
+    .argument('<provider>', 'name of the provider')
     .addOption(formatOption())
     .action((provider: string, options: FormatOption) =>
       onStore((context) => (load('./commands/info.js') as typeof Info).info(context, provider, options)),
@@ -152,7 +152,7 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   const erase = program
     .command('erase')
     .description('delete the records of a removed provider from ZooKeeper; resources in its cloud remain')
-    .argument('<provider>', 'its name')
+    .argument('<provider>', 'name of the provider')
     .option('--force', 'do not ask for confirmation', false)
     .action((provider: string, options: { force: boolean }) =>
       onStore((context) => (load('./commands/erase.js') as typeof Erase).erase(context, provider, options)),

@@ -207,7 +207,7 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
   const validate = program
     .command('config-validate')
     .description('check the configuration; reports every problem with place and reason')
-    .option('--compatible', 'also name the keys and drivers that the existing Nodepool (release 11) does not know')
+    .option('--compatible', 'also name the keys and drivers that the Python Nodepool (release 11) does not know')
     .action(async ({ compatible = false }: { readonly compatible?: boolean }) => {
       const { readConfig } = load('./open.js') as typeof Open;
       const result = await readConfig(program.opts<CommonOptions>(), io, { listIncompatible: compatible });
@@ -215,7 +215,7 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
     });
   example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');
   const drivers = addListOptions(program.command('drivers'), { filters: ['provider'], detail: false, watch: false })
-    .description('list the installed drivers, the providers that use them, and why one cannot be used')
+    .description('list the installed drivers, the providers that use them, and their problems')
     .action((options: ListOptions) =>
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );

@@ -66,7 +66,7 @@ describe('nodepool config-validate', () => {
     expect(out.noted).toContain('nodepool: the configuration has 2 problems');
   });
 
-  it('with --compatible reports every key and driver that the existing Nodepool does not have', async () => {
+  it('with --compatible reports every key and driver that the Python Nodepool does not have', async () => {
     await install(
       '@nodepool/driver-acme',
       { nodepool: { driver: 'acme', api: 1 } },
@@ -82,9 +82,9 @@ describe('nodepool config-validate', () => {
     const { code, out } = await cli(config, 'config-validate', '--compatible');
     expect(code).toBe(1);
     expect(out.printed.split('\n').map((line) => line.replace(/^.*nodepool\.yaml:/, ''))).toEqual([
-      '3:19: labels[0].max-wait: expected a key that the existing Nodepool knows, found a new key',
-      '5:38: providers[0].zones: expected a key that the existing Nodepool knows, found a new key',
-      '6:23: providers[1].driver: expected a driver that the existing Nodepool has, found "toy"',
+      '3:19: labels[0].max-wait: expected a key that the Python Nodepool knows, found a new key',
+      '5:38: providers[0].zones: expected a key that the Python Nodepool knows, found a new key',
+      '6:23: providers[1].driver: expected a driver that the Python Nodepool has, found "toy"',
     ]);
     const old = await cli('zookeeper-servers: [{host: localhost}]\n', 'config-validate', '--compatible');
     expect([old.code, old.out.printed]).toEqual([0, 'the configuration is valid']);

@@ -124,7 +124,7 @@ describe('nodepool image-build', () => {
     await world.until(() => world.store.images.buildRequested('debian-12'));
   });
 
-  it('finds builders of the existing Nodepool, which register as stopped', async () => {
+  it('finds builders of the Python Nodepool, which register as stopped', async () => {
     // As recorded from an existing builder.
     const component =
       '{"hostname": "vm", "kind": "builder", "model_api": 0, "state": "stopped", "version": "11.0.0 a0d1eb502"}';

@@ -1,4 +1,4 @@
-/** Finds the keys of a valid configuration that the existing Nodepool does not know. */
+/** Finds the keys of a valid configuration that the Python Nodepool does not know. */
 
 import { DEFAULT_DRIVER, isJsonObject, stringAt, type Driver, type JsonObject, type JsonValue } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
@@ -6,8 +6,8 @@ import type { ConfigProblem, KeyPath } from './problems.js';
 import { ProblemReport } from './report.js';
 import { configSchema } from './schema.js';
 
-const EXPECTED_KEY = 'a key that the existing Nodepool knows';
-const EXPECTED_DRIVER = 'a driver that the existing Nodepool has';
+const EXPECTED_KEY = 'a key that the Python Nodepool knows';
+const EXPECTED_DRIVER = 'a driver that the Python Nodepool has';
 
 /**
  * Returns a problem for each key whose schema has `compatible: false`, and for each driver whose schema lacks

@@ -41,7 +41,7 @@ export interface LoadOptions {
   readonly zookeeper?: 'required' | 'optional' | undefined;
   /** Folders to search for driver packages, first to last. Default: see `defaultDriverFolders`. */
   readonly driverFolders?: readonly string[] | undefined;
-  /** If true, the result lists the keys that the existing Nodepool does not know. Default false. */
+  /** If true, the result lists the keys that the Python Nodepool does not know. Default false. */
   readonly listIncompatible?: boolean | undefined;
   /** Default: `discoverDriver`. */
   readonly discoverDriver?: DiscoverDriver | undefined;
@@ -55,7 +55,7 @@ export type LoadResult =
       readonly warnings: readonly ConfigProblem[];
       /** Names of providers that cannot be served; each has a warning with the reason. */
       readonly unserved: ReadonlySet<string>;
-      /** Keys and drivers that the existing Nodepool does not know; empty without `listIncompatible`. */
+      /** Keys and drivers that the Python Nodepool does not know; empty without `listIncompatible`. */
       readonly incompatible: readonly ConfigProblem[];
       readonly fingerprint: string;
     }

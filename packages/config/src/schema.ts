@@ -20,7 +20,7 @@ const name: JsonObject = { type: 'string', minLength: 1 };
 /** Names that are part of ZooKeeper paths and, for images, of file names. */
 const pathName: JsonObject = { ...name, pattern: PATH_NAME_PATTERN };
 const strings: JsonObject = { type: ['array', 'null'], items: { type: 'string' } };
-/** An empty string or null counts as absent, as in the existing Nodepool. */
+/** An empty string or null counts as absent, as in the Python Nodepool. */
 const optionalString: JsonObject = { type: ['string', 'null'] };
 const optionalSeconds: JsonObject = { type: ['number', 'null'], minimum: 0 };
 const port: JsonObject = { type: ['integer', 'string', 'null'], minimum: 1, maximum: 65_535, pattern: '^[0-9]+$' };

@@ -24,7 +24,7 @@ const HELP = `Usage: npm create @nodepool/driver NAME -- [options]
 Creates a folder with a driver for Nodepool: a working package with tests, a sample cloud to start from, and a
 configuration for a launcher. NAME is the name of the driver in configurations, e.g. my-cloud.
 
-  --framework FRAMEWORK  framework of the driver; a terminal asks for it if it is missing
+  --framework FRAMEWORK  framework of the driver; if it is missing, the program asks for it on a terminal
 ${Object.entries(FRAMEWORKS)
   .map(([name, when]) => `                           ${name}: ${when}\n`)
   .join('')}  --package PACKAGE      name of the npm package, default nodepool-driver-NAME; e.g. @acme/nodepool-driver-x

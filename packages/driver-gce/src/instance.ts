@@ -27,7 +27,7 @@ export interface InstancePlace {
 }
 
 /**
- * Returns the name of an instance in its provider's zone, which the existing Nodepool also writes and can delete. In
+ * Returns the name of an instance in its provider's zone, which the Python Nodepool also writes and can delete. In
  * another zone, the zone precedes it, e.g. `us-central1-a/np0000000001-5f2c8a1b`.
  */
 export function externalIdOf({ zone, name }: InstancePlace, providerZone: string): string {
@@ -159,7 +159,7 @@ export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptible
       status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
-    // The existing Nodepool writes tags only as metadata.
+    // The Python Nodepool writes tags only as metadata.
     tags: { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) },
     interfaceIp: publicIpv4 ?? privateIpv4,
     publicIpv4,

@@ -158,7 +158,7 @@ function container(label: KubernetesLabel, pod: PodTemplate): JsonObject {
   };
 }
 
-/** Amounts of 0 are omitted, as in the existing Nodepool. Units: CPUs, MiB and MB (10^6 bytes). */
+/** Amounts of 0 are omitted, as in the Python Nodepool. Units: CPUs, MiB and MB (10^6 bytes). */
 function resourceList({ cpu = 0, memory = 0, storage = 0 }: Partial<Amounts>): JsonObject {
   return {
     ...(cpu === 0 ? {} : { cpu: String(cpu) }),

@@ -22,7 +22,7 @@ export async function listInstances(cluster: Cluster, call: Call): Promise<reado
   });
 }
 
-/** External id of a pod in an existing project, as the existing Nodepool writes it. */
+/** External id of a pod in an existing project, as the Python Nodepool writes it. */
 export function podExternalId({ namespace = '', name }: Pick<KubernetesObject, 'namespace' | 'name'>): ExternalId {
   return `${namespace}-${name}`;
 }

@@ -2,7 +2,7 @@
 
 import { providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
 
-/** The existing Nodepool waits 300 s for a pod. */
+/** The Python Nodepool waits 300 s for a pod. */
 export const DEFAULTS: ProviderDefaults = {
   bootTimeoutSeconds: 60,
   launchTimeoutSeconds: 300,

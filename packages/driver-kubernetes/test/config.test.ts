@@ -1,4 +1,4 @@
-/** Configuration: defaults and inheritance as in the existing Nodepool, and the pods that follow from them. */
+/** Configuration: defaults and inheritance as in the Python Nodepool, and the pods that follow from them. */
 
 import { expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';

@@ -17,7 +17,7 @@ import {
   type ProviderConfigContext,
 } from '@nodepool/core';
 
-/** Defaults of the existing Nodepool. */
+/** Defaults of the Python Nodepool. */
 export const DEFAULTS = {
   username: 'zuul',
   timeoutSeconds: 5,

@@ -35,7 +35,7 @@ async function use(labels: readonly string[], options = {}): Promise<{ ids: read
 }
 
 describe('a static machine', () => {
-  it('is registered as one ready node per slot, with the fields that the existing Nodepool writes', async () => {
+  it('is registered as one ready node per slot, with the fields that the Python Nodepool writes', async () => {
     const nodes = [host('192.0.2.1', ['small', 'other'], { 'max-parallel-jobs': 2, 'host-key': KEY, username: 'ci' })];
     await start(rack(nodes, { 'node-attributes': { rack: 'r1' } }));
     await untilReady('192.0.2.1:22/0', '192.0.2.1:22/1');
@@ -140,7 +140,7 @@ describe('a static machine', () => {
     expect(ready()).toEqual(['192.0.2.1:22/0']);
   });
 
-  it('recognizes nodes that an existing Nodepool has registered, with and without a slot', async () => {
+  it('recognizes nodes that a Python Nodepool has registered, with and without a slot', async () => {
     const theirs = (name: string, slot: number | null): Buffer =>
       Buffer.from(
         JSON.stringify({

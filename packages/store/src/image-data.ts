@@ -1,6 +1,6 @@
 /**
  * The records of images as one JSON object, path to data, for backups and for restoring them on another ensemble:
- * builds, uploads, pauses, and any other znode with data. The format is that of the existing Nodepool's
+ * builds, uploads, pauses, and any other znode with data. The format is that of the Python Nodepool's
  * `export-image-data`.
  */
 

@@ -1,4 +1,4 @@
-/** Trees written by an existing Nodepool are read through the store and written back without loss. */
+/** Trees written by a Python Nodepool are read through the store and written back without loss. */
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

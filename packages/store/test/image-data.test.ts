@@ -20,12 +20,12 @@ const BUILD = '/nodepool/images/debian/builds/b1';
 const UPLOADS = `${BUILD}/providers/cloud/images`;
 const READY = '{"state": "ready", "state_time": 1.25, "theirs": 18446744073709551615}';
 
-/** Returns an export of an existing Nodepool. */
+/** Returns an export of a Python Nodepool. */
 async function recorded(): Promise<string> {
   return readFile(join(__dirname, 'compat', 'export-image-data.json'), 'utf8');
 }
 
-/** Returns the znodes below the images of an existing Nodepool while one of them is paused. */
+/** Returns the znodes below the images of a Python Nodepool while one of them is paused. */
 async function recordedTree(): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(join(__dirname, 'compat', '11-image-paused-and-build-requested.txt'), 'utf8');
   const lines = text.split('\n').filter((line) => line.startsWith('/nodepool/images/'));
@@ -54,7 +54,7 @@ describe('an export', () => {
     });
   });
 
-  it('of a recorded tree equals that of the existing Nodepool, and restores the tree', async () => {
+  it('of a recorded tree equals that of the Python Nodepool, and restores the tree', async () => {
     const tree = await recordedTree();
     for (const [path, data] of tree) await simulation.put(path, data);
     const text = JSON.stringify(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper))));
@@ -78,7 +78,7 @@ describe('an export', () => {
 });
 
 describe('an import', () => {
-  it('restores the pauses of an existing Nodepool’s export, and exports the same', async () => {
+  it('restores the pauses of a Python Nodepool’s export, and exports the same', async () => {
     const pause = '/nodepool/images/paused-image/pause';
     const text = JSON.stringify({ ...(JSON.parse(await recorded()) as object), [pause]: '' });
     expect(await restore(text)).toContain(pause);
@@ -101,7 +101,7 @@ describe('an import', () => {
     expect([...store.images.corrupt()]).toEqual([]);
   });
 
-  it('restores an existing Nodepool’s export, and exports the same', async () => {
+  it('restores a Python Nodepool’s export, and exports the same', async () => {
     const text = await recorded();
     expect((await restore(text)).length).toBe(6);
     const again = await simulation.run(exportImageData(store.zooKeeper));

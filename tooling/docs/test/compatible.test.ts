@@ -1,4 +1,4 @@
-/** The keys that the schemas mark as unknown to the existing Nodepool, compared with its own schemas. */
+/** The keys that the schemas mark as unknown to the Python Nodepool, compared with its own schemas. */
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const existing = JSON.parse(readFileSync(join(FILES, 'existing', 'keys.json'), '
   readonly providers: Readonly<Record<string, Keys>>;
 };
 
-/** Keys that the existing Nodepool reads although its schemas lack them, with the place where it reads them. */
+/** Keys that the Python Nodepool reads although its schemas lack them, with the place where it reads them. */
 const READ_WITHOUT_SCHEMA: Readonly<Record<string, string>> = {
   'nodepool.yaml: diskimages.shell-type': 'nodepool/config.py, line 360',
   'azure: diskimages.password': 'nodepool/driver/azure/config.py, line 125',
@@ -60,7 +60,7 @@ function objects(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-describe('a key that the existing Nodepool does not have', () => {
+describe('a key that the Python Nodepool does not have', () => {
   it('is reported at the top level', () => {
     const provider = { name: null, driver: null, 'max-concurrency': null, priority: null };
     const known = { ...existing['nodepool.yaml'], providers: provider };
@@ -79,7 +79,7 @@ describe('a key that the existing Nodepool does not have', () => {
   });
 });
 
-describe('a configuration of the existing Nodepool', () => {
+describe('a configuration of the Python Nodepool', () => {
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-compatible-'));
   afterAll(() => rmSync(folder, { recursive: true }));
   const drivers = driverPackages();

@@ -20,7 +20,7 @@ describe('the reference of a schema', () => {
     ]);
   });
 
-  it('marks keys that the existing Nodepool does not have', () => {
+  it('marks keys that the Python Nodepool does not have', () => {
     const text = schemaReference({ properties: { zones: { ...described, compatible: false } } });
     expect(text).toContain('(new) It.');
   });

@@ -16,7 +16,7 @@ export function configValidate({ out }: ConsoleContext, result: LoadResult): voi
   for (const problem of result.incompatible) out.print(formatProblem(problem));
   if (result.incompatible.length > 0) {
     const keys = counted(result.incompatible.length, 'place');
-    throw new RefusedError(`the configuration is valid, but the existing Nodepool cannot read it in ${keys}`);
+    throw new RefusedError(`the configuration is valid, but the Python Nodepool cannot read it in ${keys}`);
   }
   if (result.unserved.size > 0) {
     throw new RefusedError(

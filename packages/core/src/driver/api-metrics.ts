@@ -1,4 +1,4 @@
-/** Metrics of remote calls, shared by all programs. The statsd keys are those of the existing Nodepool. */
+/** Metrics of remote calls, shared by all programs. The statsd keys are those of the Python Nodepool. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration } from '../runtime/metrics.js';
 

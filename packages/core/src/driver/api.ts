@@ -1,5 +1,5 @@
 /**
- * The public driver API, as plain interfaces with the names of the existing Nodepool's developer guide. A driver that
+ * The public driver API, as plain interfaces with the names of the Python Nodepool's developer guide. A driver that
  * implements `Driver`, `Provider` and `NodeRequestHandler` controls everything itself. Most drivers use a framework
  * (`state-machine/`, `simple/`), which implements these interfaces on top of a few methods.
  */

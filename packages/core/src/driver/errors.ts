@@ -33,7 +33,7 @@ export class DriverError extends Error {
   }
 }
 
-/** `<result>` of `nodepool.launch.<result>` for failures. Includes every name that the existing Nodepool sends. */
+/** `<result>` of `nodepool.launch.<result>` for failures. Includes every name that the Python Nodepool sends. */
 export type LaunchErrorResult =
   | 'error.capacity'
   | 'error.imagetimeout'

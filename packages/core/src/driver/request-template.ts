@@ -135,7 +135,7 @@ function within(value: JsonValue, key: string): JsonValue | undefined {
   return isList(value) && /^\d+$/.test(key) ? value[Number(key)] : undefined;
 }
 
-/** Formats a value that is not a text as the existing Nodepool does, e.g. `None`, `True`, `['a', 'b']`. */
+/** Formats a value that is not a text as the Python Nodepool does, e.g. `None`, `True`, `['a', 'b']`. */
 function asPythonText(value: JsonValue): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';

@@ -12,7 +12,7 @@ export interface SchemaPart {
   readonly required?: readonly string[];
   /** Common keys that this driver does not support. */
   readonly without?: readonly string[];
-  /** Keys, common ones included, that the existing Nodepool does not know. */
+  /** Keys, common ones included, that the Python Nodepool does not know. */
   readonly incompatible?: readonly string[];
   /** Additional constraints, e.g. `{oneOf: [{required: ['a']}, {required: ['b']}]}`. */
   readonly rules?: readonly JsonSchema[];
@@ -20,7 +20,7 @@ export interface SchemaPart {
 
 export interface ProviderSchemaParts {
   readonly description?: string;
-  /** True if the existing Nodepool has a driver of this name, which knows the keys that are not `incompatible`. */
+  /** True if the Python Nodepool has a driver of this name, which knows the keys that are not `incompatible`. */
   readonly compatible?: boolean;
   /** Shown as the defaults of the common keys; must equal those passed to `loadCommonProvider`. */
   readonly defaults: ProviderDefaults;

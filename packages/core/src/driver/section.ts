@@ -77,7 +77,7 @@ export function textsAt(section: JsonObject, key: string): Readonly<Record<strin
   );
 }
 
-/** Converts a scalar to text as the existing Nodepool does: booleans become `True` and `False`. */
+/** Converts a scalar to text as the Python Nodepool does: booleans become `True` and `False`. */
 export function asText(value: string | number | boolean): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return String(value);

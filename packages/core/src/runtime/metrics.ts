@@ -82,7 +82,7 @@ const LEVEL_AND_PROTOCOL_CHARACTERS = /[.:|\p{Cc}]/gu;
 
 /**
  * Returns the name of a label, provider, zone, pool or image as it appears in a statsd key: unchanged, dots included,
- * as the existing Nodepool sends it. Only characters that statsd cannot transmit become `_`.
+ * as the Python Nodepool sends it. Only characters that statsd cannot transmit become `_`.
  */
 export function statsdName(name: string): string {
   return name.replace(PROTOCOL_CHARACTERS, '_');

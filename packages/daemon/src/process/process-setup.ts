@@ -9,7 +9,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 export type DaemonSignal = (typeof SIGNALS)[number];
 
 /**
- * Returns true if the signal asks the program to stop. SIGUSR1 does in the existing Nodepool, so Node's use of it is
+ * Returns true if the signal asks the program to stop. SIGUSR1 does in the Python Nodepool, so Node's use of it is
  * disabled.
  */
 export function isStop(signal: DaemonSignal): boolean {

@@ -47,7 +47,7 @@ export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
     unlocked: 'resume or delete',
     next: [{ to: 'ready', by: 'launchNode', when: 'the login of the instance answers' }, ...ENDED, ABANDONED],
   },
-  /** Written only by the existing Nodepool. */
+  /** Written only by the Python Nodepool. */
   testing: { unlocked: 'resume or delete', next: [...ENDED, ABANDONED] },
   ready: {
     unlocked: 'keep',

@@ -108,7 +108,7 @@ function ordered(field: keyof NodeData, value: unknown): unknown {
   return field === 'host_keys' && Array.isArray(value) ? [...(value as string[])].sort() : value;
 }
 
-/** Returns the record of a ready node, with the contents that the existing Nodepool writes for its static nodes. */
+/** Returns the record of a ready node, with the contents that the Python Nodepool writes for its static nodes. */
 export function suppliedNode(record: MachineRecord, now: number): NodeData {
   const { hostname, connection } = record.machine;
   return {

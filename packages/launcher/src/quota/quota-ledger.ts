@@ -155,7 +155,7 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns the change that frees a ready node. As in the existing Nodepool, the node still counts for its last tenant.
+   * Returns the change that frees a ready node. As in the Python Nodepool, the node still counts for its last tenant.
    * If that exceeds a limit of the tenant, the hand-over was never confirmed, and the node counts for no tenant.
    */
   changeToFree({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {

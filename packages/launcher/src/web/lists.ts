@@ -1,7 +1,7 @@
 /**
  * `/node-list`, `/request-list`, `/label-list`, `/image-list`, `/dib-image-list` and `/image-status`: the lists of the
  * command line, as JSON or as a text table, with `?fields=a,b`. Answers are cached for a second. Field names and table
- * headers are those of the existing Nodepool.
+ * headers are those of the Python Nodepool.
  */
 
 import { answerFormat, BadQueryError } from '@nodepool/daemon/web';
@@ -30,7 +30,7 @@ type Query = Readonly<Record<string, unknown>>;
 
 interface List {
   readonly path: string;
-  /** Columns of the text table without `fields`: those of the existing Nodepool. JSON may have further fields. */
+  /** Columns of the text table without `fields`: those of the Python Nodepool. JSON may have further fields. */
   readonly textColumns: 'short' | 'all';
   /** Query parameters other than `fields`. */
   readonly parameters: readonly string[];

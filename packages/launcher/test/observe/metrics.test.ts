@@ -146,7 +146,7 @@ describe('a launch', () => {
   });
 
   it.each(Object.keys(ERROR_POLICIES) as DriverErrorCode[])(
-    'that fails with %s has a result that the existing Nodepool also reports',
+    'that fails with %s has a result that the Python Nodepool also reports',
     (code) => {
       const { metric } = ERROR_POLICIES[code];
       if (code === 'aborted') expect(metric).toBeUndefined();

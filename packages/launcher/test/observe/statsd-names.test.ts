@@ -1,4 +1,4 @@
-/** Tests that our statsd metrics have the names that were recorded from a launcher of the existing Nodepool. */
+/** Tests that our statsd metrics have the names that were recorded from a launcher of the Python Nodepool. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

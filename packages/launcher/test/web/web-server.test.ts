@@ -228,7 +228,7 @@ describe('an invalid query', () => {
     expect(errors).toEqual([]);
   });
 
-  it('with unknown parameters is accepted, as by the existing Nodepool', async () => {
+  it('with unknown parameters is accepted, as by the Python Nodepool', async () => {
     expect((await get('/label-list?_=123&pretty')).status).toBe(200);
   });
 

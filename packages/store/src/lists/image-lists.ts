@@ -1,4 +1,4 @@
-/** The lists of uploads, of builds, and of the status of images. Names and order are those of the existing Nodepool. */
+/** The lists of uploads, of builds, and of the status of images. Names and order are those of the Python Nodepool. */
 
 import { isUsableUpload, type ImageBuild, type ImageBuildFailure, type ImageUpload } from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';

@@ -25,7 +25,7 @@ export function nodeListOf(entries: readonly NodeEntry[], options: Omit<NodeList
   return createRecordList(nodeColumns(options.now), options.columns, byId);
 }
 
-/** Returns the columns. Names and order are those of the existing Nodepool's `node-list`, on which scripts rely. */
+/** Returns the columns. Names and order are those of the Python Nodepool's `node-list`, on which scripts rely. */
 function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
   return [
     { field: 'id', header: 'ID', value: (entry) => entry.id },

@@ -6,7 +6,7 @@ import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 /**
- * Returns the columns. Names and order of the short form are those of the existing Nodepool's `request-list`, on which
+ * Returns the columns. Names and order of the short form are those of the Python Nodepool's `request-list`, on which
  * scripts rely.
  */
 function requestColumns(now: number): readonly ListColumn<RequestEntry>[] {

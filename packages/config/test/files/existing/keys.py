@@ -1,4 +1,4 @@
-"""Writes the keys that the existing Nodepool's configuration schemas have, as JSON.
+"""Writes the keys that the Python Nodepool's configuration schemas have, as JSON.
 
 Usage: PYTHONPATH=CHECKOUT python3 keys.py > keys.json
 

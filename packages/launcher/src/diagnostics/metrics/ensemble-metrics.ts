@@ -10,7 +10,7 @@ import { CountsBy } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
 import { ReportedGauge } from './reported-gauge.js';
 
-/** Path of the election of the reporting launcher; launchers of the existing Nodepool contend for it as well. */
+/** Path of the election of the reporting launcher; launchers of the Python Nodepool contend for it as well. */
 export const STATS_ELECTION = `${NODEPOOL_ROOT}/elections/stats`;
 
 export interface EnsembleMetricsOptions {

@@ -1,4 +1,4 @@
-/** The launcher's metrics. The statsd keys are those of the existing Nodepool, which dashboards and alerts use. */
+/** The launcher's metrics. The statsd keys are those of the Python Nodepool, which dashboards and alerts use. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 

@@ -5,7 +5,7 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { ZOOKEEPER_QUEUES } from './launcher-metrics.js';
 
 /**
- * Queues that launchers of the existing Nodepool report and this launcher does not have, since it applies record
+ * Queues that launchers of the Python Nodepool report and this launcher does not have, since it applies record
  * changes on arrival. They are reported as empty, so that existing alerts remain valid.
  */
 const ABSENT_QUEUES = ['node_cache', 'request_cache', 'image_cache'].flatMap((cache) => [
