@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os';
 import { isIP } from 'node:net';
-import { isError } from '@nodepool/core';
+import { isError, isJsonObject, type JsonObject } from '@nodepool/core';
 import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
 import { RefusedError } from './command-context.js';
 
@@ -80,6 +80,18 @@ async function ask(launcher: string, question: LauncherQuestion): Promise<Launch
     const reason = `the launcher at ${launcher} cannot be asked: ${reasonOf(error, timeoutMs)}`;
     return { launcher, outcome: 'failed', reason };
   }
+}
+
+/** Returns the JSON object that a launcher has answered with. Throws `RefusedError` if it is something else. */
+export function documentOf({ launcher, text }: { readonly launcher: string; readonly text: string }): JsonObject {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // The refusal below names the launcher.
+  }
+  if (isJsonObject(document)) return document;
+  throw new RefusedError(`the launcher at ${launcher} did not answer with JSON; is it another program?`);
 }
 
 /** Returns the message of an error, which is text, or JSON with a message. */

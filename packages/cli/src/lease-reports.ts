@@ -24,7 +24,7 @@ export class ProgressNotes {
 
   note({ id, state, reasons }: RequestProgress): void {
     this.reasons = reasons;
-    const text = printable(`request ${id}: ${[state, ...reasons].join('; ')}`);
+    const text = printable(`request ${id}: ${[state, ...new Set(reasons)].join('; ')}`);
     if (text !== this.latest) this.out.note(text);
     this.latest = text;
   }

@@ -155,14 +155,26 @@ describe('nodepool describe with launchers', () => {
   it('prefers the timeline of the launcher that recorded it', async () => {
     const id = await world.request({});
     const other = createServer((_request, response) =>
-      response.end(JSON.stringify({ request: { id }, timeline: [{ phase: 'accepted', from: 1, to: 2, by: 'b' }] })),
+      response.end(
+        JSON.stringify({
+          ...{ request: { id }, summary: 'Waits for a limit.', reason: { phase: 'limit', pool: 'cloud/main' } },
+          timeline: [{ phase: 'accepted', from: 1, to: 2, by: 'b' }],
+        }),
+      ),
     );
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
     await world.launcher({ host: '127.0.0.1', port: (other.address() as AddressInfo).port });
-    documents[`/status/v1/request/${id}`] = { request: { id }, timeline: [{ phase: 'elsewhere', from: 1, to: 2 }] };
-    const { json } = await described('request', id);
+    documents[`/status/v1/request/${id}`] = {
+      request: { id },
+      summary: 'Ask the other launcher.',
+      reason: { phase: 'elsewhere', text: 'ask the other launcher', pool: 'cloud/main' },
+      timeline: [{ phase: 'elsewhere', from: 1, to: 2 }],
+    };
+    const { json, text } = await described('request', id);
     expect(json['timeline']).toMatchObject([{ phase: 'accepted', seconds: 1 }]);
+    expect(json['reasons']).toMatchObject([{ phase: 'limit', pool: 'cloud/main' }]);
+    expect(text).toMatch(/^request .*\n {2}Waits for a limit\.$/m);
     other.close();
     await once(other, 'close');
   });

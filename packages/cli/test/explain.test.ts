@@ -1,3 +1,5 @@
+/** `nodepool explain`, with launchers that answer and without. */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -33,18 +35,18 @@ afterEach(async () => {
 
 describe('nodepool explain', () => {
   it('prints the answer of the launcher', async () => {
-    answer = (response) => response.end('request 200-0000000007\n  Requested.\n');
+    answer = (response) => response.end('{"summary":"Requested."}');
     const { code, out } = await world.run('explain', 'request', '200-0000000007', '--launcher', url);
-    expect([code, out.printed.trim()]).toEqual([0, 'request 200-0000000007\n  Requested.']);
+    expect([code, out.printed.trim()]).toEqual([0, 'request 200-0000000007\n  Requested.\n\ndecisions: none recorded']);
     expect(asked[0]).toMatchObject({ url: '/explain/request/200-0000000007' });
   });
 
   it('finds the launchers in the registry, and reports those without an answer', async () => {
-    answer = (response) => response.end('label small\n');
+    answer = (response) => response.end('{"summary":"Served."}');
     await world.launcher({ host: '127.0.0.1', port: Number(new URL(url).port) });
     await world.launcher({ host: '127.0.0.1', port: 1 });
     const { code, out } = await world.run('explain', 'label', 'small');
-    expect([code, out.printed.trim()]).toEqual([0, 'label small']);
+    expect([code, out.printed]).toEqual([0, expect.stringMatching(/^label small\n {2}Served\.\n/)]);
     expect(out.noted).toContain('the launcher at http://127.0.0.1:1 cannot be asked: ');
   });
 
@@ -74,9 +76,9 @@ describe('nodepool explain', () => {
   });
 
   it('escapes control characters in launchers’ answers', async () => {
-    answer = (response) => response.end('label \u001b[2Jsmall\u009b\n  ok\n');
+    answer = (response) => response.end(JSON.stringify({ summary: 'a\u001b[2Jb\u009bc\nlabel forged' }));
     const { out } = await world.run('explain', 'label', 'small', '--launcher', url);
-    expect(out.printed).toBe('label  [2Jsmall \n  ok');
+    expect(out.printed.split('\n')[1]).toBe('  a [2Jb c label forged');
   });
 
   it('queries several launchers, and succeeds when one of them has an answer', async () => {
@@ -99,6 +101,66 @@ describe('nodepool explain', () => {
     expect(JSON.parse(out.printed)).toEqual([{ id: '0000000042' }]);
     expect(asked.map((request) => request.url)).toEqual(['/explain/node/0000000042', '/explain/node/0000000042']);
     expect(asked[0]?.headers.accept).toBe('application/json');
+  });
+
+  it('prints what several launchers say once, and each pool as its own launcher describes it', async () => {
+    const of = (launcher: number): object => {
+      const last = world.clock.now() / 1000 - launcher;
+      return {
+        summary: launcher === 1 ? 'Pending. Last decision here: a/main: accepted.' : 'Pending.',
+        facts: { state: 'pending' },
+        pools: [
+          { pool: 'a/main', launcher: 'nl1', own: launcher === 1, says: launcher === 1 ? 'works on it' : 'has it' },
+          { pool: 'b/main', launcher: 'nl1', own: launcher === 2, says: launcher === 2 ? 'is full' : 'has it' },
+          { pool: 'c/main', launcher: 'nl3', own: false, says: 'has it' },
+        ],
+        timeline: [{ phase: launcher === 1 ? 'creating' : 'elsewhere', from: 1, seconds: 2, lasts: true }],
+        decisions: [{ by: launcher === 1 ? 'a/main' : 'b/main', decision: 'saw it', first: last, last, times: 1 }],
+      };
+    };
+    answer = (response) => response.end(JSON.stringify(of(asked.at(-1)?.url?.startsWith('/1/') === true ? 1 : 2)));
+    const launchers = ['--launcher', `${url}/1`, '--launcher', `${url}/2`];
+    const { out } = await world.run('explain', 'request', '200-1', ...launchers);
+    expect(out.printed.split('\n')).toEqual([
+      'request 200-1',
+      '  Pending. Last decision here: a/main: accepted.',
+      '',
+      'record:',
+      '  state: pending',
+      '',
+      'pools:',
+      '  a/main (nl1): works on it',
+      '  c/main (nl3): has it',
+      '  b/main (nl1): is full',
+      '',
+      'phases, 2.000 s in all:',
+      '  creating for 2.000 s',
+      '',
+      'decisions, with their age:',
+      '  00:00:00:02 b/main saw it',
+      '  00:00:00:01 a/main saw it',
+    ]);
+  });
+
+  it('names the launcher of a summary that says something else', async () => {
+    answer = (response) => {
+      const summary = asked.at(-1)?.url?.startsWith('/1/') === true ? 'Waits.' : 'Pending.';
+      const decision = { by: 'a/main', decision: 'saw it', reason: null, first: 1, last: 1, times: 1 };
+      response.end(JSON.stringify({ summary, decisions: [decision] }));
+    };
+    const launchers = ['--launcher', `${url}/1`, '--launcher', `${url}/2`];
+    const { out } = await world.run('explain', 'request', '200-1', ...launchers);
+    expect(out.printed.split('\n').slice(1, 3)).toEqual(['  Waits.', `  The launcher at ${url}/2: Pending.`]);
+    expect(out.printed).toMatch(/ a\/main saw it \(2 times\)$/);
+  });
+
+  it('recognizes another program at the web endpoint', async () => {
+    answer = (response) => response.end('<h1>It works!</h1>');
+    const { code, out } = await world.run('explain', 'label', 'small', '--launcher', url);
+    expect([code, out.noted]).toEqual([
+      1,
+      `nodepool: the launcher at ${url} did not answer with JSON; is it another program?`,
+    ]);
   });
 
   it('reports an unknown object', async () => {

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { World, type RunningCli } from './world.js';
 
@@ -76,6 +79,23 @@ describe('nodepool request', () => {
     expect(running.code).toBe(1);
     expect(running.out.noted).toMatch(/nodepool: request .* failed: declined by pool-a\\u001b\[2J/);
     await world.until(() => world.store.requests.size === 0);
+  });
+
+  it('prints the explanation of a launcher for a failed request, and then only refers to it', async () => {
+    const server = createServer((_request, response) => response.end('{"summary":"Its image is missing."}'));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    await world.launcher({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+    const running = world.cli('request', 'small');
+    await world.until(() => world.store.requests.size === 1);
+    const [entry] = world.store.requests.all();
+    const accepted = (await world.finish(world.store.requests.accept(entry!, { create: [], reuse: [] })))!;
+    await world.finish(accepted.request.release({ state: 'failed', declined_by: ['pool-a', 'pool-b'] }));
+    await world.until(() => running.code !== undefined);
+    expect(running.out.noted).toContain('\n  Its image is missing.\n');
+    expect(running.out.noted).toMatch(/\nnodepool: request \S+ failed: 2 pools declined it; the reasons are above\n?$/);
+    server.close();
+    await once(server, 'close');
   });
 
   it('withdraws the request at its timeout', async () => {

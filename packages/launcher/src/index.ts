@@ -8,7 +8,7 @@ export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './diagnos
 export { Recorder, type RecorderOptions } from './diagnostics/history/recorder.js';
 export { Timelines, type TimelineEvents, type TimelineOptions } from './diagnostics/timeline/timelines.js';
 export type { TimelineRecorder } from './diagnostics/timeline/timeline-recorder.js';
-export type { Explanation, PoolExplanation, DecisionExplanation } from './diagnostics/explain/explanation.js';
+export type { Explanation, PoolExplanation, DecisionExplanation } from '@nodepool/store';
 export { RecentFailures, type RecentFailure } from './diagnostics/history/recent-failures.js';
 export type * as StatusModel from './web/status/client/model.js';
 export { createWebServer, type StatusSources, type WebContext, type WebServer } from './web/index.js';

@@ -1,5 +1,6 @@
 export * from './component.js';
 export * from './lists/age.js';
+export * from './lists/explanation.js';
 export * from './lists/image-lists.js';
 export * from './lists/image-report.js';
 export * from './lists/label-list.js';

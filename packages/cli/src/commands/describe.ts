@@ -1,11 +1,10 @@
 /** `nodepool describe node|request|label|provider NAME`: everything that is known, in one view. */
 
-import { isJsonObject, type JsonValue } from '@nodepool/core';
-import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
+import type { ListFormat, StoreContext } from '../command-context.js';
 import { printDescription, type Description, type DescribedKind } from '../describe/description.js';
 import { launcherSections, launcherSummary, type LauncherDocument } from '../describe/launcher-report.js';
 import { describeRecord } from '../describe/records.js';
-import { askLaunchers, checkLauncherUrl, launcherUrls, type LauncherAnswer } from '../launchers.js';
+import { askLaunchers, checkLauncherUrl, documentOf, launcherUrls, type LauncherAnswer } from '../launchers.js';
 import { parseNodeId } from '../node-id.js';
 import { unknownSubject } from '../unknown-subject.js';
 
@@ -35,7 +34,7 @@ export async function describe(
     interrupted,
   });
   const now = clock.now();
-  const documents = answers.flatMap((answer) => documentOf(answer, kind));
+  const documents = answers.flatMap((answer) => knownDocument(answer, kind));
   const record = describeRecord({ store, config, now }, kind, name);
   if (record === undefined && documents.length === 0) throw unknownSubject(context, kind, name);
   for (const answer of answers) if (answer.outcome === 'failed') out.note(answer.reason);
@@ -54,14 +53,8 @@ export async function describe(
 }
 
 /** Returns the document if the launcher knows the subject; in a document about an unknown subject, that is null. */
-function documentOf(answer: LauncherAnswer, kind: DescribedKind): readonly LauncherDocument[] {
+function knownDocument(answer: LauncherAnswer, kind: DescribedKind): readonly LauncherDocument[] {
   if (answer.outcome !== 'known') return [];
-  let document: JsonValue;
-  try {
-    document = JSON.parse(answer.text) as JsonValue;
-  } catch {
-    throw new RefusedError(`the launcher at ${answer.launcher} did not answer with JSON; is it another program?`);
-  }
-  if (!isJsonObject(document) || (document[kind] ?? null) === null) return [];
-  return [{ launcher: new URL(answer.launcher).host, document }];
+  const document = documentOf(answer);
+  return (document[kind] ?? null) === null ? [] : [{ launcher: new URL(answer.launcher).host, document }];
 }

@@ -3,19 +3,24 @@
  * their decisions. Without a launcher that answers, the records in ZooKeeper explain it.
  */
 
+import { systemClock, type Clock } from '@nodepool/core';
+import { printable, type Explanation } from '@nodepool/store';
 import { RefusedError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
 import { dataOf, printDescription } from '../describe/description.js';
+import { mergedText, readExplanation } from '../describe/explanations.js';
 import { describeRecord } from '../describe/records.js';
-import { askLaunchers, checkLauncherUrl, launcherUrls, type LauncherAnswer } from '../launchers.js';
+import { askLaunchers, checkLauncherUrl, documentOf, launcherUrls, type LauncherAnswer } from '../launchers.js';
 import { formatData } from '../lists/format-list.js';
 import { parseNodeId } from '../node-id.js';
 import { unknownSubject } from '../unknown-subject.js';
 
-export type ExplainedKind = 'request' | 'node' | 'label';
+export type ExplainedKind = Explanation['kind'];
 
 export interface ExplainContext extends ConsoleContext {
   /** Aborts when the user interrupts the command. */
   readonly interrupted: AbortSignal;
+  /** Default: the system's. */
+  readonly clock?: Clock;
 }
 
 /** Time limit for launchers that the user names, milliseconds. */
@@ -34,14 +39,15 @@ export async function explainByLaunchers(
   { launchers, format }: { readonly launchers: readonly string[]; readonly format: ListFormat },
 ): Promise<void> {
   const urls = launchers.map(checkLauncherUrl);
-  const answers = await askAll(context, urls, kind, idOf(kind, id), format, TIMEOUT_MS);
+  const name = idOf(kind, id);
+  const answers = await askAll(context, urls, kind, name, TIMEOUT_MS);
   const failed = answers.find(({ outcome }) => outcome === 'failed');
   if (failed?.outcome === 'failed') {
     throw new RefusedError(
       `${failed.reason}; name its web endpoint with --launcher URL, and make sure that it runs without --no-webapp`,
     );
   }
-  if (!printKnown(context, answers, format)) {
+  if (!printKnown(context, kind, name, answers, format)) {
     throw new RefusedError(answers.flatMap((answer) => (answer.outcome === 'known' ? [] : [answer.reason])).join('\n'));
   }
 }
@@ -59,13 +65,12 @@ export async function explain(
   const { store, config, clock, out } = context;
   const name = idOf(kind, id);
   const launchers = launcherUrls(store.components);
-  const answers = await askAll(context, launchers, kind, name, format, SHORT_TIMEOUT_MS);
+  const answers = await askAll(context, launchers, kind, name, SHORT_TIMEOUT_MS);
   for (const answer of answers) if (answer.outcome === 'failed') out.note(answer.reason);
-  if (printKnown(context, answers, format)) return;
+  if (printKnown(context, kind, name, answers, format)) return;
   const record = describeRecord({ store, config, now: clock.now() }, kind, name);
   if (record === undefined) throw unknownSubject(context, kind, name);
-  const why = launchers.length === 0 ? 'no launcher is registered with a web endpoint' : 'no launcher has answered';
-  out.note(`${why}: this is what ZooKeeper knows; the decisions of launchers are missing`);
+  out.note(`${whyUnexplained(answers)}: this is what ZooKeeper knows; the decisions of launchers are missing`);
   if (format === 'json' || format === 'yaml') out.print(formatData([dataOf(record)], format));
   else printDescription(out, record, format);
 }
@@ -79,34 +84,48 @@ function askAll(
   launchers: readonly string[],
   kind: ExplainedKind,
   name: string,
-  format: ListFormat,
   timeoutMs: number,
 ): Promise<readonly LauncherAnswer[]> {
-  const accept = format === 'json' || format === 'yaml' ? 'application/json' : 'text/plain';
   return askLaunchers(launchers, {
     path: `/explain/${kind}/${encodeURIComponent(name)}`,
-    accept,
+    accept: 'application/json',
     timeoutMs,
     interrupted,
   });
 }
 
-/** Characters that control a terminal; line breaks are part of the text. */
-const CONTROLS = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+function whyUnexplained(answers: readonly LauncherAnswer[]): string {
+  if (answers.length === 0) return 'no launcher is registered with a web endpoint';
+  return answers.some(({ outcome }) => outcome === 'unknown') ? 'no launcher knows it' : 'no launcher has answered';
+}
 
 /** Prints the answers with an explanation. Returns false if there are none. */
-function printKnown({ out }: ConsoleContext, answers: readonly LauncherAnswer[], format: ListFormat): boolean {
-  const known = answers.flatMap((answer) => (answer.outcome === 'known' ? [answer.text] : []));
-  if (known.length === 0) return false;
-  if (format === 'json' || format === 'yaml') {
+function printKnown(
+  { out, clock = systemClock }: ExplainContext,
+  kind: ExplainedKind,
+  name: string,
+  answers: readonly LauncherAnswer[],
+  format: ListFormat,
+): boolean {
+  const known = answers.flatMap((answer) =>
+    answer.outcome === 'known' ? [{ launcher: answer.launcher, document: documentOf(answer) }] : [],
+  );
+  const documents = known.map(({ document }) => document);
+  const [first, ...rest] = known.map(({ launcher, document }) => ({
+    launcher,
+    explanation: readExplanation(kind, name, document),
+  }));
+  if (first === undefined) return false;
+  if (format === 'name') out.print(printable(name));
+  else if (format === 'json' || format === 'yaml') out.print(formatData(documents, format));
+  else
     out.print(
-      formatData(
-        known.map((text) => JSON.parse(text) as object),
-        format,
-      ),
+      mergedText([first, ...rest], clock.now())
+        .replace(CONTROLS, ' ')
+        .trimEnd(),
     );
-  } else {
-    out.print(known.map((text) => text.replace(CONTROLS, ' ').trimEnd()).join('\n\n'));
-  }
   return true;
 }
+
+/** Characters that control a terminal; line breaks are part of the text. */
+const CONTROLS = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

@@ -5,7 +5,7 @@ import { openRequestor, type AcquireOptions, type Lease, type RequestSpec } from
 import { nodeListOf, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { JsonEvents, ProgressNotes, refusalOf } from '../lease-reports.js';
-import { noteFailureReasons } from '../explain-failure.js';
+import { explainFailure } from '../explain-failure.js';
 import { printList } from '../print-list.js';
 import type { Streams } from '../process-io.js';
 
@@ -105,10 +105,8 @@ export async function request(
       out.note('all nodes are deleted');
     }
   } catch (error) {
-    await noteFailureReasons(context, error);
-    const refusal = refusalOf(error, notes.reasons);
-    events?.failed(refusal);
-    throw refusal;
+    events?.failed(refusalOf(error, notes.reasons));
+    throw refusalOf(await explainFailure(context, error), notes.reasons);
   } finally {
     eof?.stop();
     await requestor.close();

@@ -12,7 +12,7 @@ import { quote } from '../ssh/remote-command.js';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
 import { SshClient } from '../ssh/ssh-client.js';
 import { sshTarget, type SshTarget } from '../ssh/target.js';
-import { noteFailureReasons } from '../explain-failure.js';
+import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';
 
 export interface RunOptions extends WantedNodes {
@@ -73,8 +73,7 @@ export async function run(
       client.close();
     }
   } catch (error) {
-    await noteFailureReasons(context, error);
-    throw notRun(refusalOf(error, notes.reasons));
+    throw notRun(refusalOf(await explainFailure(context, error), notes.reasons));
   }
 }
 

@@ -18,10 +18,26 @@ interface Row {
 
 type Column = ListColumn<Row>;
 
-/** Returns the summary of the first launcher that has one. */
+/** Returns the summary of the launcher that has recorded most of the subject. */
 export function launcherSummary(documents: readonly LauncherDocument[]): string | undefined {
-  const summaries = documents.map(({ document }) => document['summary']);
-  return summaries.find((summary): summary is string => typeof summary === 'string' && summary !== '');
+  const known = documents.flatMap(({ document }) => {
+    const { summary, decisions, timeline } = document;
+    const knowledge = objectsIn(decisions).length + recordedPhases(objectsIn(timeline));
+    return typeof summary === 'string' && summary !== '' ? [{ summary, knowledge }] : [];
+  });
+  const [best] = known.sort((a, b) => b.knowledge - a.knowledge);
+  return best?.summary;
+}
+
+function recordedPhases(timeline: readonly JsonObject[]): number {
+  return timeline.filter(({ phase }) => phase !== 'elsewhere').length;
+}
+
+/** Removes what launchers say about the pools and providers of others, if those others say it themselves. */
+function firstHand(rows: readonly Row[], field: 'phase' | 'state', subject: string): readonly Row[] {
+  const isForeign = ({ value }: Row): boolean => value[field] === 'elsewhere';
+  const known = new Set(rows.filter((row) => !isForeign(row)).map(({ value }) => value[subject]));
+  return rows.filter((row) => !isForeign(row) || !known.has(row.value[subject]));
 }
 
 /** Returns the sections, without members that a launcher does not send. `now` is in milliseconds since the epoch. */
@@ -39,15 +55,28 @@ export function launcherSections(
     {
       field: 'reasons',
       title: 'Waits for',
-      list: table(reasonColumns(now), [
-        ...rows((document) => document['reason']),
-        ...rows((document) => subject(document)['reason']),
-      ]),
+      list: table(
+        reasonColumns(now),
+        firstHand(
+          rows((document) => [document['reason'] ?? null, subject(document)['reason'] ?? null]),
+          'phase',
+          'pool',
+        ),
+      ),
     },
     {
       field: 'health',
       title: 'Health',
-      list: table(healthColumns(now), kind === 'provider' ? rows((document) => document['provider']) : []),
+      list: table(
+        healthColumns(now),
+        kind === 'provider'
+          ? firstHand(
+              rows((document) => document['provider']),
+              'state',
+              'name',
+            )
+          : [],
+      ),
     },
     {
       field: 'usage',
@@ -85,7 +114,7 @@ function fullestTimeline(documents: readonly LauncherDocument[]): readonly Row[]
     );
     return [...own, ...nodes];
   });
-  const recorded = (rows: readonly Row[]): number => rows.filter(({ value }) => value['phase'] !== 'elsewhere').length;
+  const recorded = (rows: readonly Row[]): number => recordedPhases(rows.map(({ value }) => value));
   return timelines.reduce<readonly Row[]>(
     (best, rows) => (recorded(rows) > recorded(best) || best.length === 0 ? rows : best),
     [],

@@ -80,7 +80,7 @@ function requestSummary(store: Store, { id, request, locked }: RequestEntry): st
     }
     case 'requested': {
       const able = [...store.components.pools()].filter((pool) => poolStatement(request, pool) === CAN_SERVE);
-      const pools = able.map(poolName).join(', ');
+      const pools = [...new Set(able.map(poolName))].join(', ');
       return able.length === 0
         ? 'Waiting: no registered pool that has not declined it has all its labels.'
         : `Waiting: ${pools} can serve it.`;
@@ -173,7 +173,8 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
   const pools = [...store.components.pools()].filter((pool) => pool.supported_labels.includes(label));
   if (top === undefined && nodes.length === 0 && requests.length === 0 && pools.length === 0) return undefined;
   const counts = countsOf(nodes);
-  const served = pools.length === 0 ? 'No registered pool serves it' : `Served by ${pools.map(poolName).join(', ')}`;
+  const names = [...new Set(pools.map(poolName))];
+  const served = names.length === 0 ? 'No registered pool serves it' : `Served by ${names.join(', ')}`;
   return {
     kind: 'label',
     name: label,

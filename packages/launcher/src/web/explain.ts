@@ -9,8 +9,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { explainLabel } from '../diagnostics/explain/explain-label.js';
 import { explainNode } from '../diagnostics/explain/explain-node.js';
 import { explainRequest } from '../diagnostics/explain/explain-request.js';
-import type { Explanation, ExplanationSources } from '../diagnostics/explain/explanation.js';
-import { explanationText } from '../diagnostics/explain/explanation-text.js';
+import { explanationText, type Explanation } from '@nodepool/store';
+import type { ExplanationSources } from '../diagnostics/explain/explanation.js';
 import type { WebRoutes } from './context.js';
 
 const EXPLAIN: Readonly<Record<DecisionSubject, (sources: ExplanationSources, id: string) => Explanation | undefined>> =

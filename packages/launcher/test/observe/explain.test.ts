@@ -3,10 +3,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
 import { KeyScanError } from '@nodepool/core';
+import { explanationText } from '@nodepool/store';
 import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
 import { explainNode } from '../../src/diagnostics/explain/explain-node.js';
 import { explainRequest } from '../../src/diagnostics/explain/explain-request.js';
-import { explanationText } from '../../src/diagnostics/explain/explanation-text.js';
 import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
 import { World, pool, provider } from '../support/world.js';
 
@@ -66,6 +66,7 @@ describe('the explanation of a request', () => {
       {
         pool: 'demo/main',
         launcher: 'launcher1',
+        own: true,
         says: expect.stringContaining('1 request waits for capacity, this is the next'),
       },
     ]);

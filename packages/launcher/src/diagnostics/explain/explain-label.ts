@@ -1,14 +1,8 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
+import type { Explanation, PoolExplanation } from '@nodepool/store';
 import type { OfferHealth } from '../health.js';
-import {
-  describeOutages,
-  explainDecisions,
-  latestDecision,
-  type Explanation,
-  type ExplanationSources,
-  type PoolExplanation,
-} from './explanation.js';
+import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';
 
 /**
  * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
@@ -22,14 +16,15 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
   if (!known) return undefined;
   const latest = latestDecision(decided);
   const having = nodes.size === 0 ? 'no node' : [...nodes].map(([state, count]) => `${count} ${state}`).join(', ');
-  const served = pools.length === 0 ? 'No pool serves it' : `Served by ${pools.map(({ pool }) => pool).join(', ')}`;
+  const names = [...new Set(pools.map(({ pool }) => pool))];
+  const served = names.length === 0 ? 'No pool serves it' : `Served by ${names.join(', ')}`;
   const requests =
     wanted === 1 ? '1 request that is not fulfilled wants' : `${wanted} requests that are not fulfilled want`;
   const summary = `${served}; it has ${having}; ${requests} it.`;
   return {
     kind: 'label',
     id: label,
-    summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
+    summary: latest === undefined ? summary : `${summary} ${sentence(`Last decision here: ${latest}`)}`,
     facts: { nodes: Object.fromEntries(nodes), requests: wanted },
     pools,
     timeline: [],
@@ -55,7 +50,8 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: `${obstacle ?? `can serve it${failure}${paused}${usage}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
+        own: own !== undefined,
+        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
 }
@@ -67,7 +63,9 @@ function describeOffer({ name, obstacle }: OfferHealth): string {
 }
 
 function amounts(resources: Readonly<Record<string, number>>): string {
-  const named = Object.entries(resources).map(([name, amount]) => `${amount} ${name}`);
+  const named = Object.entries(resources).map(
+    ([name, amount]) => `${amount} ${amount === 1 ? name.replace(/s$/u, '') : name}`,
+  );
   return named.length === 0 ? 'no limit' : named.join(', ');
 }
 

@@ -1,14 +1,8 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
-import type { NodeEntry } from '@nodepool/store';
+import type { Explanation, NodeEntry } from '@nodepool/store';
 import type { NodeLife } from '../timeline/node-life.js';
-import {
-  explainDecisions,
-  explainLife,
-  latestDecision,
-  type Explanation,
-  type ExplanationSources,
-} from './explanation.js';
+import { explainDecisions, explainLife, latestDecision, sentence, type ExplanationSources } from './explanation.js';
 
 /** Returns undefined if the node does not exist and nothing about it is recorded. */
 export function explainNode(sources: ExplanationSources, id: string): Explanation | undefined {
@@ -21,7 +15,7 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   const sentences = [entry === undefined ? 'The node is deleted.' : `${summaryOf(entry)}.`];
   if (work !== undefined) sentences.push(`${work}.`);
   const latest = latestDecision(decided);
-  if (latest !== undefined) sentences.push(`Last decision here: ${latest}.`);
+  if (latest !== undefined) sentences.push(sentence(`Last decision here: ${latest}`));
   return {
     kind: 'node',
     id,

@@ -1,16 +1,15 @@
 /** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { Explanation, PoolComponentData, PoolExplanation, RequestEntry } from '@nodepool/store';
 import type { PoolActivity } from '../activity.js';
 import {
   describeOutages,
   explainDecisions,
   explainLife,
   latestDecision,
-  type Explanation,
+  sentence,
   type ExplanationSources,
-  type PoolExplanation,
 } from './explanation.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import { reasonText, WaitReasons } from './wait-reason.js';
@@ -31,7 +30,7 @@ export function explainRequest(sources: ExplanationSources, id: string): Explana
   return {
     kind: 'request',
     id,
-    summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
+    summary: latest === undefined ? summary : `${summary} ${sentence(`Last decision here: ${latest}`)}`,
     facts: entry === undefined ? {} : factsOf(entry),
     pools: entry === undefined ? [] : poolsOf(sources, entry.request),
     timeline: explainLife(life, sources.clock.now()),
@@ -84,7 +83,7 @@ function endOf(life: RequestLife | undefined): string {
     case 'fulfilled':
       return ` It was fulfilled with ${life.ended.nodes.join(', ')}.`;
     case 'failed':
-      return ` It failed: ${life.ended.reason ?? 'every pool declined it'}.`;
+      return ` ${sentence(`It failed: ${life.ended.reason ?? 'every pool declined it'}`)}`;
     case 'cancelled':
       return ' Its requestor deleted it before it was served.';
     case undefined:
@@ -95,7 +94,7 @@ function endOf(life: RequestLife | undefined): string {
 /** Returns the reasons of this launcher's pools, as a sentence after another one. */
 function refusalOf({ timelines }: ExplanationSources, id: string): string {
   const reason = timelines.request(id)?.ended?.reason;
-  return reason === undefined ? '' : ` The pools of this launcher: ${reason}.`;
+  return reason === undefined ? '' : ` ${sentence(`The pools of this launcher: ${reason}`)}`;
 }
 
 function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {
@@ -111,6 +110,7 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
   return [...sources.store.components.pools()].map((pool) => ({
     pool: nameOf(pool),
     launcher: pool.hostname,
+    own: activities.has(pool.id),
     says: `${describePool(request, pool, activities.get(pool.id))}${describeOutages(pool, request.node_types)}`,
   }));
 }

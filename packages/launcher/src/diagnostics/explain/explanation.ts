@@ -1,59 +1,17 @@
-/** Explanations of the state of a request, a node or a label, from this launcher's records and decisions. */
+/** The sources of explanations, and the parts that those of requests, nodes and labels have in common. */
 
-import type { Clock, JsonValue } from '@nodepool/core';
-import type { Decision, DecisionLog, DecisionSubject } from '../decisions.js';
-import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
+import type { Clock } from '@nodepool/core';
+import type { Decision, DecisionLog } from '../decisions.js';
+import {
+  describeOutage,
+  type DecisionExplanation,
+  type PhaseExplanation,
+  type PoolComponentData,
+  type Store,
+} from '@nodepool/store';
 import type { ProviderActivity, QueuePosition } from '../activity.js';
-import type { Life, Phase } from '../timeline/life.js';
+import type { Life } from '../timeline/life.js';
 import type { Timelines } from '../timeline/timelines.js';
-
-/** The JSON object that `/explain/...` answers with. */
-export interface Explanation {
-  readonly kind: DecisionSubject;
-  readonly id: string;
-  /** One or more sentences. */
-  readonly summary: string;
-  /** Fields of the record; times are in unix seconds. */
-  readonly facts: Readonly<Record<string, JsonValue>>;
-  /** The states of all registered pools with regard to the subject. */
-  readonly pools: readonly PoolExplanation[];
-  /** The phases of its life without gaps, as recorded by this launcher; empty for a label. */
-  readonly timeline: readonly PhaseExplanation[];
-  /** Decisions of this launcher, oldest first; other launchers record their own. */
-  readonly decisions: readonly DecisionExplanation[];
-}
-
-export interface PoolExplanation {
-  /** The pool's name as `provider/pool`. */
-  readonly pool: string;
-  /** Host of the launcher that serves the pool. */
-  readonly launcher: string;
-  readonly says: string;
-}
-
-export interface PhaseExplanation {
-  readonly phase: Phase;
-  /** Unix seconds. */
-  readonly from: number;
-  readonly seconds: number;
-  /** True while the phase lasts. */
-  readonly lasts: boolean;
-  /** The pool as `provider/pool`; null if unknown. */
-  readonly by: string | null;
-  readonly detail: string | null;
-  /** True if a launch attempt failed at the end of the phase. */
-  readonly failed: boolean;
-}
-
-export interface DecisionExplanation {
-  readonly by: string;
-  readonly decision: string;
-  readonly reason: string | null;
-  /** Times of the first and the last decision, in unix seconds. */
-  readonly first: number;
-  readonly last: number;
-  readonly times: number;
-}
 
 /** The data that explanations are made from. */
 export interface ExplanationSources {
@@ -88,6 +46,11 @@ export function explainLife(life: Life | undefined, now: number): PhaseExplanati
     detail: detail ?? null,
     failed,
   }));
+}
+
+/** Returns a text as a sentence; texts of drivers may end with a mark of their own. */
+export function sentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
 }
 
 /** Returns the newest decision as text, for the end of a summary. */

@@ -2,7 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
-import type { ExplanationSources } from './explanation.js';
+import { sentence, type ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
 import type { PoolActivity, QueuePosition } from '../activity.js';
 import type { PoolWait } from '../timeline/request-life.js';
@@ -69,7 +69,8 @@ export class WaitReasons {
       else ranked.push(this.ofWait(request, wait, where, queuePosition));
     }
     if (ranked.length === 0) return [none(request, since)];
-    return ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since).map(({ reason }) => reason);
+    ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
+    return withoutRepeats(ranked.map(({ reason }) => reason));
   }
 
   private ofWait(request: NodeRequest, wait: PoolWait, where: Where, queuePosition: QueuePosition | undefined): Ranked {
@@ -82,13 +83,20 @@ export class WaitReasons {
     if (queuePosition === undefined || queuePosition.ahead === 0) {
       const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
       const { since } = wait;
-      return { rank, reason: { ...where, phase: kind, text: `${reason}.${use}`, since, missing, heldBy } };
+      return { rank, reason: { ...where, phase: kind, text: `${sentence(reason)}${use}`, since, missing, heldBy } };
     }
-    const text = `${describeTurn(queuePosition)} waits because ${reason}.${use}`;
+    const text = `${describeTurn(queuePosition)} waits because ${sentence(reason)}${use}`;
     const heldBy = [{ kind: 'request' as const, id: queuePosition.first }, ...nodes];
     const since = sinceOf(this.sources, request);
     return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy } };
   }
+}
+
+/** Removes reasons about a pool of another launcher whose namesake on the same host has an earlier reason. */
+function withoutRepeats(reasons: readonly WaitReason[]): WaitReason[] {
+  const namesake = ({ pool, launcher }: WaitReason): number =>
+    reasons.findIndex((other) => other.pool === pool && other.launcher === launcher);
+  return reasons.filter((reason, index) => reason.phase !== 'elsewhere' || namesake(reason) === index);
 }
 
 /** Returns the reason with its pool, as sentences. */
@@ -126,7 +134,12 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
   if (refusal !== undefined) {
     return {
       rank: WAIT_RANK.leaves,
-      reason: { ...where, ...nothing, phase: 'order', text: `it leaves the request to other pools: ${refusal}.` },
+      reason: {
+        ...where,
+        ...nothing,
+        phase: 'order',
+        text: sentence(`it leaves the request to other pools: ${refusal}`),
+      },
     };
   }
   // A pool without capacity considers no further request.
