@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { packageVersion } from '@nodepool/core/package-version';
+import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import type { Finding } from '../src/doctor/finding.js';
 import { fakeZooKeeper, SRVR } from './fake-zookeeper.js';
 import { World } from './world.js';
@@ -259,6 +260,27 @@ describe('the check of records', () => {
         '/nodepool/nodes/0000000099',
       ].sort(),
     );
+  });
+
+  it('reports requests that no registered launcher has locked', async () => {
+    const aged = (): Promise<string> => world.request({ state_time: old() });
+    const [own, foreign, stuck] = [await aged(), await aged(), await aged()];
+    const other = world.server.connect({ sessionTimeoutMs: 12_000 });
+    const lock = async (zk: ZooKeeper, id: string, suffix = ''): Promise<void> => {
+      await world.finish(ensurePath(zk, `/nodepool/requests-lock/${id}`));
+      const path = `/nodepool/requests-lock/${id}/${'a'.repeat(32)}__lock__${suffix}`;
+      const mode = suffix === '' ? 'ephemeral-sequential' : 'persistent';
+      await world.finish(zk.create(path, Buffer.from('nl02-77'), { mode }));
+    };
+    await lock(world.store.zooKeeper, own);
+    await lock(other, foreign);
+    await lock(other, stuck, '0000000000');
+    expect((await examine()).problems).toEqual([
+      `warning records requests ${own}, ${foreign}, ${stuck}: 3 requests: waiting for more than an hour`,
+      `warning records request ${stuck}: is locked by a znode of no session, which never disappears`,
+      `warning records requests ${foreign}: locked by nl02-77, which is no registered launcher`,
+    ]);
+    await world.finish(other.close());
   });
 
   it('names a few of many records', async () => {

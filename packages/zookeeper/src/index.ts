@@ -6,7 +6,7 @@ export * from './recipes-api.js';
 export { connect } from './client/client.js';
 export type { ClientOptions, ClientTlsOptions, Pem } from './client/options.js';
 export { lockRecipe, type LockRecipeOptions, type Locks } from './lock.js';
-export { isContended } from './lock-names.js';
+export { isContended, sortedContenders, type Contender } from './lock-names.js';
 export { election, type ElectionOptions } from './election.js';
 export { ensurePath } from './ensure-path.js';
 export { treeCache, type TreeCacheSettings } from './tree-cache.js';

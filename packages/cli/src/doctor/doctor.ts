@@ -11,6 +11,7 @@ import { checkClocks } from './clocks.js';
 import { checkDisk } from './disk.js';
 import { Findings, type Finding } from './finding.js';
 import { checkLatency } from './latency.js';
+import { checkLocks } from './locks.js';
 import { checkPrograms } from './programs.js';
 import { checkProviders } from './providers.js';
 import { checkRecords } from './records.js';
@@ -125,6 +126,7 @@ async function withRecords(
     ),
     limited(context, 'providers', () => checkProviders({ ...context, config, store })),
     limited(context, 'records', async () => checkRecords({ store, config, now })),
+    limited(context, 'records', () => checkLocks(store, now)),
     limited(context, 'disk', () => checkDisk(config, hasBuilder)),
   ]);
   return found.flat();
