@@ -49,7 +49,7 @@ export interface EventLoopDelay {
 /** Measurements of a launcher that has ended. */
 export interface LauncherFacts {
   readonly peakResidentBytes: number;
-  /** Event loop delays of each phase (ms); empty if not measured. */
+  /** Event loop delays of each phase (ms): the start, and those that `beginPhase` separates; empty if not measured. */
   readonly eventLoopDelays: readonly EventLoopDelay[];
 }
 
@@ -107,6 +107,7 @@ export class BenchmarkEnvironment {
       await environment.measure('registers its pools', async (signal) => {
         await labelsOffered(zooKeeper, [LABEL], signal);
       });
+      environment.beginPhase();
     } catch (error) {
       await environment.clear();
       throw error;
@@ -138,7 +139,7 @@ export class BenchmarkEnvironment {
     return await this.requestor.request({ labels: [label], durable: true });
   }
 
-  /** Resets the measured event loop delays of the launcher. */
+  /** Ends a phase of the launcher's measured event loop delays and begins the next one. */
   beginPhase(): void {
     this.launcher.signal('SIGWINCH');
   }

@@ -3,7 +3,7 @@
 import { loadavg, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { EnvironmentOptions, LauncherFacts } from './environment.js';
-import { SCENARIOS } from './plan.js';
+import { SCENARIOS, type MeasuredLoop } from './plan.js';
 import { MEBIBYTE, mebibytes, milliseconds, row } from './rows.js';
 import { renderTable, type Row } from './table.js';
 
@@ -35,6 +35,7 @@ async function main(): Promise<void> {
   const environmentOptions: EnvironmentOptions = { dataFolder: dataFolder(values.data) };
   const rows: Row[] = [];
   const launchers: LauncherFacts[] = [];
+  const loops: MeasuredLoop[] = [];
   for (const scenario of SCENARIOS) {
     const letters = scenario.letters.split(' ');
     if (wanted.length > 0 && !wanted.some((letter) => letters.includes(letter))) continue;
@@ -44,28 +45,37 @@ async function main(): Promise<void> {
       const load = loadavg().map((average) => average.toFixed(1));
       rows.push(...outcome.rows.map((each) => ({ ...each, load: load[0] ?? '-' })));
       launchers.push(...outcome.launchers);
+      loops.push(...outcome.eventLoops);
     } catch (error) {
       // The remaining scenarios are still measured.
       process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
       process.exitCode = 1;
     }
   }
-  rows.push(...launcherRows(launchers));
+  rows.push(...launcherRows(launchers), ...eventLoopRows(loops));
   process.stdout.write(`\nZooKeeper's data in ${environmentOptions.dataFolder}\n\n${renderTable(rows)}\n`);
 }
 
 function launcherRows(launchers: readonly LauncherFacts[]): Row[] {
   if (launchers.length === 0) return [];
   const memory = Math.max(...launchers.map((facts) => facts.peakResidentBytes));
-  const delays = launchers.flatMap((facts) => facts.eventLoopDelays);
-  const p99 = Math.max(0, ...delays.map((delay) => delay.p99));
-  const longest = Math.max(0, ...delays.map((delay) => delay.max));
-  const busiest = Math.max(0, ...delays.map((delay) => delay.busiest));
+  return [row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-')];
+}
+
+/** Returns rows with the worst delays, which name their measurements, and a row of each measurement. */
+function eventLoopRows(loops: readonly MeasuredLoop[]): Row[] {
+  const worst = (title: string, of: 'p99' | 'max' | 'busiest', target: number | undefined): Row[] => {
+    const [first] = [...loops].sort((a, b) => b[of] - a[of]);
+    return first === undefined ? [] : [row(`${title} (${first.what})`, first[of], target, milliseconds, '-')];
+  };
   return [
-    row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-'),
-    row('i  launcher, delay of its event loop, worst p99 of these', p99, 50, milliseconds, '-'),
-    row('   launcher, delay of its event loop, longest', longest, 150, milliseconds, '-'),
-    row('   launcher, processor time of its longest turn', busiest, undefined, milliseconds, '-'),
+    ...worst('i  delay of the event loop, worst p99', 'p99', 50),
+    ...worst('   … longest', 'max', 150),
+    ...worst('   … processor time of the longest turn', 'busiest', 150),
+    ...loops.map(({ what, p99, max, busiest }) => {
+      const measured = [p99, max, busiest].map((ms) => ms.toFixed(0)).join(', ');
+      return row(`   … p99, longest, longest turn: ${what}`, NaN, undefined, () => `${measured} ms`, '-');
+    }),
   ];
 }
 

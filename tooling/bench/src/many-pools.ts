@@ -58,7 +58,6 @@ export class ManyPools {
 
   /** Uses every node briefly. Resolves with the time from the launcher's start until all requests are served (ms). */
   async measure(environment: BenchmarkEnvironment, signal: AbortSignal): Promise<number> {
-    environment.beginPhase();
     await Promise.all(
       this.requests.map(async (request) => {
         const lease = await request.take();

@@ -6,6 +6,7 @@
 import { setMaxListeners } from 'node:events';
 import { systemClock } from '@nodepool/core';
 import { LABEL, type BenchmarkEnvironment } from './environment.js';
+import { documentOf } from './request-document.js';
 
 /** More requests are in flight than the pool has servers, so that some wait for its limit and for each other. */
 export const PHASES_SITE = {
@@ -23,12 +24,6 @@ export interface PhaseComparison {
   readonly inexact: number;
   /** Means by phase, over all requests. */
   readonly means: ReadonlyMap<string, number>;
-}
-
-/** The members of a request's document that are compared. */
-interface RequestDocument {
-  readonly request: { readonly created: number; readonly ended: number };
-  readonly timeline: readonly { readonly phase: string; readonly from: number; readonly to: number }[];
 }
 
 /** Measures this many requests. */
@@ -74,12 +69,6 @@ export async function comparePhases(
 /** Returns the value below which this part of the ascending values is. */
 export function quantile(values: readonly number[], part: number): number {
   return values[Math.min(values.length - 1, Math.ceil(part * values.length) - 1)] ?? NaN;
-}
-
-async function documentOf({ webappPort }: BenchmarkEnvironment, id: string): Promise<RequestDocument> {
-  const response = await fetch(`http://127.0.0.1:${webappPort}/status/v1/request/${id}`);
-  if (!response.ok) throw new Error(`the launcher answered ${response.status} for request ${id}`);
-  return (await response.json()) as RequestDocument;
 }
 
 function ascending(values: Iterable<number>): number[] {

@@ -4,6 +4,7 @@ import type { SubmittedRequest } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
 import type { BenchmarkEnvironment } from './environment.js';
 import { cpuSeconds, residentBytes } from './process-facts.js';
+import { documentOf } from './request-document.js';
 
 const WARM_UP_REQUESTS = 20;
 /** V8 returns memory in rounds of 8 s. */
@@ -82,24 +83,31 @@ export async function residentMemory(
   return measured;
 }
 
-/**
- * Measures the time from the write of a request until it is fulfilled, at a constant rate of requests. It is an upper
- * bound of the time until the create call. Returns the durations in ascending order.
- */
+/** Latencies of requests at a constant rate (ms), in ascending order. */
+export interface LatenciesAtRate {
+  /** From the creation of the request by its requestor until the launcher passes the create call to the driver. */
+  readonly decision: readonly number[];
+  /** From the write of the request until it is fulfilled. */
+  readonly fulfilled: readonly number[];
+}
+
+/** Measures the latencies of requests at a constant rate. */
 export async function latenciesAtRate(
   environment: BenchmarkEnvironment,
   options: { readonly perSecond: number; readonly seconds: number },
   signal: AbortSignal,
-): Promise<readonly number[]> {
+): Promise<LatenciesAtRate> {
   const { perSecond, seconds } = options;
-  const durations: number[] = [];
+  const fulfilled: number[] = [];
+  const ids: string[] = [];
   const lives: Promise<void>[] = [];
   const began = systemClock.monotonic();
   const one = async (): Promise<void> => {
     const request = await environment.submit();
     const written = systemClock.monotonic();
     await request.fulfilled();
-    durations.push(systemClock.monotonic() - written);
+    fulfilled.push(systemClock.monotonic() - written);
+    ids.push(request.id);
     const lease = await request.take();
     await lease.return();
   };
@@ -110,7 +118,17 @@ export async function latenciesAtRate(
     lives.push(one());
   }
   await Promise.all(lives);
-  return durations.sort((a, b) => a - b);
+  const decision: number[] = [];
+  for (const id of ids) decision.push(await decisionLatency(environment, id));
+  const ascending = (a: number, b: number): number => a - b;
+  return { decision: decision.sort(ascending), fulfilled: fulfilled.sort(ascending) };
+}
+
+async function decisionLatency(environment: BenchmarkEnvironment, id: string): Promise<number> {
+  const { request, timeline } = await documentOf(environment, id);
+  const creating = timeline.find(({ phase }) => phase === 'creating');
+  if (creating === undefined) throw new Error(`no node was launched for request ${id}`);
+  return (creating.from - request.created) * 1000;
 }
 
 /** Measures concurrent requests to a launcher with a lower node limit. Every node is released immediately. */
