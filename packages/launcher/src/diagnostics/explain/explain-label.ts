@@ -51,7 +51,7 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
         own: own !== undefined,
-        says: `${obstacle ?? `can serve it${failure}${paused}${room}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? `can serve it${failure}${paused}${usage}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
 }
