@@ -1,25 +1,25 @@
 /** Mutations that violate each rule of the checker, to prove that the checker can fail. */
 
-import {
-  INTERRUPTED_LAUNCH,
-  InstanceFailedError,
-  isJsonObject,
-  type JsonObject,
-  type Provider,
-  type Resource,
-  type SuppliedMachine,
-} from '@nodepool/core';
-import type { Store } from '@nodepool/store';
+import { INTERRUPTED_LAUNCH, InstanceFailedError, isJsonObject } from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
-import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
-import { never } from './cloud-view.js';
+import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Mutation } from './mutation.js';
+import {
+  changingMachines,
+  changingProviders,
+  declining,
+  deletingAtFirstSight,
+  fulfils,
+  reallocating,
+  registeringOnce,
+  REQUEST,
+  restarting,
+  rewriting,
+} from './mutators.js';
 import { overlay } from '@nodepool/simulated-process';
-import { nodesOf } from './rules/values.js';
 import { HOST_KEY, RACK, TENANTS } from './site.js';
 
 const NODE = /^\/nodepool\/nodes\/[^/]+$/;
-const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -313,110 +313,3 @@ export const MUTATIONS: readonly Mutation[] = [
 
 /** Tags of an instance whose node never existed. */
 const FOREIGN_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
-
-/** Changes the records at matching paths, however they are written. */
-function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {
-  return (ops) =>
-    ops.map((op) => {
-      if ((op.type !== 'set' && op.type !== 'create') || !path.test(op.path) || op.data === undefined) return op;
-      const record: unknown = JSON.parse(new TextDecoder().decode(op.data));
-      return isJsonObject(record) ? { ...op, data: new TextEncoder().encode(JSON.stringify(change(record))) } : op;
-    });
-}
-
-/** Adds the node of the previous request to every fulfilled request. */
-function reallocating(): NonNullable<Mutation['writes']> {
-  let last: readonly string[] = [];
-  return rewriting(REQUEST, (request) => {
-    const nodes = nodesOf(request);
-    if (request['state'] !== 'fulfilled' || nodes.length === 0) return request;
-    const shared = last;
-    last = nodes;
-    return shared.length === 0 ? request : { ...request, nodes: [...shared.slice(0, 1), ...nodes.slice(1)] };
-  });
-}
-
-function fulfils(op: TransactionOp): boolean {
-  return op.type === 'set' && REQUEST.test(op.path) && new TextDecoder().decode(op.data).includes('"fulfilled"');
-}
-
-/** Makes every configuration differ from the previous one. */
-function restarting(): NonNullable<Mutation['config']> {
-  let changes = 0;
-  return (site) => {
-    changes += 1;
-    return { ...site, providers: site.providers.map((each) => ({ ...each, maxConcurrency: 100 + changes })) };
-  };
-}
-
-/** Returns a client that registers components only in its first session. */
-function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
-  let first: bigint | undefined;
-  return overlay(zooKeeper, {
-    create: (path, data, options) => {
-      if (!path.startsWith('/nodepool/components/')) return zooKeeper.create(path, data, options);
-      first ??= zooKeeper.session?.id;
-      return zooKeeper.session?.id === first ? zooKeeper.create(path, data, options) : never();
-    },
-  });
-}
-
-/** Applies a defect to every provider of a driver. */
-function changingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
-  return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });
-}
-
-/** Changes the machines that a driver declares. */
-function changingMachines(
-  spoil: (machines: readonly SuppliedMachine[]) => readonly SuppliedMachine[],
-): NonNullable<Mutation['driver']> {
-  return changingProviders((provider) =>
-    overlay(provider, {
-      start: (context) => {
-        const { nodeSupply } = context;
-        if (nodeSupply === undefined) return provider.start(context);
-        return provider.start({ ...context, nodeSupply: { apply: (machines) => nodeSupply.apply(spoil(machines)) } });
-      },
-    }),
-  );
-}
-
-/** Treats every instance without a record as leaked immediately. */
-function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
-  let zooKeeper: ZooKeeper | undefined;
-  const leaked = async (found: readonly Resource[], provider: string): Promise<readonly Resource[]> => {
-    const { children = [] } = (await zooKeeper?.children('/nodepool/nodes')) ?? {};
-    return found.filter(
-      ({ tags }) => tags.nodepool_provider_name === provider && !children.includes(tags.nodepool_node_id ?? ''),
-    );
-  };
-  return {
-    client: (client) => (zooKeeper = client),
-    driver: changingProviders((provider) =>
-      overlay(provider, {
-        cleanupLeakedResources: (_round, call) =>
-          provider.cleanupLeakedResources({ leaked: (found) => leaked(found, provider.config.name) }, call),
-      }),
-    ),
-  };
-}
-
-/** Returns a store that falsely declines some requests. */
-function declining(
-  store: Store,
-  ignored: (request: { readonly id: string; readonly state: string; readonly tenant: string | null }) => boolean,
-): Store {
-  const requests = overlay(store.requests, {
-    accept: (entry, nodes, options) =>
-      ignored({ id: entry.id, state: entry.request.state, tenant: entry.request.tenant_name })
-        ? Promise.reject(new Error('this launcher is spoilt'))
-        : store.requests.accept(entry, nodes, options),
-  });
-  return new Proxy(store, {
-    get: (target, name): unknown => {
-      if (name === 'requests') return requests;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? (...args: unknown[]): unknown => Reflect.apply(value, target, args) : value;
-    },
-  });
-}
