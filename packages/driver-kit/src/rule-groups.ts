@@ -1,7 +1,7 @@
 /** All rule groups of the contract. */
 
 import type { RuleGroup } from './rule.js';
-import { calls, stopping } from './rules/calls.js';
+import { calls } from './rules/calls.js';
 import { configuration } from './rules/configuration.js';
 import { images } from './rules/images.js';
 import { life } from './rules/life.js';
@@ -11,6 +11,7 @@ import { lookalikes } from './rules/lookalikes.js';
 import { outcomes } from './rules/outcomes.js';
 import { packages } from './rules/package.js';
 import { resumption } from './rules/resumption.js';
+import { stopping } from './rules/stopping.js';
 import { supply } from './rules/supply.js';
 
 export const RULE_GROUPS: readonly RuleGroup[] = [

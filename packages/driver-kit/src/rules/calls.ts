@@ -1,4 +1,4 @@
-/** Rules about ending calls, non-blocking state machines, and stopping providers. */
+/** Rules about remote calls, their ends, and non-blocking state machines. */
 
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
@@ -6,7 +6,6 @@ import type { Advance, StateMachine } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import { longestBlock } from '../event-loop.js';
-import { handlesNow, handlesSince } from '../handles.js';
 import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
@@ -263,116 +262,6 @@ export const calls: RuleGroup = {
         expectEqual((await harness.instances()).length, 1, 'instances after `advance` was called twice at every step');
         await machines.drive(machines.deletion(instance.externalId), { onStep: askAgain });
         await harness.assertNothingLeft('after a deletion in which `advance` was called twice at every step');
-      },
-    },
-  ],
-};
-
-export const stopping: RuleGroup = {
-  title: 'Stopping',
-  text:
-    'Providers are started and stopped in one process whenever the configuration changes. Resources that a ' +
-    'stopped provider keeps would accumulate.',
-  rules: [
-    {
-      id: 'stop.ends',
-      since: '1.0',
-      title: 'stopping a provider ends its work',
-      text: 'Launches and deletions in progress reject with `AbortedError`, and `join` resolves shortly afterwards.',
-      needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
-        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: BOOT_MS });
-        const first = harness.node();
-        const { externalId } = await harness.launched(first);
-        const launch = harness.launch();
-        const cleanup = harness.startCleanUp(first, externalId);
-        await harness.pass(BOOT_MS / 2);
-        harness.provider.stop();
-        await harness.failureOf(launch, 'a launch of a provider that was stopped', 'aborted');
-        await harness.failureOf(cleanup, 'a deletion of a provider that was stopped', 'aborted');
-        const joined = watch(harness.provider.join());
-        const done = await harness.cloud.time.until(() => joined.settled !== undefined, 30_000);
-        assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
-      },
-    },
-    {
-      id: 'stop.nothing-after',
-      since: '1.0',
-      title: 'a provider does nothing after `join` has resolved',
-      text:
-        'It makes no remote call and has no timers and no background tasks. An error in background work reaches ' +
-        'no caller, so there must be none.',
-      needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
-        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        await harness.launched();
-        const launch = harness.launch();
-        await harness.pass(BOOT_MS / 2);
-        const { process } = harness;
-        await harness.finish(process.stop(), 'the stop of the provider');
-        await harness.failureOf(launch, 'a launch of a provider that was stopped');
-        const made = process.apiCalls.length;
-        const left = { timers: process.clock.pending, tasks: process.tasks.list().map(({ name }) => name) };
-        expectEqual(left, { timers: 0, tasks: [] }, 'timers and tasks that a provider left behind');
-        await harness.pass(600_000);
-        expectEqual(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
-        expectEqual(process.failures, [], 'failures in the background');
-      },
-    },
-    {
-      id: 'stop.unused',
-      since: '1.0',
-      title: 'an idle provider makes no calls',
-      text:
-        'Without launches and deletions, a provider makes no listings and has no periodic timers. A call every ' +
-        'ten minutes, e.g. to refresh credentials or limits, is allowed.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
-        const node = harness.node();
-        const { externalId } = await harness.launched(node);
-        await harness.cleanUp(node, externalId);
-        const before = harness.process.apiCalls.length;
-        await harness.pass(3_600_000);
-        const made = harness.process.apiCalls.length - before;
-        assert.ok(made <= 6, `an idle provider made ${made} remote calls within an hour`);
-      },
-    },
-    {
-      id: 'stop.any-time',
-      since: '1.0',
-      title: 'a provider can be stopped before it was started, and repeatedly',
-      text: 'A configuration can be replaced before its providers have started.',
-      needs: [],
-      appliesTo: 'all',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.open();
-        const unstarted = harness.make();
-        await harness.finish(unstarted.stop(), 'the stop of a provider that was never started');
-        expectEqual(unstarted.apiCalls.length, 0, 'remote calls of a provider that was never started');
-        const process = await harness.start();
-        await harness.finish(process.stop(), 'the first stop');
-        await harness.finish(process.stop(), 'the second stop');
-      },
-    },
-    {
-      id: 'stop.handles',
-      since: '1.0',
-      title: 'a stopped provider leaves no open handles',
-      text:
-        'Open sockets, servers and timers of Node.js keep a process from exiting. The kit compares the open ' +
-        'handles before the start of cloud and provider with those after their end.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const before = handlesNow();
-        const harness = await context.start();
-        const node = harness.node();
-        const { externalId } = await harness.launched(node);
-        await harness.cleanUp(node, externalId);
-        await context.end();
-        expectEqual(await handlesSince(before), [], 'handles that were left open');
       },
     },
   ],
