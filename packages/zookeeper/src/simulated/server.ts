@@ -9,9 +9,10 @@ import { connectThrough } from '../client/client.js';
 import type { ConnectionHandler, OpenWire, Wire } from '../client/connection.js';
 import type { ClientOptions } from '../client/options.js';
 import { JuteReader } from '../client/jute-reader.js';
-import { ConnectionLostError, InvalidArgumentError } from '../errors.js';
+import { InvalidArgumentError } from '../errors.js';
 import { authenticate } from './access.js';
 import { SimulatedConnection, type Delays, type ServerEnd } from './connection.js';
+import { DeadWire } from './dead-wire.js';
 import { isWrite, Refusal, RefusedError, type AnswerValue, type Request } from './messages.js';
 import { ZnodeService, type CommitListener, type DataSnapshot } from './service.js';
 import { SessionTable, type ServerSession, type SessionRecord } from './session-table.js';
@@ -337,26 +338,3 @@ export class SimulatedZooKeeperServer {
 }
 
 const NO_PASSWORD = Buffer.alloc(16);
-
-/** A connection that never opens: it stays silent or, with a handler, is refused. */
-class DeadWire implements Wire {
-  readonly bytesSent = 0;
-  readonly bytesReceived = 0;
-  private destroyed = false;
-
-  constructor(handler?: ConnectionHandler) {
-    if (handler === undefined) return;
-    queueMicrotask(() => {
-      if (this.destroyed) return;
-      handler.onEnd(new ConnectionLostError('connection-lost', 'simulated server: the connection was refused'));
-    });
-  }
-
-  send(): void {
-    throw new ConnectionLostError('connection-lost', 'simulated server: there is no connection to send on');
-  }
-
-  destroy(): void {
-    this.destroyed = true;
-  }
-}

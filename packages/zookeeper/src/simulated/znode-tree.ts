@@ -7,29 +7,19 @@ import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
 import { parentPath } from '../client/paths.js';
 import { allows, maskedAcl, storedAcl, type Identity } from './access.js';
 import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
+import {
+  checkVersion,
+  CONTAINER_OWNER,
+  freshNode,
+  nameOf,
+  ownerOf,
+  sequenceDigits,
+  statOf,
+  type Znode,
+} from './znode.js';
 
-/** The owner field marks containers and TTL znodes (`EphemeralType`). */
-const CONTAINER_OWNER = -(2n ** 63n);
-const TTL_OWNER_MARK = -(2n ** 56n);
 /** The server's own znodes, which clients cannot delete. */
 const SPECIAL_PATHS: ReadonlySet<string> = new Set(['/', '/zookeeper', '/zookeeper/config', '/zookeeper/quota']);
-
-interface Znode {
-  data: Uint8Array;
-  acl: readonly Acl[];
-  readonly czxid: bigint;
-  mzxid: bigint;
-  pzxid: bigint;
-  readonly ctime: number;
-  mtime: number;
-  version: number;
-  aversion: number;
-  /** Number of children ever created, the source of sequence numbers. */
-  creations: number;
-  readonly owner: bigint;
-  readonly ttlMs: number;
-  readonly children: Set<string>;
-}
 
 /** The session and the time of a write. */
 export interface WriteContext {
@@ -307,75 +297,4 @@ export class ZnodeTree {
       parent.creations = creations;
     });
   }
-}
-
-function freshNode(
-  data: Uint8Array,
-  acl: readonly Acl[],
-  { zxid, now }: { readonly zxid: bigint; readonly now: number },
-  owner: bigint,
-  ttlMs: number,
-): Znode {
-  return {
-    data,
-    acl,
-    czxid: zxid,
-    mzxid: zxid,
-    pzxid: zxid,
-    ctime: now,
-    mtime: now,
-    version: 0,
-    aversion: 0,
-    creations: 0,
-    owner,
-    ttlMs,
-    children: new Set(),
-  };
-}
-
-function statOf(node: Znode): Stat {
-  const numChildren = node.children.size;
-  return {
-    czxid: node.czxid,
-    mzxid: node.mzxid,
-    ctime: node.ctime,
-    mtime: node.mtime,
-    version: node.version,
-    // Creations plus deletions: all created children but the current ones were deleted.
-    cversion: node.creations * 2 - numChildren,
-    aversion: node.aversion,
-    // Clients do not see the marks of containers and TTL znodes.
-    ephemeralOwner: node.owner > 0n ? node.owner : 0n,
-    dataLength: node.data.length,
-    numChildren,
-    pzxid: node.pzxid,
-  };
-}
-
-function ownerOf(request: Extract<WriteRequest, { type: 'create' }>, sessionId: bigint): bigint {
-  switch (request.mode) {
-    case 'ephemeral':
-    case 'ephemeral-sequential':
-      return sessionId;
-    case 'container':
-      return CONTAINER_OWNER;
-    case 'persistent-ttl':
-    case 'persistent-sequential-ttl':
-      return TTL_OWNER_MARK + BigInt(request.ttlMs);
-    case 'persistent':
-    case 'persistent-sequential':
-      return 0n;
-  }
-}
-
-function checkVersion(actual: number, expected: number): void {
-  if (expected !== -1 && expected !== actual) throw new RefusedError(Refusal.badVersion);
-}
-
-function sequenceDigits(count: number): string {
-  return String(count).padStart(10, '0');
-}
-
-function nameOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
 }
