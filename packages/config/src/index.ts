@@ -11,3 +11,4 @@ export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from '.
 export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';
 export * from './discovery/discovery.js';
 export * from './discovery/errors.js';
+export { packageOfDriver, type DriverPackage, type LoadedDriver } from './discovery/load-driver.js';

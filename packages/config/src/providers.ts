@@ -1,6 +1,7 @@
 /** Loads the providers of a configuration, each by its driver. A failing driver affects its own providers only. */
 
-import { packageOfDriver, type DiscoverDriver, type DriverPackage, type DriverSearch } from './discovery/discovery.js';
+import type { DiscoverDriver, DriverSearch } from './discovery/discovery.js';
+import { packageOfDriver, type DriverPackage } from './discovery/load-driver.js';
 import {
   DEFAULT_DRIVER,
   entriesAt,

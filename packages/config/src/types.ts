@@ -1,7 +1,7 @@
 /** The parsed configuration file: defaults filled in, units converted, references resolved. */
 
 import type { DiskImageConfig, Driver, ProviderConfig } from '@nodepool/core';
-import type { DriverPackage } from './discovery/discovery.js';
+import type { DriverPackage } from './discovery/load-driver.js';
 
 export interface NodepoolConfig {
   readonly webapp: { readonly port: number; readonly listenAddress: string };
