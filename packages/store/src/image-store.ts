@@ -1,8 +1,7 @@
 /** Image builds and uploads: `/nodepool/images`. */
 
-import type { CallOptions, TreeNode } from '@nodepool/zookeeper';
-import { buildCodec, decodeBuildFailure, uploadCodec } from './codec/image.js';
-import type { Decoded, Source } from './codec/codec.js';
+import type { CallOptions } from '@nodepool/zookeeper';
+import type { Source } from './codec/codec.js';
 import {
   type Emitter,
   isUsableUpload,
@@ -25,7 +24,8 @@ import type {
   UploadingLock,
 } from './image-api.js';
 import { pathOfUpload } from './image-handle.js';
-import { ImageLocks, type KnownRecord } from './image-locks.js';
+import { ImageCache } from './image-cache.js';
+import { ImageLocks } from './image-locks.js';
 import { mark, removeImage, unmark } from './image-marks.js';
 import { storeEmitter } from './listeners.js';
 import {
@@ -42,30 +42,17 @@ import {
 } from './paths.js';
 import { childrenOf } from './znodes-below.js';
 
-/** The known state of one image; uploads are by path. */
-interface KnownImage {
-  present: boolean;
-  paused: boolean;
-  /** Unix seconds. */
-  buildRequestedAt: number | undefined;
-  lastFailure: ImageBuildFailure | undefined;
-  readonly builds: Map<string, KnownRecord<ImageBuild>>;
-  readonly uploads: Map<string, KnownRecord<ImageUpload>>;
-}
-
 /** Kinds of znodes whose data or times are used. */
 const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
 
 export class ImageRecords implements ImageStore {
-  private readonly known = new Map<string, KnownImage>();
-  private readonly unreadable = new Map<string, CorruptRecord>();
-  /** Number of contenders by path of the lock. */
-  private readonly contenders = new Map<string, number>();
+  private readonly known: ImageCache;
   private readonly changes: Emitter<string>;
   private readonly locks: ImageLocks;
 
   constructor(private readonly context: StoreContext) {
     this.changes = storeEmitter(context.log);
+    this.known = new ImageCache(context.log);
     this.locks = new ImageLocks(context);
     context.caches.add({
       root: IMAGES_ROOT,
@@ -77,12 +64,12 @@ export class ImageRecords implements ImageStore {
       onPut: (znode, before) => {
         const place = placeOfImage(znode.path);
         if (place === undefined) return;
-        if (this.put(place, znode, before === undefined)) this.changes.emit(place.image);
+        if (this.known.put(place, znode, before === undefined)) this.changes.emit(place.image);
       },
       onRemove: ({ path }) => {
         const place = placeOfImage(path);
         if (place === undefined) return;
-        if (this.remove(place, path)) this.changes.emit(place.image);
+        if (this.known.remove(place, path)) this.changes.emit(place.image);
       },
     });
   }
@@ -99,7 +86,7 @@ export class ImageRecords implements ImageStore {
   }
 
   *buildsOfBuilder(builderId: string): Iterable<ImageBuild> {
-    for (const image of [...this.known.keys()].sort()) {
+    for (const image of this.known.names()) {
       for (const build of this.builds(image)) if (build.builder_id === builderId) yield build;
     }
   }
@@ -117,7 +104,7 @@ export class ImageRecords implements ImageStore {
     readonly build?: string;
     readonly provider?: string;
   }): Iterable<ImageUpload> {
-    const images = query.image === undefined ? [...this.known.keys()].sort() : [query.image];
+    const images = query.image === undefined ? this.known.names() : [query.image];
     for (const image of images) {
       for (const upload of valuesByAge(this.known.get(image)?.uploads)) {
         const isWanted =
@@ -133,7 +120,7 @@ export class ImageRecords implements ImageStore {
   }
 
   *images(): Iterable<string> {
-    for (const name of [...this.known.keys()].sort()) {
+    for (const name of this.known.names()) {
       if (this.known.get(name)?.present === true) yield name;
     }
   }
@@ -165,23 +152,23 @@ export class ImageRecords implements ImageStore {
   }
 
   isBuilding(image: string): boolean {
-    return this.contenders.has(buildingLockPath(image));
+    return this.known.isContended(buildingLockPath(image));
   }
 
   isUploading({ image, build, provider }: UploadPlace): boolean {
-    return this.contenders.has(uploadingLockPath(image, build, provider));
+    return this.known.isContended(uploadingLockPath(image, build, provider));
   }
 
   isBuildLocked({ image, id }: BuildRef): boolean {
-    return this.contenders.has(buildLockPath(image, id));
+    return this.known.isContended(buildLockPath(image, id));
   }
 
   isUploadLocked({ image, build, provider, id }: UploadRef): boolean {
-    return this.contenders.has(uploadLockPath(image, build, provider, id));
+    return this.known.isContended(uploadLockPath(image, build, provider, id));
   }
 
   corrupt(): Iterable<CorruptRecord> {
-    return this.unreadable.values();
+    return this.known.corrupt();
   }
 
   onChange(listener: (image: string) => void): () => void {
@@ -245,118 +232,6 @@ export class ImageRecords implements ImageStore {
     if (known === undefined || this.isUploadLocked(upload)) return undefined;
     return this.locks.tryLockUpload(upload, known, options);
   }
-
-  /** Returns true if a result for the image has changed. */
-  private put(place: ImagePlace, znode: TreeNode, isNew: boolean): boolean {
-    if (place.kind === 'foreign' && isNew) {
-      const message =
-        'A znode below a lock of a disk image is no contender, so the lock counts as held: remove the znode';
-      this.context.log.warn(message, { path: znode.path });
-    }
-    if (place.kind === 'contender' || place.kind === 'foreign') return isNew && this.contend(place.lock, 1);
-    const image = this.imageOf(place.image);
-    const changedAt = znode.stat.mtime / 1000;
-    switch (place.kind) {
-      case 'image':
-        image.present = true;
-        break;
-      case 'pause':
-        image.paused = true;
-        break;
-      case 'build-request':
-        image.buildRequestedAt = znode.stat.ctime / 1000;
-        break;
-      case 'last-failure': {
-        const failure = decodeBuildFailure(znode.data, changedAt);
-        if (typeof failure === 'string')
-          this.context.log.warn('A record cannot be read', { path: znode.path, reason: failure });
-        image.lastFailure = typeof failure === 'string' ? undefined : failure;
-        break;
-      }
-      case 'build':
-        this.keep(image.builds, place.id, znode, buildCodec.decode(znode.data, place, changedAt));
-        break;
-      case 'upload':
-        this.keep(image.uploads, znode.path, znode, uploadCodec.decode(znode.data, place, changedAt));
-    }
-    return true;
-  }
-
-  /** Returns true if a result for the image has changed. */
-  private remove(place: ImagePlace, path: string): boolean {
-    if (place.kind === 'contender' || place.kind === 'foreign') return this.contend(place.lock, -1);
-    const image = this.imageOf(place.image);
-    this.unreadable.delete(path);
-    switch (place.kind) {
-      case 'image':
-        image.present = false;
-        break;
-      case 'pause':
-        image.paused = false;
-        break;
-      case 'build-request':
-        image.buildRequestedAt = undefined;
-        break;
-      case 'last-failure':
-        image.lastFailure = undefined;
-        break;
-      case 'build':
-        image.builds.delete(place.id);
-        break;
-      case 'upload':
-        image.uploads.delete(path);
-    }
-    if (isForgotten(image)) this.known.delete(place.image);
-    return true;
-  }
-
-  /** Adds or subtracts a contender. Returns true if the lock became contended or free. */
-  private contend(lock: string, by: 1 | -1): boolean {
-    const before = this.contenders.get(lock) ?? 0;
-    const after = Math.max(0, before + by);
-    if (after === 0) this.contenders.delete(lock);
-    else this.contenders.set(lock, after);
-    return (before === 0) !== (after === 0);
-  }
-
-  private keep<T>(
-    records: Map<string, KnownRecord<T>>,
-    key: string,
-    { path, stat }: TreeNode,
-    decoded: Decoded<T>,
-  ): void {
-    const { version, ctime } = stat;
-    if (decoded.ok) {
-      this.unreadable.delete(path);
-      records.set(key, { source: decoded.source, version, createdAt: ctime / 1000 });
-      return;
-    }
-    const reason = `the record cannot be read: ${decoded.reason}`;
-    records.delete(key);
-    this.unreadable.set(path, { path, reason, version });
-    this.context.log.warn('A record cannot be read and is ignored', { path, reason, version });
-  }
-
-  private imageOf(name: string): KnownImage {
-    let image = this.known.get(name);
-    if (image === undefined) {
-      image = {
-        present: false,
-        paused: false,
-        buildRequestedAt: undefined,
-        lastFailure: undefined,
-        builds: new Map(),
-        uploads: new Map(),
-      };
-      this.known.set(name, image);
-    }
-    return image;
-  }
-}
-
-function isForgotten({ present, paused, buildRequestedAt, lastFailure, builds, uploads }: KnownImage): boolean {
-  if (present || paused || buildRequestedAt !== undefined || lastFailure !== undefined) return false;
-  return builds.size === 0 && uploads.size === 0;
 }
 
 function valuesByAge<T extends ImageBuild | ImageUpload>(

@@ -2,54 +2,30 @@
 
 import {
   ensurePath,
-  isContended as hasContender,
-  isZooKeeperError,
   type CallOptions,
-  type HeldLock,
   type LockOptions,
   type TransactionOp,
   type TransactionResult,
 } from '@nodepool/zookeeper';
 import { nodeCodec } from './codec/node.js';
-import type { Source } from './codec/codec.js';
 import type { Node, NodeData } from '@nodepool/core';
-import { type CorruptRecord, CorruptRecordError, LostOwnershipError } from './errors.js';
+import type { CorruptRecord } from './errors.js';
 import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
 import type { Written } from './caches.js';
 import { isStale } from './commit.js';
-import { now, type StoreContext } from './context.js';
+import type { StoreContext } from './context.js';
 import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
-import { OwnedNode } from './node-handle.js';
-import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
-import { OwnedRecord, stamped } from './owned-record.js';
-import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode, supplyPath } from './paths.js';
-import { RecordTable, isCorrupt } from './record-table.js';
+import { createOps } from './node-claim.js';
+import { NodeLocks, type Target } from './node-locks.js';
+import { NodeRecord, readNode, type NodeTable } from './node-record.js';
+import { NODES_ROOT, nameOf, nodePath, placeOfNode, supplyPath } from './paths.js';
+import { RecordTable } from './record-table.js';
 import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
 import { znodesBelow } from './znodes-below.js';
 
-/** A node to lock, with the change to apply. */
-interface Target {
-  readonly id: string;
-  readonly change?: Partial<NodeData>;
-  readonly from?: NodeEntry;
-}
-
 const NO_DATA = new Uint8Array();
-
-class NodeRecord implements NodeEntry {
-  readonly node: Node;
-
-  constructor(
-    readonly id: string,
-    readonly source: Source<Node>,
-    readonly version: number,
-    readonly locked: boolean,
-  ) {
-    this.node = source.value;
-  }
-}
 
 export class NodeRecords implements NodeStore {
   private readonly byState = new Index<NodeRecord>(({ node }) => [node.state]);
@@ -58,7 +34,8 @@ export class NodeRecords implements NodeStore {
     node.allocated_to === null ? [] : [node.allocated_to],
   );
   private readonly byAvailability = new Index<NodeRecord>(availability);
-  private readonly table: RecordTable<NodeData, NodeRecord>;
+  private readonly table: NodeTable;
+  readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
     this.table = new RecordTable<NodeData, NodeRecord>({
@@ -70,6 +47,7 @@ export class NodeRecords implements NodeStore {
       indexes: [this.byState, this.byProvider, this.byRequest, this.byAvailability],
       log: context.log,
     });
+    this.locks = new NodeLocks(context, this.table);
     context.caches.add({
       root: NODES_ROOT,
       wantsData: (path) => placeOfNode(path)?.kind === 'record',
@@ -132,7 +110,7 @@ export class NodeRecords implements NodeStore {
   }
 
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
-    return this.readRecord(id, options);
+    return readNode(this.context, this.table, id, options);
   }
 
   async readIds(options?: CallOptions): Promise<readonly string[]> {
@@ -209,155 +187,16 @@ export class NodeRecords implements NodeStore {
     id: string,
     options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
   ): Promise<NodeHandle | undefined> {
-    const handles = await this.tryLockAll([{ ...options, id }], options);
+    const handles = await this.locks.tryLockAll([{ ...options, id }], options);
     return handles?.[0];
   }
 
-  async tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
-    if (nodes.length === 0) return [];
-    await settleEvents();
-    const claims: NodeClaim[] = [];
-    for (const target of nodes) {
-      const claim = this.claim(target) ?? (await this.claimUncached(target, options));
-      if (claim === undefined) return undefined;
-      claims.push(claim);
-    }
-    const ops = claims.map(claimOp);
-    const paths = claims.map(({ id }) => nodeLockPath(id));
-    checkTransactionSize(ops, paths);
-    const { caches, locks } = this.context;
-    const expectation = caches.expect(writtenPaths(claims));
-    try {
-      const held = await locks.tryAcquireAll(this.lockDirectories(paths), {
-        ...options,
-        // The checks come first: if a node was deleted, the transaction fails before the creation of its lock would
-        // create the node again.
-        before: ops,
-      });
-      if (held === undefined) {
-        expectation.unknown();
-        return undefined;
-      }
-      expectation.applied(writtenBy(claims, held.before));
-      return this.handles(claims, held.locks, held.before);
-    } catch (error) {
-      expectation.unknown();
-      if (isStale(error)) return undefined;
-      throw error;
-    }
+  tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
+    return this.locks.tryLockAll(nodes, options);
   }
 
-  async lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
-    const path = nodePath(id);
-    // Locking a missing node would create it.
-    if ((await this.readRecord(id, options)) === undefined) throw new LostOwnershipError(path);
-    try {
-      const lock = await this.context.locks.acquire(nodeLockPath(id), options);
-      return await this.readLocked(id, lock, options);
-    } catch (error) {
-      throw isZooKeeperError(error, 'no-node') ? new LostOwnershipError(path, error) : error;
-    }
-  }
-
-  /** Returns the write that locks a node with a change, from its cached state; undefined if the node is not free. */
-  claim({ id, change, from }: Target): NodeClaim | undefined {
-    const known = from ?? this.table.entries.get(id);
-    const record = known === undefined ? undefined : this.table.lockable(known);
-    return record === undefined ? undefined : this.claimOf(record, change);
-  }
-
-  /** Returns handles of nodes whose locks were acquired with `claims`. */
-  handles(
-    claims: readonly NodeClaim[],
-    locks: readonly HeldLock[],
-    results: readonly TransactionResult[],
-  ): readonly OwnedNode[] {
-    return claims.flatMap((claim, index) => {
-      const lock = locks[index];
-      const result = results[index];
-      if (lock === undefined) return [];
-      const version = result?.type === 'set' ? result.stat.version : claim.version;
-      const record = new OwnedRecord(nodePath(claim.id), lock, nodeCodec, claim.source, version);
-      return [new OwnedNode(this.context, claim.id, record)];
-    });
-  }
-
-  /** Returns lock directories in the form of the lock recipe. */
-  lockDirectories(paths: readonly string[]): { readonly path: string; readonly exists: boolean }[] {
-    return paths.map((path) => ({ path, exists: this.context.caches.has(path) }));
-  }
-
-  /** Reads a node after waiting for its lock; releases the lock if there is no node. */
-  private async readLocked(id: string, lock: HeldLock, options?: CallOptions): Promise<OwnedNode> {
-    const path = nodePath(id);
-    const { zooKeeper } = this.context;
-    let vanished = false;
-    try {
-      const { data, stat } = await zooKeeper.get(path, options);
-      // The node was deleted during the wait, and creating its lock has created an empty one.
-      vanished = data.length === 0 && stat.version === 0;
-      if (vanished) throw new LostOwnershipError(path);
-      const record = this.table.decode(id, { data, stat }, true);
-      if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
-      return new OwnedNode(this.context, id, new OwnedRecord(path, lock, nodeCodec, record.source, record.version));
-    } catch (error) {
-      await lock.release();
-      if (vanished) await this.removeEmpty(id);
-      throw error;
-    }
-  }
-
-  /** Deletes an empty node created by accident, unless another process already uses it. */
-  private async removeEmpty(id: string): Promise<void> {
-    try {
-      await this.context.zooKeeper.transaction([
-        { type: 'delete', path: nodeLockPath(id) },
-        { type: 'delete', path: nodePath(id), version: 0 },
-      ]);
-    } catch (error) {
-      this.context.log.warn('An empty node could not be removed', { node_id: id, error });
-    }
-  }
-
-  private claimOf(record: NodeRecord, change: Partial<NodeData> | undefined): NodeClaim {
-    const { id, version } = record;
-    if (change === undefined) return { id, version, source: record.source, data: undefined };
-    const source = nodeCodec.change(record.source, stamped(record.node, change, now(this.context)));
-    return { id, version, source, data: source === record.source ? undefined : source.data };
-  }
-
-  /** Returns the claim of a record that is not in the cache (yet). */
-  private async claimUncached(target: Target, options?: CallOptions): Promise<NodeClaim | undefined> {
-    if (target.from !== undefined || this.table.has(target.id)) return undefined;
-    const record = await this.readRecord(target.id, options);
-    return record === undefined || record.locked ? undefined : this.claimOf(record, target.change);
-  }
-
-  private async readRecord(id: string, options?: CallOptions): Promise<NodeRecord | undefined> {
-    const { zooKeeper } = this.context;
-    try {
-      const [znode, contended] = await Promise.all([
-        zooKeeper.get(nodePath(id), options),
-        isContended(this.context, nodeLockPath(id), options),
-      ]);
-      const record = this.table.decode(id, znode, contended);
-      if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
-      return record;
-    } catch (error) {
-      if (isZooKeeperError(error, 'no-node')) return undefined;
-      throw error;
-    }
-  }
-}
-
-/** Resolves with true if a lock is contended, read past the cache. */
-export async function isContended(context: StoreContext, path: string, options?: CallOptions): Promise<boolean> {
-  try {
-    const { children } = await context.zooKeeper.children(path, options);
-    return hasContender(children);
-  } catch (error) {
-    if (isZooKeeperError(error, 'no-node')) return false;
-    throw error;
+  lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
+    return this.locks.lock(id, options);
   }
 }
 

@@ -11,7 +11,7 @@ import { now, type StoreContext } from './context.js';
 import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
-import { isContended, type NodeRecords } from './node-store.js';
+import type { NodeRecords } from './node-store.js';
 import { OrphanedLocks } from './orphaned-locks.js';
 import { OwnedRecord } from './owned-record.js';
 import {
@@ -28,6 +28,7 @@ import {
 import { RecordTable, isCorrupt } from './record-table.js';
 import { OwnedRequest } from './request-handle.js';
 import { checkTransactionSize } from './transaction-size.js';
+import { isContended } from './znodes-below.js';
 
 class RequestRecord implements RequestEntry {
   readonly request: NodeRequest;
@@ -96,7 +97,7 @@ export class RequestRecords implements RequestStore {
     try {
       const [znode, contended] = await Promise.all([
         this.context.zooKeeper.get(requestPath(id), options),
-        isContended(this.context, requestLockPath(id), options),
+        isContended(this.context.zooKeeper, requestLockPath(id), options),
       ]);
       const record = this.table.decode(id, znode, contended);
       if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
@@ -172,7 +173,7 @@ export class RequestRecords implements RequestStore {
     const { caches, locks } = this.context;
     const expectation = caches.expect([...(data === undefined ? [] : [path]), ...writtenPaths(claims)]);
     try {
-      const held = await locks.tryAcquireAll(this.nodes.lockDirectories(lockPaths), { ...options, before: ops });
+      const held = await locks.tryAcquireAll(this.nodes.locks.lockDirectories(lockPaths), { ...options, before: ops });
       const lock = held?.locks[0];
       if (held === undefined || lock === undefined) {
         expectation.unknown();
@@ -189,7 +190,7 @@ export class RequestRecords implements RequestStore {
       return {
         request: new OwnedRequest(this.context, this.nodes, entry.id, owned),
         created: this.nodes.created(creates, others.slice(claims.length)),
-        reused: this.nodes.handles(claims, held.locks.slice(1), reused),
+        reused: this.nodes.locks.handles(claims, held.locks.slice(1), reused),
       };
     } catch (error) {
       expectation.unknown();
@@ -263,7 +264,7 @@ export class RequestRecords implements RequestStore {
     const { id, tenant_name, requestor } = request;
     const claims: NodeClaim[] = [];
     for (const from of entries) {
-      const claim = this.nodes.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
+      const claim = this.nodes.locks.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
       if (claim === undefined) return undefined;
       claims.push(claim);
     }

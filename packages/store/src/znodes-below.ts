@@ -1,6 +1,6 @@
 /** Descendants of a znode. */
 
-import { isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import { isContended as hasContender, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 
 /**
  * Resolves with the paths of all descendants, parents first, read past the cache; empty if the znode does not exist.
@@ -30,4 +30,9 @@ export async function childrenOf(
     if (isZooKeeperError(error, 'no-node')) return [];
     throw error;
   }
+}
+
+/** Resolves with true if a lock is contended, read past the cache. */
+export async function isContended(zooKeeper: ZooKeeper, path: string, options?: CallOptions): Promise<boolean> {
+  return hasContender(await childrenOf(zooKeeper, path, options));
 }

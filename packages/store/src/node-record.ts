@@ -1,0 +1,48 @@
+/** A node record as cached, and its reading past the cache. */
+
+import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import type { Node, NodeData } from '@nodepool/core';
+import type { NodeEntry } from './api.js';
+import type { Source } from './codec/codec.js';
+import type { StoreContext } from './context.js';
+import { CorruptRecordError } from './errors.js';
+import { nodeLockPath, nodePath } from './paths.js';
+import { isCorrupt, type RecordTable } from './record-table.js';
+import { isContended } from './znodes-below.js';
+
+export type NodeTable = RecordTable<NodeData, NodeRecord>;
+
+export class NodeRecord implements NodeEntry {
+  readonly node: Node;
+
+  constructor(
+    readonly id: string,
+    readonly source: Source<Node>,
+    readonly version: number,
+    readonly locked: boolean,
+  ) {
+    this.node = source.value;
+  }
+}
+
+/** Reads a node past the cache. Resolves with undefined if there is none. */
+export async function readNode(
+  context: StoreContext,
+  table: NodeTable,
+  id: string,
+  options?: CallOptions,
+): Promise<NodeRecord | undefined> {
+  const { zooKeeper } = context;
+  try {
+    const [znode, contended] = await Promise.all([
+      zooKeeper.get(nodePath(id), options),
+      isContended(zooKeeper, nodeLockPath(id), options),
+    ]);
+    const record = table.decode(id, znode, contended);
+    if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
+    return record;
+  } catch (error) {
+    if (isZooKeeperError(error, 'no-node')) return undefined;
+    throw error;
+  }
+}
