@@ -8,7 +8,8 @@ import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import { seededRandom } from '@nodepool/core/testing';
 import { silentLogger, TaskSupervisor, type Clock } from '@nodepool/core';
 import { CandidatePools } from '../src/requests/candidate-pools.js';
-import { RequestScheduler, type ScheduledPool } from '../src/scheduling/request-scheduler.js';
+import { RequestScheduler } from '../src/scheduling/request-scheduler.js';
+import type { ScheduledPool } from '../src/scheduling/scheduled-pools.js';
 import { World } from './support/world.js';
 
 let world: World;

@@ -28,7 +28,8 @@ import { recordLeave, recordWait, type RequestOutcome } from '../requests/reques
 import type { Concurrency } from '../scheduling/concurrency.js';
 import type { RequestClass } from '../scheduling/open-requests.js';
 import { PoolScheduler, type SchedulingDecision } from '../scheduling/pool-scheduler.js';
-import type { RequestScheduler, ScheduledPool } from '../scheduling/request-scheduler.js';
+import type { RequestScheduler } from '../scheduling/request-scheduler.js';
+import type { ScheduledPool } from '../scheduling/scheduled-pools.js';
 
 /** Parts that requests depend on: those of the provider, and those that all providers of a launcher share. */
 export interface RequestResources {

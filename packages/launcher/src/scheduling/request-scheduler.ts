@@ -4,13 +4,15 @@
  * changes that it depends on; then the class of requests is offered to the pool again.
  */
 
-import { WorkQueue, type Clock, type NodeRequest, type Reconciled, type Timer } from '@nodepool/core';
+import { WorkQueue, type Clock, type Reconciled, type Timer } from '@nodepool/core';
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import type { QueuePosition } from '../diagnostics/activity.js';
-import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
+import { OfferQueue, type Offer } from './offer-queue.js';
+import { OpenRequests, type RequestClass } from './open-requests.js';
+import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
 
 /** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
@@ -19,9 +21,6 @@ const TURN_BUDGET_MS = 10;
  * Limit of requests being recorded: high enough to use ZooKeeper fully, low enough to preserve the order of service.
  */
 const MAX_RECORDING = 32;
-
-/** Limit of the label sets whose pools are cached. */
-const MAX_LABEL_SETS = 10_000;
 
 /** Time for which a pool leaves a request to other pools after a failed launch, milliseconds. */
 const DEFERRAL_MS = 5000;
@@ -32,51 +31,20 @@ const UNDECIDED_MS = 1000;
 /** Longest delay of a timer, milliseconds. */
 const MAX_TIMER_MS = 86_400_000;
 
-/** A pool, as used by the scheduler. */
-export interface ScheduledPool {
-  /** Name in `declined_by`. */
-  readonly id: string;
-  hasLabels(labels: readonly string[]): boolean;
-  hasDeclined(request: NodeRequest): boolean;
-  /** Returns true if the pool accepts the request, to serve it or to change its state. */
-  offer(requestClass: RequestClass, entry: RequestEntry): boolean;
-  /** Declines a request whose wait limit has expired. Returns false if the request continues in another pool. */
-  expire(requestClass: RequestClass, entry: RequestEntry): boolean;
-  /** Called when the class gets another first request, or none. */
-  firstChanged(requestClass: RequestClass): void;
-  /** Called when all pending offers have been made. */
-  settled(): void;
-  /** Called when the requestor has deleted a request that the pool has accepted. */
-  cancelled(requestId: string): void;
-}
-
-/** Pending offers of a class: to all pools that can serve it, or to the given ones. */
-interface Offer {
-  everywhere: boolean;
-  readonly pools: Set<ScheduledPool>;
-}
-
 export class RequestScheduler {
   private readonly open: OpenRequests;
   /** Requests whose handling failed, each until its retry; an immediate retry would fail again. */
   private readonly retries: WorkQueue<string>;
   /** Open requests, each due at its wait limit. */
   private readonly expiries: WorkQueue<string>;
-  private readonly pools = new Set<ScheduledPool>();
+  private readonly pools = new ScheduledPools();
   /** Requests that a pool has accepted, until their records are written. */
   private readonly recording = new Set<string>();
   /** The pool that has accepted a request, by request. */
   private readonly holders = new Map<string, ScheduledPool>();
-  private readonly offers = new Map<RequestClass, Offer>();
-  /** Keys of `offers`, in the order of service. */
-  private queue: RequestClass[] = [];
+  private readonly offers = new OfferQueue<ScheduledPool>();
   /** True if every class must be offered to every pool. */
   private all = false;
-  /** Cached pools that have all labels of a set, by set. */
-  private readonly byLabels = new Map<
-    string,
-    { readonly labels: readonly string[]; readonly pools: Set<ScheduledPool> }
-  >();
   private readonly touched = new Set<ScheduledPool>();
   private turn = 0;
   private woken = false;
@@ -136,15 +104,13 @@ export class RequestScheduler {
 
   add(pool: ScheduledPool): void {
     this.pools.add(pool);
-    for (const { labels, pools } of this.byLabels.values()) if (pool.hasLabels(labels)) pools.add(pool);
     this.offerAllTo(pool);
   }
 
   remove(pool: ScheduledPool): void {
     this.pools.delete(pool);
     this.touched.delete(pool);
-    for (const { pools } of this.byLabels.values()) pools.delete(pool);
-    for (const { pools } of this.offers.values()) pools.delete(pool);
+    this.offers.forget(pool);
     // The removed pool may have been the last one that could serve a request.
     this.offerAll();
   }
@@ -152,7 +118,7 @@ export class RequestScheduler {
   /** Offers these classes to the pool again, because it may have more capacity. */
   offer(classes: Iterable<RequestClass>, pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
-    for (const requestClass of classes) this.put(requestClass).pools.add(pool);
+    for (const requestClass of classes) this.offers.put(requestClass).pools.add(pool);
     this.touched.add(pool);
     this.wake();
   }
@@ -161,7 +127,7 @@ export class RequestScheduler {
   offerAllTo(pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
     const concerned = [...this.open.classes].filter(
-      (requestClass) => pool.hasLabels(requestClass.labels) || this.isDeclinedByAll(requestClass),
+      (requestClass) => pool.hasLabels(requestClass.labels) || this.pools.haveAllDeclined(requestClass),
     );
     this.offer(concerned, pool);
   }
@@ -224,14 +190,17 @@ export class RequestScheduler {
     const { store, clock } = this;
     if (this.pools.size === 0 || !store.complete || !this.candidates.complete) return;
     const end = clock.monotonic() + TURN_BUDGET_MS;
-    if (this.all) this.putAll();
+    if (this.all) {
+      this.all = false;
+      this.offers.putAll(this.open.classes);
+    }
     while (this.recording.size < MAX_RECORDING) {
-      const requestClass = this.queue.shift();
-      if (requestClass === undefined) {
+      const next = this.offers.take();
+      if (next === undefined) {
         this.settle();
         return;
       }
-      this.offerFirst(requestClass);
+      this.offerFirst(next.requestClass, next.offer);
       if (clock.monotonic() >= end) {
         this.nextTurn = clock.schedule(0, () => {
           this.nextTurn = undefined;
@@ -242,12 +211,10 @@ export class RequestScheduler {
     }
   }
 
-  private offerFirst(requestClass: RequestClass): void {
+  private offerFirst(requestClass: RequestClass, offer: Offer<ScheduledPool>): void {
     const entry = requestClass.first;
-    const offer = this.offers.get(requestClass);
-    this.offers.delete(requestClass);
-    if (entry === undefined || offer === undefined) return;
-    const pools = offer.everywhere ? this.poolsFor(requestClass) : [...offer.pools];
+    if (entry === undefined) return;
+    const pools = offer.everywhere ? this.pools.for(requestClass) : [...offer.pools];
     // Pools that can serve the same requests take turns.
     this.turn += 1;
     for (let index = 0; index < pools.length; index += 1) {
@@ -261,7 +228,7 @@ export class RequestScheduler {
         (_, at) => pools[(this.turn + index + at) % pools.length],
       );
       if (requestClass.first !== undefined)
-        for (const other of rest) if (other !== undefined) this.put(requestClass).pools.add(other);
+        for (const other of rest) if (other !== undefined) this.offers.put(requestClass).pools.add(other);
       return;
     }
   }
@@ -282,7 +249,7 @@ export class RequestScheduler {
     // The request may still be served now, and an expired wait must fail only requests that cannot be.
     const isUndecided = this.all || this.offers.has(requestClass) || !this.store.complete || !this.candidates.complete;
     if (isUndecided) return { requeueAfterMs: UNDECIDED_MS };
-    for (const pool of this.poolsFor(requestClass)) {
+    for (const pool of this.pools.for(requestClass)) {
       if (pool.hasDeclined(entry.request) || !pool.expire(requestClass, entry)) continue;
       this.taken(id, pool);
       return 'done';
@@ -302,70 +269,15 @@ export class RequestScheduler {
   }
 
   private firstChanged(requestClass: RequestClass, sooner: boolean): void {
-    const index = this.offers.has(requestClass) ? this.queue.indexOf(requestClass) : -1;
-    if (index >= 0) this.queue.splice(index, 1);
+    const wasQueued = this.offers.leave(requestClass);
     for (const pool of this.pools) pool.firstChanged(requestClass);
     if (requestClass.first === undefined) {
       this.offers.delete(requestClass);
       return;
     }
-    if (index >= 0) this.insert(requestClass);
+    if (wasQueued) this.offers.enter(requestClass);
     if (!sooner) return;
-    this.put(requestClass).everywhere = true;
+    this.offers.put(requestClass).everywhere = true;
     this.wake();
-  }
-
-  private put(requestClass: RequestClass): Offer {
-    let offer = this.offers.get(requestClass);
-    if (offer === undefined) {
-      offer = { everywhere: false, pools: new Set() };
-      this.offers.set(requestClass, offer);
-      this.insert(requestClass);
-    }
-    return offer;
-  }
-
-  private putAll(): void {
-    this.all = false;
-    for (const requestClass of this.open.classes) {
-      const offer = this.offers.get(requestClass) ?? { everywhere: true, pools: new Set() };
-      offer.everywhere = true;
-      this.offers.set(requestClass, offer);
-    }
-    this.queue = [...this.offers.keys()].sort(compareClasses);
-  }
-
-  private insert(requestClass: RequestClass): void {
-    let low = 0;
-    let high = this.queue.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const other = this.queue[middle];
-      if (other !== undefined && compareClasses(other, requestClass) < 0) low = middle + 1;
-      else high = middle;
-    }
-    this.queue.splice(low, 0, requestClass);
-  }
-
-  /** Returns the pools that have the labels. If all of them have declined, returns all pools. */
-  private poolsFor(requestClass: RequestClass): readonly ScheduledPool[] {
-    return [...(this.isDeclinedByAll(requestClass) ? this.pools : this.poolsWith(requestClass.labels))];
-  }
-
-  private isDeclinedByAll(requestClass: RequestClass): boolean {
-    for (const pool of this.poolsWith(requestClass.labels)) if (!pool.hasDeclined(requestClass.request)) return false;
-    return true;
-  }
-
-  private poolsWith(labels: readonly string[]): ReadonlySet<ScheduledPool> {
-    const key = JSON.stringify(labels);
-    let known = this.byLabels.get(key);
-    if (known === undefined) {
-      // Requestors may name any number of labels.
-      if (this.byLabels.size >= MAX_LABEL_SETS) this.byLabels.clear();
-      known = { labels, pools: new Set([...this.pools].filter((pool) => pool.hasLabels(labels))) };
-      this.byLabels.set(key, known);
-    }
-    return known.pools;
   }
 }
