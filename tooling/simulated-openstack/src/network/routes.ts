@@ -13,11 +13,10 @@ import {
   type Service,
 } from '../http/request-context.js';
 import { tokenRefused } from '../identity/routes.js';
-import { fits } from '../quotas.js';
-import type { Quota } from '../settings.js';
 import { CollectionRoutes, malformed, type Collection } from './collections.js';
-import { networkFailure, networkError, overQuota } from './errors.js';
+import { networkFailure, networkError } from './errors.js';
 import type { AssociationProblem, NetworkStore } from './networks.js';
+import { NetworkQuotas } from './quotas.js';
 import type {
   FloatingIpRecord,
   NetworkRecord,
@@ -43,8 +42,6 @@ const EXTENSIONS = [
   'standard-attr-tag',
   'standard-attr-timestamp',
 ];
-
-type QuotaName = keyof Quota & ('network' | 'port' | 'floatingip' | 'security_group');
 
 const notFound =
   (type: string, what: string, end = '.') =>
@@ -72,11 +69,13 @@ class NetworkRoutes {
   private readonly floatingIps: CollectionRoutes<FloatingIpRecord>;
   private readonly routers: CollectionRoutes<RouterRecord>;
   private readonly groups: CollectionRoutes<SecurityGroupRecord>;
+  private readonly quotas: NetworkQuotas;
 
   constructor(
     private readonly store: NetworkStore,
     private readonly state: OpenStackState,
   ) {
+    this.quotas = new NetworkQuotas(store, state);
     const views = new Views(store);
     this.networks = this.collection({
       plural: 'networks',
@@ -138,7 +137,7 @@ class NetworkRoutes {
         operation: 'extensions.list',
         handle: () => json(200, { extensions: EXTENSIONS.map((alias) => ({ name: alias, alias, links: [] })) }),
       },
-      ...this.quotaRoutes(),
+      ...this.quotas.routes(),
       ...this.networks.reading(),
       ...this.subnets.reading(),
       ...this.ports.reading(),
@@ -151,39 +150,6 @@ class NetworkRoutes {
 
   private collection<R extends Standard>(collection: Collection<R>): CollectionRoutes<R> {
     return new CollectionRoutes(collection, this.state, (record) => this.store.touch(record));
-  }
-
-  private quotaRoutes(): Route[] {
-    const show = ({ caller, params }: OwnedRequest, detailed: boolean): Answer => {
-      if (params['project'] !== caller.projectId && !caller.admin) {
-        throw networkError(403, 'PolicyNotAuthorized', 'rule:get_quota is disallowed by policy');
-      }
-      const { network, port, floatingip, security_group } = this.state.quotas.reported(caller.projectName);
-      const limits = { network, subnet: network, port, router: network, floatingip, security_group };
-      const used = (name: string): number => this.used(name, caller.projectId);
-      const entries = Object.entries(limits).map(([name, limit]): [string, unknown] => [
-        name,
-        detailed ? { limit, used: used(name), reserved: 0 } : limit,
-      ]);
-      return json(200, { quota: Object.fromEntries(entries) });
-    };
-    const details = (request: OwnedRequest): Answer => show(request, true);
-    return [
-      {
-        method: 'GET',
-        path: '/v2.0/availability_zones',
-        operation: 'zones.list',
-        handle: () => json(200, { availability_zones: [] }),
-      },
-      {
-        method: 'GET',
-        path: '/v2.0/quotas/:project',
-        operation: 'quotas.show',
-        handle: (request) => show(request, false),
-      },
-      { method: 'GET', path: '/v2.0/quotas/:project/details', operation: 'quotas.details', handle: details },
-      { method: 'GET', path: '/v2.0/quotas/:project/details.json', operation: 'quotas.details', handle: details },
-    ];
   }
 
   private writingRoutes(): Route[] {
@@ -216,7 +182,7 @@ class NetworkRoutes {
       }),
       route('POST', '/v2.0/security-groups', 'security-groups.create', (request) => {
         const spec = memberOf(bodyOf(request, malformed), 'security_group', malformed);
-        this.checkQuota('security_group', request);
+        this.quotas.check('security_group', request);
         const { projectId } = request.caller;
         const group = store.addSecurityGroup(projectId, textOf(spec['name'], ''), textOf(spec['description'], ''));
         return this.groups.one(201, group);
@@ -234,7 +200,7 @@ class NetworkRoutes {
 
   private createNetwork(request: OwnedRequest): Answer {
     const spec = memberOf(bodyOf(request, malformed), 'network', malformed);
-    this.checkQuota('network', request);
+    this.quotas.check('network', request);
     return this.networks.one(201, this.store.addNetwork(request.caller.projectId, textOf(spec['name'], '')));
   }
 
@@ -263,7 +229,7 @@ class NetworkRoutes {
   private createPort(request: OwnedRequest): Answer {
     const spec = memberOf(bodyOf(request, malformed), 'port', malformed);
     const network = this.networks.visibleById(requiredIn(spec, 'network_id'), request.caller);
-    this.checkQuota('port', request);
+    this.quotas.check('port', request);
     const port = this.store.addPort({
       project: request.caller.projectId,
       networkId: network.id,
@@ -293,7 +259,7 @@ class NetworkRoutes {
       const message = `Bad floatingip request: Network ${network.id} is not a valid external network.`;
       throw networkError(400, 'BadRequest', message);
     }
-    this.checkQuota('floatingip', request);
+    this.quotas.check('floatingip', request);
     const floating = this.store.addFloatingIp(caller.projectId, network, textOf(spec['description'], ''));
     const portId = spec['port_id'];
     const problem = typeof portId === 'string' ? this.store.associate(floating, portId, caller) : undefined;
@@ -316,25 +282,6 @@ class NetworkRoutes {
     floating.description = textOf(changes['description'], floating.description);
     this.store.touch(floating);
     return this.floatingIps.one(200, floating);
-  }
-
-  private checkQuota(name: QuotaName, { caller }: OwnedRequest): void {
-    const limit = this.state.quotas.enforced(caller.projectName)[name];
-    if (!fits(limit, this.used(name, caller.projectId), 1)) throw overQuota(name);
-  }
-
-  private used(name: string, projectId: string): number {
-    const { networks, subnets, ports, floatingIps, routers, securityGroups } = this.store;
-    const tables: Readonly<Record<string, Iterable<Standard>>> = {
-      network: networks.all(),
-      subnet: subnets.all(),
-      port: ports.all(),
-      floatingip: floatingIps.all(),
-      router: routers.all(),
-      security_group: securityGroups.all(),
-    };
-    const table = tables[name];
-    return [...(table ?? [])].filter(({ project }) => project === projectId).length;
   }
 }
 
