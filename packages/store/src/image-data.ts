@@ -35,8 +35,8 @@ const MAX_OPS = 2000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Exports all records of images, read past any cache, without locks and build requests. Rejects with `ImageDataError`
- * if one is not text.
+ * Exports all records of images, without locks and build requests. Reads the server and no cache. Rejects with
+ * `ImageDataError` if a record is not text.
  */
 export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOptions): Promise<ImageData> {
   const data = new Map<string, string>();
@@ -48,10 +48,7 @@ export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOption
     } catch (error) {
       if (isZooKeeperError(error, 'no-node')) continue;
       if (!(error instanceof TypeError)) throw error;
-      throw new ImageDataError(
-        `${path} holds no text, so it cannot be exported; remove it, or repair it by hand`,
-        error,
-      );
+      throw new ImageDataError(`${path} is not text, so it cannot be exported; remove it, or repair it by hand`, error);
     }
   }
   return data;
@@ -87,7 +84,7 @@ export async function importImageData(
   data: ImageData,
   options?: CallOptions,
 ): Promise<readonly string[]> {
-  const present = await recordsThere(zooKeeper, data, options);
+  const present = await existingRecords(zooKeeper, data, options);
   const different = [...present].filter(([path, text]) => text !== '' && text !== data.get(path));
   if (different.length > 0) {
     const paths = different.map(([path]) => path).join('\n  ');
@@ -132,20 +129,20 @@ function problemOf(path: string, value: unknown, all: object): string | undefine
   return Object.hasOwn(all, buildPath(image, build)) ? undefined : 'the record of its build is missing';
 }
 
-async function recordsThere(
+async function existingRecords(
   zooKeeper: ZooKeeper,
   data: ImageData,
   options?: CallOptions,
 ): Promise<ReadonlyMap<string, string>> {
-  const there = new Map<string, string>();
+  const existing = new Map<string, string>();
   for (const path of data.keys()) {
     try {
-      there.set(path, new TextDecoder().decode((await zooKeeper.get(path, options)).data));
+      existing.set(path, new TextDecoder().decode((await zooKeeper.get(path, options)).data));
     } catch (error) {
       if (!isZooKeeperError(error, 'no-node')) throw error;
     }
   }
-  return there;
+  return existing;
 }
 
 function buildsOf(data: ImageData): Iterable<BuildData> {
@@ -218,9 +215,9 @@ function parentsBetween(top: string, path: string): string[] {
 }
 
 /**
- * Advances the sequence of the parent past the highest id. A server numbers sequential znodes by the number created
- * below the parent, so that many are created and deleted, under the name of the lock, which no program takes for an
- * upload.
+ * Returns operations that advance the sequence of the parent past the highest id. A server derives the next number from
+ * the number of znodes that were created below the parent. The operations therefore create and delete that many znodes,
+ * with the name of the lock, which no program treats as an upload.
  */
 async function sequenceOps(
   zooKeeper: ZooKeeper,

@@ -1,4 +1,4 @@
-/** The client process. It obeys the process that started it, and ends with it. */
+/** The client process. It executes the orders of its parent process, and exits when the parent process exits. */
 
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';

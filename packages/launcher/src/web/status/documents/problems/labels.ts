@@ -55,7 +55,7 @@ function failing(name: string, { count, first, reason }: FailedRequests, label: 
   };
 }
 
-/** Returns the requests of the last hour that failed, by label; those for min-ready are tried again. */
+/** Returns the failed requests of the last hour by label, except those for min-ready, which the launcher retries. */
 export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, FailedRequests> {
   const failed = new Map<string, FailedRequests>();
   for (const { facts, end = 0, ended } of status.recorder.timelines.failedRequests.newestFirst()) {
