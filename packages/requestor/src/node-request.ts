@@ -98,7 +98,7 @@ export class SubmittedRequest {
   }
 
   /**
-   * Changes the order of a request that no launcher has accepted yet. Resolves with false, changing nothing, if one
+   * Changes the priority of a request that no launcher has accepted yet. Resolves with false, changing nothing, if one
    * has. Rejects with `RequestRemovedError` if there is no request.
    */
   async revise(

@@ -45,7 +45,7 @@ export interface PoolComponentData extends ComponentData {
   readonly out_of_service?: readonly MachineOutage[];
 }
 
-/** A machine that exists without being created, and cannot be used at the moment. */
+/** A static machine that cannot be used at the moment. */
 export interface MachineOutage {
   /** Name, port and user, e.g. `rack1.example.com:22 (user zuul)`. */
   readonly machine: string;

@@ -136,7 +136,7 @@ export class ServerProcess {
       try {
         const answer = await this.fourLetterWord('srvr');
         if (/^Mode: /m.test(answer)) return;
-        lastProblem = new Error(`it says: ${answer.trim()}`);
+        lastProblem = new Error(`its answer is: ${answer.trim()}`);
       } catch (error) {
         lastProblem = error;
       }

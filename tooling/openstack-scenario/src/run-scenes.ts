@@ -34,9 +34,9 @@ export async function runScenes({ cloud, sizes, only, say }: ScenarioOptions): P
         say(`${scene.name} failed: ${why}`);
         rows.push({
           scene: scene.name,
-          what: scene.title(sizes),
+          subject: scene.title(sizes),
           measured: `failed: ${why.split('\n')[0] ?? ''}`,
-          wanted: '',
+          target: '',
           met: false,
         });
       }
@@ -51,10 +51,10 @@ export async function runScenes({ cloud, sizes, only, say }: ScenarioOptions): P
 
 const COLUMNS: readonly ListColumn<Row>[] = [
   { field: 'scene', header: 'Scene', value: ({ scene }) => scene },
-  { field: 'what', header: 'What', value: ({ what }) => what },
+  { field: 'subject', header: 'Subject', value: ({ subject }) => subject },
   { field: 'measured', header: 'Measured', value: ({ measured }) => measured },
-  { field: 'wanted', header: 'Wanted', value: ({ wanted }) => wanted },
-  { field: 'verdict', header: '', value: ({ wanted, met }) => (wanted === '' && met ? '' : met ? 'met' : 'MISSED') },
+  { field: 'target', header: 'Target', value: ({ target }) => target },
+  { field: 'verdict', header: '', value: ({ target, met }) => (target === '' && met ? '' : met ? 'met' : 'MISSED') },
 ];
 
 export function tableOf(rows: readonly Row[]): string {

@@ -26,10 +26,10 @@ export interface Sizes {
 
 export interface Row {
   readonly scene: string;
-  readonly what: string;
+  readonly subject: string;
   readonly measured: string;
   /** The required value; empty if the row is only informative. */
-  readonly wanted: string;
+  readonly target: string;
   readonly met: boolean;
 }
 
@@ -116,14 +116,14 @@ async function smallProject(context: SceneContext): Promise<Row[]> {
   return await runScene(context, 'b', { cloud: 'limited' }, async ({ site, watch }) => {
     const result = await site.ask(limited, HOLD_SECONDS);
     const most = watch.mostServers;
-    const wanted = `≤ ${LIMITED_SERVERS}`;
+    const target = `≤ ${LIMITED_SERVERS}`;
     return [
       ...served('b', result, limited),
       row(
         'b',
         'maximum number of concurrent servers in nova',
         String(most),
-        wanted,
+        target,
         most <= LIMITED_SERVERS && most > 0,
       ),
     ];
@@ -283,8 +283,8 @@ function leftRow(scene: string, left: RemainingResources): Row {
   return row(scene, 'left in nova, neutron, cinder', text, 'nothing', some.length === 0);
 }
 
-function row(scene: string, what: string, measured: string, wanted: string, met: boolean): Row {
-  return { scene, what, measured, wanted, met };
+function row(scene: string, subject: string, measured: string, target: string, met: boolean): Row {
+  return { scene, subject, measured, target, met };
 }
 
 function difference(after: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>): Map<string, number> {

@@ -30,7 +30,7 @@ export function writesAreOwned(_: CheckerView): Rule {
       for (const { id, before, after, by } of requests) {
         const theirs = before !== undefined && before.data['requestor'] !== MIN_READY_REQUESTOR;
         if (theirs && after === undefined && by === 'launcher')
-          return `request ${id} was removed, which a requestor made`;
+          return `a launcher removed request ${id} of a requestor`;
       }
       return unlockedWrite('node', nodes) ?? unlockedWrite('request', requests);
     },
