@@ -60,26 +60,26 @@ export class SimulationPool {
 }
 
 function runOne(worker: ChildProcess, order: RunOrder, resolve: (result: RunResult) => void): void {
-  let said = '';
-  const hear = (words: Buffer): void => {
-    said = (said + words.toString()).slice(-MAX_OUTPUT);
+  let output = '';
+  const collect = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-MAX_OUTPUT);
   };
   const finish = (result: RunResult): void => {
-    worker.stderr?.off('data', hear);
+    worker.stderr?.off('data', collect);
     worker.off('message', onMessage);
     worker.off('close', onClose);
     resolve(result);
   };
   // Only our own workers send messages here.
   const onMessage = (result: unknown): void => finish(result as RunResult);
-  const onClose = (): void => finish(crashed(order.seed, said));
-  worker.stderr?.on('data', hear);
+  const onClose = (): void => finish(crashed(order.seed, output));
+  worker.stderr?.on('data', collect);
   worker.on('message', onMessage);
   worker.on('close', onClose);
   worker.send(order);
 }
 
-function crashed(seed: number, said: string): RunResult {
-  const what = `a launcher ended its process: ${said.trim()}`;
+function crashed(seed: number, output: string): RunResult {
+  const what = `a launcher ended its process: ${output.trim()}`;
   return { seed, violation: { rule: 'X', at: 0, what }, lastSteps: [], steps: 0, virtualMs: 0 };
 }

@@ -94,7 +94,7 @@ export class Services {
 
   private noService(): Answer {
     const names = [...this.services.keys()].map((name) => `/${name}`).join(', ');
-    return { status: 404, type: 'text/plain', body: `no service here; there are: ${names}\n` };
+    return { status: 404, type: 'text/plain', body: `no such service; the services are: ${names}\n` };
   }
 }
 

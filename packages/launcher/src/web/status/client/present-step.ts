@@ -1,4 +1,4 @@
-/** Puts the present step of a history, which the stream sends as a member of its own, back into the history. */
+/** Appends the present step, which the stream sends as a separate member, to the history. */
 
 export function withPresentStep(members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { history, presentStep } = members;
