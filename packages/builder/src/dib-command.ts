@@ -1,5 +1,5 @@
 /**
- * The command line and the environment of a build. Elements rely on both, so they are those of the existing builder
+ * The command line and the environment of a build. Elements rely on both, so they are those of the Python builder
  * (see the environment of image builds in its documentation).
  */
 

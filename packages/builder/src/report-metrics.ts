@@ -13,7 +13,7 @@ import {
 } from './builder-metrics.js';
 import type { BuilderContext } from './context.js';
 
-/** State numbers of the existing builder. */
+/** State numbers of the Python builder. */
 const STATES = { idle: 0, building: 1, uploading: 2, paused: 3 } as const;
 
 export interface ReportSources {

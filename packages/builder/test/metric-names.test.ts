@@ -44,7 +44,7 @@ async function reported(): Promise<Record<string, string[]>> {
   return keys;
 }
 
-it('metric names equal those of an existing builder', async () => {
+it('metric names equal those of a Python builder', async () => {
   const keys = await reported();
   expect(keys['timer']).toEqual([
     'nodepool.dib_image_build.debian.12.status.duration',

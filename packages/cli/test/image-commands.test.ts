@@ -125,7 +125,7 @@ describe('nodepool image-build', () => {
   });
 
   it('finds builders of the Python Nodepool, which register as stopped', async () => {
-    // As recorded from an existing builder.
+    // As recorded from a Python builder.
     const component =
       '{"hostname": "vm", "kind": "builder", "model_api": 0, "state": "stopped", "version": "11.0.0 a0d1eb502"}';
     const path = '/nodepool/components/builder/vm';

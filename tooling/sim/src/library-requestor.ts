@@ -7,7 +7,7 @@ import { between, oneOf } from './chance.js';
 import type { RequestorEnvironment } from './requestor.js';
 import { LABELS, TENANTS } from './site.js';
 
-const MOST_LABELS = 3;
+const MAX_LABELS = 3;
 /** Chance that it dies while it uses its nodes, and chance that it holds them instead of returning them. */
 const DIES = 0.1;
 const HOLDS = 0.1;
@@ -60,7 +60,7 @@ export class LibraryRequestor {
 
   private spec(): { readonly labels: readonly string[]; readonly tenant: string | null; readonly data: JsonObject } {
     const { random, name } = this.environment;
-    const labels = Array.from({ length: between(random, 1, MOST_LABELS + 1) }, () => oneOf(random, LABELS) ?? 'small');
+    const labels = Array.from({ length: between(random, 1, MAX_LABELS + 1) }, () => oneOf(random, LABELS) ?? 'small');
     return { labels, tenant: oneOf(random, TENANTS) ?? null, data: { name } };
   }
 }

@@ -15,9 +15,9 @@ import { LABELS, TENANTS } from './site.js';
 const REQUESTS = '/nodepool/requests';
 const LOOK_MS = 250;
 const GIVE_UP_RETRY_MS = 1000;
-const MOST_LABELS = 5;
+const MAX_LABELS = 5;
 /** Maximum number of nodes in a request of the tenant with a limit. A larger request would be declined. */
-const MOST_OF_BOUNDED = 4;
+const MAX_OF_BOUNDED = 4;
 
 /** A label that no launcher offers, so that every pool declines the request. */
 const UNKNOWN_LABEL = 'unknown';
@@ -116,7 +116,7 @@ export class SimulatedRequestor {
   private async submit(): Promise<string> {
     const { random, clock } = this.environment;
     const known = this.environment.labels ?? LABELS;
-    const count = random.next() < 0.6 ? 1 : between(random, 1, MOST_LABELS + 1);
+    const count = random.next() < 0.6 ? 1 : between(random, 1, MAX_LABELS + 1);
     const labels: string[] = Array.from(
       { length: count },
       () => known[Math.floor(random.next() ** 2 * known.length)] ?? 'small',
@@ -136,7 +136,7 @@ export class SimulatedRequestor {
       provider: this.environment.provider ?? (this.chance('provider') ? 'beta' : null),
       relative_priority: Math.floor(random.next() * 5),
       event_id: 'event',
-      tenant_name: count > MOST_OF_BOUNDED ? TENANTS[0] : (oneOf(random, TENANTS) ?? null),
+      tenant_name: count > MAX_OF_BOUNDED ? TENANTS[0] : (oneOf(random, TENANTS) ?? null),
       span_info: { trace: 1 },
     };
     const priority = ['100', '200', '300'][Math.floor(random.next() * 3)] ?? '200';

@@ -1,4 +1,4 @@
-"""Uses a simulated Azure through Microsoft's Python libraries, as the existing launcher does.
+"""Uses a simulated Azure through Microsoft's Python libraries, as the Python launcher does.
 
 Argument: JSON with "url", "token", "subscription", "subnet". Output: JSON with facts.
 """

@@ -1,4 +1,4 @@
-"""Uses a simulated Google Cloud through google-api-python-client, as the existing launcher does.
+"""Uses a simulated Google Cloud through google-api-python-client, as the Python launcher does.
 
 Argument: JSON with "url", "credentials" (path), "definitions" (folder), "project", "bucket". Output: JSON with facts.
 """
@@ -172,7 +172,7 @@ def images(compute, storage):
 
 
 def instance_body(compute, name):
-    """Describes an instance as the existing launcher does."""
+    """Describes an instance as the Python launcher does."""
     machine_type = compute.machineTypes().get(machineType="n2-standard-4", **zone).execute()
     image = compute.images().getFromFamily(project=project, family="ci").execute()
     disk = {"sourceImage": image["selfLink"], "diskType": "zones/us-central1-a/diskTypes/pd-ssd", "diskSizeGb": "20"}

@@ -175,7 +175,7 @@ def refusals():
 
 
 class CloudLayer:
-    """What the existing launcher does through openstacksdk."""
+    """Runs the calls of the Python launcher through openstacksdk."""
 
     def __init__(self):
         self.cloud = openstack.connect(cloud=CLOUD)

@@ -15,7 +15,7 @@ export async function imageBuild(context: StoreContext, image: string): Promise<
   if (store.images.paused(image)) {
     out.note(`image ${image} is paused: it is built after \`nodepool image-unpause ${image}\``);
   }
-  // The existing builder registers as "stopped" for its whole life, so its state is not checked.
+  // The Python builder registers as "stopped" for its whole life, so its state is not checked.
   if ([...store.components.all('builder')].length === 0) {
     out.note('no builder is registered: nothing is built until one starts');
   }

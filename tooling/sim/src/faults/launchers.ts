@@ -5,7 +5,7 @@ import type { LauncherProcess } from '../launcher-process.js';
 import { changedSite } from '../site.js';
 import type { FaultContext, InjectedFault, WeightedFault } from './fault-context.js';
 
-const MOST_LAUNCHERS = 4;
+const MAX_LAUNCHERS = 4;
 
 /** Returns a fault that affects one running launcher, if there is one. */
 function toOne(what: (context: FaultContext, launcher: LauncherProcess) => void): InjectedFault {
@@ -88,7 +88,7 @@ const reconfigure = toOne((context, launcher) => context.configure(launcher, cha
 
 const add: InjectedFault = (context) => {
   const running = context.world.launchers.filter(({ alive }) => alive).length;
-  if (running < MOST_LAUNCHERS) context.start(changedSite(context.random));
+  if (running < MAX_LAUNCHERS) context.start(changedSite(context.random));
 };
 
 export const LAUNCHER_FAULTS: readonly WeightedFault[] = [
