@@ -1,3 +1,3 @@
-/** A driver for machines that exist without being created. */
+/** A driver for existing machines. */
 export { driver, driver as default, staticDriver, type StaticDriverOptions } from './driver.js';
 export type { Addresses, Resolve } from './addresses.js';

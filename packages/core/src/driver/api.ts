@@ -49,7 +49,7 @@ export interface ProviderContext {
   readonly tasks: TaskSupervisor;
   /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
-  /** Maintains ready nodes for machines that exist without being created. Absent in a builder. */
+  /** Maintains ready nodes for existing machines. Absent in a builder. */
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */
   readonly loginScan?: LoginScan | undefined;

@@ -1,4 +1,4 @@
-/** The parts of `ProviderContext` for drivers of machines that exist without being created. */
+/** The parts of `ProviderContext` for drivers of existing machines. */
 
 import type { Call } from './call.js';
 import type { Connection } from './provider-config.js';

@@ -1,4 +1,4 @@
-/** Rules about drivers of machines that exist without being created. */
+/** Rules about drivers of existing machines. */
 
 import assert from 'node:assert/strict';
 import type { Call, SuppliedMachine } from '@nodepool/core';
