@@ -69,7 +69,7 @@ export class ZoneLists {
     const failures = (this.failures.get(zone) ?? 0) + 1;
     this.failures.set(zone, failures);
     if (failures !== FAILURES_UNTIL_UNREACHABLE) return;
-    log.warn('A zone does not answer; its instances count as they were last known', { zone, error });
+    log.warn('A zone does not answer; its last known instances are used', { zone, error });
   }
 }
 

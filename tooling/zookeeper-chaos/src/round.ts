@@ -87,7 +87,7 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
     await sleep(systemClock, WARM_UP_MS);
     await injectAll(settings, { servers, proxies, workers, sessionTimeoutMs: SESSION_TIMEOUT_MS, random });
     await reviveAll(servers, proxies.length);
-    settings.onProgress('all faults are over; waiting for silence');
+    settings.onProgress('all faults are over; waiting until all calls have ended');
     await all(workers, (worker) => worker.order({ order: 'quiet', withinMs: SETTLE_MS }, 'quiet', SETTLE_MS + END_MS));
     await endTree(observer);
     await all(workers, (worker) =>
