@@ -131,7 +131,7 @@ export class PoolLabels implements LabelView {
         getAvailabilityZones(pool.name, each),
       );
     } catch (error) {
-      log.warn('The cloud does not tell its availability zones; it chooses them itself', { error });
+      log.warn('The cloud does not report its availability zones; it chooses them itself', { error });
       return [];
     }
   }

@@ -59,12 +59,12 @@ export function poolCard(provider: string, pool: PoolStatus, current: string | n
   );
 }
 
-/** Returns the health of what a pool can order. */
+/** Returns the states of a pool's offers. */
 export function offerTable({ name: pool, offers: all }: PoolStatus, present: Present): HTMLElement {
   const order = { open: 0, 'half-open': 1, closed: 2 } as const;
   return section(
     `Offers of pool ${pool}`,
-    'the health of what the pool can order',
+    'the zones and machine types of the pool, and their health',
     table({
       caption: `Offers of pool ${pool}`,
       columns: [

@@ -98,7 +98,7 @@ function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
         since: times.length === 0 ? null : Math.min(...times),
         cause: 'cloud',
         details: open.slice(0, 3).map((offer) => `${offer.name}: ${offer.reason ?? 'launches failed'}`),
-        effect: `${open.length} of ${counted(offers.length, 'offer')} cannot be ordered`,
+        effect: `${open.length} of ${counted(offers.length, 'offer')} cannot be used`,
         remedy: 'Launches use the other offers. A trial launch tests each suspended offer again.',
       } as const,
     ];
