@@ -21,7 +21,7 @@ import { CachedRead, type MakeCall } from './shared-read.js';
  */
 const CREATE_TIMEOUT_MS = 120_000;
 const LIST_TIMEOUT_MS = 110_000;
-/** Clouds are upgraded while the launcher runs (ms). */
+/** Maximum age of the negotiated microversion (ms), because clouds are upgraded while the launcher runs. */
 const NEGOTIATION_MAX_AGE_MS = 6 * 3_600_000;
 
 /** First microversion in which servers contain their flavor's properties instead of its id (API history of nova). */
