@@ -52,11 +52,11 @@ export class BuildLog {
     return this.written;
   }
 
-  /** The last line of output, if possible without the trace of its shell. */
+  /** The last line of output that is not a trace of the shell (`+ …`); if all lines are traces, the last of them. */
   get lastLine(): string {
     const lines = this.tail.split('\n').filter((line) => line.trim() !== '');
-    const told = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
-    return told.trim().slice(0, MAX_LAST_LINE);
+    const last = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
+    return last.trim().slice(0, MAX_LAST_LINE);
   }
 
   /**

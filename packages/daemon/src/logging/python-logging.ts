@@ -7,7 +7,7 @@ import { thresholdOf, type PythonForm, type PythonHandler, type PythonLogger } f
 const KEYS = ['version', 'root', 'loggers', 'handlers', 'formatters', 'disable_existing_loggers'];
 const LINE = '"%(asctime)s %(levelname)s %(name)s: %(message)s"';
 
-/** Converts the form. Complains about handlers that the file does not define; omits handlers that are not supported. */
+/** Converts the form. Reports handlers that the file does not define; omits handlers that are not supported. */
 export function fromPython(form: PythonForm, report: (path: KeyPath, expected: string) => void): LoadedLogging {
   const notices: string[] = [];
   for (const key of Object.keys(form)) if (!KEYS.includes(key)) notices.push(`${key} has no effect`);
