@@ -20,7 +20,7 @@ export type PodFailure =
   | 'ended'
   /** Its image cannot be pulled at the moment; the kubelet tries again. */
   | 'pull'
-  /** The label cannot work: a name of an image that is not one, a missing secret. */
+  /** The label cannot work, e.g. because of an invalid image name or a missing secret. */
   | 'configuration'
   /** Its container fails as soon as it is started. */
   | 'crash'
