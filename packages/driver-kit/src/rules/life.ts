@@ -129,9 +129,9 @@ export const life: RuleGroup = {
       since: '1.0',
       title: 'a deletion is complete when no resource of the node exists',
       text:
-        'When `waitForNodeCleanup` resolves, every resource that was created for the node is deleted. It is not ' +
-        'enough that the cloud has accepted the deletion: the launcher then removes the node’s record, the only ' +
-        'reference to the resources, and reuses their quota.',
+        'When `waitForNodeCleanup` resolves, every resource that was created for the node is deleted. It waits ' +
+        'until the cloud has completed the deletion, not only accepted it, because the launcher afterwards removes ' +
+        'the node’s record, the only reference to the resources, and reuses their quota.',
       needs: ['resources', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();

@@ -137,8 +137,8 @@ export const listings: RuleGroup = {
       title: 'resources that may be leaked are reported with their tags, and only leaked ones are deleted',
       text:
         '`cleanupLeakedResources` lists the resources first and calls `round.leaked` afterwards. In the other ' +
-        'order, a resource created in between would look leaked. It deletes exactly the resources for which the ' +
-        'call returns true.',
+        'order, a resource created in between would look leaked. It deletes exactly the resources that the call ' +
+        'returns.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
