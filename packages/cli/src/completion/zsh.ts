@@ -11,20 +11,20 @@ export function zshCompletion({ name, options, commands }: CompletedProgram): st
     `_${name}() {`,
     '  local context state state_descr line',
     '  local -A opt_args',
-    '  local -a globals commands',
+    '  local -a globals subcommands',
     '  _arguments -C \\',
     ...options.map((option) => `    ${specOf(name, option)} \\`),
     "    '1: :->command' '*:: :->argument'",
     '  local option',
     '  for option in -c --config -s --secure; do',
-    '    [[ -n ${opt_args[$option]} ]] && globals+=($option ${opt_args[$option]})',
+    '    [[ -n ${opt_args[$option]} ]] && globals+=($option ${(Q)opt_args[$option]})',
     '  done',
     '  case $state in',
     '    command)',
-    '      commands=(',
+    '      subcommands=(',
     ...commands.map(({ name: command, description }) => `        ${quoted(`${command}:${escaped(description)}`)}`),
     '      )',
-    '      _describe command commands ;;',
+    '      _describe command subcommands ;;',
     '    argument)',
     '      case $words[1] in',
   ];
@@ -36,22 +36,38 @@ export function zshCompletion({ name, options, commands }: CompletedProgram): st
     }
     lines.push(`        ${command.name}) _arguments ${specs.join(' ')} ;;`);
   }
-  lines.push('      esac ;;', '  esac', '}', `compdef _${name} ${name}`);
+  lines.push(
+    '      esac ;;',
+    '  esac',
+    '}',
+    '# A function of this name runs the file if zsh has found it in fpath.',
+    `if [[ $funcstack[1] == _${name} ]]; then _${name} "$@"; else compdef _${name} ${name}; fi`,
+  );
   return lines.join('\n');
 }
 
 function nameFunction(name: string): readonly string[] {
   const cases = Object.entries(NAME_COMMANDS).map(
-    ([kind, words]) => `    ${kind}) found=(\${(f)"$(${name} $globals ${words.join(' ')} 2> /dev/null)"}) ;;`,
+    ([kind, words]) => `    ${kind}) found=(\${(f)"$($limit ${name} $globals ${words.join(' ')} 2> /dev/null)"}) ;;`,
   );
-  return [`_${name}_names() {`, '  local -a found', '  case $1 in', ...cases, '  esac', '  compadd -a found', '}'];
+  return [
+    `_${name}_names() {`,
+    '  local -a found limit',
+    '  (( $+commands[timeout] )) && limit=(timeout 3)',
+    '  case $1 in',
+    ...cases,
+    '  esac',
+    '  compadd -a -- found',
+    '}',
+  ];
 }
 
 function specOf(program: string, { short, long, description, values }: CompletedOption): string {
   const action = values === undefined ? '' : `: :${actionOf(program, values)}`;
   const text = `[${escaped(description)}]${action}`;
-  if (short === undefined) return quoted(`${long}${text}`);
-  return `${quoted(`(${short} ${long})`)}{${short},${long}}${quoted(text)}`;
+  const name = values === undefined ? long : `${long}=`;
+  if (short === undefined) return quoted(`${name}${text}`);
+  return `${quoted(`(${short} ${long})`)}{${short},${name}}${quoted(text)}`;
 }
 
 function actionOf(program: string, values: Values): string {
@@ -61,7 +77,7 @@ function actionOf(program: string, values: Values): string {
     case 'objects':
       return `{_${program}_names ${values.objects}}`;
     case 'by-first-argument':
-      return `{_${program}_names $words[2]}`;
+      return `{_${program}_names $line[1]}`;
     case 'file':
       return '_files';
     case 'any':
