@@ -153,6 +153,23 @@ describe('a list on a terminal', () => {
     );
   });
 
+  it('omits the borders, and then the last columns, of a table that does not fit', async () => {
+    const id = await world.node({ external_id: 'x'.repeat(200) });
+    world.terminal = { columns: 80, rows: 24 };
+    expect(await linesOf('list', '--color', 'never')).toEqual([
+      expect.stringMatching(/^ID {10}PROVIDER {2}LABEL {2}SERVER ID +STATE {2}AGE {10}LOCKED$/),
+      expect.stringMatching(new RegExp(`^${id} .* ready {2}00:00:00:00 {2}unlocked$`)),
+    ]);
+    world.terminal = { columns: 60, rows: 24 };
+    expect(Math.max(...(await linesOf('list', '--color', 'never')).map(displayWidth))).toBeLessThanOrEqual(60);
+  });
+
+  it('folds repeated labels of the table', async () => {
+    await world.request({ node_types: Array.from({ length: 18 }, () => 'debian') });
+    world.terminal = { columns: 200, rows: 24 };
+    expect((await linesOf('request-list', '--color', 'never'))[3]).toContain('| debian ×18 |');
+  });
+
   it('omits empty columns of the wide form', async () => {
     await world.node({});
     world.terminal = { columns: 500, rows: 24 };

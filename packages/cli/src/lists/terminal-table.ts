@@ -8,7 +8,7 @@ const MIN_WIDTH = 10;
 const ELLIPSIS = '…';
 
 export interface TableForm {
-  /** True for borders as MySQL's client draws them; spaces separate the columns otherwise. */
+  /** True for borders as MySQL's client draws them, if the display has room; spaces separate the columns otherwise. */
   readonly borders: boolean;
   /** Fields that are never narrowed. */
   readonly fixed: readonly string[];
@@ -22,7 +22,9 @@ type Column = RecordList['columns'][number];
  */
 export function terminalTable(list: RecordList, { borders, fixed }: TableForm, display: Display): string {
   const texts = list.rows.map((row) =>
-    list.columns.map((column, index) => textOf(column, row[index] ?? null, borders)),
+    list.columns.map((column, index) =>
+      textOf(column, row[index] ?? null, { borders, onTerminal: display.size !== undefined }),
+    ),
   );
   const filled = [...list.columns.keys()].filter(
     (index) => borders || display.size === undefined || texts.length === 0 || texts.some((row) => row[index] !== ''),
@@ -36,7 +38,12 @@ export function terminalTable(list: RecordList, { borders, fixed }: TableForm, d
     ),
     isFixed: fixed.includes(list.columns[index]?.field ?? ''),
   }));
-  if (display.size !== undefined) fit(columns, borders, display.size.columns);
+  if (display.size !== undefined) {
+    const available = display.size.columns;
+    if (borders && leastWidth(columns, borders) > available)
+      return terminalTable(list, { borders: false, fixed }, display);
+    fit(columns, borders, available);
+  }
   const shown = columns.map(({ index }) => index);
   const widths = columns.map(({ width }) => width);
   const cells = (row: readonly string[], color: boolean): string[] =>
@@ -67,10 +74,15 @@ function plainLines(
   return [line(headers, false), ...texts.map((row) => line(row, color))];
 }
 
-function textOf(column: Column, value: RecordList['rows'][number][number], borders: boolean): string {
-  if (column.text !== undefined) return printable(column.text(value));
-  if (!borders && Array.isArray(value)) return printable(foldRepeats(value.map(cellText)));
-  return printable(cellText(value));
+/** Repeated elements of arrays are folded, except in the table with borders for other programs. */
+function textOf(
+  column: Column,
+  value: RecordList['rows'][number][number],
+  { borders, onTerminal }: { readonly borders: boolean; readonly onTerminal: boolean },
+): string {
+  if (Array.isArray(value) && (!borders || (onTerminal && new Set(value).size < value.length)))
+    return printable(foldRepeats(value.map(cellText)));
+  return printable(column.text === undefined ? cellText(value) : column.text(value));
 }
 
 /** Joins texts; a text that occurs several times is shown once with its number: `debian ×18, ubuntu`. */
@@ -86,17 +98,27 @@ interface ColumnWidth {
   readonly isFixed: boolean;
 }
 
+/** Returns the width of the table with all columns narrowed. */
+function leastWidth(columns: readonly ColumnWidth[], borders: boolean): number {
+  return columns.reduce(
+    (sum, { isFixed, width }) => sum + (isFixed ? width : Math.min(width, MIN_WIDTH)),
+    separatorsWidth(columns.length, borders),
+  );
+}
+
+function separatorsWidth(columns: number, borders: boolean): number {
+  return borders ? 3 * columns + 1 : 2 * (columns - 1);
+}
+
 /** Narrows the widest columns that are not fixed until all fit; without borders, first removes the last ones. */
 function fit(columns: ColumnWidth[], borders: boolean, available: number): void {
-  const total = (widthOf: (column: ColumnWidth) => number): number =>
-    columns.reduce((sum, column) => sum + widthOf(column), borders ? 3 * columns.length + 1 : 2 * (columns.length - 1));
-  const least = ({ isFixed, width }: ColumnWidth): number => (isFixed ? width : Math.min(width, MIN_WIDTH));
-  while (!borders && total(least) > available) {
+  while (!borders && leastWidth(columns, borders) > available) {
     const last = columns.findLastIndex(({ isFixed }) => !isFixed);
     if (last < 0) break;
     columns.splice(last, 1);
   }
-  for (let excess = total(({ width }) => width) - available; excess > 0; excess -= 1) {
+  const width = columns.reduce((sum, column) => sum + column.width, separatorsWidth(columns.length, borders));
+  for (let excess = width - available; excess > 0; excess -= 1) {
     const widest = columns.reduce<ColumnWidth | undefined>(
       (found, column) => (!column.isFixed && column.width > Math.max(MIN_WIDTH, found?.width ?? 0) ? column : found),
       undefined,
