@@ -19,20 +19,28 @@ import {
  */
 const GRACE_MS = 1000;
 
+/** One queue per clock for the deadlines of all calls, which are rarely reached. */
+const timersOf = new WeakMap<Clock, TimerQueue>();
+
 /**
  * Resolves as `work` does. Rejects with the error of `work` (converted to a `DriverError` if it is not an `Error`),
- * with a `TimeoutError` shortly after the deadline, or with an `AbortedError` once the signal aborts; in the last two
- * cases the signal passed to `work` aborts. `what` names the work in messages, e.g. `the launch of node 0000000001`.
+ * with a `TimeoutError` shortly after the deadline, or with an `AbortedError` once the signal or one of `others`
+ * aborts; in the last two cases the signal passed to `work` aborts. `what` names the work in messages, e.g.
+ * `the launch of node 0000000001`.
  */
 export async function driverCall<T>(
   clock: Clock,
   what: string,
   call: Call,
   work: (call: Call) => Promise<T>,
+  others: readonly AbortSignal[] = [],
 ): Promise<T> {
+  let timers = timersOf.get(clock);
+  if (timers === undefined) timersOf.set(clock, (timers = new TimerQueue(clock)));
   const limits = {
-    timers: new TimerQueue(clock),
+    timers,
     signal: call.signal,
+    others,
     deadline: call.deadline + GRACE_MS,
     onDeadline: () => new TimeoutError(`${what} did not end in time, and the driver did not say why`),
     onAbort: (cause: Error) => new AbortedError(`${what} was abandoned`, { cause }),

@@ -9,8 +9,14 @@ export interface LinkedSignal {
   unlink(): void;
 }
 
+/** A linked signal that its owner can abort, too. */
+export interface LinkedController extends LinkedSignal {
+  /** Detaches the signal from its sources and aborts it. */
+  abort(reason: Error): void;
+}
+
 /** Returns a signal that aborts when the first of the sources aborts, with the same reason. */
-export function linkSignals(...sources: readonly AbortSignal[]): LinkedSignal {
+export function linkSignals(...sources: readonly AbortSignal[]): LinkedController {
   const controller = new AbortController();
   const unlink = (): void => {
     for (const source of sources) source.removeEventListener('abort', follow);
@@ -27,5 +33,9 @@ export function linkSignals(...sources: readonly AbortSignal[]): LinkedSignal {
     }
     source.addEventListener('abort', follow, { once: true });
   }
-  return { signal: controller.signal, unlink };
+  const abort = (reason: Error): void => {
+    unlink();
+    controller.abort(reason);
+  };
+  return { signal: controller.signal, unlink, abort };
 }

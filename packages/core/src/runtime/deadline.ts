@@ -1,12 +1,14 @@
 /** Work that ends for its caller at a deadline or on abort, whatever the work itself does. */
 
 import type { LinkedSignal } from './abort.js';
-import { abortReason } from './clock.js';
+import { abortReason, type Timer } from './clock.js';
 import type { TimerQueue } from './timer-queue.js';
 
 export interface Deadline {
   readonly timers: TimerQueue;
   readonly signal: AbortSignal;
+  /** Further signals that abort the work. */
+  readonly others?: readonly AbortSignal[];
   /** `Clock.monotonic` milliseconds; `Infinity` for none. */
   readonly deadline: number;
   /** Creates the error of the deadline. */
@@ -16,25 +18,12 @@ export interface Deadline {
 }
 
 /**
- * Returns a signal that aborts at the deadline or with the given signal. Its reason is the error created by
+ * Returns a signal that aborts at the deadline or with the given signals. Its reason is the error created by
  * `onDeadline` or `onAbort`.
  */
 export function deadlineSignal(limits: Deadline): LinkedSignal {
-  const { signal: source, onDeadline, onAbort = (reason: Error) => reason } = limits;
-  const controller = new AbortController();
-  const unlink = (): void => {
-    timer.cancel();
-    source.removeEventListener('abort', abort);
-  };
-  const end = (error: Error): void => {
-    unlink();
-    controller.abort(error);
-  };
-  const abort = (): void => end(onAbort(abortReason(source)));
-  const timer = limits.timers.schedule(limits.deadline, () => end(onDeadline()));
-  if (source.aborted) abort();
-  else source.addEventListener('abort', abort, { once: true });
-  return { signal: controller.signal, unlink };
+  const limited = new LimitedWork(limits, () => undefined);
+  return { signal: limited.signal, unlink: () => limited.unlink() };
 }
 
 /**
@@ -42,16 +31,76 @@ export function deadlineSignal(limits: Deadline): LinkedSignal {
  * passed to `work` aborts then too. An exception of `work` is a rejection; `work` is not called if the signal has
  * already aborted.
  */
-export async function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const limited = deadlineSignal(limits);
-  const { signal } = limited;
-  try {
-    signal.throwIfAborted();
-    return await untilAborted(work(signal), signal);
-  } finally {
-    limited.unlink();
+export function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const limited = new LimitedWork(limits, reject);
+    if (limited.signal.aborted) return;
+    const fail = (error: unknown): void => {
+      limited.unlink();
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error of the work, unchanged
+      reject(error);
+    };
+    try {
+      work(limited.signal).then((result) => {
+        limited.unlink();
+        resolve(result);
+      }, fail);
+    } catch (error) {
+      fail(error);
+    }
+  });
+}
+
+/** Aborts its signal, and calls `onEnd` after that, at the deadline or when a source aborts. */
+class LimitedWork {
+  private readonly controller = new AbortController();
+  private readonly timer: Timer;
+
+  constructor(
+    private readonly limits: Deadline,
+    private readonly onEnd: (error: Error) => void,
+  ) {
+    const { timers, deadline, onDeadline, signal, others = NONE } = limits;
+    this.timer = timers.schedule(deadline, () => this.end(onDeadline()));
+    if (!this.follow(signal)) return;
+    for (const other of others) if (!this.follow(other)) return;
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  unlink(): void {
+    this.timer.cancel();
+    const { signal, others = NONE } = this.limits;
+    signal.removeEventListener('abort', this.abort);
+    for (const other of others) other.removeEventListener('abort', this.abort);
+  }
+
+  /** Returns false if the source has already aborted. */
+  private follow(source: AbortSignal): boolean {
+    if (source.aborted) this.endWith(source);
+    else source.addEventListener('abort', this.abort, { once: true });
+    return !source.aborted;
+  }
+
+  private readonly abort = (event: Event): void => {
+    if (event.target instanceof AbortSignal) this.endWith(event.target);
+  };
+
+  private endWith(source: AbortSignal): void {
+    const reason = abortReason(source);
+    this.end(this.limits.onAbort?.(reason) ?? reason);
+  }
+
+  private end(error: Error): void {
+    this.unlink();
+    this.controller.abort(error);
+    this.onEnd(error);
   }
 }
+
+const NONE: readonly AbortSignal[] = [];
 
 /** Settles as the promise does, or rejects with the signal's reason if the signal aborts first. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -47,6 +47,24 @@ describe('work with a deadline', () => {
     expect(signal?.reason).toEqual(new Error('too late'));
   });
 
+  it('rejects with the reason of any of the signals, also of one that has aborted before', async () => {
+    const { clock, limits } = harness();
+    const other = new AbortController();
+    let signal: AbortSignal | undefined;
+    const work = (given: AbortSignal): Promise<never> => {
+      signal = given;
+      return never();
+    };
+    const check = expect(withDeadline({ ...limits, others: [other.signal] }, work)).rejects.toThrow('the lock is lost');
+    other.abort(new Error('the lock is lost'));
+    await check;
+    expect(signal?.reason).toEqual(new Error('the lock is lost'));
+    signal = undefined;
+    await expect(withDeadline({ ...limits, others: [other.signal] }, work)).rejects.toThrow('the lock is lost');
+    expect(signal).toBeUndefined();
+    expect(clock.pending).toBe(0);
+  });
+
   it('rejects with the reason of the aborted signal, or with an error created from it', async () => {
     const { clock, stop, limits } = harness();
     const outcomes = [

@@ -216,7 +216,7 @@ export class Deletions implements Controller {
     for (let failures = 1; ; failures += 1) {
       try {
         // The removal releases the lock, so that no signal follows the lock meanwhile.
-        await untilAnyAborts([...ends, this.suspension.signal], (signal) => this.deleteInCloud(handle, signal));
+        await this.deleteInCloud(handle, [handle.lock.lost, this.suspension.signal]);
         return await handle.remove();
       } catch (error) {
         if (ends.some(({ aborted }) => aborted) || error instanceof LostOwnershipError) throw error;
@@ -237,14 +237,16 @@ export class Deletions implements Controller {
     this.context.decisions.record('node', id, `${this.provider.config.name}/${pool}`, what, reason);
   }
 
-  private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {
+  /** Calls the driver until the provider is stopped or one of `others` aborts. */
+  private async deleteInCloud(handle: NodeHandle, others: readonly AbortSignal[]): Promise<void> {
     const { clock, store } = this.context;
     const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
-    const call = { signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
-    await driverCall(clock, `the deletion of node ${handle.id}`, call, async (bounded) => {
+    const call = { signal: this.signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
+    const work = async (bounded: Call): Promise<void> => {
       await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
       await this.provider.waitForNodeCleanup(handle.id);
-    });
+    };
+    await driverCall(clock, `the deletion of node ${handle.id}`, call, work, others);
   }
 
   private cleanupOf(handle: NodeHandle, call: Call): NodeCleanup {

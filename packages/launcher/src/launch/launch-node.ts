@@ -181,13 +181,16 @@ async function attempt(
   interrupted: boolean,
   retries: LaunchRetries,
 ): Promise<AttemptEnd> {
-  const slow = new AbortController();
+  const linked = linkSignals(job.signal);
+  let abandoned: Error | undefined;
   const timed = job.watch(offer, {
     canMove: () => retries.canMove(offer),
-    abandon: (reason) => slow.abort(reason),
+    abandon: (reason) => {
+      abandoned = reason;
+      linked.abort(reason);
+    },
   });
   const facts = { offer, startedAt: timed.startedAt };
-  const linked = linkSignals(job.signal, slow.signal);
   let launch: LaunchAttempt | undefined;
   try {
     launch = new LaunchAttempt(context, { ...job, signal: linked.signal }, recordedProgress(job), interrupted, () =>
@@ -203,7 +206,7 @@ async function attempt(
   } catch (error) {
     // Another launcher has locked the record, or it cannot be written: this launcher must not delete the instance.
     if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
-    const failure = job.signal.aborted ? aborted(job) : toDriverError(slow.signal.aborted ? slow.signal.reason : error);
+    const failure = job.signal.aborted ? aborted(job) : toDriverError(abandoned ?? error);
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
     return { ...facts, failure, fault, recordLeftover: async () => launch?.recordLeftover() };
   } finally {

@@ -1,7 +1,6 @@
 /** Calls to an adapter that end for their callers at a deadline or on abort, whatever the adapter does. */
 
 import { setMaxListeners } from 'node:events';
-import { linkSignals } from '../../runtime/abort.js';
 import { abortReason } from '../../runtime/clock.js';
 import { withDeadline } from '../../runtime/deadline.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
@@ -28,10 +27,10 @@ export class GuardedCalls {
     if (call.signal.aborted) {
       throw new AbortedError(`${name} was aborted`, { outcome: 'not-applied', cause: abortReason(call.signal) });
     }
-    const linked = linkSignals(call.signal, stopped);
     const limits = {
       timers: this.timers,
-      signal: linked.signal,
+      signal: call.signal,
+      others: [stopped],
       deadline,
       onDeadline: () => new TimeoutError(`${name} had no answer in time`),
       onAbort: (cause: Error) =>
@@ -41,8 +40,6 @@ export class GuardedCalls {
       return await withDeadline(limits, (signal) => work({ signal, deadline, log }));
     } catch (error) {
       throw toDriverError(error);
-    } finally {
-      linked.unlink();
     }
   }
 
