@@ -49,7 +49,7 @@ async function inShell(shell: string, ...args: string[]): Promise<string> {
   return stdout;
 }
 
-describe('in bash', () => {
+describe('the completion in bash', () => {
   /** Returns the candidates for the last of the words, as bash gets them from the completion of `nodepool`. */
   async function completed(...words: string[]): Promise<string[]> {
     const line = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(' ');
@@ -131,7 +131,7 @@ describe('in bash', () => {
   });
 });
 
-describe.each(['bash', 'zsh', 'fish'])('the completion script for %s', (shell) => {
+describe('the completion in fish', () => {
   /** Returns the candidates for the last word of the line, without descriptions. */
   async function completed(line: string): Promise<string[]> {
     const script = join(folder, 'script.fish');
@@ -168,7 +168,7 @@ describe.each(['bash', 'zsh', 'fish'])('the completion script for %s', (shell) =
   });
 });
 
-describe('in zsh', () => {
+describe('the completion in zsh', () => {
   /** Prints each line of the arguments as zsh completes it on a terminal. */
   const DRIVER = `
 zmodload zsh/zpty
@@ -210,7 +210,7 @@ zpty -d shell
   });
 });
 
-describe.each(['bash', 'zsh', 'fish'])('for %s', (shell) => {
+describe.each(['bash', 'zsh', 'fish'])('the completion script for %s', (shell) => {
   it('has every command with its options', async () => {
     const script = await scriptFor(shell);
     const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'reference', 'programs.md'), 'utf8');
