@@ -121,24 +121,27 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts = this.caches.flatMap((cache) => {
+    const parts: {
+      readonly cache: Cache;
+      readonly own: readonly string[];
+      readonly expectation: WriteExpectation;
+    }[] = [];
+    this.caches.forEach((cache) => {
       const own = paths.filter((path) => isBelow(path, cache.root));
-      if (cache.tree === undefined || own.length === 0) return [];
-      for (const path of own) cache.pause?.(path);
-      return [{ cache, own, expectation: cache.tree.expect(own) }];
+      if (cache.tree === undefined || own.length === 0) return;
+      own.forEach((path) => cache.pause?.(path));
+      parts.push({ cache, own, expectation: cache.tree.expect(own) });
     });
-    const resume = (): void => {
-      for (const { cache, own } of parts) for (const path of own) cache.resume?.(path);
-    };
+    const resume = (): void => parts.forEach(({ cache, own }) => own.forEach((path) => cache.resume?.(path)));
     return {
       applied: (nodes) => {
-        for (const { cache, expectation } of parts) {
-          expectation.applied(nodes.filter(({ path }) => isBelow(path, cache.root)));
-        }
+        parts.forEach(({ cache, expectation }) =>
+          expectation.applied(parts.length === 1 ? nodes : nodes.filter(({ path }) => isBelow(path, cache.root))),
+        );
         resume();
       },
       unknown: () => {
-        for (const { expectation } of parts) expectation.unknown();
+        parts.forEach(({ expectation }) => expectation.unknown());
         resume();
       },
     };

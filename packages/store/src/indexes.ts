@@ -2,24 +2,32 @@
 
 const NO_KEYS: readonly string[] = [];
 
+/** The keys of an entry: a single key does not need a list. */
+export type Keys = string | readonly string[] | undefined;
+
 /** Entries by computed keys. */
 export class Index<E extends { readonly id: string }> {
   private readonly byKey = new Map<string, SortedIds>();
 
   /** `keysOf` must depend on the entry only. */
-  constructor(private readonly keysOf: (entry: E) => readonly string[]) {}
+  constructor(private readonly keysOf: (entry: E) => Keys) {}
 
   update(before: E | undefined, after: E | undefined): void {
     const id = (after ?? before)?.id;
     if (id === undefined) return;
-    const keysBefore = before === undefined ? NO_KEYS : this.keysOf(before);
-    const keysAfter = after === undefined ? NO_KEYS : this.keysOf(after);
-    for (const key of keysBefore) {
-      if (!keysAfter.includes(key)) this.remove(key, id);
-    }
-    for (const key of keysAfter) {
-      if (!keysBefore.includes(key)) this.add(key, id);
-    }
+    const ofBefore = before === undefined ? undefined : this.keysOf(before);
+    const ofAfter = after === undefined ? undefined : this.keysOf(after);
+    // Most updates change no key.
+    if (ofBefore !== ofAfter) this.replaceKeys(id, ofBefore, ofAfter);
+  }
+
+  private replaceKeys(id: string, ofBefore: Keys, ofAfter: Keys): void {
+    forEachKey(ofBefore, (key) => {
+      if (!hasKey(ofAfter, key)) this.remove(key, id);
+    });
+    forEachKey(ofAfter, (key) => {
+      if (!hasKey(ofBefore, key)) this.add(key, id);
+    });
   }
 
   /** Returns the present ids; later changes do not affect the result. */
@@ -34,7 +42,7 @@ export class Index<E extends { readonly id: string }> {
   *select(key: string, entries: ReadonlyMap<string, E>): Iterable<E> {
     for (const id of this.ids(key)) {
       const entry = entries.get(id);
-      if (entry !== undefined && this.keysOf(entry).includes(key)) yield entry;
+      if (entry !== undefined && hasKey(this.keysOf(entry), key)) yield entry;
     }
   }
 
@@ -53,6 +61,15 @@ export class Index<E extends { readonly id: string }> {
     ids.remove(id);
     if (ids.size === 0) this.byKey.delete(key);
   }
+}
+
+function forEachKey(keys: Keys, use: (key: string) => void): void {
+  if (typeof keys === 'string') use(keys);
+  else keys?.forEach(use);
+}
+
+function hasKey(keys: Keys, key: string): boolean {
+  return typeof keys === 'string' ? keys === key : keys?.includes(key) === true;
 }
 
 /** A sorted set with copy-on-write snapshots: a snapshot costs nothing until the next change. */

@@ -28,11 +28,9 @@ import { znodesBelow } from './znodes-below.js';
 const NO_DATA = new Uint8Array();
 
 export class NodeRecords implements NodeStore {
-  private readonly byState = new Index<NodeRecord>(({ node }) => [node.state]);
-  private readonly byProvider = new Index<NodeRecord>(({ node }) => (node.provider === null ? [] : [node.provider]));
-  private readonly byRequest = new Index<NodeRecord>(({ node }) =>
-    node.allocated_to === null ? [] : [node.allocated_to],
-  );
+  private readonly byState = new Index<NodeRecord>(({ node }) => node.state);
+  private readonly byProvider = new Index<NodeRecord>(({ node }) => node.provider ?? undefined);
+  private readonly byRequest = new Index<NodeRecord>(({ node }) => node.allocated_to ?? undefined);
   private readonly byAvailability = new Index<NodeRecord>(availability);
   private readonly table: NodeTable;
   readonly locks: NodeLocks;
@@ -200,11 +198,9 @@ export class NodeRecords implements NodeStore {
   }
 }
 
-const NOT_AVAILABLE: readonly string[] = [];
-
-function availability({ node, locked }: NodeRecord): readonly string[] {
+function availability({ node, locked }: NodeRecord): readonly string[] | undefined {
   const { state, allocated_to: request, provider, pool, type } = node;
-  if (state !== 'ready' || locked || request !== null || provider === null || pool === null) return NOT_AVAILABLE;
+  if (state !== 'ready' || locked || request !== null || provider === null || pool === null) return undefined;
   return type.map((label) => availabilityKey(provider, pool, label));
 }
 

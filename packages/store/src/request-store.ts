@@ -44,7 +44,7 @@ class RequestRecord implements RequestEntry {
 }
 
 export class RequestRecords implements RequestStore {
-  private readonly byState = new Index<RequestRecord>(({ request }) => [request.state]);
+  private readonly byState = new Index<RequestRecord>(({ request }) => request.state);
   private readonly table: RecordTable<NodeRequestData, RequestRecord>;
   private readonly orphans: OrphanedLocks;
 

@@ -89,6 +89,12 @@ describe('a changed record', () => {
     );
   });
 
+  it('changes a field whose name another program has escaped', () => {
+    const source = read(nodeCodec, node, String.raw`{"stat\u0065": "ready", "comment": "a \"state\""}`);
+    const changed = nodeCodec.change(source, { state: 'deleting' });
+    expect(JSON.parse(textOf(changed))).toEqual({ state: 'deleting', comment: 'a "state"' });
+  });
+
   it('does not write its id as a field', () => {
     const { value } = read(nodeCodec, node, { state: 'ready' });
     expect(JSON.parse(nodeCodec.create(value))).not.toHaveProperty('id');

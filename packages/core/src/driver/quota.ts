@@ -57,6 +57,11 @@ export class QuotaInformation {
     return this.amounts;
   }
 
+  /** Calls `use` with each amount that is set; costs less than `entries`. */
+  forEach(use: (amount: number, resource: string) => void): void {
+    this.amounts.forEach(use);
+  }
+
   /** Returns the amounts that are set as an object, e.g. for a node's `resources`. */
   toResources(): Resources {
     return Object.fromEntries(this.amounts);

@@ -1,29 +1,36 @@
 /** An event of one type with its listeners. */
 
+interface Entry<E> {
+  readonly listener: (event: E) => void;
+  removed: boolean;
+}
+
 export class Emitter<E> {
-  private readonly listeners = new Set<{ readonly listener: (event: E) => void }>();
+  /** Replaced at every change, so that `emit` needs no copy. */
+  private entries: readonly Entry<E>[] = [];
 
   /** `onError` receives the exceptions of listeners; the other listeners are still called. */
   constructor(private readonly onError: (error: unknown) => void) {}
 
   /** Adds a listener and returns a function that removes it. The same listener can be added repeatedly. */
   on(listener: (event: E) => void): () => void {
-    const entry = { listener };
-    this.listeners.add(entry);
+    const entry: Entry<E> = { listener, removed: false };
+    this.entries = [...this.entries, entry];
     return () => {
-      this.listeners.delete(entry);
+      entry.removed = true;
+      this.entries = this.entries.filter((each) => each !== entry);
     };
   }
 
   /** Calls the current listeners in the order of their addition, except those removed in the meantime. */
   emit(event: E): void {
-    for (const entry of [...this.listeners]) {
-      if (!this.listeners.has(entry)) continue;
+    this.entries.forEach((entry) => {
+      if (entry.removed) return;
       try {
         entry.listener(event);
       } catch (error) {
         this.onError(error);
       }
-    }
+    });
   }
 }

@@ -28,7 +28,7 @@ export class ConsoleStream extends Writable {
     this.lines += line;
     if (!this.scheduled) {
       this.scheduled = true;
-      process.nextTick(this.flush);
+      setImmediate(this.flush);
     }
     done();
   }

@@ -103,6 +103,6 @@ interface Bounded<S> {
 
 function seriesKey({ labels: names }: Counter | Gauge | Duration, labels: MetricLabels<string>): string {
   let key = '';
-  for (const name of names) key += `${labels[name] ?? ''}\0`;
+  names.forEach((name) => (key += `${labels[name] ?? ''}\0`));
   return key;
 }

@@ -18,8 +18,9 @@ export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }
 /** Returns the resources that a node uses: at least one instance, even if the record of another program says less. */
 export function useOf(resources: Resources | null): QuotaInformation {
   const amounts: Record<string, number> = { instances: 1 };
-  for (const [name, amount] of Object.entries(resources ?? {})) {
-    if (Number.isFinite(amount) && amount > 0) amounts[name] = amount;
+  for (const name in resources) {
+    const amount = resources[name];
+    if (amount !== undefined && Number.isFinite(amount) && amount > 0) amounts[name] = amount;
   }
   return QuotaInformation.use(amounts);
 }

@@ -22,10 +22,10 @@ export class Tally {
   }
 
   private change(use: QuotaInformation, sign: 1 | -1): void {
-    for (const [resource, amount] of use.entries()) {
+    use.forEach((amount, resource) => {
       const sum = this.get(resource) + sign * amount;
       if (sum === 0) this.amounts.delete(resource);
       else this.amounts.set(resource, sum);
-    }
+    });
   }
 }

@@ -132,13 +132,17 @@ export class OpenRequests {
 
   /** Reports a lost request as changed when its nodes change, because they determine how it continues. */
   private nodeChanged({ before, after }: Change<NodeEntry>): void {
-    const requests = new Set([before?.node.allocated_to, after?.node.allocated_to]);
-    for (const id of requests) {
-      if (typeof id !== 'string' || this.hidden.has(id)) continue;
-      this.update(id);
-      const known = this.byId.get(id);
-      if (known?.requestClass.begun === true) this.firstChanged(known.requestClass, true);
-    }
+    const old = before?.node.allocated_to ?? null;
+    const now = after?.node.allocated_to ?? null;
+    if (old !== null) this.nodesChanged(old);
+    if (now !== null && now !== old) this.nodesChanged(now);
+  }
+
+  private nodesChanged(id: string): void {
+    if (this.hidden.has(id)) return;
+    this.update(id);
+    const known = this.byId.get(id);
+    if (known?.requestClass.begun === true) this.firstChanged(known.requestClass, true);
   }
 
   private update(id: string): void {

@@ -1,6 +1,6 @@
 /** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
-import { objectText, withMembers } from './json.js';
+import { memberText, objectText, withMembers } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record and the data of its znode, JSON text in UTF-8. */
@@ -70,13 +70,13 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     },
 
     create(value) {
-      const members: [string, string][] = [];
+      const members: string[] = [];
       const add = (name: string, field: unknown): void => {
         const printed = field === undefined ? undefined : print(name, field);
-        if (printed !== undefined) members.push([name, printed]);
+        if (printed !== undefined) members.push(memberText(name, printed));
       };
-      for (const name of fieldNames) add(name, value[name]);
-      for (const [alias, name] of aliases) add(alias, value[name]);
+      fieldNames.forEach((name) => add(name, value[name]));
+      aliases.forEach(([alias, name]) => add(alias, value[name]));
       return objectText(members);
     },
 
@@ -84,16 +84,18 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
       const known: object = source.value;
       const fields: Record<string, unknown> = { ...known };
       const changes = new Map<string, string | undefined>();
-      for (const [name, value] of Object.entries(change)) {
-        if (!isField.has(name) || isSameObject(value, fields[name])) continue;
+      const wanted: Readonly<Record<string, unknown>> = change;
+      Object.keys(change).forEach((name) => {
+        const value = wanted[name];
+        if (!isField.has(name) || isSameObject(value, fields[name])) return;
         const printed = value === undefined ? undefined : print(name, value);
         changes.set(name, printed);
         fields[name] = printed === undefined ? undefined : JSON.parse(printed);
-      }
-      for (const [alias, name] of aliases) {
+      });
+      aliases.forEach(([alias, name]) => {
         const field = fields[String(name)];
         if (field !== undefined && field !== null) changes.set(alias, print(alias, field));
-      }
+      });
       const before = utf8.decode(source.data);
       const text = withMembers(before, changes);
       if (text === before) return source;

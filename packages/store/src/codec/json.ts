@@ -17,7 +17,8 @@ const CLOSE_BRACE = 0x7d;
  * Further members follow at the end. Returns `text` itself if it has all these values.
  */
 export function withMembers(text: string, changes: ReadonlyMap<string, string | undefined>): string {
-  const changed = [...changes].map(([name, value]) => ({ literal: quoted(name), value, found: false }));
+  const changed: MemberChange[] = [];
+  changes.forEach((value, name) => changed.push({ literal: quoted(name), value, found: false }));
   /** Runs of unchanged members, verbatim, and changed members between them. */
   const parts: string[] = [];
   let runStart = -1;
@@ -48,11 +49,11 @@ export function withMembers(text: string, changes: ReadonlyMap<string, string | 
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
   }
   endRun();
-  for (const { literal, value, found } of changed) {
-    if (found || value === undefined) continue;
+  changed.forEach(({ literal, value, found }) => {
+    if (found || value === undefined) return;
     isSame = false;
     parts.push(`${literal}: ${value}`);
-  }
+  });
   return isSame ? text : `{${parts.join(', ')}}`;
 }
 
@@ -71,8 +72,8 @@ function changeOf(
   to: number,
   mayBeEscaped: boolean,
 ): MemberChange | undefined {
-  for (const change of changed) if (isAt(text, from, to, change.literal)) return change;
-  if (!mayBeEscaped) return undefined;
+  const change = changed.find(({ literal }) => isAt(text, from, to, literal));
+  if (change !== undefined || !mayBeEscaped) return change;
   const name = text.slice(from, to);
   return name.includes('\\') ? changed.find(({ literal }) => JSON.parse(name) === JSON.parse(literal)) : undefined;
 }
@@ -81,11 +82,14 @@ function isAt(text: string, from: number, to: number, part: string | undefined):
   return part !== undefined && part.length === to - from && text.startsWith(part, from);
 }
 
-/** Returns an object as text, spaced as the other programs do. `members`: names with the JSON text of their values. */
-export function objectText(members: readonly (readonly [name: string, value: string])[]): string {
-  let text = '';
-  for (const [name, value] of members) text += `${text === '' ? '' : ', '}${quoted(name)}: ${value}`;
-  return `{${text}}`;
+/** Returns a member of an object as text, spaced as the other programs do. `value` is JSON text. */
+export function memberText(name: string, value: string): string {
+  return `${quoted(name)}: ${value}`;
+}
+
+/** Returns the object with these members as text. */
+export function objectText(members: readonly string[]): string {
+  return `{${members.join(', ')}}`;
 }
 
 /** Names that need no escapes, for which the slower quoting is skipped. */

@@ -54,6 +54,7 @@ export class History {
     for (const { node } of store.nodes.all()) this.nodes.add('', node.state, 1);
     this.unsubscribe = [
       store.nodes.onChange(({ before, after }) => {
+        if (before?.node.state === after?.node.state) return;
         if (before !== undefined) this.nodes.add('', before.node.state, -1);
         if (after !== undefined) this.nodes.add('', after.node.state, 1);
       }),

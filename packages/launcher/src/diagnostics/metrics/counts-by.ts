@@ -1,6 +1,6 @@
 /** Numbers of nodes by state and by another property, e.g. the provider. */
 
-import type { NodeState } from '@nodepool/core';
+import type { Node, NodeState } from '@nodepool/core';
 
 type Counts = Map<NodeState, number>;
 
@@ -29,4 +29,10 @@ export class CountsBy {
   keys(): Iterable<string> {
     return this.counts.keys();
   }
+}
+
+/** Returns true if both records of a node have the state, the provider and the labels that are counted. */
+export function isCountedAlike(a: Node, b: Node): boolean {
+  if (a.state !== b.state || a.provider !== b.provider || a.type.length !== b.type.length) return false;
+  return a.type.every((label, index) => label === b.type[index]);
 }

@@ -6,7 +6,7 @@
 import { NODEPOOL_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
 import { NODE_STATES, type Clock, type Logger, type Metrics, type Node } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
-import { CountsBy } from './counts-by.js';
+import { CountsBy, isCountedAlike } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
 import { ReportedGauge } from './reported-gauge.js';
 
@@ -60,6 +60,7 @@ export class EnsembleMetrics {
     this.unsubscribe = [
       store.nodes.onChange((change) => this.onNode(change)),
       store.requests.onChange(({ before, after }) => {
+        if (before !== undefined && after !== undefined && haveSameLabels(before, after)) return;
         if (before !== undefined) this.countRequest(before, -1);
         if (after !== undefined) this.countRequest(after, 1);
       }),
@@ -76,6 +77,7 @@ export class EnsembleMetrics {
   }
 
   private onNode({ before, after }: Change<NodeEntry>): void {
+    if (before !== undefined && after !== undefined && isCountedAlike(before.node, after.node)) return;
     if (before !== undefined) this.countNode(before.node, -1);
     if (after !== undefined) this.countNode(after.node, 1);
   }
@@ -136,4 +138,11 @@ export class EnsembleMetrics {
   private withdraw(): void {
     for (const gauge of Object.values(this.gauges)) gauge.withdraw();
   }
+}
+
+function haveSameLabels(
+  { request: { node_types: a } }: RequestEntry,
+  { request: { node_types: b } }: RequestEntry,
+): boolean {
+  return a.length === b.length && a.every((label, index) => label === b[index]);
 }

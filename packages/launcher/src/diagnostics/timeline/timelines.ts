@@ -212,7 +212,7 @@ export class Timelines implements TimelineRecorder {
   }
 
   private reportPhases(life: NodeLife): void {
-    for (const segment of life.takeClosed()) this.events.nodePhase.emit({ life, segment });
+    life.takeClosed().forEach((segment) => this.events.nodePhase.emit({ life, segment }));
   }
 
   private requestOf({ facts }: NodeLife): RequestLife | undefined {

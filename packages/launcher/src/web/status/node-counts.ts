@@ -2,7 +2,7 @@
 
 import type { Node, NodeState } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { CountsBy } from '../../diagnostics/metrics/counts-by.js';
+import { CountsBy, isCountedAlike } from '../../diagnostics/metrics/counts-by.js';
 import type { GroupCounts, NodeGroup } from './client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
@@ -30,6 +30,7 @@ export class NodeCounts {
     const { nodes } = this.store;
     for (const { node } of nodes.all()) this.count(node, 1);
     this.unsubscribe = nodes.onChange(({ before, after }) => {
+      if (before !== undefined && after !== undefined && isCountedAlike(before.node, after.node)) return;
       if (before !== undefined) this.count(before.node, -1);
       if (after !== undefined) this.count(after.node, 1);
     });
