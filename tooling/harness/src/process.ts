@@ -33,7 +33,7 @@ const DEFAULT_GRACE_MS = 60_000;
 const SETPRIV = '/usr/bin/setpriv';
 
 const alive = new Set<ChildProcess>();
-let buriesAtExit = false;
+let killsAtExit = false;
 
 export class Program {
   /** Resolves when the process has ended for any reason. Never rejects. */
@@ -170,9 +170,9 @@ export function describeExit(exit: Exit): string {
 
 function remember(child: ChildProcess): void {
   alive.add(child);
-  if (buriesAtExit) return;
-  buriesAtExit = true;
+  if (killsAtExit) return;
+  killsAtExit = true;
   process.once('exit', () => {
-    for (const survivor of alive) survivor.kill('SIGKILL');
+    for (const running of alive) running.kill('SIGKILL');
   });
 }
