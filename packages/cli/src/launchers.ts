@@ -48,7 +48,7 @@ export function checkLauncherUrl(launcher: string): string {
     throw new RefusedError(`--launcher ${launcher} is not a URL; write e.g. http://localhost:8005`, { cause: error });
   }
   if (base.protocol !== 'http:' && base.protocol !== 'https:') {
-    throw new RefusedError(`--launcher ${launcher} is not of http; write e.g. http://localhost:8005`);
+    throw new RefusedError(`--launcher ${launcher} is not an http URL; write e.g. http://localhost:8005`);
   }
   return launcher.replace(/\/$/, '');
 }

@@ -48,7 +48,7 @@ import { podExternalId } from './instance.js';
 import { nodeNameOf } from './pod-state.js';
 import { needOf } from './quota.js';
 
-/** Time for which the cluster may take to write a token before the secret is read again (ms). */
+/** Time limit for the cluster to write a token; after it, the secret is read again (ms). */
 const TOKEN_TIMEOUT_MS = 30_000;
 
 /** A step after the creation of the instance. Repeating it has no further effect. */
