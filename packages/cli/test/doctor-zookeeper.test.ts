@@ -49,8 +49,11 @@ describe('the check of the servers', () => {
   });
 
   it.each<readonly [string, readonly string[], readonly number[], readonly string[]]>([
-    ['a single server', [SRVR], [], ['info ensemble: a single server: Nodepool pauses while it is down']],
-    ['separate servers', [SRVR, srvr('follower')], [], ['error ensemble: #0 run standalone']],
+    ['are a single one', [SRVR], [], ['info ensemble: a single server: Nodepool pauses while it is down']],
+    ['are separate', [SRVR, srvr('follower')], [], ['error ensemble: #0 runs standalone']],
+    ['lack the leader', [srvr('follower'), srvr('follower')], [], ['warning ensemble: none of the configured servers']],
+    ['lack one', [srvr('leader'), srvr('follower')], [1], ['warning #2: connect ECONNREFUSED']],
+    ['are away', [], [1], ['error #0: connect ECONNREFUSED']],
     [
       'an ensemble without its leader in the list',
       [srvr('follower'), srvr('follower')],

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { packageVersion } from '@nodepool/core/package-version';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
+import { sizeText } from '../src/doctor/disk.js';
 import type { Finding } from '../src/doctor/finding.js';
 import { fakeZooKeeper, SRVR } from './fake-zookeeper.js';
 import { World } from './world.js';
@@ -217,6 +218,16 @@ describe('nodepool doctor', () => {
   });
 });
 
+it.each([
+  [0, '0 KiB'],
+  [1_000_000, '976 KiB'],
+  [20 * 2 ** 20, '20 MiB'],
+  [9 * 2 ** 30, '9216 MiB'],
+  [66.9 * 2 ** 30, '66 GiB'],
+])('%d bytes are %s', (bytes, text) => {
+  expect(sizeText(bytes)).toBe(text);
+});
+
 describe('the check of records', () => {
   const old = (): number => world.clock.now() / 1000 - 4000;
 
@@ -291,6 +302,29 @@ describe('the check of records', () => {
         /^warning records nodes (\d{10}, ){4}\d{10} and 3 more: 8 nodes: their provider is neither/,
       ),
     ]);
+  });
+
+  it('reports an image whose last build failed, with the log', async () => {
+    const lock = (await world.finish(world.store.images.tryLockBuilding('debian')))!;
+    const failure = {
+      build: 'a'.repeat(32),
+      reason: 'exit',
+      message: 'exit status 1',
+      log: '/logs/a.log',
+      builder: 'nb01',
+    };
+    await world.finish(lock.recordFailure({ time: world.clock.now() / 1000, ...failure }));
+    await world.finish(lock.release());
+    const { findings } = await examine();
+    expect(findings).toContainEqual({
+      ...{
+        check: 'records',
+        severity: 'warning',
+        object: 'image debian',
+        reason: 'its last build failed: exit status 1',
+      },
+      remedy: 'read /logs/a.log on nb01; `nodepool image-build debian` tries again',
+    });
   });
 
   it('reports uploads of an unknown provider, and an image in progress without a builder', async () => {

@@ -5,7 +5,9 @@ import { reasonOf } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { Findings, type Finding } from './finding.js';
 
-const GIB = 1024 ** 3;
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
 /** A disk image and its conversions take tens of GiB. */
 const SHORT_IMAGES_GIB = 50;
 const SHORT_LOGS_GIB = 1;
@@ -23,6 +25,12 @@ export async function checkDisk(
   return findings.list;
 }
 
+/** Returns a size in the largest unit that shows at least two digits. */
+export function sizeText(bytes: number): string {
+  if (bytes >= 10 * GIB) return `${Math.floor(bytes / GIB)} GiB`;
+  return bytes >= 10 * MIB ? `${Math.floor(bytes / MIB)} MiB` : `${Math.floor(bytes / KIB)} KiB`;
+}
+
 async function checkFolder(
   findings: Findings,
   key: string,
@@ -34,7 +42,7 @@ async function checkFolder(
   try {
     const { bavail, blocks, bsize, files, ffree } = await statfs(folder);
     const free = bavail * bsize;
-    const text = `${Math.floor(free / GIB)} GiB of ${Math.ceil((blocks * bsize) / GIB)} GiB are free`;
+    const text = `${sizeText(free)} of ${sizeText(blocks * bsize)} are free`;
     const remedy = 'delete old files, or enlarge the disk; `nodepool dib-image-list` shows the builds that take space';
     if (free === 0) findings.error(name, text, remedy);
     else if (free < shortGib * GIB || bavail < blocks * SHORT_SHARE) findings.warning(name, text, remedy);

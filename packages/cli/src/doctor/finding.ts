@@ -1,5 +1,7 @@
 /** The findings of `nodepool doctor`. */
 
+import { foldRepeats } from '../lists/terminal-table.js';
+
 export const SEVERITIES = ['error', 'warning', 'info', 'ok'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
@@ -47,10 +49,13 @@ export class Findings {
 
 const MAX_NAMED = 5;
 
-/** Returns the first of the names, with the number of the others. */
+/** Returns the first of the names, each once, with the number of the others. */
 export function firstNames(names: readonly string[]): string {
-  const more = names.length - MAX_NAMED;
-  return more > 0 ? `${names.slice(0, MAX_NAMED).join(', ')} and ${more} more` : names.join(', ');
+  const different = [...new Set(names)];
+  const more = different.length - MAX_NAMED;
+  const first = different.slice(0, MAX_NAMED);
+  const folded = foldRepeats(names.filter((name) => first.includes(name)));
+  return more > 0 ? `${folded} and ${more} more` : folded;
 }
 
 /** Returns the number with its noun: `1 node`, `2 nodes`. */

@@ -1,7 +1,7 @@
 /** Checks the records: stale locks, records that no program works on, and unreadable ones. */
 
 import type { NodeState } from '@nodepool/core';
-import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import { unresolvedFailure, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { counted, Findings, firstNames, type Finding } from './finding.js';
 
@@ -142,6 +142,13 @@ function reportImages({ store, config }: RecordSources, findings: Findings): voi
     }
     if (!config.diskImages.has(image) && images.builds(image).length === 0) {
       findings.info(`image ${image}`, 'has no configuration and no build; builders delete its remains');
+    }
+    const failure = unresolvedFailure(images, image);
+    if (failure !== undefined) {
+      const { message, log, builder } = failure;
+      const remedy = log === null ? 'read the log of the builder' : `read ${log} on ${builder ?? 'the builder'}`;
+      const reason = `its last build failed: ${message}`;
+      findings.warning(`image ${image}`, reason, `${remedy}; \`nodepool image-build ${image}\` tries again`);
     }
     for (const { provider } of images.uploads({ image })) providers.add(provider);
   }

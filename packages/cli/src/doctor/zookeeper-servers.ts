@@ -83,7 +83,7 @@ function reportEnsemble(count: number, modes: ReadonlyMap<string, readonly strin
   if (count > 1 && standalone.length > 0) {
     findings.error(
       'ensemble',
-      `${standalone.join(', ')} run standalone: programs see different data on each server`,
+      `${standalone.join(', ')} ${standalone.length === 1 ? 'runs' : 'run'} standalone: programs see different data on each server`,
       'list the servers of one ensemble in zoo.cfg of each server (server.1=…)',
     );
   } else if (count > 1 && known === count && !modes.has('leader')) {

@@ -59,6 +59,8 @@ export async function watchList(context: StoreContext, list: WatchedList, format
     if (!interrupted.aborted) throw error;
   } finally {
     for (const end of ends) end?.();
+    // The picture has no line break at its end.
+    if (redraws) out.print('');
   }
 }
 
