@@ -4,7 +4,7 @@ import { loadavg, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { EnvironmentOptions, LauncherFacts } from './environment.js';
 import { SCENARIOS, type MeasuredLoop } from './plan.js';
-import { MEBIBYTE, mebibytes, milliseconds, row } from './rows.js';
+import { mebibytes, milliseconds, row } from './rows.js';
 import { renderTable, type Row } from './table.js';
 
 const HELP = `Usage: pnpm bench [options]
@@ -18,6 +18,14 @@ Measures the launcher against its targets and prints one table. Takes minutes; s
 Example:
   $ pnpm bench --data memory --only a,c
 `;
+
+/** The facts of a launcher, with the measurement that it ran in. */
+interface MeasuredLauncher {
+  readonly what: string;
+  readonly facts: LauncherFacts;
+  /** Load average of the machine at the end of the measurement. */
+  readonly load: string;
+}
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -34,7 +42,7 @@ async function main(): Promise<void> {
   const wanted = values.only.split(',').filter((letter) => letter !== '');
   const environmentOptions: EnvironmentOptions = { dataFolder: dataFolder(values.data) };
   const rows: Row[] = [];
-  const launchers: LauncherFacts[] = [];
+  const launchers: MeasuredLauncher[] = [];
   const loops: MeasuredLoop[] = [];
   for (const scenario of SCENARIOS) {
     const letters = scenario.letters.split(' ');
@@ -42,9 +50,9 @@ async function main(): Promise<void> {
     process.stderr.write(`${scenario.what} …\n`);
     try {
       const outcome = await scenario.run(environmentOptions);
-      const load = loadavg().map((average) => average.toFixed(1));
-      rows.push(...outcome.rows.map((each) => ({ ...each, load: load[0] ?? '-' })));
-      launchers.push(...outcome.launchers);
+      const load = (loadavg()[0] ?? NaN).toFixed(1);
+      rows.push(...outcome.rows.map((each) => ({ ...each, load })));
+      launchers.push(...outcome.launchers.map((facts) => ({ what: scenario.what, facts, load })));
       loops.push(...outcome.eventLoops);
     } catch (error) {
       // The remaining scenarios are still measured.
@@ -52,14 +60,22 @@ async function main(): Promise<void> {
       process.exitCode = 1;
     }
   }
-  rows.push(...launcherRows(launchers), ...eventLoopRows(loops));
+  rows.push(...memoryRows(launchers), ...eventLoopRows(loops));
   process.stdout.write(`\nZooKeeper's data in ${environmentOptions.dataFolder}\n\n${renderTable(rows)}\n`);
 }
 
-function launcherRows(launchers: readonly LauncherFacts[]): Row[] {
-  if (launchers.length === 0) return [];
-  const memory = Math.max(...launchers.map((facts) => facts.peakResidentBytes));
-  return [row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-')];
+/** Returns a row per measurement: the most memory that its launcher used. The targets are those of the single rows. */
+function memoryRows(measured: readonly MeasuredLauncher[]): Row[] {
+  return measured.map(({ what, facts, load }, index) => ({
+    ...row(
+      `${index === 0 ? 'f  most memory resident: ' : '   … '}${what}`,
+      facts.peakResidentBytes,
+      undefined,
+      mebibytes,
+      '-',
+    ),
+    load,
+  }));
 }
 
 /** Returns rows with the worst delays, which name their measurements, and a row of each measurement. */
