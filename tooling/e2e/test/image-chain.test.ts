@@ -16,7 +16,7 @@ it('an image is built, uploaded, used, replaced and rolled back, and leaves no r
   const exit = await demo.ends(DEADLINE_MS);
   const said = demo.logTail(200);
   expect([exit.code, said]).toEqual([0, expect.stringContaining('both images have completed their life cycle')]);
-  const uploads = [...said.matchAll(/made from (\S+)/g)].map(([, upload]) => upload);
+  const uploads = [...said.matchAll(/created from (\S+)/g)].map(([, upload]) => upload);
   expect(uploads).toHaveLength(3);
   // The third node uses the first upload again.
   expect(uploads[2]).toBe(uploads[0]);

@@ -7,11 +7,20 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
+import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import { exampleConfig, Program, startBuilder, startLauncher } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 
 const WAIT_LIMIT_MS = 120_000;
-const RULES = join(__dirname, '..', '..', '..', 'docs', 'examples', 'alerts.yaml');
+const EXAMPLES = join(__dirname, '..', '..', '..', 'docs', 'examples');
+const RULES = join(EXAMPLES, 'alerts.yaml');
+/** Panels that are empty in good times, because what they count has not happened. */
+const EMPTY_PANELS = new Set([
+  'Failed launches by reason',
+  'Leaked resources deleted',
+  'Answers other than 2xx',
+  'Failed builds and uploads',
+]);
 const run = promisify(execFile);
 
 let folder: string;
@@ -26,6 +35,18 @@ afterEach(async () => {
   zooKeeper = undefined;
   rmSync(folder, { recursive: true });
 });
+
+interface Dashboard {
+  readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
+}
+
+/** Returns the expressions of the panels, with the variables as Grafana replaces them, by title. */
+function panelQueries(): readonly (readonly [title: string, query: string])[] {
+  const { panels } = JSON.parse(readFileSync(join(EXAMPLES, 'grafana-dashboard.json'), 'utf8')) as Dashboard;
+  return panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => [title, expr.replaceAll('$__rate_interval', '10s').replace(/\$\w+/g, '.*')] as const),
+  );
+}
 
 interface Answer {
   readonly status: string;
@@ -47,12 +68,20 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
   zooKeeper = await zooKeeperForTests();
   const [webappPort = 0, builderPort = 0, prometheusPort = 0] = await freePorts(3);
   const { servers } = zooKeeper;
-  const config = exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'], minReady: { small: 2 } });
+  const config = exampleConfig({
+    ...{ zooKeeper: { servers }, webappPort, labels: ['small'], minReady: { small: 2 } },
+    providers: [{ maxServers: 5 }],
+  });
   const state = ['--state-dir', join(folder, 'state')];
   const launcher = await startLauncher({ folder, name: 'launcher', config, args: state });
   programs.push(launcher);
   const args = ['--status-port', String(builderPort), '--status-address', '127.0.0.1'];
-  const images = { ...config, 'images-dir': join(folder, 'images') };
+  const images = {
+    ...config,
+    'images-dir': join(folder, 'images'),
+    'build-log-dir': join(folder, 'logs'),
+    diskimages: [{ name: 'debian', formats: ['raw'], 'dib-cmd': FAKE_DIB_COMMAND }],
+  };
   programs.push(await startBuilder({ folder, name: 'builder', config: images, args }));
   const file = join(folder, 'prometheus.json');
   const targets = [`127.0.0.1:${webappPort}`, `127.0.0.1:${builderPort}`];
@@ -104,6 +133,14 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
   expect(connected.result?.map(({ value }) => value[1])).toEqual(['1', '1']);
   await ask('query?query=nodepool_process_cpu_seconds_total', ofBoth);
   await ask('query?query=nodepool_builder_work', ({ result }) => (result?.length ?? 0) > 0);
+  const panels = panelQueries();
+  expect(panels.length).toBeGreaterThan(30);
+  for (const [title, query] of panels) {
+    await ask(
+      `query?query=${encodeURIComponent(query)}`,
+      ({ result = [] }) => result.length > 0 || EMPTY_PANELS.has(title),
+    );
+  }
   const { groups } = await ask(
     'rules',
     ({ groups: found = [] }) =>
