@@ -15,6 +15,8 @@ import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
 const BEAT_MS = 200;
 /** Length (ms) from which a block is reported. */
 const THRESHOLD_MS = 1000;
+/** Limits of the thread's heap. Without them, V8 reserves more for it than it ever needs. */
+const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 } as const;
 /** Limit of logged frames, innermost first. */
 const MAX_FRAMES = 15;
 
@@ -34,7 +36,10 @@ export class BlockWatch {
   start(): void {
     const { log } = this.options;
     const workerData: BlockWatchData = { beats: this.beats, thresholdMs: THRESHOLD_MS };
-    this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), { workerData });
+    this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), {
+      workerData,
+      resourceLimits: RESOURCE_LIMITS,
+    });
     this.worker.on('message', (report: BlockReport) => this.report(report));
     this.worker.on('error', (error) => log.warn('Blocks of the event loop cannot be detected', { error }));
     this.worker.unref();
