@@ -14,7 +14,11 @@ async function start(): Promise<void> {
   // Loading everything in one turn of the event loop would delay signals by 150 ms.
   const { nextTurn } = await import('@nodepool/core');
   await nextTurn();
+  await import('@nodepool/zookeeper');
+  await nextTurn();
   await import('@nodepool/store');
+  await nextTurn();
+  await import('@nodepool/config');
   await nextTurn();
   await import('@nodepool/daemon');
   await nextTurn();
