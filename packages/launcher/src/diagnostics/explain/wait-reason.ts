@@ -115,7 +115,7 @@ function sinceOf({ timelines }: Sources, { id, created_time: created, state_time
 
 type Where = Pick<WaitReason, 'pool' | 'launcher'>;
 
-/** Returns the start of a sentence that names the requests before this one; it continues with the reason of the first of them. */
+/** Returns the start of a sentence that names the earlier requests; the reason of the first of them completes it. */
 function describeTurn({ first, ahead }: QueuePosition): string {
   if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
