@@ -66,6 +66,7 @@ export class LauncherDaemon implements Daemon {
     this.recorder = new Recorder({
       ...{ store: this.store, clock, log, metrics },
       activity: () => this.launcher.activity(),
+      summaries: () => this.launcher.summaries(),
       stateDir: options.stateDir,
     });
     this.launcher = new Launcher({

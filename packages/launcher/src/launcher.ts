@@ -16,7 +16,7 @@ import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from '
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
-import type { ProviderActivity, QueuePosition } from './diagnostics/activity.js';
+import type { ProviderActivity, ProviderSummary, QueuePosition } from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
@@ -71,6 +71,11 @@ export class Launcher implements ProvidersShare {
   /** Returns the current work of the providers, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
+  }
+
+  /** Returns the states of the providers, and what their nodes use. */
+  summaries(): readonly ProviderSummary[] {
+    return [...this.runtimes.values()].map((runtime) => runtime.summary());
   }
 
   /** Returns the place of a waiting request among the requests with the same needs; undefined if it does not wait. */

@@ -151,14 +151,27 @@ export class PoolOffers {
 
   /** Returns the health of every offer that was used or has failed since the start. */
   health(): OfferHealth[] {
-    return [...this.known.values()].map(({ offer, breaker }) => ({
+    return Array.from(this.known.values(), (known) => this.healthOf(known));
+  }
+
+  /** Returns the health of the offers that have an obstacle. Costs little if there are none. */
+  obstructed(): OfferHealth[] {
+    const found: OfferHealth[] = [];
+    this.known.forEach((known) => {
+      if (known.breaker.obstacle !== undefined) found.push(this.healthOf(known));
+    });
+    return found;
+  }
+
+  private healthOf({ offer, breaker }: KnownOffer): OfferHealth {
+    return {
       ...offer,
       pool: this.pool.name,
       name: nameOf(offer),
       state: breaker.state,
       failures: breaker.failuresInRow,
       obstacle: breaker.obstacle,
-    }));
+    };
   }
 
   /** Chooses one of the zones in which the labels' first usable offers come first, at random. */

@@ -40,6 +40,8 @@ interface WatchedOffer {
 export class SlowLaunches {
   /** By label and then by pool, zone and machine type. */
   private readonly labels = new Map<string, Map<string, WatchedOffer>>();
+  /** Labels with offers, by pool. */
+  private readonly labelsOfPool = new Map<string, Set<string>>();
 
   /** `isEnabled` is false without circuit breakers. */
   constructor(
@@ -66,7 +68,8 @@ export class SlowLaunches {
 
   /** Removes the offers of a stopped pool. */
   forget(pool: string): void {
-    for (const [label, offers] of this.labels) {
+    for (const label of this.labelsOfPool.get(pool) ?? []) {
+      const offers = this.labels.get(label) ?? new Map<string, WatchedOffer>();
       for (const [key, offer] of offers) {
         if (offer.times.place.pool !== pool) continue;
         cancel(offer);
@@ -74,6 +77,7 @@ export class SlowLaunches {
       }
       if (offers.size === 0) this.labels.delete(label);
     }
+    this.labelsOfPool.delete(pool);
   }
 
   private checkLater(offer: WatchedOffer): void {
@@ -127,6 +131,8 @@ export class SlowLaunches {
       const times = new OfferTimes<TimedAttempt>(place, this.clock, timesOfLabel, isHealthy);
       offer = { times, timer: undefined, stuckAt: -Infinity };
       offers.set(key, offer);
+      const labels = this.labelsOfPool.get(place.pool) ?? new Set();
+      this.labelsOfPool.set(place.pool, labels.add(place.label));
     }
     return offer;
   }

@@ -23,6 +23,9 @@ export interface ProviderActivity {
   readonly work: readonly WorkInProgress[];
 }
 
+/** The parts of a provider's activity that cost little, whatever the number of its pools and labels. */
+export type ProviderSummary = Pick<ProviderActivity, 'provider' | 'state' | 'reason' | 'limit' | 'used'>;
+
 export interface PoolActivity {
   readonly pool: string;
   /** The pool's id, as in `declined_by`. */

@@ -157,8 +157,8 @@ export class ProviderHealth {
       return { state: CONDITIONS[obstacle.cause] ?? 'degraded', reason: describeObstacle('its cloud', obstacle) };
     }
     if (this.unlisted !== undefined) return { state: 'unreachable', reason: this.unlisted };
-    const closed = this.offers().flatMap((each) =>
-      each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }],
+    const closed = this.pools.flatMap((pool) =>
+      pool.obstructed().flatMap((each) => (each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }])),
     );
     const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
     if (worst?.obstacle === undefined) return { state: 'serving', reason: undefined };

@@ -12,7 +12,7 @@ import { Deletions } from '../deletion/deletions.js';
 import { driverCall } from '../driver-call.js';
 import { MACHINES } from '../diagnostics/metrics/launcher-metrics.js';
 import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
-import type { ProviderActivity } from '../diagnostics/activity.js';
+import type { ProviderActivity, ProviderSummary } from '../diagnostics/activity.js';
 import { NodeSupplier } from './node-supply.js';
 import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type ProviderState } from './provider-health.js';
@@ -114,6 +114,13 @@ export class ProviderRuntime {
         { driver },
       );
     }
+  }
+
+  /** Returns the state of the provider, and what its nodes use. */
+  summary(): ProviderSummary {
+    const { name } = this.provider.config;
+    const { state, reason } = this.health.state;
+    return { provider: name, state, reason, ...this.share.ledger.amountsOfProvider(name) };
   }
 
   /** Returns what the provider is doing, for the stack dump and for explanations. */

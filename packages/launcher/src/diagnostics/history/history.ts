@@ -2,7 +2,7 @@
 
 import { MIN_READY_REQUESTOR, type Clock, type Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from '../activity.js';
+import type { ProviderSummary } from '../activity.js';
 import { CountsBy } from '../metrics/counts-by.js';
 import { Distribution } from './distribution.js';
 import { HistoryBucket, type ProviderValues } from './history-bucket.js';
@@ -22,7 +22,7 @@ export interface HistoryOptions {
   readonly store: Pick<Store, 'requests' | 'nodes' | 'complete'>;
   readonly clock: Clock;
   readonly events: Timelines['events'];
-  readonly activity: () => readonly ProviderActivity[];
+  readonly activity: () => readonly ProviderSummary[];
   /** Called with every step that has ended. */
   readonly onStep?: (bucket: HistoryBucket) => void;
 }

@@ -1,7 +1,7 @@
 /** Changes of the states of providers over the last day. */
 
 import type { Clock, Timer } from '@nodepool/core';
-import type { ProviderActivity } from '../activity.js';
+import type { ProviderSummary } from '../activity.js';
 import { isObject } from './history-bucket.js';
 
 export interface ProviderEvent {
@@ -22,7 +22,7 @@ export class ProviderEvents {
 
   constructor(
     private readonly clock: Clock,
-    private readonly activity: () => readonly ProviderActivity[],
+    private readonly summaries: () => readonly ProviderSummary[],
     private readonly onEvent: (event: ProviderEvent) => void,
   ) {}
 
@@ -56,7 +56,7 @@ export class ProviderEvents {
   }
 
   private sample(): void {
-    for (const { provider, state, reason } of this.activity()) {
+    for (const { provider, state, reason } of this.summaries()) {
       const before = this.states.get(provider);
       this.states.set(provider, state);
       // Every start of a launcher passes through `starting`, which is not an event.

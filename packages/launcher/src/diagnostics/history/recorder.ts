@@ -3,7 +3,7 @@
 import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
 import { ZooKeeperWatch } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from '../activity.js';
+import type { ProviderActivity, ProviderSummary } from '../activity.js';
 import { watchApiCalls } from './api-watch.js';
 import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
@@ -23,6 +23,8 @@ export interface RecorderOptions {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly activity: () => readonly ProviderActivity[];
+  /** Returns the parts of the activities that cost little. Default: `activity`. */
+  readonly summaries?: () => readonly ProviderSummary[];
   /** Directory of the journal; without it the history is lost at a restart. */
   readonly stateDir: string | undefined;
 }
@@ -39,16 +41,22 @@ export class Recorder {
   private endReport: () => void = () => undefined;
 
   constructor(private readonly options: RecorderOptions) {
-    const { store, clock, log, activity, metrics } = options;
+    const { store, clock, log, activity, summaries = activity, metrics } = options;
     this.timelines = new Timelines({
       store,
       clock,
       onError: (error) => log.error('The end of a phase could not be recorded', error),
     });
     const { events } = this.timelines;
-    this.history = new History({ store, clock, events, activity, onStep: (step) => this.journal?.add({ step }) });
+    this.history = new History({
+      store,
+      clock,
+      events,
+      activity: summaries,
+      onStep: (step) => this.journal?.add({ step }),
+    });
     this.failures = new ProviderFailures(clock, events);
-    this.providerEvents = new ProviderEvents(clock, activity, (event) => this.journal?.add({ event }));
+    this.providerEvents = new ProviderEvents(clock, summaries, (event) => this.journal?.add({ event }));
     this.zooKeeper = new ZooKeeperWatch({
       ...{ clock, metrics, zooKeeper: store.zooKeeper },
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
