@@ -191,6 +191,20 @@ describe('the live page', () => {
 
 describe('the list of nodes', () => {
   it(
+    'shows the pool after its provider, also if that is written from right to left',
+    async () => {
+      const { server, viewer } = setting();
+      await server.put('nodes/', { state: 'ready', provider: 'ספק-ענן', pool: 'main', type: ['small'] }, true);
+      await viewer.open('#/nodes');
+      const names = viewer.page.locator('td[data-column="Pool"] bdi');
+      expect(await names.allInnerTexts()).toEqual(['ספק-ענן', 'main']);
+      const [provider, pool] = [await names.first().boundingBox(), await names.last().boundingBox()];
+      expect(provider!.x).toBeLessThan(pool!.x);
+    },
+    WAIT_LIMIT_MS,
+  );
+
+  it(
     'filters, sorts, searches and pages 10,000 nodes in a small document, with a URL for each view',
     async () => {
       const { server, viewer } = setting();

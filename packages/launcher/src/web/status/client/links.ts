@@ -43,7 +43,17 @@ const LONG_NAME = 24;
 /** Returns a name that links to its page. */
 export function link(kind: Ref['kind'], id: string, text: string = id): HTMLElement {
   const title = text.length > LONG_NAME ? text : undefined;
-  return h('a', { class: 'name', href: hrefOf({ kind, id }), title, 'data-key': `${kind} ${id}` }, name(text));
+  return h(
+    'a',
+    { class: 'name', href: hrefOf({ kind, id }), title, 'data-key': `${kind} ${id}` },
+    ...names(kind, text),
+  );
+}
+
+/** Returns the names of a provider and its pool apart: together, a right-to-left provider would follow its pool. */
+function names(kind: Ref['kind'], text: string): Child[] {
+  const slash = kind === 'pool' ? text.indexOf('/') : -1;
+  return slash < 0 ? [name(text)] : [name(text.slice(0, slash)), '/', name(text.slice(slash + 1))];
 }
 
 /** Returns a name from any source, isolated so that right-to-left text does not reorder its neighbours. */
