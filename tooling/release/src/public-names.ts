@@ -20,17 +20,28 @@ export function namesFile(workspace: Workspace, { directory }: PublicPackage): s
   return join(workspace.root, FOLDER, `${directory.replace(/^packages\//, '')}.txt`);
 }
 
-/** Returns the list of a built package: a line for each entry point, followed by one for each of its names. */
-export function listNames({ name, folder, manifest }: PublicPackage): string {
-  const entries = Object.entries(objectAt(manifest, 'exports') ?? {}).flatMap(([path, target]) => {
-    const types = isJsonObject(target) ? stringAt(target, 'types') : undefined;
-    return types === undefined ? [] : [{ entry: join(name, path), file: join(folder, types) }];
-  });
+/**
+ * Returns the lists of built packages, by name: a line for each entry point, followed by one for each of its names. All
+ * packages share one program, so that their common declarations are parsed once.
+ */
+export function listNames(packages: readonly PublicPackage[]): ReadonlyMap<string, string> {
+  const entries = packages.flatMap((each) =>
+    Object.entries(objectAt(each.manifest, 'exports') ?? {}).flatMap(([path, target]) => {
+      const types = isJsonObject(target) ? stringAt(target, 'types') : undefined;
+      return types === undefined
+        ? []
+        : [{ of: each.name, entry: join(each.name, path), file: join(each.folder, types) }];
+    }),
+  );
   const program = ts.createProgram(
     entries.map(({ file }) => file),
     OPTIONS,
   );
-  return entries.map(({ entry, file }) => `${entry}\n${namesIn(program, file)}`).join('\n');
+  const lists = packages.map(({ name }): [string, string] => {
+    const own = entries.filter(({ of }) => of === name);
+    return [name, own.map(({ entry, file }) => `${entry}\n${namesIn(program, file)}`).join('\n')];
+  });
+  return new Map(lists);
 }
 
 function namesIn(program: ts.Program, file: string): string {
@@ -52,7 +63,8 @@ function kindOf(checker: ts.TypeChecker, found: ts.Symbol): string {
 
 /** Writes the lists of all packages. */
 export async function writeNames(workspace: Workspace): Promise<void> {
-  for (const each of workspace.packages) await writeFile(namesFile(workspace, each), listNames(each));
+  const lists = listNames(workspace.packages);
+  for (const each of workspace.packages) await writeFile(namesFile(workspace, each), lists.get(each.name) ?? '');
 }
 
 /** Reads the reviewed list of a package; it is empty if there is none. */
