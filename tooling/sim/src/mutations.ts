@@ -110,6 +110,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'does not search for the instance of an interrupted launch',
     rule: 'S3',
     fault: 'all',
+    firstSeed: 51,
     driver: changingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {
@@ -227,7 +228,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'registers machines without checking the registrations of other launchers',
     rule: 'M1',
-    firstSeed: 3,
+    firstSeed: 89,
     // More launchers make it likelier that two of them register at the same time.
     launchers: 8,
     writes: (ops) =>

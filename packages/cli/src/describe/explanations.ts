@@ -8,7 +8,6 @@ import {
   type PhaseExplanation,
   type PoolExplanation,
 } from '@nodepool/store';
-import type { ExplainedKind } from '../commands/explain.js';
 
 /** An explanation with the web endpoint of its launcher. */
 export interface LauncherExplanation {
@@ -17,7 +16,7 @@ export interface LauncherExplanation {
 }
 
 /** Reads the answer of a launcher, which may have another version. Absent members are empty. */
-export function readExplanation(kind: ExplainedKind, id: string, answer: JsonObject): Explanation {
+export function readExplanation(kind: Explanation['kind'], id: string, answer: JsonObject): Explanation {
   const { summary, facts } = answer;
   return {
     kind,
