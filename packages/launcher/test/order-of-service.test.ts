@@ -144,7 +144,12 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
    * Returns violations of the order: earlier requests that waited for a limit in which this request got a place,
    * although they must not be passed any more.
    */
-  function overtakenBy(place: NodeUse, id: string, request: JsonObject, all: ReadonlyMap<string, JsonObject>): string[] {
+  function overtakenBy(
+    place: NodeUse,
+    id: string,
+    request: JsonObject,
+    all: ReadonlyMap<string, JsonObject>,
+  ): string[] {
     const now = world.clock.now();
     return [...all].flatMap(([other, waiting]) => {
       const age = now - Number(waiting.created_time) * 1000;
