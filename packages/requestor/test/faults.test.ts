@@ -182,7 +182,7 @@ it.each([1, 2, 3, 4, 5])('all requests succeed or end cleanly under random fault
 });
 
 describe('a restored backup of ZooKeeper', () => {
-  it.each(['waits', 'is cancelled'])('does not affect a new request with the id of one that %s', async (fate) => {
+  it.each(['waits', 'is cancelled'])('does not affect a new request with the id of one that %s', async (end) => {
     const world = await World.start();
     const { server, clock, launcher, requestor, zooKeeper } = world;
     launcher.mode = 'wait';
@@ -200,7 +200,7 @@ describe('a restored backup of ZooKeeper', () => {
       other.create('/nodepool/requests/200-', encode(record), { mode: 'persistent-sequential' }),
     );
     expect(path).toBe(`/nodepool/requests/${id}`);
-    if (fate === 'is cancelled') {
+    if (end === 'is cancelled') {
       cancellation.abort(new Error('cancelled'));
       await expect(world.run(acquired)).rejects.toThrow('cancelled');
       expect([...world.records('requests').keys()]).toEqual([id]);

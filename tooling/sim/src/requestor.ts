@@ -13,7 +13,7 @@ import { nodesOf } from './rules/values.js';
 import { LABELS, TENANTS } from './site.js';
 
 const REQUESTS = '/nodepool/requests';
-const LOOK_MS = 250;
+const CHECK_INTERVAL_MS = 250;
 const GIVE_UP_RETRY_MS = 1000;
 const MAX_LABELS = 5;
 /** Maximum number of nodes in a request of the tenant with a limit. A larger request would be declined. */
@@ -158,7 +158,7 @@ export class SimulatedRequestor {
       ? clock.monotonic() + between(this.environment.random, 1, 10_000)
       : Infinity;
     for (;;) {
-      await sleep(clock, LOOK_MS);
+      await sleep(clock, CHECK_INTERVAL_MS);
       if (this.outdated) return 'forsaken';
       // Reads a state that is as old as a requestor's cache may be.
       const seen = checker.observed.requests.get(id);

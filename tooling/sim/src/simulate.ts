@@ -48,7 +48,7 @@ const OPERATOR_DELAY_MS = 400_000;
 /** Ratio of requests for cloud nodes to requests for static machines. */
 const MACHINE_SHARE = 3;
 /** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
-const LOOK_MS = 20_000;
+const CHECK_INTERVAL_MS = 20_000;
 const RECHECK_INTERVAL_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const RUN_LIMIT_MS = 7_200_000;
@@ -114,7 +114,7 @@ async function settle(world: World, { fault, waitLimitMs }: RunOptions): Promise
   const since = new Map<string, number>();
   lookAfter(world);
   const givenUpAt = clock.monotonic() + RUN_LIMIT_MS;
-  while (checker.violation === undefined && !(await world.until(() => look().next().done === true, LOOK_MS))) {
+  while (checker.violation === undefined && !(await world.until(() => look().next().done === true, CHECK_INTERVAL_MS))) {
     const restless = [...look()];
     const names = new Set(restless.map(nameOf));
     for (const name of since.keys()) if (!names.has(name)) since.delete(name);

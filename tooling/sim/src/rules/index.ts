@@ -13,7 +13,7 @@ import { launchesFitTheirLimits } from './limits.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
-import { nothingIsKeptTwice } from './supply.js';
+import { noExcessReadyNodes } from './supply.js';
 import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
 
 export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
@@ -28,7 +28,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   recordsOutliveInstances,
   unknownFieldsSurvive,
   poolsOutliveConfigurations,
-  nothingIsKeptTwice,
+  noExcessReadyNodes,
   prioritiesAreKept,
   oneNodePerSlot,
   usedMachinesStay,

@@ -9,7 +9,7 @@ import { stringsOf, textOf } from './values.js';
 const PROPAGATION_MS = 30_000;
 
 /** No node is requested if there have been enough for a while. The end of a run checks that there are enough. */
-export function nothingIsKeptTwice(view: CheckerView): Rule {
+export function noExcessReadyNodes(view: CheckerView): Rule {
   const enoughSince = new Map<string, number>();
   return {
     number: 'L5',
@@ -19,7 +19,7 @@ export function nothingIsKeptTwice(view: CheckerView): Rule {
         for (const label of stringsOf(after.data['node_types'])) {
           const since = enoughSince.get(label);
           if (since !== undefined && view.now() - Math.max(since, view.configuredAt()) > PROPAGATION_MS)
-            return `request ${id} asks for one more ${label} to keep ready, where there are ${supplyOf(view, label) - 1} already`;
+            return `request ${id} requests another ready node of label ${label}, although there are ${supplyOf(view, label) - 1}`;
         }
       }
       note(view, enoughSince);
