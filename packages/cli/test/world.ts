@@ -68,7 +68,7 @@ export class RunningCli {
       streams: {
         stdin: this.stdin,
         stdout: sink((text) => (out.printed += text)),
-        stderr: sink((text) => out.note(text.trimEnd())),
+        stderr: sink((text) => out.noteOutput(text)),
       },
       env: world.env,
       ...(world.answer === undefined ? {} : { ask: (question) => world.ask(question) }),
