@@ -114,7 +114,10 @@ async function settle(world: World, { fault, waitLimitMs }: RunOptions): Promise
   const since = new Map<string, number>();
   lookAfter(world);
   const givenUpAt = clock.monotonic() + RUN_LIMIT_MS;
-  while (checker.violation === undefined && !(await world.until(() => look().next().done === true, CHECK_INTERVAL_MS))) {
+  while (
+    checker.violation === undefined &&
+    !(await world.until(() => look().next().done === true, CHECK_INTERVAL_MS))
+  ) {
     const restless = [...look()];
     const names = new Set(restless.map(nameOf));
     for (const name of since.keys()) if (!names.has(name)) since.delete(name);
