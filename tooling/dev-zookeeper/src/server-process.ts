@@ -1,7 +1,7 @@
 /** One ZooKeeper server: its folder, its process, and a watchdog that stops it when this process ends. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -108,11 +108,14 @@ export class ServerProcess {
     this.javaPid = await firstNumber(child);
   }
 
-  /** Sends a signal to the server; `SIGKILL`, `SIGTERM` and the like resolve once it has ended. */
+  /** Sends a signal to the server; `SIGSTOP`, `SIGKILL`, `SIGTERM` and the like resolve once it has taken effect. */
   async signal(name: NodeJS.Signals): Promise<void> {
-    if (this.javaPid === undefined) return;
-    process.kill(this.javaPid, name);
-    if (name !== 'SIGSTOP' && name !== 'SIGCONT') await this.exited;
+    const { javaPid } = this;
+    if (javaPid === undefined) return;
+    process.kill(javaPid, name);
+    // A thread that runs when the signal is sent can still answer a request.
+    if (name === 'SIGSTOP') while (this.javaPid === javaPid && !(await isStopped(javaPid))) await delay(1);
+    else if (name !== 'SIGCONT') await this.exited;
   }
 
   /** Resolves with the server's answer to a four-letter word. */
@@ -169,4 +172,18 @@ function firstNumber(child: ChildProcess): Promise<number | undefined> {
       if (text.includes('\n')) resolve(Number.parseInt(text, 10));
     });
   });
+}
+
+/** Returns true if all threads of the process have stopped. */
+async function isStopped(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`);
+  const states = await Promise.all(threads.map((thread) => stateOfThread(pid, thread)));
+  return states.every((state) => state === 'T' || state === undefined);
+}
+
+/** Returns the kernel's letter for the state of a thread, e.g. `T` for stopped; undefined if the thread has ended. */
+async function stateOfThread(pid: number, thread: string): Promise<string | undefined> {
+  const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8').catch(() => '');
+  // The name of the thread is in parentheses and can contain spaces.
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[0] || undefined;
 }
