@@ -6,15 +6,17 @@
 module.exports = function preset(rootDir) {
   return {
     rootDir,
+    // Names the folder of the cache, which all packages share.
+    id: 'nodepool',
     testEnvironment: 'node',
     testMatch: ['<rootDir>/test/**/*.test.ts'],
     transform: {
       '^.+\\.ts$': [
-        require.resolve('@swc/jest'),
+        require.resolve('./transform.cjs'),
         {
           jsc: { target: 'es2022', parser: { syntax: 'typescript', decorators: false } },
           module: { type: 'commonjs', ignoreDynamic: true },
-          sourceMaps: 'inline',
+          sourceMaps: true,
         },
       ],
     },
