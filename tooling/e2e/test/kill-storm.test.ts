@@ -54,7 +54,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
       expect(exitCode).toBe(0);
       await site.clean(launcher);
       await site.noInstances(launcher, endpoint);
-      expect(await site.leftovers()).toEqual([]);
+      await site.nothingLeft(launcher);
       const most = await observer.stop();
       expect(most.records).toBeLessThanOrEqual(maxServers);
       expect(most.instances).toBeLessThanOrEqual(maxServers);

@@ -120,11 +120,7 @@ describe.each<[string, RequestorKind]>([
   });
 
   it('leaves no locks and no requests', async () => {
-    await launcher.while('removes the locks of ended requests', 120_000, (signal) =>
-      conditionMet(site.zooKeeper, '/nodepool', signal, async () => (await site.leftovers()).length === 0),
-    );
-
-    expect(await site.leftovers()).toEqual([]);
+    await site.nothingLeft(launcher);
   });
 });
 

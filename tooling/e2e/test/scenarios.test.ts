@@ -69,7 +69,7 @@ describe('a site', () => {
   /** Asserts that no record, lock or instance is left. */
   async function expectNothingLeft(launcher: Program): Promise<void> {
     await site.clean(launcher);
-    expect(await site.leftovers()).toEqual([]);
+    await site.nothingLeft(launcher);
     await site.noInstances(launcher, endpoint);
   }
 

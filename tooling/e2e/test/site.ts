@@ -197,8 +197,22 @@ export class Site {
     return page.items.filter(({ state }) => state !== 'deleted').map(({ name }) => name);
   }
 
-  /** Returns the remaining requests, and the remaining contenders for locks of requests and nodes. */
-  async leftovers(): Promise<string[]> {
+  /** Resolves once no request and no contender for the lock of a request or a node is left. */
+  async nothingLeft(launcher: Program): Promise<void> {
+    let left: readonly string[] = [];
+    try {
+      await launcher.while('ends all requests and releases all locks', CLEAN_DEADLINE_MS, (signal) =>
+        conditionMet(this.zooKeeper, '/nodepool', signal, async () => {
+          left = await this.leftovers();
+          return left.length === 0;
+        }),
+      );
+    } catch (cause) {
+      throw new Error(`left: ${left.join(', ')}`, { cause });
+    }
+  }
+
+  private async leftovers(): Promise<string[]> {
     const below = async (path: string): Promise<string[]> =>
       (await this.zooKeeper.children(path)).children.map((name) => `${path}/${name}`);
     const locks = [

@@ -138,7 +138,7 @@ describe('static machines', () => {
       expect(slots).toEqual(hosts.flatMap(({ address }) => [`${address}/0`, `${address}/1`]).sort());
       await observer.stop();
       expect(observer.problems).toEqual([]);
-      expect(await site.leftovers()).toEqual([]);
+      await site.nothingLeft(firstLauncher());
     },
     TIMEOUT_MS,
   );
