@@ -1,15 +1,17 @@
 /** Findings from using an installed package. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { checkExports, checkSmoke } from '../src/checks/smoke.js';
+import { run } from '../src/command.js';
 import type { Finding } from '../src/finding.js';
-import type { PublicPackage } from '../src/workspace.js';
+import { readWorkspace, workspaceRoot, type PublicPackage } from '../src/workspace.js';
 
+const SMOKE_TESTS = join(__dirname, '..', 'smoke');
 const EXPORTS = { '.': './index.js', './package.json': './package.json' };
 
 describe('the check of an installed package', () => {
@@ -107,4 +109,14 @@ describe('the check of an installed package', () => {
 
     expect(said(await checkSmoke(subject, folder))).toContain('write tooling/release/smoke/x.cjs');
   });
+});
+
+it('the smoke tests of all libraries pass', async () => {
+  const { packages } = await readWorkspace(workspaceRoot());
+  const libraries = packages.filter(({ manifest }) => !('bin' in manifest) && !('nodepool' in manifest));
+  expect(libraries.length).toBeGreaterThan(5);
+  for (const { directory, folder } of libraries) {
+    const program = readFileSync(join(SMOKE_TESTS, `${basename(directory)}.cjs`), 'utf8');
+    await run(process.execPath, ['--eval', program], { cwd: folder, timeoutMs: 600_000 });
+  }
 });

@@ -22,12 +22,16 @@ export async function checkPackaging({
   return findings(
     'publint',
     messages
-      .filter(({ code }) => counts(code, manifest))
+      // Only the package itself loads what its `imports` name.
+      .filter(({ code, path }) => counts(code, manifest) && path[0] !== 'imports')
       .map((message) => formatMessage(message, pkg, { color: false }) ?? message.code),
   );
 }
 
-/** Runs `arethetypeswrong`, which checks the types in every kind of module resolution. */
+/**
+ * Runs `arethetypeswrong`, which checks the types in every kind of module resolution. The oldest kind, `node10`, does
+ * not know `exports` and thus finds only the main entry.
+ */
 export async function checkTypes({
   tarball,
   manifest,
@@ -36,7 +40,11 @@ export async function checkTypes({
   const { problemKindInfo } = await import('@arethetypeswrong/core/problems');
   const result = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
   if (result.types === false) return findings('types', ['the package has no types']);
-  const problems = result.problems.filter(({ kind }) => counts(kind, manifest));
+  const problems = result.problems.filter(
+    (problem) =>
+      counts(problem.kind, manifest) &&
+      !(problem.kind === 'NoResolution' && problem.resolutionKind === 'node10' && problem.entrypoint !== '.'),
+  );
   return findings(
     'types',
     problems.map((problem) => `${problemKindInfo[problem.kind].shortDescription}: ${JSON.stringify(problem)}`),
