@@ -110,15 +110,16 @@ async function deleteFromCloud(
 
 /**
  * Returns true if the tags of an image identify this upload. Images of the Python Nodepool have no tags for
- * installation and image: those match only if the build's id is globally unique.
+ * installation, image and format: those match only if the build's id is globally unique.
  */
 function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage['tags']): boolean {
-  const { nodepool_installation: of, nodepool_image_name: image } = tags;
+  const { nodepool_installation: of, nodepool_image_name: image, nodepool_image_format: format } = tags;
   return (
     tags.nodepool_provider_name === upload.provider &&
     tags.nodepool_build_id === upload.build &&
     tags.nodepool_upload_id === upload.id &&
-    (of === undefined ? UNIQUE_BUILD.test(upload.build) : of === installation && image === upload.image)
+    (of === undefined ? UNIQUE_BUILD.test(upload.build) : of === installation && image === upload.image) &&
+    (format === undefined || upload.format === null || format === upload.format)
   );
 }
 

@@ -50,7 +50,7 @@ export async function uploadImage(
 ): Promise<void> {
   const { image, build, provider } = lock;
   await failAbandonedUploads(context, lock, stop);
-  const handle = await lock.create(newUpload(context, plan.build), { signal: stop });
+  const handle = await lock.create(newUpload(context, plan), { signal: stop });
   const { upload } = handle;
   observer.started(upload.id);
   const log = plan.provider.log.with({ image, build_id: build, upload_id: upload.id });
@@ -65,7 +65,7 @@ export async function uploadImage(
       now: unixSeconds(context),
     });
     const externalId = await send(context, handle, plan, { name, log, signal: linked.signal, observer, progress });
-    external = { external_id: externalId, external_name: name, format: plan.file.format };
+    external = { external_id: externalId, external_name: name };
     await runHook(context, plan, externalId, log, linked.signal);
     await progress.settled();
     await handle.release({ state: 'ready', progress: null, ...external });
@@ -86,13 +86,14 @@ function settingsOf({ provider: { config } }: UploadPlan): ReturnType<typeof loa
   return config.imageUpload ?? loadImageUploadSettings({});
 }
 
-function newUpload(context: BuilderContext, build: ImageBuild): ImageUploadData {
+function newUpload(context: BuilderContext, { build, file }: UploadPlan): ImageUploadData {
   return {
     state: 'uploading',
     state_time: unixSeconds(context),
     external_id: null,
     external_name: null,
-    format: null,
+    // Identifies the image of an interrupted upload.
+    format: file.format,
     username: build.username,
     python_path: build.python_path,
     shell_type: build.shell_type,

@@ -238,6 +238,7 @@ it('images that differ in one tag are kept when a failed upload is deleted', asy
     { ...image!.tags, nodepool_image_name: 'suse' },
     { ...image!.tags, nodepool_build_id: 'c'.repeat(32) },
     { ...image!.tags, nodepool_upload_id: '0000009999' },
+    { ...image!.tags, nodepool_image_format: 'vhd' },
     { ...unmarked, nodepool_build_id: '0000000001' },
   ];
   others.forEach((tags, index) => {
