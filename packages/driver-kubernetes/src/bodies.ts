@@ -46,7 +46,7 @@ const POD_ACCESS: JsonObject = {
 };
 
 /** Name of the role for a type of label. */
-export function roleNameOf(type: KubernetesLabel['type']): string {
+function roleNameOf(type: KubernetesLabel['type']): string {
   return type === 'pod' ? 'zuul-restricted' : 'zuul';
 }
 

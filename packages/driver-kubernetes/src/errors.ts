@@ -33,6 +33,12 @@ const DEFAULT_RETRY_AFTER_MS = 1000;
 const QUOTA = /exceeded quota|cannot create more than \d+ project/i;
 /** Refusal by the authorizer; all other refusals with status 403 come from admission plugins. */
 const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permissions not currently held/i;
+/**
+ * Reasons that only a change of the configuration resolves. Any other refusal counts as a failure of the single call.
+ */
+const CONFIGURATION: ReadonlySet<string> = new Set(['BadRequest', 'Invalid', 'RequestEntityTooLarge']);
+/** Refusal of an admission webhook, which can have any status and reason. */
+const DENIED = /\bdenied the request/i;
 /** Refusals of a pod until controllers have created the default service account and evaluated a new quota. */
 const NOT_YET = /error looking up service account|no API token found for service account|status unknown for quota/i;
 
@@ -85,26 +91,29 @@ function statusError(
   const detail = (stringAt(status, 'message') ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
   const message = `${attempted.operation}: ${code} ${reason === '' ? '' : `${reason}: `}${detail}`;
   if (code === 401) return new AuthError(message);
-  if (code === 403) return refusal(status, message, detail);
-  if (code === 404) return new NotFoundError(message);
+  if (code === 403) return refusal(status, reason, message, detail);
+  // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
+  if (code === 404 && reason === 'NotFound') return new NotFoundError(message);
   if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);
   if (code === 410) return new ExpiredError(message, { outcome: 'not-applied' });
   const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
   const retryAfterMs = retryAfterOf(status, retryAfter, attempted.now);
   if (code === 429) return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  if (code >= 500) return new TransientError(message, { outcome, retryAfterMs });
-  if (code >= 400) return new ConfigurationError(message);
+  if (code >= 500 || code === 408) return new TransientError(message, { outcome, retryAfterMs });
+  if (CONFIGURATION.has(reason) || DENIED.test(detail)) return new ConfigurationError(message);
+  if (code >= 400) return new DriverError('unexpected', message, { outcome: 'not-applied' });
   return new DriverError('unexpected', `${message}; is this the address of a Kubernetes API?`);
 }
 
-function refusal(status: JsonObject, message: string, detail: string): DriverError {
+function refusal(status: JsonObject, reason: string, message: string, detail: string): DriverError {
   if (NOT_YET.test(detail)) return new ConflictError(message);
   if (QUOTA.test(detail)) return new QuotaError(message);
   const causes = listAt(objectAt(status, 'details') ?? {}, 'causes');
   if (causes.some((cause) => stringAt(cause, 'reason') === 'NamespaceTerminating') || /being terminated/.test(detail)) {
     return new TerminatingError(message);
   }
-  if (detail !== '' && !NO_PERMISSION.test(detail)) return new ConfigurationError(message);
+  const isAdmission = reason === 'Forbidden' && detail !== '' && !NO_PERMISSION.test(detail);
+  if (isAdmission || DENIED.test(detail)) return new ConfigurationError(message);
   return new AuthError(`${message}; the account of the context needs a role that allows it`);
 }
 

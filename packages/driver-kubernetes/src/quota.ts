@@ -80,7 +80,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
 };
 
 /** Parses a quantity, e.g. `500m`, `1Gi`, `1e3`; undefined if it is not one. */
-export function parseQuantity(text: string): number | undefined {
+function parseQuantity(text: string): number | undefined {
   const [, digits = '', suffix = ''] = /^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)$/.exec(text) ?? [];
   const factor = SUFFIXES[suffix];
   const value = Number(digits);

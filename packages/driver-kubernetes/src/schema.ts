@@ -62,7 +62,7 @@ const environment: JsonSchema = {
 };
 
 /** Keys that describe a pod, which a label with `spec` cannot have. */
-export const POD_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
+const POD_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
   image: { ...text, description: 'Image of the container.' },
   'image-pull': {
     type: 'string',
