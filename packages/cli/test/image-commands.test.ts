@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { World } from './world.js';
@@ -215,6 +215,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     const upload = await world.upload(build, 'cloud');
     const saved = await world.run('export-image-data', file);
     expect([saved.code, saved.out.noted]).toEqual([0, `2 records of images are in ${file}`]);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(Object.keys(Object(JSON.parse(await readFile(file, 'utf8'))) as object)).toEqual([
       '/nodepool/images/debian-12/builds/b1',
       `/nodepool/images/debian-12/builds/b1/providers/cloud/images/${upload.id}`,

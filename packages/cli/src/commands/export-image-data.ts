@@ -9,7 +9,7 @@ import { RefusedError, type StoreContext } from '../command-context.js';
 export async function exportImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   const data = await exportData(store.zooKeeper, { signal: interrupted });
   try {
-    await writeFile(file, JSON.stringify(Object.fromEntries(data)));
+    await writeFile(file, JSON.stringify(Object.fromEntries(data)), { mode: 0o600 });
   } catch (error) {
     throw new RefusedError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
