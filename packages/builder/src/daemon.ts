@@ -56,7 +56,7 @@ class BuilderDaemon implements Daemon {
 
   constructor(
     private readonly options: BuilderDaemonOptions,
-    private readonly imagesDir: string,
+    imagesDir: string,
     { builderId, fqdn }: { readonly builderId: string; readonly fqdn: string },
   ) {
     this.builderId = builderId;
@@ -91,7 +91,10 @@ class BuilderDaemon implements Daemon {
     });
     this.blockWatch = new BlockWatch({ log, driverPackages: () => this.config.driverPackages });
     const apply = (config: NodepoolConfig): void => this.apply(config);
-    this.watcher = followConfig({ load, loaded, clock, tasks, log, metrics, apply });
+    this.watcher = followConfig({
+      ...{ load, loaded, clock, tasks, log, metrics, zooKeeper, apply },
+      readAtStart: ['images-dir'],
+    });
     log.info('Builder', { builder_id: builderId, images_dir: imagesDir });
   }
 
@@ -151,12 +154,6 @@ class BuilderDaemon implements Daemon {
   }
 
   private apply(config: NodepoolConfig): void {
-    if (config.imagesDir !== this.imagesDir) {
-      this.options.log.warn('images-dir has changed: the change takes effect at the next start of the builder', {
-        in_use: this.imagesDir,
-        configured: config.imagesDir,
-      });
-    }
     this.config = config;
     this.builder.apply(config);
   }

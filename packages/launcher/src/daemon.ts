@@ -92,7 +92,8 @@ export class LauncherDaemon implements Daemon {
       clock,
       tasks,
       log,
-      metrics,
+      ...{ metrics, zooKeeper },
+      readAtStart: options.webapp ? ['webapp'] : [],
       apply: (config) => this.launcher.apply(config),
     });
     this.heapPolicy = new HeapPolicy({ clock });

@@ -1,7 +1,16 @@
 /** Applies changes of the configuration to a daemon. Logs and counts refused changes. */
 
-import { type LoadOptions, type LoadResult, formatProblem, type NodepoolConfig, ConfigWatcher } from '@nodepool/config';
-import type { Logger, Gauge, Metrics, Clock, TaskSupervisor } from '@nodepool/core';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  ConfigWatcher,
+  formatProblem,
+  type ConfigDiff,
+  type LoadOptions,
+  type LoadResult,
+  type NodepoolConfig,
+} from '@nodepool/config';
+import type { Clock, Gauge, LogFields, Logger, Metrics, TaskSupervisor } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 
 /** Gauge of problems in the configuration file; 0 while the file is in force. */
 export const CONFIGURATION_PROBLEMS: Gauge<never> = {
@@ -12,6 +21,9 @@ export const CONFIGURATION_PROBLEMS: Gauge<never> = {
   statsd: () => [],
 };
 
+const OF_ZOOKEEPER = ['chroot', 'zookeeper-tls', 'zookeeper-timeout'] as const;
+type StartSetting = (typeof OF_ZOOKEEPER)[number] | FollowConfigOptions['readAtStart'][number];
+
 export interface FollowConfigOptions {
   readonly load: LoadOptions;
   readonly loaded: Extract<LoadResult, { ok: true }>;
@@ -19,14 +31,29 @@ export interface FollowConfigOptions {
   readonly tasks: TaskSupervisor;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Uses the changed servers. */
+  readonly zooKeeper: Pick<ZooKeeper, 'updateServers'>;
+  /** Settings that the program reads only at its start, in addition to those of its connection to ZooKeeper. */
+  readonly readAtStart: readonly ('webapp' | 'images-dir')[];
   /** Applies a changed configuration. */
   readonly apply: (config: NodepoolConfig) => void | Promise<void>;
 }
 
 /** Creates the watcher; the caller starts and stops it. */
 export function followConfig(options: FollowConfigOptions): ConfigWatcher {
-  const { load, loaded, clock, tasks, log, metrics, apply } = options;
+  const { load, loaded, clock, tasks, log, metrics, zooKeeper, readAtStart, apply } = options;
   metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+  let { servers } = loaded.config.zookeeper;
+  const applyServers = (changed: readonly string[]): void => {
+    if (isDeepStrictEqual(changed, servers)) return;
+    servers = changed;
+    zooKeeper.updateServers(servers);
+  };
+  const noteSettingsReadAtStart = (config: NodepoolConfig): void => {
+    const [inUse, now] = [settingsReadAtStart(loaded.config), settingsReadAtStart(config)];
+    const names = [...OF_ZOOKEEPER, ...readAtStart].filter((name) => !isDeepStrictEqual(inUse[name], now[name]));
+    if (names.length > 0) log.warn('Changed settings take effect at the next start of the program', { names });
+  };
   let warned = loaded.warnings.map(formatProblem);
   return new ConfigWatcher({
     ...load,
@@ -38,8 +65,10 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
         metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
         log.info('The configuration is valid again and in force');
       },
-      changed: (config, _diff, warnings) => {
-        log.info('Applying the changed configuration');
+      changed: (config, diff, warnings) => {
+        log.info('Applying the changed configuration', namesIn(diff));
+        applyServers(config.zookeeper.servers);
+        noteSettingsReadAtStart(config);
         const problems = warnings.map(formatProblem);
         for (const problem of problems) {
           if (!warned.includes(problem)) log.warn('Problem of the configuration', { problem });
@@ -55,4 +84,30 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
       },
     },
   });
+}
+
+/** Returns the settings that no program can change while it runs. */
+function settingsReadAtStart({
+  zookeeper,
+  webapp,
+  imagesDir,
+}: NodepoolConfig): Readonly<Record<StartSetting, unknown>> {
+  return {
+    chroot: zookeeper.chroot,
+    'zookeeper-tls': zookeeper.tls,
+    'zookeeper-timeout': zookeeper.sessionTimeoutMs,
+    webapp,
+    'images-dir': imagesDir,
+  };
+}
+
+/** Returns the changed names by the parts of the configuration: `+name` is new, `-name` was removed. */
+function namesIn({ providers, labels, diskImages, tenantLimits, drivers }: ConfigDiff): LogFields {
+  const parts = { providers, labels, disk_images: diskImages, tenant_limits: tenantLimits, drivers };
+  return Object.fromEntries(
+    Object.entries(parts).flatMap(([part, { added, removed, changed }]) => {
+      const names = [...added.map((name) => `+${name}`), ...removed.map((name) => `-${name}`), ...changed];
+      return names.length === 0 ? [] : [[part, names]];
+    }),
+  );
 }
