@@ -21,6 +21,7 @@ export { TimerQueue } from './runtime/timer-queue.js';
 export * from './runtime/work-queue.js';
 export * from './driver/api.js';
 export * from './driver/api-metrics.js';
+export * from './driver/cached-read.js';
 export * from './driver/call.js';
 export * from './driver/error-codes.js';
 export * from './driver/errors.js';

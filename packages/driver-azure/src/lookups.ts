@@ -1,11 +1,10 @@
 /** Looks up the VM sizes and filtered images that labels refer to. */
 
-import { ConfigurationError, type Call, type Clock, type Readiness } from '@nodepool/core';
+import { CachedRead, ConfigurationError, type Call, type Clock, type Readiness } from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { Image, ResourceSku } from './client/types.js';
 import type { AzureLabel, ImageFilter } from './config.js';
 import { sameLocation, tagsOf } from './identity.js';
-import { CachedRead } from './cached-read.js';
 
 const SIZES_MAX_AGE_MS = 24 * 3_600_000;
 const IMAGES_MAX_AGE_MS = 300_000;

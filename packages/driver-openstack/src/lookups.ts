@@ -3,12 +3,18 @@
  * them.
  */
 
-import { ConfigurationError, NotFoundError, type Clock, type Readiness } from '@nodepool/core';
+import {
+  CachedRead,
+  ConfigurationError,
+  NotFoundError,
+  type Clock,
+  type MakeCall,
+  type Readiness,
+} from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';
 import type { Network } from './client/network.js';
-import { CachedRead, type MakeCall } from './client/shared-read.js';
 import { flavorOf, type FlavorCriteria, type OpenStackLabel } from './config.js';
 
 const MAX_AGE_MS = 3_600_000;
@@ -136,7 +142,7 @@ export class Lookups {
  * Returns the smallest flavor with at least `minRam` whose name contains `name`. Without `minRam`, returns the flavor
  * with exactly that name or id.
  */
-export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorCriteria): Flavor | undefined {
+function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorCriteria): Flavor | undefined {
   if (minRam === undefined) return flavors.find((flavor) => flavor.name === name || flavor.id === name);
   const fitting = flavors.filter((flavor) => flavor.ram >= minRam && flavor.name.includes(name ?? ''));
   return fitting.toSorted((a, b) => a.ram - b.ram || a.vcpus - b.vcpus || a.name.localeCompare(b.name))[0];

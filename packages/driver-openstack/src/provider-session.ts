@@ -1,9 +1,9 @@
 /** Objects that all state machines of a provider share: the client, cached lookups, and deduplicated reads. */
 
-import type { Call, Clock, RandomSource } from '@nodepool/core';
+import type { Call, Clock, MakeCall, RandomSource } from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { FloatingIp, Network, Port } from './client/network.js';
-import { FreshRead, type MakeCall } from './client/shared-read.js';
+import { FreshRead } from './client/shared-read.js';
 import type { OpenStackProvider } from './config.js';
 import type { InstanceFacts } from './instance.js';
 import { Lookups } from './lookups.js';

@@ -1,6 +1,7 @@
 /** Calls to the compute service (nova, API v2.1), and the properties that the driver reads from its answers. */
 
 import {
+  CachedRead,
   NotFoundError,
   numberAt,
   objectAt,
@@ -9,12 +10,12 @@ import {
   type Call,
   type Clock,
   type JsonObject,
+  type MakeCall,
 } from '@nodepool/core';
 import { listOf, memberOf, objectOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
-import { CachedRead, type MakeCall } from './shared-read.js';
 
 /**
  * Time limit of a creation (ms). Clouds under load are slow, and after a timeout the driver must search for the server.

@@ -12,6 +12,7 @@ import {
   type Call,
   type DriverError,
   type JsonObject,
+  type MakeCall,
 } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { errorOf } from '../errors.js';
@@ -21,7 +22,6 @@ import { findEndpoint } from './catalog.js';
 import type { Cloud, ServiceName } from './cloud.js';
 import type { Credentials } from './credentials.js';
 import { logIn } from './login.js';
-import type { MakeCall } from './shared-read.js';
 import { Tokens, type Token } from './tokens.js';
 import type { HttpAnswer } from './transport.js';
 
