@@ -196,8 +196,6 @@ export interface RequestHandle {
   readonly id: string;
   readonly request: NodeRequest;
   readonly lock: HeldLock;
-  /** Creates records of further nodes for the request, fenced by its lock. Resolves with their ids in order. */
-  createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
    * Reverts an acceptance in one transaction: deletes the records of nodes that have not been started, in these
    * versions, sets the request to `requested` and unlocks it. Rejects with `RequestGoneError` if the requestor deleted

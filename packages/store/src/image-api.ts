@@ -22,8 +22,6 @@ export interface ImageStore {
   syncCache(options?: CallOptions): Promise<void>;
   /** Returns the builds of an image, oldest first. */
   builds(image: string): readonly ImageBuild[];
-  /** Returns the builds of all images created by one builder (see `ImageBuildData.builder_id`). */
-  buildsOfBuilder(builderId: string): Iterable<ImageBuild>;
   build(ref: BuildRef): ImageBuild | undefined;
   /** Returns the time at which the build's record was created, unix seconds; undefined if there is no such build. */
   buildBegan(ref: BuildRef): number | undefined;
@@ -58,10 +56,6 @@ export interface ImageStore {
   /** Calls `listener` after every change of the image's records, marks and locks. */
   onChange(listener: (image: string) => void): () => void;
 
-  /** Resolves with the names of all images, read past the cache. */
-  readImages(options?: CallOptions): Promise<readonly string[]>;
-  /** Resolves with the ids of all build records of an image, corrupt ones included, read past the cache. */
-  readBuildIds(image: string, options?: CallOptions): Promise<readonly string[]>;
   /**
    * Deletes the znodes of an image without builds, its marks included, in one transaction. Returns false, changing
    * nothing, if the image has a build or its lock is contended.
@@ -70,8 +64,6 @@ export interface ImageStore {
 
   /** Requests a build. An existing request stays unchanged. */
   requestBuild(image: string, options?: CallOptions): Promise<void>;
-  /** Deletes the build request, if there is one. */
-  removeBuildRequest(image: string, options?: CallOptions): Promise<void>;
   pause(image: string, options?: CallOptions): Promise<void>;
   unpause(image: string, options?: CallOptions): Promise<void>;
 

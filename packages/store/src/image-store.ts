@@ -33,14 +33,12 @@ import {
   buildLockPath,
   buildRequestPath,
   buildingLockPath,
-  buildsPath,
   imagePausePath,
   placeOfImage,
   uploadLockPath,
   uploadingLockPath,
   type ImagePlace,
 } from './paths.js';
-import { childrenOf } from './znodes-below.js';
 
 /** Kinds of znodes whose data or times are used. */
 const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
@@ -83,12 +81,6 @@ export class ImageRecords implements ImageStore {
 
   builds(image: string): readonly ImageBuild[] {
     return valuesByAge(this.known.get(image)?.builds);
-  }
-
-  *buildsOfBuilder(builderId: string): Iterable<ImageBuild> {
-    for (const image of this.known.names()) {
-      for (const build of this.builds(image)) if (build.builder_id === builderId) yield build;
-    }
   }
 
   build({ image, id }: BuildRef): ImageBuild | undefined {
@@ -175,25 +167,12 @@ export class ImageRecords implements ImageStore {
     return this.changes.on(listener);
   }
 
-  readImages(options?: CallOptions): Promise<readonly string[]> {
-    return childrenOf(this.context.zooKeeper, IMAGES_ROOT, options);
-  }
-
-  async readBuildIds(image: string, options?: CallOptions): Promise<readonly string[]> {
-    const names = await childrenOf(this.context.zooKeeper, buildsPath(image), options);
-    return names.filter((name) => name !== 'lock');
-  }
-
   removeImage(image: string, options?: CallOptions): Promise<boolean> {
     return removeImage(this.context, image, options);
   }
 
   requestBuild(image: string, options?: CallOptions): Promise<void> {
     return mark(this.context, image, buildRequestPath(image), options);
-  }
-
-  removeBuildRequest(image: string, options?: CallOptions): Promise<void> {
-    return unmark(this.context, buildRequestPath(image), options);
   }
 
   pause(image: string, options?: CallOptions): Promise<void> {

@@ -16,8 +16,6 @@ export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
 /** Its children count the registrations of supplied nodes, one per provider. An extension: other programs ignore it. */
 const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
-/** The winner of this election reports the global statistics. */
-export const STATS_ELECTION_PATH = `${ELECTIONS_ROOT}/stats`;
 
 /** The znodes that a store creates when it starts, parents first. */
 export const ROOTS: readonly string[] = [

@@ -3,15 +3,12 @@
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { NodeHandle, RequestHandle } from './api.js';
-import { commit, isStale, throwIfLost } from './commit.js';
+import { commit } from './commit.js';
 import { now, type StoreContext } from './context.js';
 import { LostOwnershipError, RequestGoneError } from './errors.js';
-import { createOps } from './node-claim.js';
 import { OwnedNode } from './node-handle.js';
-import type { NodeRecords } from './node-store.js';
 import { nodePath } from './paths.js';
 import { inTurn, type OwnedRecord, type Step } from './owned-record.js';
-import { checkTransactionSize } from './transaction-size.js';
 
 interface NodeChange {
   readonly handle: NodeHandle;
@@ -21,7 +18,6 @@ interface NodeChange {
 export class OwnedRequest implements RequestHandle {
   constructor(
     private readonly context: StoreContext,
-    private readonly nodes: NodeRecords,
     readonly id: string,
     private readonly record: OwnedRecord<NodeRequestData>,
   ) {}
@@ -32,24 +28,6 @@ export class OwnedRequest implements RequestHandle {
 
   get lock(): HeldLock {
     return this.record.lock;
-  }
-
-  async createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]> {
-    if (nodes.length === 0) return [];
-    const { path, lock } = this.record;
-    const creates = createOps(nodes);
-    return inTurn([this.record], async () => {
-      throwIfLost(this.record);
-      const ops = [{ type: 'check' as const, path }, lock.fence, ...creates];
-      checkTransactionSize(ops);
-      try {
-        return this.nodes.created(ops, await this.context.zooKeeper.transaction(ops, options));
-      } catch (error) {
-        if (isRequestGone(error)) throw new RequestGoneError(this.id, error);
-        if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(path, error);
-        throw error;
-      }
-    });
   }
 
   async undo(

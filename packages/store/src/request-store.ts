@@ -188,7 +188,7 @@ export class RequestRecords implements RequestStore {
       ]);
       const owned = new OwnedRecord(path, lock, requestCodec, pending, stat?.version ?? version);
       return {
-        request: new OwnedRequest(this.context, this.nodes, entry.id, owned),
+        request: new OwnedRequest(this.context, entry.id, owned),
         created: this.nodes.created(creates, others.slice(claims.length)),
         reused: this.nodes.locks.handles(claims, held.locks.slice(1), reused),
       };

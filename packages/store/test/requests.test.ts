@@ -289,20 +289,6 @@ describe('releasing a request', () => {
   });
 });
 
-describe('creating more nodes for a request', () => {
-  it('requires its lock and the request', async () => {
-    const entry = await submitted(simulation, store);
-    const accepted = given(await accept(entry));
-    const [id] = await simulation.run(accepted.request.createNodes([planned(entry)]));
-    expect(store.nodes.allocatedTo(entry.id).map((node) => node.id)).toEqual([id]);
-    await simulation.run(simulation.other.delete(accepted.request.lock.contender));
-    await expect(simulation.run(accepted.request.createNodes([planned(entry)]))).rejects.toThrow(LostOwnershipError);
-    await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
-    await expect(simulation.run(accepted.request.createNodes([planned(entry)]))).rejects.toThrow(RequestGoneError);
-    expect(store.nodes.size).toBe(1);
-  });
-});
-
 describe('the lock of a deleted request', () => {
   it('is orphaned once it is uncontended, is reported, and can be deleted', async () => {
     const entry = await submitted(simulation, store);

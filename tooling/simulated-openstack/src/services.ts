@@ -1,5 +1,3 @@
 /** Names of the OpenStack services in the catalog and in operations. */
 
 export type ServiceName = 'identity' | 'compute' | 'image' | 'network' | 'volume';
-
-export const SERVICE_NAMES: readonly ServiceName[] = ['identity', 'compute', 'image', 'network', 'volume'];

@@ -1,14 +1,13 @@
 /** The description of a node, a request, a label or a provider: facts, and lists of what belongs to it. */
 
 import type { JsonValue } from '@nodepool/core';
-import { cellText, printable, toJsonObjects, type ListColumn, type RecordList } from '@nodepool/store';
+import { cellText, printable, toJsonObjects, type RecordList } from '@nodepool/store';
 import type { ListFormat, Output } from '../command-context.js';
 import { paint, PLAIN, type Display } from '../display.js';
 import { formatData, formatList } from '../lists/format-list.js';
 import { foldRepeats } from '../lists/terminal-table.js';
 
-export const DESCRIBED_KINDS = ['node', 'request', 'label', 'provider'] as const;
-export type DescribedKind = (typeof DESCRIBED_KINDS)[number];
+export type DescribedKind = 'node' | 'request' | 'label' | 'provider';
 
 export interface Description {
   readonly kind: DescribedKind;
@@ -84,9 +83,4 @@ function indented(text: string): readonly string[] {
 
 function narrowed({ size, color }: Display): Display {
   return { color, size: size === undefined ? undefined : { ...size, columns: size.columns - INDENT.length } };
-}
-
-/** Returns a column whose value is a text or null. */
-export function textColumn<R>(field: string, header: string, value: (row: R) => JsonValue): ListColumn<R> {
-  return { field, header, value };
 }

@@ -40,12 +40,6 @@ export class QuotaInformation {
     return this.combine(other, Math.min);
   }
 
-  /** Returns true if no amount is negative. After `limit.subtract(use)`, this means that the use fits. */
-  nonNegative(): boolean {
-    for (const amount of this.amounts.values()) if (amount < 0) return false;
-    return true;
-  }
-
   /** Returns true if `need` fits into these amounts for each resource. */
   fits(need: QuotaInformation): boolean {
     for (const [resource, amount] of need.amounts) if (amount > this.get(resource)) return false;

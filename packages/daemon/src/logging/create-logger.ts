@@ -15,10 +15,8 @@ import {
   stricter,
   type EffectiveRule,
   type LogDestination,
-  type LogFormat,
   type LoggingConfig,
   type LogLevel,
-  type LogThreshold,
 } from './logging-config.js';
 
 export interface LoggerOptions {
@@ -43,14 +41,6 @@ export interface RootLogger extends Logger {
 /** Creates a logger and opens its destinations at once. Throws `LogFileError` if a file cannot be written. */
 export function createLogger(options: LoggerOptions = {}): RootLogger {
   return new Root(new Loggers(options), options.name ?? 'nodepool');
-}
-
-/** Creates a logger with one console, stderr unless the options say otherwise. */
-export function createConsoleLogger(
-  threshold: LogThreshold,
-  options: Omit<LoggerOptions, 'config'> & { readonly format?: LogFormat } = {},
-): RootLogger {
-  return createLogger({ ...options, config: consoleLogging(threshold, options.format) });
 }
 
 const NO_FIELDS: LogFields = {};

@@ -85,10 +85,6 @@ export class OpenRequests {
     return this.byKey.values();
   }
 
-  get classCount(): number {
-    return this.byKey.size;
-  }
-
   /** Returns the request and its class; undefined if the request is not open or is hidden. */
   find(id: string): { readonly entry: RequestEntry; readonly requestClass: RequestClass } | undefined {
     return this.byId.get(id);

@@ -44,7 +44,7 @@ export class UnknownFieldError extends Error {
 }
 
 /** Returns the chosen columns in the list's order. Throws `UnknownFieldError`. */
-export function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: ColumnChoice): readonly ListColumn<R>[] {
+function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: ColumnChoice): readonly ListColumn<R>[] {
   if (choice === 'all') return columns;
   if (choice === 'short') return columns.filter((column) => column.detail !== true);
   const wanted = new Set(choice);

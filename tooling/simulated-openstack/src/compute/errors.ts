@@ -31,7 +31,3 @@ export function computeError(status: number, message: string, headers?: Readonly
 export function malformed(): ApiError {
   return computeError(400, 'Malformed request body');
 }
-
-export function noSuchServer(id: string): ApiError {
-  return computeError(404, `Instance ${id} could not be found.`);
-}

@@ -88,7 +88,7 @@ export function htmlPage(status: number, title: string, message: string): Answer
   };
 }
 
-export const STATUS_TITLES: Readonly<Record<number, string>> = {
+const STATUS_TITLES: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',

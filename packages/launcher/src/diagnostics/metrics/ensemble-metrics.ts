@@ -3,7 +3,7 @@
  * report costs time per label and provider, not per node. The launchers elect one of them to report.
  */
 
-import { NODEPOOL_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
+import { ELECTIONS_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
 import { NODE_STATES, type Clock, type Logger, type Metrics, type Node } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
 import { CountsBy, isCountedAlike } from './counts-by.js';
@@ -11,7 +11,7 @@ import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './laun
 import { ReportedGauge } from './reported-gauge.js';
 
 /** Path of the election of the reporting launcher; launchers of the Python Nodepool contend for it as well. */
-export const STATS_ELECTION = `${NODEPOOL_ROOT}/elections/stats`;
+export const STATS_ELECTION = `${ELECTIONS_ROOT}/stats`;
 
 export interface EnsembleMetricsOptions {
   readonly store: Store;
