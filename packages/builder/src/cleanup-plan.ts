@@ -16,7 +16,7 @@ import { formatsToUpload } from './upload-plan.js';
 /** Number of ready builds, and of ready uploads per provider, that are kept. */
 const KEPT = 2;
 /** Time (seconds) for which only the builder of a build may delete its record; afterwards any builder may. */
-export const OWNER_GRACE_SECONDS = 3600;
+const OWNER_GRACE_SECONDS = 3600;
 
 export interface CleanupQuestion {
   readonly image: string;

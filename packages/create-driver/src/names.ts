@@ -13,7 +13,7 @@ export interface DriverNames {
 }
 
 /** Names in the templates, which together form a working driver. */
-export const TEMPLATE_NAMES: DriverNames = {
+const TEMPLATE_NAMES: DriverNames = {
   driver: 'mycloud',
   pascal: 'MyCloud',
   camel: 'myCloud',

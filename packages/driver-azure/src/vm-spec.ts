@@ -123,7 +123,7 @@ function loginOf(label: AzureLabel, random: RandomSource): OsProfile {
  * Generates an administrator password. Azure requires three of four character classes and 12 characters; this one has
  * all four classes, 36 characters and 122 random bits.
  */
-export function generatedPassword(random: RandomSource): string {
+function generatedPassword(random: RandomSource): string {
   return `Np1-${random.uuidHex()}`;
 }
 

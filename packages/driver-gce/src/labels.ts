@@ -4,7 +4,7 @@
  * digits per UTF-8 byte: `North 1` is `_4eorth_201`. Every driver version can decode that.
  */
 
-export const LABEL_MAX_LENGTH = 63;
+const LABEL_MAX_LENGTH = 63;
 
 const ESCAPED = /_([0-9a-f]{2})/g;
 

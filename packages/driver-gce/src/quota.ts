@@ -32,7 +32,7 @@ export interface Hardware {
 }
 
 /** Returns the instance's usage of each quota metric of the region. */
-export function usageOf({ machineType, preemptible, accelerators }: Hardware, cores: number): Record<string, number> {
+function usageOf({ machineType, preemptible, accelerators }: Hardware, cores: number): Record<string, number> {
   const [family = ''] = machineType.split('-');
   const metric = SHARED_CORE_FAMILIES.has(family) ? SHARED_CORE_METRIC : CORE_METRICS.get(family);
   const usage: Record<string, number> = {};

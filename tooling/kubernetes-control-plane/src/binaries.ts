@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { Program } from '@nodepool/harness';
 
 /** Folder with `kube-apiserver`, `kube-controller-manager` and, unless it is in PATH, `etcd`. */
-export const BINARIES_VARIABLE = 'KUBERNETES_BINARIES';
+const BINARIES_VARIABLE = 'KUBERNETES_BINARIES';
 /** The build takes 8 minutes of one core on an idle machine (ms). */
 const BUILD_TIMEOUT_MS = 7_200_000;
 

@@ -16,7 +16,7 @@ const OPTIONS: ts.CompilerOptions = {
 };
 
 /** Returns the path of a package's reviewed list in the workspace. */
-export function namesFile(workspace: Workspace, { directory }: PublicPackage): string {
+function namesFile(workspace: Workspace, { directory }: PublicPackage): string {
   return join(workspace.root, FOLDER, `${directory.replace(/^packages\//, '')}.txt`);
 }
 

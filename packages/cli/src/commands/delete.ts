@@ -33,7 +33,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
 }
 
 /** Resolves once all of these nodes are deleted; prints which nodes it waits for. */
-export async function waitUntilGone({ store, out, interrupted }: StoreContext, ids: readonly string[]): Promise<void> {
+async function waitUntilGone({ store, out, interrupted }: StoreContext, ids: readonly string[]): Promise<void> {
   let said = '';
   const look = (): true | undefined => {
     const left = ids.flatMap((id) => store.nodes.get(id) ?? []);

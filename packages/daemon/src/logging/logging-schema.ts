@@ -102,7 +102,7 @@ export interface PythonHandler {
   readonly backupCount?: number;
 }
 
-export const FILE_HANDLERS: readonly string[] = [
+const FILE_HANDLERS: readonly string[] = [
   'logging.FileHandler',
   'logging.handlers.RotatingFileHandler',
   'logging.handlers.TimedRotatingFileHandler',

@@ -5,7 +5,7 @@ import satisfies from 'spdx-satisfies';
 import { findings, type Finding } from '../finding.js';
 
 /** Licences that allow publishing under Apache-2.0 and only require users to keep the notices. */
-export const COMPATIBLE_LICENCES: readonly string[] = [
+const COMPATIBLE_LICENCES: readonly string[] = [
   '0BSD',
   'Apache-2.0',
   'BSD-2-Clause',

@@ -38,7 +38,7 @@ function note(view: CheckerView, enoughSince: Map<string, number>): void {
 }
 
 /** Returns the number of unallocated ready nodes and of pending requests for them. */
-export function supplyOf({ observed }: Pick<CheckerView, 'observed'>, label: string): number {
+function supplyOf({ observed }: Pick<CheckerView, 'observed'>, label: string): number {
   let count = 0;
   for (const node of observed.nodes.values()) if (isAvailable(node, label)) count += 1;
   for (const { data } of observed.requests.values()) {

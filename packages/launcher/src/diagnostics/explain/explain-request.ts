@@ -73,7 +73,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
  * Returns the reasons why a request is not served yet, as sentences about the pools that may serve it, most likely
  * first.
  */
-export function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
+function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }
 

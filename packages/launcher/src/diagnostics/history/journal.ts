@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { reasonOf, type Clock, type Logger, type Timer } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
 
-export const JOURNAL_VERSION = 1;
+const JOURNAL_VERSION = 1;
 const FLUSH_MS = 10_000;
 const MAX_BYTES = 8_000_000;
 const MAX_AGE_MS = 24 * 3_600_000;

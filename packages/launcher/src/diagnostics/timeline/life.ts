@@ -4,7 +4,7 @@
  */
 
 /** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
-export const REQUEST_PHASES = [
+const REQUEST_PHASES = [
   'limit',
   'order',
   'capacity',
