@@ -75,8 +75,8 @@ export class LostRequests implements Controller {
     const again = { requeueAfterMs: TAKEOVER_MS };
     if (!store.complete || !store.components.complete) return again;
     // Requeuing the request would discard its launches.
-    const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
-    if (begun && clock.monotonic() - since < MAX_TAKEOVER_MS) return again;
+    const resumable = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
+    if (resumable && clock.monotonic() - since < MAX_TAKEOVER_MS) return again;
     await this.requeue(entry);
     return again;
   }

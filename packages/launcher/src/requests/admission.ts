@@ -53,8 +53,8 @@ export function evaluate(
       : { kind: 'declined' };
   }
   // A request that has nodes in this pool is served here, even if another pool is preferred otherwise.
-  const begun = pool.hasNodesOf(request);
-  if (!begun && request.provider !== null && request.provider !== pool.place.provider) {
+  const resumable = pool.hasNodesOf(request);
+  if (!resumable && request.provider !== null && request.provider !== pool.place.provider) {
     const preferred = others().some((other) => other.provider_name === request.provider);
     if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
   }
@@ -71,11 +71,11 @@ export function evaluate(
   const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const { priority } = pool.config;
-  const ahead = begun
+  const ahead = resumable
     ? undefined
     : others().find((other) => other.priority < priority && serves(other, request) && !abandonedBy.has(other.id));
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
-  if (!begun && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
+  if (!resumable && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
     return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
   }
   return { kind: 'admit' };

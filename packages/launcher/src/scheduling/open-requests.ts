@@ -15,7 +15,7 @@ export class RequestClass {
   constructor(
     readonly key: string,
     /** True if the class consists of one lost request that already has nodes. */
-    readonly begun: boolean,
+    readonly resumable: boolean,
     first: RequestEntry,
     /** Ids of pools that have given up the requests. */
     readonly abandonedBy: ReadonlySet<string>,
@@ -42,7 +42,7 @@ export class RequestClass {
 
 /** Orders classes by their first requests in the order of service. Lost requests that already have nodes come first. */
 export function compareClasses(a: RequestClass, b: RequestClass): number {
-  if (a.begun !== b.begun) return a.begun ? -1 : 1;
+  if (a.resumable !== b.resumable) return a.resumable ? -1 : 1;
   return compareRequests(a.request, b.request);
 }
 
@@ -138,7 +138,7 @@ export class OpenRequests {
     if (this.hidden.has(id)) return;
     this.update(id);
     const known = this.byId.get(id);
-    if (known?.requestClass.begun === true) this.firstChanged(known.requestClass, true);
+    if (known?.requestClass.resumable === true) this.firstChanged(known.requestClass, true);
   }
 
   private update(id: string): void {
@@ -150,24 +150,24 @@ export class OpenRequests {
       if (known !== undefined) this.remove(id, known);
       return;
     }
-    const begun = this.store.nodes.allocatedTo(id).length > 0;
+    const resumable = this.store.nodes.allocatedTo(id).length > 0;
     const abandonedBy = this.givenUp.get(id) ?? NONE;
     const deferredBy = this.left.get(id) ?? NONE;
-    const key = begun ? `begun\n${id}` : keyOf(entry.request, abandonedBy, deferredBy);
+    const key = resumable ? `resumable\n${id}` : keyOf(entry.request, abandonedBy, deferredBy);
     if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
-    this.add(id, entry, key, { begun, abandonedBy: new Set(abandonedBy), deferredBy: new Set(deferredBy) });
+    this.add(id, entry, key, { resumable, abandonedBy: new Set(abandonedBy), deferredBy: new Set(deferredBy) });
   }
 
   private add(
     id: string,
     entry: RequestEntry,
     key: string,
-    { begun, abandonedBy, deferredBy }: Pick<RequestClass, 'begun' | 'abandonedBy' | 'deferredBy'>,
+    { resumable, abandonedBy, deferredBy }: Pick<RequestClass, 'resumable' | 'abandonedBy' | 'deferredBy'>,
   ): void {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
-      requestClass = new RequestClass(key, begun, entry, abandonedBy, deferredBy);
+      requestClass = new RequestClass(key, resumable, entry, abandonedBy, deferredBy);
       this.byKey.set(key, requestClass);
     }
     const at = position(requestClass.entries, entry);

@@ -178,7 +178,7 @@ export class PoolScheduler {
    */
   private cannotProceed(requestClass: RequestClass, { request }: RequestEntry): boolean {
     const waiting = this.waiting.get(requestClass);
-    if (requestClass.begun || waiting === undefined) return false;
+    if (requestClass.resumable || waiting === undefined) return false;
     const { context, place, provider: cloud } = this.pool;
     if (cloud.config.createsNodes === false) {
       return request.node_types.every((label) => isEmpty(context.store.nodes.available({ label, ...place })));
@@ -247,7 +247,7 @@ export class PoolScheduler {
   /** Waits for nodes of a pool that creates no nodes. Nodes that are ready are protected for the request. */
   private waitForNodes({ requestClass, entry, allocation }: Candidate): SchedulingDecision {
     const reason = describeMissing(allocation);
-    if (requestClass.begun) {
+    if (requestClass.resumable) {
       this.forget(requestClass);
       return { kind: 'requeue', allocation, reason };
     }
@@ -278,7 +278,7 @@ export class PoolScheduler {
   private block(candidate: Candidate, { cause, reason }: BlockedOffer): SchedulingDecision {
     const { requestClass, entry, allocation, scopes } = candidate;
     const { request } = entry;
-    if (requestClass.begun) {
+    if (requestClass.resumable) {
       this.forget(requestClass);
       return { kind: 'requeue', allocation, reason };
     }
@@ -318,7 +318,7 @@ export class PoolScheduler {
     const { requestClass, entry, allocation, scopes } = candidate;
     const { request } = entry;
     const reason = shortfalls.map(describeShortfall).join('; ');
-    if (requestClass.begun) {
+    if (requestClass.resumable) {
       this.forget(requestClass);
       return { kind: 'requeue', allocation, reason };
     }
