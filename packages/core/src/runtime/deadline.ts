@@ -79,16 +79,16 @@ class LimitedWork {
 
   /** Returns false if the source has already aborted. */
   private follow(source: AbortSignal): boolean {
-    if (source.aborted) this.endWith(source);
+    if (source.aborted) this.finish(source);
     else source.addEventListener('abort', this.abort, { once: true });
     return !source.aborted;
   }
 
   private readonly abort = (event: Event): void => {
-    if (event.target instanceof AbortSignal) this.endWith(event.target);
+    if (event.target instanceof AbortSignal) this.finish(event.target);
   };
 
-  private endWith(source: AbortSignal): void {
+  private finish(source: AbortSignal): void {
     const reason = abortReason(source);
     this.end(this.limits.onAbort?.(reason) ?? reason);
   }
