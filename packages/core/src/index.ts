@@ -27,6 +27,7 @@ export * from './driver/error-codes.js';
 export * from './driver/errors.js';
 export { networkCauseOf, type NetworkFailure } from './driver/network-errors.js';
 export * from './driver/retry.js';
+export { retryAfterMsIn } from './driver/retry-after.js';
 export * from './driver/image-settings.js';
 export * from './driver/cloud-deletion.js';
 export * from './driver/images.js';

@@ -18,6 +18,7 @@ import {
   networkCauseOf,
   NotFoundError,
   QuotaError,
+  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
@@ -26,8 +27,6 @@ import {
 
 /** Maximum length of a cloud's error text in messages (characters). */
 const MAX_DETAIL = 500;
-/** Maximum wait that a cloud can demand (ms). */
-const MAX_RETRY_AFTER_MS = 600_000;
 /** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 10_000;
 
@@ -189,21 +188,12 @@ function connectionError({ changesSomething }: Attempted, message: string, cause
   return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });
 }
 
-/**
- * Returns the wait in a header (ms), given as seconds or a date. Returns undefined if the header is missing or invalid.
- */
-export function retryAfterIn(value: string | undefined, now: number): number | undefined {
-  if (value === undefined || value === '') return undefined;
-  const ms = /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
-}
-
 function retryAfterOf(error: unknown, now: number): number | undefined {
   const headers = fieldOf(fieldOf(error, 'response'), 'headers');
   const get = fieldOf(headers, 'get');
   if (typeof get !== 'function') return undefined;
   const value: unknown = Reflect.apply(get, headers, ['retry-after']);
-  return retryAfterIn(typeof value === 'string' ? value : undefined, now);
+  return retryAfterMsIn(typeof value === 'string' ? value : undefined, now);
 }
 
 function textOf({ code, message }: CloudError): string {

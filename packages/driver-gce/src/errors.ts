@@ -15,8 +15,8 @@ import {
   isJsonObject,
   networkCauseOf,
   NotFoundError,
-  numberAt,
   QuotaError,
+  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
@@ -27,7 +27,6 @@ import { listAt } from './client/answers.js';
 
 /** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 5000;
-const MAX_RETRY_AFTER_MS = 600_000;
 const MAX_DETAIL = 500;
 
 const THROTTLED =
@@ -55,6 +54,8 @@ export interface Attempted {
   readonly operation: string;
   /** True if the call may have taken effect although it failed. */
   readonly changesSomething: boolean;
+  /** Milliseconds since the epoch, to interpret dates in answers. */
+  readonly now: number;
 }
 
 /** An answer with an error status. */
@@ -81,12 +82,13 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   const { reason, message: said } = detailOf(answer.body);
   const message = `${attempted.operation}: ${status} ${reason === undefined ? '' : `${reason}: `}${said}`;
   const outcome: Outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+  const retryAfterMs = retryAfterMsIn(answer.retryAfter, attempted.now);
   if (status === 401) return new AuthError(message, { cause });
   if (status === 429 || (reason !== undefined && THROTTLED.test(reason))) {
-    return new ThrottledError(message, { cause, retryAfterMs: retryAfterMs(answer.retryAfter) });
+    return new ThrottledError(message, { cause, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
   }
   if (reason !== undefined && CAPACITY.test(reason)) return new CapacityError(message, { cause });
-  if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome });
+  if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome, retryAfterMs });
   if (reason !== undefined && QUOTA.test(reason)) return new QuotaError(message, { cause });
   if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`, { cause });
   if (status === 404 || status === 410) return new NotFoundError(message, { cause });
@@ -166,12 +168,6 @@ function parsedOr(text: string): unknown {
 
 function lineOf(text: string): string {
   return text.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
-}
-
-/** Returns the wait in milliseconds. Only seconds are supported; a date yields the default. */
-function retryAfterMs(header: string | undefined): number {
-  const seconds = header === undefined ? undefined : numberAt({ header }, 'header');
-  return seconds === undefined ? DEFAULT_RETRY_AFTER_MS : Math.min(Math.max(seconds * 1000, 0), MAX_RETRY_AFTER_MS);
 }
 
 function connectionError({ operation, changesSomething }: Attempted, cause: unknown): DriverError {

@@ -6,7 +6,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { answerError, operationError } from '../src/errors.js';
 
-const insert = { operation: 'instances.insert', changesSomething: true };
+const insert = { operation: 'instances.insert', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
 /** Returns an error body in the format of the API. */
 function body(code: number, reason: string): unknown {
@@ -28,6 +28,16 @@ describe('an answer', () => {
     [503, 'backendError', 'transient'],
   ])('%i %s is of kind %s', (status, reason, code) => {
     expect(answerError(insert, { status, body: body(status, reason), retryAfter: undefined })).toMatchObject({ code });
+  });
+
+  it.each([
+    [429, '30', 30_000],
+    [429, 'Thu, 01 Jan 2026 00:00:30 GMT', 30_000],
+    [429, 'soon', 5000],
+    [503, '7', 7000],
+    [503, undefined, undefined],
+  ])('with status %i and Retry-After %s demands a wait of %s ms', (status, retryAfter, retryAfterMs) => {
+    expect(answerError(insert, { status, body: '', retryAfter })).toHaveProperty('retryAfterMs', retryAfterMs);
   });
 
   it('of a proxy with status 400 is unexpected and not applied', () => {

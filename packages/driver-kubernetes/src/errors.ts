@@ -15,6 +15,7 @@ import {
   numberAt,
   objectAt,
   QuotaError,
+  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
@@ -24,8 +25,6 @@ import { listAt } from './client/objects.js';
 
 /** Maximum length of a cluster's error text in messages (characters). */
 const MAX_DETAIL = 500;
-/** Maximum wait that a cluster can demand (ms). */
-const MAX_RETRY_AFTER_MS = 600_000;
 /** Wait if the cluster does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 1000;
 
@@ -119,16 +118,8 @@ function refusal(status: JsonObject, reason: string, message: string, detail: st
 
 /** Returns the wait that the answer demands (ms). */
 function retryAfterOf(status: JsonObject, header: string | undefined, now: number): number | undefined {
-  const seconds = numberAt(objectAt(status, 'details') ?? {}, 'retryAfterSeconds');
-  const ms =
-    seconds !== undefined && seconds > 0
-      ? seconds * 1000
-      : header === undefined
-        ? undefined
-        : /^\d+$/.test(header)
-          ? Number(header) * 1000
-          : Date.parse(header) - now;
-  return ms === undefined || Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+  const seconds = numberAt(objectAt(status, 'details') ?? {}, 'retryAfterSeconds') ?? 0;
+  return retryAfterMsIn(seconds > 0 ? String(seconds) : header, now);
 }
 
 /** Returns the `Status` of an answer; proxies answer with other texts. */

@@ -18,6 +18,7 @@ import {
   networkCauseOf,
   NotFoundError,
   QuotaError,
+  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
@@ -29,8 +30,6 @@ import type { HttpAnswer } from './client/transport.js';
 /** Maximum length of a cloud's error text in messages (characters). */
 const MAX_DETAIL = 500;
 
-/** Maximum wait that a cloud can demand (ms). */
-const MAX_RETRY_AFTER_MS = 600_000;
 /** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 5000;
 
@@ -125,9 +124,7 @@ function refusal(status: number, message: string, detail: string): DriverError {
 /** Returns the wait that the answer demands (ms); the header contains seconds or a date. */
 function retryAfterOf({ headers, text }: HttpAnswer, now: number): number | undefined {
   const value = headers['retry-after'] ?? /"retryAfter": ?"?(\d+)/.exec(text)?.[1];
-  if (value === undefined) return undefined;
-  const ms = /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
-  return Number.isNaN(ms) ? DEFAULT_RETRY_AFTER_MS : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+  return value === undefined ? undefined : (retryAfterMsIn(value, now) ?? DEFAULT_RETRY_AFTER_MS);
 }
 
 /** Returns the error text of the answer as a single line. */

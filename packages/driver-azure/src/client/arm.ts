@@ -9,6 +9,7 @@ import {
   isJsonObject,
   NotFoundError,
   RateLimiter,
+  retryAfterMsIn,
   stringAt,
   TimerQueue,
   toDriverError,
@@ -20,7 +21,7 @@ import {
   type JsonValue,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
-import { cloudErrorIn, errorOf, failureOf, retryAfterIn, type CloudError } from '../errors.js';
+import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
 import { loadPipeline } from './libraries.js';
 import { makePipeline } from './login.js';
 
@@ -264,7 +265,7 @@ export class Arm {
   }
 
   private pollMs(retryAfter: string | undefined): number {
-    return retryAfterIn(retryAfter, this.options.clock.now()) ?? DEFAULT_POLL_MS;
+    return retryAfterMsIn(retryAfter, this.options.clock.now()) ?? DEFAULT_POLL_MS;
   }
 }
 

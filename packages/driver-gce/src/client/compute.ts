@@ -185,7 +185,7 @@ export class Compute {
       token = { pageToken: next };
     } while (pages.length < MAX_PAGES);
     throw errorOf(
-      { operation: `${service}.${operation}`, changesSomething: false },
+      { operation: `${service}.${operation}`, changesSomething: false, now: this.clock.now() },
       new Error('the list does not end'),
     );
   }
@@ -203,7 +203,8 @@ export class Compute {
         const { data } = await work(callOptions(signal));
         return objectOf(data);
       } catch (error) {
-        throw errorOf({ operation: `${service}.${operation}`, changesSomething: method !== 'GET' }, error);
+        const now = this.clock.now();
+        throw errorOf({ operation: `${service}.${operation}`, changesSomething: method !== 'GET', now }, error);
       }
     };
     const limit = timeoutMs === undefined ? {} : { timeoutMs };

@@ -231,7 +231,7 @@ export class Storage {
     if (status < 300 || status === 308 || status === 499) return answer;
     const retryAfter = answer.headers.get('retry-after') ?? undefined;
     throw answerError(
-      { operation: `storage.${operation}`, changesSomething: true },
+      { operation: `storage.${operation}`, changesSomething: true, now: this.options.clock.now() },
       { status, body: answer.data, retryAfter },
     );
   }
@@ -244,7 +244,11 @@ export class Storage {
     work: (options: CallOptions) => Promise<T>,
   ): Promise<T> {
     const { clock, onApiCall } = this.options;
-    const attempted: Attempted = { operation: `storage.${operation}`, changesSomething: method !== 'GET' };
+    const attempted: Attempted = {
+      operation: `storage.${operation}`,
+      changesSomething: method !== 'GET',
+      now: clock.now(),
+    };
     const began = clock.monotonic();
     const limits = {
       timers: new TimerQueue(clock),

@@ -1,0 +1,14 @@
+/** The header `Retry-After` (RFC 9110), in which a cloud demands a wait. */
+
+/** Longest wait that a cloud can demand, in milliseconds; a longer one is shortened. */
+const MAX_RETRY_AFTER_MS = 600_000;
+
+/**
+ * Returns the wait in milliseconds, which the header contains as seconds or as a date. Returns undefined if the header
+ * is missing or invalid. `now`: milliseconds since the epoch.
+ */
+export function retryAfterMsIn(header: string | undefined, now: number): number | undefined {
+  if (header === undefined || header === '') return undefined;
+  const ms = /^\d+(\.\d+)?$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
