@@ -1,7 +1,7 @@
 export * from './types.js';
-export { diffConfig, sameProvider, type ConfigDiff, type NameChanges } from './diff.js';
+export { sameProvider, type ConfigDiff, type NameChanges } from './diff.js';
 export { requiredFormats } from './disk-images.js';
-export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
+export type { FileWatch, WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
 export { readBySchema, type FileForm } from './read-by-schema.js';
@@ -9,6 +9,13 @@ export { configSchema, secureSchema } from './schema.js';
 export { didYouMean } from './suggest.js';
 export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';
 export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';
-export * from './discovery/discovery.js';
+export {
+  defaultDriverFolders,
+  discoverDriver,
+  listInstalledDrivers,
+  type DiscoverDriver,
+  type DriverSearch,
+  type InstalledDriver,
+} from './discovery/discovery.js';
 export * from './discovery/errors.js';
-export { packageOfDriver, type DriverPackage, type LoadedDriver } from './discovery/load-driver.js';
+export type { DriverPackage } from './discovery/load-driver.js';

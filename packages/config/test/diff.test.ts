@@ -1,7 +1,8 @@
 /** Differences between configurations after a change of the file. */
 
 import { describe, expect, it } from '@jest/globals';
-import { diffConfig, type ConfigDiff, type NodepoolConfig } from '@nodepool/config';
+import type { NodepoolConfig } from '@nodepool/config';
+import { diffConfig, type ConfigDiff } from '../src/diff.js';
 import { configOf } from './files.js';
 
 const BEFORE = `

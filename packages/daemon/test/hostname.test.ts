@@ -1,7 +1,7 @@
 /** The machine's name for other programs. */
 
 import { expect, it } from '@jest/globals';
-import { fullyQualifiedHostname, type HostNames } from '@nodepool/daemon';
+import { fullyQualifiedHostname, type HostNames } from '../src/process/hostname.js';
 
 const names = (more: Partial<HostNames>): HostNames => ({
   hostname: () => 'nb01',

@@ -1,9 +1,10 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import { MetricsRegistry, openPrometheus, openStatsd, StatsdAddressError, statsdAddress } from '@nodepool/daemon';
+import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { statsdName, statsdPart, type Counter, type Duration, type Gauge } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
+import { openStatsd, StatsdAddressError, statsdAddress } from '../src/metrics/statsd.js';
 
 const SERVED: Counter<'guest'> = {
   kind: 'counter',

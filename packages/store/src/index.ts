@@ -1,5 +1,5 @@
 export * from './component.js';
-export * from './lists/age.js';
+export { ageColumn, formatAge } from './lists/age.js';
 export * from './lists/explanation.js';
 export * from './lists/image-lists.js';
 export * from './lists/image-report.js';
@@ -23,14 +23,11 @@ export * from './connect.js';
 export * from './errors.js';
 export { Index } from './indexes.js';
 export type { Codec, Decoded, Source } from './codec/codec.js';
-export { decodeComponent, encodeComponent } from './codec/component.js';
-export { buildCodec, uploadCodec } from './codec/image.js';
-export * from './codec/node.js';
+export { decodeComponent } from './codec/component.js';
 export * from './codec/request.js';
 export * from './open-store.js';
 export {
   ELECTIONS_ROOT,
-  IMAGES_ROOT,
   REQUESTS_ROOT,
   buildPath,
   componentsPath,

@@ -2,16 +2,10 @@
 
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  buildCodec,
-  decodeComponent,
-  encodeComponent,
-  nodeCodec,
-  requestCodec,
-  uploadCodec,
-  type Codec,
-  type Source,
-} from '@nodepool/store';
+import { decodeComponent, requestCodec, type Codec, type Source } from '@nodepool/store';
+import { encodeComponent } from '../src/codec/component.js';
+import { buildCodec, uploadCodec } from '../src/codec/image.js';
+import { nodeCodec } from '../src/codec/node.js';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const textOf = ({ data }: Source<unknown>): string => new TextDecoder().decode(data);

@@ -3,16 +3,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  COMPONENT_KINDS,
-  buildCodec,
-  decodeComponent,
-  encodeComponent,
-  nodeCodec,
-  requestCodec,
-  uploadCodec,
-  type Decoded,
-} from '@nodepool/store';
+import { COMPONENT_KINDS, decodeComponent, requestCodec, type Decoded } from '@nodepool/store';
+import { encodeComponent } from '../src/codec/component.js';
+import { buildCodec, uploadCodec } from '../src/codec/image.js';
+import { nodeCodec } from '../src/codec/node.js';
 import { Simulation, bytes, given, ignoring } from './simulation.js';
 
 const FOLDER = join(__dirname, 'compat');

@@ -7,10 +7,10 @@ import {
   discoverDriver,
   DriverLoadError,
   listInstalledDrivers,
-  loadDriver,
   type DriverSearch,
 } from '@nodepool/config';
 import { DRIVER_API } from '@nodepool/core';
+import { loadDriver } from '../../src/discovery/discovery.js';
 import { DRIVER_BODY, Site } from './site.js';
 
 let site: Site;
