@@ -2,8 +2,9 @@
  * Deletes resources without tags: ports that the cloud failed to delete with their servers and, if the operator enables
  * it, unattached floating IPs.
  *
- * A resource is deleted only after it has been in this condition for long enough. A port is deleted only if a list of
- * servers that was requested afterwards does not contain its server.
+ * A resource is deleted only after it has been in this condition for long enough. A port is deleted only if its server
+ * is neither in a list that was requested afterwards nor found by its id, because a list may lack a part of the cloud
+ * that is down.
  */
 
 import { isDriverError, logCloudDeletion, type Call } from '@nodepool/core';
@@ -36,10 +37,20 @@ export class Housekeeping {
     if (due.length === 0) return;
     const servers = new Set((await client.compute.listServers(call)).map(({ id }) => id));
     for (const port of due) {
-      if (servers.has(port.deviceId)) continue;
+      if (servers.has(port.deviceId) || (await this.exists(port.deviceId, call))) continue;
       const because = `its server ${port.deviceId} does not exist`;
       logCloudDeletion(call.log, { kind: 'port', externalId: port.id }, because);
       await this.delete('port', port.id, client.network.deletePort(port.id, call), call);
+    }
+  }
+
+  private async exists(serverId: string, call: Call): Promise<boolean> {
+    try {
+      await this.session.client.compute.getServer(serverId, call);
+      return true;
+    } catch (error) {
+      if (isDriverError(error) && error.code === 'not-found') return false;
+      throw error;
     }
   }
 

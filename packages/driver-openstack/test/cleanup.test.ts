@@ -93,6 +93,18 @@ describe('ports with status DOWN', () => {
     expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
   });
 
+  it('are not deleted while only a list lacks their server', async () => {
+    await started({ 'port-cleanup-interval': 60 });
+    await test.launch();
+    await downPort(open.cloud.inspect.servers()[0]?.id ?? '');
+    open.cloud.faults.add({ on: 'compute.servers.list-detail', times: Infinity, fault: { kind: 'truncate', to: 0 } });
+    for (let minute = 0; minute < 4; minute += 1) {
+      await test.cleanUpRound();
+      await pass(60_000);
+    }
+    expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
+  });
+
   it('are not deleted if port-cleanup-interval is 0', async () => {
     await started({ 'port-cleanup-interval': 0 });
     await downPort('11111111-2222-3333-4444-555555555555');
