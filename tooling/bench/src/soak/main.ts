@@ -188,9 +188,12 @@ function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const problems: string[] = [];
   if (perHour > SLOPE_LIMIT) problems.push(`the heap of launcher ${index} grows by ${mebibytes(perHour)} MiB per hour`);
   const third = Math.ceil(samples.length / 3);
-  const descriptors = samples.map((sample) => sample.fileDescriptors);
-  if (Math.min(...descriptors.slice(-third)) > Math.max(...descriptors.slice(0, third))) {
-    problems.push(`launcher ${index} has an increasing number of open files`);
+  const kinds = { fileDescriptors: 'open files', resources: 'timers and sockets' } as const;
+  for (const kind of ['fileDescriptors', 'resources'] as const) {
+    const counts = samples.map((sample) => sample[kind]);
+    if (Math.min(...counts.slice(-third)) > Math.max(...counts.slice(0, third))) {
+      problems.push(`launcher ${index} has an increasing number of ${kinds[kind]}`);
+    }
   }
   return problems;
 }
