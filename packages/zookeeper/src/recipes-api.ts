@@ -152,7 +152,7 @@ export interface TreeCache {
   /** Resolves once the cache is complete. Rejects if the server is older than 3.6, which has no recursive watches. */
   ready(options?: CallOptions): Promise<void>;
   get(path: string): TreeNode | undefined;
-  /** Returns the names of the children of a path, unordered; empty if the path is unknown. */
+  /** Returns the names of the present children of a path, unordered; empty if the path is unknown. */
   children(path: string): ReadonlySet<string>;
   /**
    * Returns undefined if no read of a matching path that is missing from the cache is pending, else a promise that

@@ -11,7 +11,7 @@ import { systemClock, type Clock, type Timer } from './clock.js';
 import { isZooKeeperError, type ZooKeeperError } from './errors.js';
 import { Deadline, untilAborted } from './deadline.js';
 import type { TreeCache, TreeCacheOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
-import { CachedNode, childPath, TreeNodes } from './tree-nodes.js';
+import { CachedNode, childPath, nameOf, TreeNodes } from './tree-nodes.js';
 import { TreeReads, type ReadResult } from './tree-reads.js';
 import { FIRST_BATCH_SIZE, TreeWalk, type BatchSize, type WalkHandler } from './tree-walk.js';
 import { warnProcess } from './warn.js';
@@ -113,7 +113,7 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   children(path: string): ReadonlySet<string> {
-    return this.nodes.children(path);
+    return new Set(this.nodes.childrenOf(path).map(nameOf));
   }
 
   pendingReads(matches: (path: string) => boolean): Promise<void> | undefined {
@@ -268,12 +268,11 @@ class ZooKeeperTreeCache implements TreeCache {
 
   /** Removes the children that the server does not list, unless this load has confirmed them otherwise. */
   private listed(path: string, names: readonly string[]): void {
-    const known = this.nodes.children(path);
-    if (known.size === 0) return;
-    const listed = new Set(names);
-    for (const name of [...known]) {
-      const child = childPath(path, name);
-      if (!listed.has(name) && this.nodes.get(child)?.generation !== this.generation) this.remove(child);
+    const known = this.nodes.childrenOf(path);
+    if (known.length === 0) return;
+    const listed = new Set(names.map((name) => childPath(path, name)));
+    for (const child of known) {
+      if (!listed.has(child) && this.nodes.get(child)?.generation !== this.generation) this.remove(child);
     }
   }
 

@@ -14,18 +14,22 @@ export class CachedNode implements TreeNode {
   ) {}
 }
 
-const NO_CHILDREN: ReadonlySet<string> = new Set();
+const NO_CHILDREN: readonly string[] = [];
 
 export class TreeNodes {
   private readonly nodes = new Map<string, CachedNode>();
-  private readonly childNames = new Map<string, Set<string>>();
+  /** The paths of the children, by path. Most znodes have at most one, for which a set would take 150 bytes. */
+  private readonly children = new Map<string, string | Set<string>>();
 
   get(path: string): CachedNode | undefined {
     return this.nodes.get(path);
   }
 
-  children(path: string): ReadonlySet<string> {
-    return this.childNames.get(path) ?? NO_CHILDREN;
+  /** Returns the paths of the present children; later changes do not affect the result. */
+  childrenOf(path: string): readonly string[] {
+    const children = this.children.get(path);
+    if (children === undefined) return NO_CHILDREN;
+    return typeof children === 'string' ? [children] : [...children];
   }
 
   put(node: CachedNode): void {
@@ -34,25 +38,27 @@ export class TreeNodes {
     this.nodes.set(path, node);
     const parent = known ? undefined : parentPath(path);
     if (parent === undefined) return;
-    const names = this.childNames.get(parent);
-    if (names === undefined) this.childNames.set(parent, new Set([nameOf(path)]));
-    else names.add(nameOf(path));
+    const siblings = this.children.get(parent);
+    if (siblings === undefined) this.children.set(parent, path);
+    else if (typeof siblings === 'string') this.children.set(parent, new Set([siblings, path]));
+    else siblings.add(path);
   }
 
   /** Removes a znode and its descendants, children first, and calls `onRemoved` for each. */
   remove(path: string, onRemoved: (node: CachedNode) => void): void {
-    const names = this.childNames.get(path);
-    if (names !== undefined) for (const name of [...names]) this.remove(childPath(path, name), onRemoved);
+    for (const child of this.childrenOf(path)) this.remove(child, onRemoved);
     const node = this.nodes.get(path);
     if (node === undefined) return;
     this.nodes.delete(path);
     const parent = parentPath(path);
-    const siblings = parent === undefined ? undefined : this.childNames.get(parent);
-    if (parent !== undefined && siblings !== undefined) {
-      siblings.delete(nameOf(path));
-      if (siblings.size === 0) this.childNames.delete(parent);
-    }
+    if (parent !== undefined) this.removeChild(parent, path);
     onRemoved(node);
+  }
+
+  private removeChild(parent: string, path: string): void {
+    const children = this.children.get(parent);
+    if (typeof children === 'object' && children.size > 1) children.delete(path);
+    else this.children.delete(parent);
   }
 }
 
@@ -61,6 +67,7 @@ export function childPath(parent: string, name: string): string {
   return parent === '/' ? `/${name}` : `${parent}/${name}`;
 }
 
-function nameOf(path: string): string {
+/** Returns the last part of a path. */
+export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
