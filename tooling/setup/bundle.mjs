@@ -2,20 +2,22 @@
 // for libraries that start a compiler when they are installed, which their JavaScript does without, and for those with
 // many files, which load several times faster from one.
 //
-// Argument: the name of the dependency, or of a module in it.
+// Arguments: the name of the dependency, or of a module in it; optionally a file that exports the parts to bundle.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
-const [entry] = process.argv.slice(2);
+const [entry, partsFile] = process.argv.slice(2);
 const name = /^(?:@[^/]+\/)?[^/]+/.exec(entry)[0];
 const require = createRequire(resolve('package.json'));
 const outfile = resolve('dist', 'vendor', `${name}.cjs`);
 
 const { metafile } = await build({
-  entryPoints: [require.resolve(entry)],
+  entryPoints: [partsFile ?? require.resolve(entry)],
+  // Resolves what the file with the parts imports.
+  nodePaths: [resolve('node_modules')],
   outfile,
   bundle: true,
   platform: 'node',
@@ -27,9 +29,9 @@ const { metafile } = await build({
   logLevel: 'error',
 });
 
-/** `…/node_modules/<name>` or `…/node_modules/@<scope>/<name>` of each file. */
+/** `…/node_modules/<name>` or `…/node_modules/@<scope>/<name>` of each file of a library. */
 const folders = new Set(
-  Object.keys(metafile.inputs).map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? '.'),
+  Object.keys(metafile.inputs).flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []),
 );
 const licences = [...folders].sort().map((folder) => {
   const { name, version, license, licenses } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));

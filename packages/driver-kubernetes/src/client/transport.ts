@@ -7,10 +7,12 @@ import type * as Undici from 'undici';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
 type Dispatcher = Undici.Dispatcher;
+/** The parts of undici that the published package contains as a bundle. */
+type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
 
 /** Loads undici when a provider starts. Parsing a configuration does not require it. */
-function loadUndici(): typeof Undici {
-  return createRequire(__filename)('undici') as typeof Undici;
+function loadUndici(): Parts {
+  return createRequire(__filename)('#undici') as Parts;
 }
 
 /** Maximum number of connections for calls. Watches have connections of their own. */
@@ -42,7 +44,6 @@ export interface HttpStream {
 }
 
 export class Transport {
-  private readonly undici = loadUndici();
   private readonly calls: Dispatcher;
   private readonly watches: Dispatcher;
   private fileToken: string | undefined;
@@ -53,8 +54,9 @@ export class Transport {
     env: Environment['env'],
     private readonly clock: Clock,
   ) {
-    this.calls = dispatcher(this.undici, access, env, CONNECTIONS);
-    this.watches = dispatcher(this.undici, access, env, null);
+    const undici = loadUndici();
+    this.calls = dispatcher(undici, access, env, CONNECTIONS);
+    this.watches = dispatcher(undici, access, env, null);
   }
 
   async send(message: HttpRequest): Promise<HttpAnswer> {
@@ -82,10 +84,12 @@ export class Transport {
   private async request(message: HttpRequest, dispatcher: Dispatcher): Promise<Undici.Dispatcher.ResponseData> {
     const { method, path, body, signal } = message;
     const authorization = await this.authorization();
-    return this.undici.request(this.access.server + path, {
+    const { origin, pathname, search } = new URL(this.access.server + path);
+    return dispatcher.request({
+      origin,
+      path: pathname + search,
       method,
       signal,
-      dispatcher,
       headers: {
         accept: 'application/json',
         ...(authorization === undefined ? {} : { authorization }),
@@ -119,7 +123,7 @@ export class Transport {
 }
 
 function dispatcher(
-  { Agent, EnvHttpProxyAgent }: typeof Undici,
+  { Agent, EnvHttpProxyAgent }: Parts,
   access: ClusterAccess,
   env: Environment['env'],
   connections: number | null,

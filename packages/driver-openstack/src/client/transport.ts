@@ -2,9 +2,18 @@
 
 import { ConfigurationError } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
-import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici';
+import type * as Undici from 'undici';
 import type { TlsOptions } from './cloud.js';
+
+/** The parts of undici that the published package contains as a bundle. */
+type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
+
+/** Loads undici when a provider starts. Parsing a configuration does not require it. */
+function loadUndici(): Parts {
+  return createRequire(__filename)('#undici') as Parts;
+}
 
 /** Maximum size of an answer in bytes; longer ones are refused. */
 const MAX_ANSWER_BYTES = 64 * 2 ** 20;
@@ -42,13 +51,14 @@ export interface Transport {
  * The network with the proxy settings of the environment (`HTTPS_PROXY`, `NO_PROXY`) and the TLS settings of the cloud.
  */
 export class UndiciTransport implements Transport {
-  private readonly dispatcher: Dispatcher;
+  private readonly dispatcher: Undici.Dispatcher;
 
   /** `place` names the cloud in messages. Throws `ConfigurationError` if a certificate file cannot be read. */
   constructor(tls: TlsOptions, env: Readonly<Record<string, string | undefined>>, place: string) {
     const connect = { ...tlsSettings(tls, place), timeout: CONNECT_TIMEOUT_MS };
     // Callers set their own deadlines on their own clock.
     const options = { connect, connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
+    const { Agent, EnvHttpProxyAgent } = loadUndici();
     const httpProxy = env['http_proxy'] ?? env['HTTP_PROXY'];
     const httpsProxy = env['https_proxy'] ?? env['HTTPS_PROXY'];
     const noProxy = env['no_proxy'] ?? env['NO_PROXY'];
@@ -65,11 +75,13 @@ export class UndiciTransport implements Transport {
   }
 
   async send({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
-    const response = await request(url, {
+    const { origin, pathname, search } = new URL(url);
+    const response = await this.dispatcher.request({
+      origin,
+      path: pathname + search,
       method,
       headers,
       signal,
-      dispatcher: this.dispatcher,
       ...(body === undefined ? {} : { body }),
     });
     return { status: response.statusCode, headers: flat(response.headers), text: await textOf(response.body) };
