@@ -2,9 +2,21 @@
 
 import { abortReason } from './clock.js';
 
+/** A caller that waits for a slot. */
+interface Waiter {
+  readonly signal: AbortSignal;
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
 export class Slots {
   private taken = 0;
-  private readonly queue = new Set<() => void>();
+  private readonly queue = new Set<Waiter>();
+  /**
+   * Numbers of waiting callers by signal. A signal gets one listener, not one per caller, because a signal compares
+   * each new listener with all others.
+   */
+  private readonly waiting = new Map<AbortSignal, number>();
 
   constructor(private readonly count: number) {}
 
@@ -33,25 +45,39 @@ export class Slots {
   /** Waits until another caller passes on its slot. */
   private inherit(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        this.queue.delete(take);
-        reject(abortReason(signal));
-      };
-      const take = (): void => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.queue.add(take);
+      const waiting = this.waiting.get(signal) ?? 0;
+      if (waiting === 0) signal.addEventListener('abort', this.onAbort, { once: true });
+      this.waiting.set(signal, waiting + 1);
+      this.queue.add({ signal, resolve, reject });
     });
   }
 
   private pass(): void {
     for (const next of this.queue) {
-      this.queue.delete(next);
-      next();
+      this.leave(next);
+      next.resolve();
       return;
     }
     this.taken -= 1;
   }
+
+  private leave(waiter: Waiter): void {
+    const { signal } = waiter;
+    this.queue.delete(waiter);
+    const waiting = (this.waiting.get(signal) ?? 1) - 1;
+    if (waiting > 0) {
+      this.waiting.set(signal, waiting);
+      return;
+    }
+    this.waiting.delete(signal);
+    signal.removeEventListener('abort', this.onAbort);
+  }
+
+  private readonly onAbort = (): void => {
+    for (const waiter of this.queue) {
+      if (!waiter.signal.aborted) continue;
+      this.leave(waiter);
+      waiter.reject(abortReason(waiter.signal));
+    }
+  };
 }
