@@ -131,7 +131,7 @@ export async function askUntilLost<T>(
 
 /** Throws `LostOwnershipError` if the lock is known to be lost. */
 export function throwIfLost({ path, lock }: Pick<Owned, 'path' | 'lock'>, cause?: unknown): void {
-  if (lock.lost.aborted) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
+  if (!lock.held) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
 }
 
 /** Resolves with true if a transaction whose answer was lost was applied. */

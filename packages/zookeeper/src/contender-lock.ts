@@ -174,6 +174,10 @@ export class ContenderLock implements HeldLock {
     else locks.add(this);
   }
 
+  get held(): boolean {
+    return this.endedBy === undefined;
+  }
+
   get lost(): AbortSignal {
     // Created on demand, because the holders of most locks rely on the fence.
     if (this.controller === undefined) {

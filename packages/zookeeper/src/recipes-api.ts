@@ -23,6 +23,8 @@ export interface HeldLock {
   /** Path of this client's contender. */
   readonly contender: string;
   readonly session: Session;
+  /** False once `lost` has aborted. Costs less than `lost`, whose signal is created when it is read first. */
+  readonly held: boolean;
   /**
    * Aborts when the session is lost, by `release` and `released`, and, with `watchContender`, when another client
    * deleted the contender.

@@ -164,7 +164,7 @@ export class Deletions implements Controller {
     try {
       isGone = await this.deleteUntilGone(handle);
     } catch (error) {
-      if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
+      if (!handle.lock.held || error instanceof LostOwnershipError) {
         const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
         log.warn('Abandoned the deletion: another program owns the node now', failure);
         return;
@@ -212,19 +212,17 @@ export class Deletions implements Controller {
   private async deleteUntilGone(handle: NodeHandle): Promise<boolean> {
     const { clock, random, log } = this.context;
     const provider = this.provider.config.name;
-    const ends = [this.signal, handle.lock.lost];
     for (let failures = 1; ; failures += 1) {
       try {
-        // The removal releases the lock, so that no signal follows the lock meanwhile.
-        await this.deleteInCloud(handle, [handle.lock.lost, this.suspension.signal]);
+        await this.deleteInCloud(handle);
         return await handle.remove();
       } catch (error) {
-        if (ends.some(({ aborted }) => aborted) || error instanceof LostOwnershipError) throw error;
+        if (this.signal.aborted || !handle.lock.held || error instanceof LostOwnershipError) throw error;
         const waitMs = backOffMs(failures, error, random);
         const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
         log.warn('Deleting a node failed; retrying', fields);
         this.decided(handle.id, 'deletion failed; retrying', reasonOf(error));
-        await untilAnyAborts(ends, async (signal) => {
+        await untilAnyAborts([this.signal, handle.lock.lost], async (signal) => {
           await sleep(clock, waitMs, signal);
           await this.context.store.zooKeeper.connected({ signal });
         });
@@ -237,8 +235,11 @@ export class Deletions implements Controller {
     this.context.decisions.record('node', id, `${this.provider.config.name}/${pool}`, what, reason);
   }
 
-  /** Calls the driver until the provider is stopped or one of `others` aborts. */
-  private async deleteInCloud(handle: NodeHandle, others: readonly AbortSignal[]): Promise<void> {
+  /**
+   * Calls the driver until the provider is stopped or the connection is suspended. A lock is lost only with its
+   * session, which suspends the connection too.
+   */
+  private async deleteInCloud(handle: NodeHandle): Promise<void> {
     const { clock, store } = this.context;
     const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
     const call = { signal: this.signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
@@ -246,7 +247,7 @@ export class Deletions implements Controller {
       await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
       await this.provider.waitForNodeCleanup(handle.id);
     };
-    await driverCall(clock, `the deletion of node ${handle.id}`, call, work, others);
+    await driverCall(clock, `the deletion of node ${handle.id}`, call, work, [this.suspension.signal]);
   }
 
   private cleanupOf(handle: NodeHandle, call: Call): NodeCleanup {

@@ -75,7 +75,7 @@ export class RequestHandler {
       request: this.request.id,
       ending: this.termination === undefined ? undefined : describeTermination(this.termination),
       locks: [this.request.lock, ...held.map(({ node }) => node.lock)]
-        .filter(({ lost }) => !lost.aborted)
+        .filter(({ held }) => held)
         .map(({ path }) => path),
       nodes: held.map(({ node, label }) => ({ id: node.id, label: label.name, state: node.node.state })),
     };

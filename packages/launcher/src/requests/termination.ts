@@ -73,7 +73,7 @@ export async function abandon(held: HeldRequest, termination: Termination): Prom
 
 async function finish(held: HeldRequest, termination: Termination): Promise<void> {
   const { log, request } = held;
-  if (termination.kind === 'lost' || request.lock.lost.aborted) {
+  if (termination.kind === 'lost' || !request.lock.held) {
     log.debug('Lost the request with the session; the launcher that takes it over continues');
     decided(held, 'lost it with the session');
     return;
@@ -194,7 +194,7 @@ async function forEachNode(
   await Promise.all(
     slots.map(async (slot) => {
       const { node } = slot;
-      if (node === undefined || node.lock.lost.aborted) return;
+      if (node?.lock.held !== true) return;
       try {
         await release(node, slot);
       } catch (error) {

@@ -20,9 +20,10 @@ function describeWaiting(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): v
       expect(lock.contender).toBe(harness.path(`deep/lock/${children[0]}`));
       const { data, stat } = await harness.zk.get(lock.contender);
       expect([textOf(data), stat.ephemeralOwner]).toEqual(['tester', lock.session.id]);
+      expect(lock.held).toBe(true);
       await lock.release();
       await lock.release();
-      expect(lock.lost.aborted).toBe(true);
+      expect([lock.held, lock.lost.aborted]).toEqual([false, true]);
       expect((await harness.zk.children(harness.path('deep/lock'))).children).toEqual([]);
     });
 
