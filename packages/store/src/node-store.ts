@@ -11,7 +11,6 @@ import { nodeCodec } from './codec/node.js';
 import type { Node, NodeData } from '@nodepool/core';
 import type { CorruptRecord } from './errors.js';
 import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
-import type { Written } from './caches.js';
 import { isStale } from './commit.js';
 import type { StoreContext } from './context.js';
 import { settleEvents } from './settle-events.js';
@@ -169,16 +168,16 @@ export class NodeRecords implements NodeStore {
 
   /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */
   created(ops: readonly TransactionOp[], results: readonly TransactionResult[]): readonly string[] {
-    const written: Written[] = [];
+    const ids: string[] = [];
     results.forEach((result, index) => {
       const op = ops[index];
       if (result.type !== 'create' || op?.type !== 'create') return;
       const data = op.data ?? NO_DATA;
       const stat = result.stat ?? statOfNew(this.context, data);
-      written.push({ path: result.path, node: { data, stat } });
+      this.context.caches.created(result.path, { data, stat });
+      ids.push(nameOf(result.path));
     });
-    this.context.caches.learn(written);
-    return written.map(({ path }) => nameOf(path));
+    return ids;
   }
 
   async tryLock(

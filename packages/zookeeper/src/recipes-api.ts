@@ -168,6 +168,11 @@ export interface TreeCache {
    * of the result.
    */
   expect(paths: readonly string[]): WriteExpectation;
+  /**
+   * Adds a znode that this client has created under a name that the server chose. Called before the event loop
+   * continues, it replaces the read that follows the event of the creation.
+   */
+  created(path: string, node: { readonly data: Uint8Array; readonly stat: Stat }): void;
   close(): void;
 }
 

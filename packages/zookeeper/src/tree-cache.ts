@@ -140,6 +140,13 @@ class ZooKeeperTreeCache implements TreeCache {
     };
   }
 
+  created(path: string, { data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
+    if (this.closed || !this.contains(path) || !this.wantsData(path)) return;
+    // The name is unique, so the only event of a znode that the cache does not have is that of its creation.
+    if (this.nodes.get(path) === undefined) this.reads.withdraw(path);
+    this.put(path, data, stat);
+  }
+
   close(): void {
     this.closed = true;
     this.zk.off('state', this.onState);

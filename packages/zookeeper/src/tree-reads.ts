@@ -1,5 +1,6 @@
 /**
  * The reads of a tree cache: at most one per path and turn of the event loop, void if the znode is deleted meanwhile.
+ * They are sent after the promises of the same turn are settled, because the answer to a creation may replace a read.
  */
 
 import type { Stat, ZooKeeper } from './api.js';
@@ -9,7 +10,8 @@ import { isZooKeeperError } from './errors.js';
 export interface PathReads {
   readonly path: string;
   outstanding: number;
-  queued: boolean;
+  /** Number of requests for a read that is not sent yet. */
+  requests: number;
   /** True once a deletion event arrived after they were issued. */
   void: boolean;
   /** Callbacks for the next answer. */
@@ -25,8 +27,9 @@ export class TreeReads {
   private readonly flush = (): void => {
     const { queue } = this;
     this.queue = [];
-    for (const reads of queue) if (!reads.void) this.issue(reads);
+    for (const reads of queue) if (!reads.void && reads.requests > 0) this.issue(reads);
   };
+  private readonly flushSoon = (): void => process.nextTick(this.flush);
 
   /** `onRead` and `onFailure` receive the results of `request`, unless the read became void. */
   constructor(
@@ -38,10 +41,20 @@ export class TreeReads {
   /** Schedules a read. Requests for one path within a turn share it. */
   request(path: string): void {
     const reads = this.readsOf(path);
-    if (reads.queued) return;
-    reads.queued = true;
-    if (this.queue.length === 0) queueMicrotask(this.flush);
+    reads.requests++;
+    if (reads.requests > 1) return;
+    // A tick that a microtask adds follows all microtasks.
+    if (this.queue.length === 0) queueMicrotask(this.flushSoon);
     this.queue.push(reads);
+  }
+
+  /** Withdraws the only request of a path that was never read, because the result is known. */
+  withdraw(path: string): void {
+    const reads = this.byPath.get(path);
+    if (reads?.requests !== 1 || reads.outstanding > 0) return;
+    reads.requests = 0;
+    this.byPath.delete(path);
+    release(reads);
   }
 
   /** Starts a read that the caller issues. Call `end` exactly once. */
@@ -55,7 +68,7 @@ export class TreeReads {
   end(reads: PathReads): boolean {
     reads.outstanding--;
     release(reads);
-    if (reads.outstanding === 0 && !reads.queued && !reads.void) this.byPath.delete(reads.path);
+    if (reads.outstanding === 0 && reads.requests === 0 && !reads.void) this.byPath.delete(reads.path);
     return !reads.void;
   }
 
@@ -85,14 +98,14 @@ export class TreeReads {
   private readsOf(path: string): PathReads {
     let reads = this.byPath.get(path);
     if (reads === undefined) {
-      reads = { path, outstanding: 0, queued: false, void: false, waiters: [] };
+      reads = { path, outstanding: 0, requests: 0, void: false, waiters: [] };
       this.byPath.set(path, reads);
     }
     return reads;
   }
 
   private issue(reads: PathReads): void {
-    reads.queued = false;
+    reads.requests = 0;
     reads.outstanding++;
     this.zk.get(reads.path).then(
       (result) => {
