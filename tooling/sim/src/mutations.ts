@@ -228,13 +228,18 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'registers machines without checking the registrations of other launchers',
     rule: 'M1',
-    firstSeed: 89,
-    // More launchers make it likelier that two of them register at the same time.
-    launchers: 8,
-    writes: (ops) =>
-      ops.map((op) => {
-        if (op.type !== 'set' || !op.path.startsWith('/nodepool/supply/')) return op;
-        return { type: 'set', path: op.path, data: op.data };
+    // The reads take time, in which other launchers plan the same registrations.
+    client: (zooKeeper) =>
+      overlay(zooKeeper, {
+        transaction: async (ops, options) => {
+          const supply = ops.find(({ type, path }) => type === 'set' && path.startsWith('/nodepool/supply/'));
+          if (supply === undefined) return zooKeeper.transaction(ops, options);
+          for (let read = 0; read < 300; read += 1) await zooKeeper.get(supply.path);
+          const unchecked = ops.map((op) =>
+            op === supply && op.type === 'set' ? { type: op.type, path: op.path, data: op.data } : op,
+          );
+          return zooKeeper.transaction(unchecked, options);
+        },
       }),
   },
   {
