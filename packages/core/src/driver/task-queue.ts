@@ -126,7 +126,7 @@ class TaskQueue implements TaskManager {
     };
     job.start(release, () => {
       abandon = this.timers.schedule(this.options.clock.monotonic() + ABANDON_AFTER_MS, () => {
-        this.options.log.warn('an abandoned remote call is still running', { call: job.name });
+        this.options.log.warn('An abandoned remote call is still running', { call: job.name });
         release();
       });
     });

@@ -195,7 +195,7 @@ export class Storage {
     try {
       await this.exchange('DELETE', 'objects.insert', session, {}, '', own);
     } catch (error) {
-      call.log.info('a broken upload was not cancelled; it ends by itself within a week', { error });
+      call.log.info('A broken upload was not cancelled; it ends by itself within a week', { error });
     }
   }
 

@@ -148,7 +148,7 @@ export class ListingFeed {
     const delay = Math.max(intervalMs, backOffMs(this.failures, error, random));
     this.nextAt = clock.monotonic() + delay;
     const fields = { failures: this.failures, retry_in_ms: Math.round(delay) };
-    if (ERROR_POLICIES[error.code].log === 'error') log.error('the instances could not be listed', error, fields);
-    else log.warn('the instances could not be listed', { ...fields, error });
+    if (ERROR_POLICIES[error.code].log === 'error') log.error('The instances could not be listed', error, fields);
+    else log.warn('The instances could not be listed', { ...fields, error });
   }
 }

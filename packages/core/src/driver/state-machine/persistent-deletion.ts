@@ -59,7 +59,7 @@ export class PersistentDeletion implements StateMachine {
     this.lastError = error;
     this.failures += 1;
     const ms = backOffMs(this.failures, error, this.random);
-    call.log.info('a deletion failed; retrying', {
+    call.log.info('A deletion failed; retrying', {
       error,
       failures: this.failures,
       retry_in_ms: Math.round(ms),

@@ -212,13 +212,13 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     const controller = new AbortController();
     const fields = { provider: this.config.name };
     const late = sleep(clock, STOP_TIMEOUT_MS, controller.signal).then(
-      () => log.warn('the driver did not stop in time; continuing without waiting', fields),
+      () => log.warn('The driver did not stop in time; continuing without waiting', fields),
       () => undefined,
     );
     try {
       await Promise.race([settled, late]);
     } catch (error) {
-      log.error('the driver failed to stop', error, fields);
+      log.error('The driver failed to stop', error, fields);
     } finally {
       controller.abort();
     }
@@ -249,12 +249,12 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       await this.call(`deleting leaked ${kind} ${name}`, call, (guarded) =>
         this.adapter.deleteResource(resource, guarded),
       );
-      call.log.info('a leaked resource was deleted', { kind, name, external_id: resource.externalId });
+      call.log.info('A leaked resource was deleted', { kind, name, external_id: resource.externalId });
       return undefined;
     } catch (error) {
       const failure = toDriverError(error);
       if (failure.code === 'not-found') return undefined;
-      call.log.warn('a leaked resource could not be deleted', { kind, name, error: failure });
+      call.log.warn('A leaked resource could not be deleted', { kind, name, error: failure });
       return failure;
     }
   }

@@ -142,7 +142,7 @@ class Scan {
         this.signal.throwIfAborted();
         this.lastFailure = error;
         if (tries === ATTEMPTS_PER_KEY) {
-          this.login.log.warn('a host key that the server offers could not be fetched', { algorithm, error });
+          this.login.log.warn('A host key that the server offers could not be fetched', { algorithm, error });
           return undefined;
         }
       }
