@@ -51,4 +51,5 @@ export { GuardedCalls } from './driver/state-machine/guarded-calls.js';
 export * from './driver/state-machine/attempt-lookup.js';
 export * from './driver/state-machine/driver.js';
 export * from './driver/state-machine/pending-call.js';
+export { StepRetries } from './driver/state-machine/step-retries.js';
 export * from './driver/simple/driver.js';

@@ -11,14 +11,13 @@
  */
 
 import {
-  backOffMs,
   DriverError,
-  ERROR_POLICIES,
   InstanceFailedError,
   isDriverError,
   isJsonObject,
   NotFoundError,
   PendingCall,
+  StepRetries,
   stringAt,
   toDriverError,
   type Advance,
@@ -38,8 +37,6 @@ import { addressesOf, failureIn, instanceOf } from './instance.js';
 import { vmSpec } from './vm-spec.js';
 import type { ProviderSession } from './provider-session.js';
 
-/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const RETRY_WINDOW_MS = 300_000;
 /** Interval between queries for a VM that is not ready (ms). */
 const POLL_INTERVAL_MS = 5000;
 /** Time for which Azure may not know a VM yet after its creation was requested (ms). */
@@ -64,8 +61,7 @@ export class CreateMachine implements StateMachine {
   /** Why the outcome of the creation is unknown. */
   private doubt: DriverError | undefined;
   private missingSince: number | undefined;
-  private failures = 0;
-  private failingSince = 0;
+  private readonly retries: StepRetries;
 
   constructor(
     private readonly session: ProviderSession,
@@ -73,6 +69,7 @@ export class CreateMachine implements StateMachine {
     saved: JsonValue,
   ) {
     this.name = vmNameOf(request.hostname, request.tags);
+    this.retries = new StepRetries(session.clock, session.random);
     if (request.externalId === null && saved === null) return;
     // A restored machine never creates a VM, because its predecessor may have done so.
     if (request.externalId !== null) this.externalId = this.name;
@@ -82,10 +79,7 @@ export class CreateMachine implements StateMachine {
 
   advance(call: MachineCall): Advance {
     try {
-      const advance = this.step(call);
-      // A call that has only been started does not reset the failure count.
-      if (advance.next !== 'call') this.failures = 0;
-      return advance;
+      return this.retries.stepped(this.step(call));
     } catch (error) {
       return this.recover(toDriverError(error), call);
     }
@@ -118,30 +112,16 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    const { clock, random } = this.session;
-    if (this.failures === 0) this.failingSince = clock.monotonic();
     // Once the VM may exist, only reads follow, unless the creation is known to have failed.
     const harmless =
       this.state === 'preparing' || this.state === 'creating'
         ? error.outcome === 'not-applied'
         : error.outcome !== 'applied';
-    if (
-      this.absent ||
-      !ERROR_POLICIES[error.code].mayPass ||
-      !harmless ||
-      clock.monotonic() - this.failingSince > RETRY_WINDOW_MS
-    )
-      throw error;
-    this.failures += 1;
+    const retry = harmless && !this.absent ? this.retries.after(error, this.state, call.log) : undefined;
+    if (retry === undefined) throw error;
     if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
     else if (this.state === 'reading') this.state = 'looking';
-    const ms = backOffMs(this.failures, error, random);
-    call.log.info('A step of a launch failed; retrying', {
-      state: this.state,
-      error,
-      retry_in_ms: Math.round(ms),
-    });
-    return { next: 'delay', ms };
+    return retry;
   }
 
   private async imageReference(): Promise<ImageReference> {

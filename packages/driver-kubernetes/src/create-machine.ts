@@ -11,11 +11,10 @@
  */
 
 import {
-  backOffMs,
   DriverError,
-  ERROR_POLICIES,
   InstanceFailedError,
   PendingCall,
+  StepRetries,
   toDriverError,
   type Advance,
   type CreateRequest,
@@ -34,8 +33,6 @@ import type { Tags } from './identity.js';
 import { LaunchPlan, type PodPlace } from './launch-plan.js';
 import { podStateOf, failureError, warningIn, type PodState } from './pod-state.js';
 
-/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const RETRY_WINDOW_MS = 300_000;
 /** Interval between two looks at the copy of the pod (ms). A look makes no call. */
 const CHECK_INTERVAL_MS = 500;
 /** Time for which the pod may be missing from a current copy (ms). */
@@ -63,8 +60,7 @@ export class CreateMachine implements StateMachine {
   private looks = 0;
   private firstLookAt = 0;
   private final: DriverError | undefined;
-  private failures = 0;
-  private failingSince = 0;
+  private readonly retries: StepRetries;
   private ownCache: ObjectCache | undefined;
   private bootingSince = 0;
   private missingSince: number | undefined;
@@ -80,6 +76,7 @@ export class CreateMachine implements StateMachine {
     saved: JsonValue,
   ) {
     this.plan = new LaunchPlan(cluster, request);
+    this.retries = new StepRetries(cluster.clock, cluster.random);
     this.tags = { ...request.tags };
     if (request.externalId !== null) this.externalId = request.externalId;
     if (request.externalId !== null || saved !== null) this.state = 'looking';
@@ -87,9 +84,7 @@ export class CreateMachine implements StateMachine {
 
   advance(call: MachineCall): Advance {
     try {
-      const advance = this.step(call);
-      if (advance.next !== 'call') this.failures = 0;
-      return advance;
+      return this.retries.stepped(this.step(call));
     } catch (error) {
       return this.recover(toDriverError(error), call);
     }
@@ -122,26 +117,15 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures of steps that can be repeated. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    const { clock, random } = this.cluster;
     if (this.final !== undefined) throw this.final;
     if (error instanceof TerminatingError)
       return this.end(new InstanceFailedError(error.message, { cause: error }), call);
     const repeatable =
       !(error instanceof ForeignObjectError) && (this.state !== 'creating' || error.outcome === 'not-applied');
-    const now = clock.monotonic();
-    if (this.failures === 0) this.failingSince = now;
-    if (!ERROR_POLICIES[error.code].mayPass || !repeatable || now - this.failingSince > RETRY_WINDOW_MS) {
-      return this.end(error, call);
-    }
-    this.failures += 1;
+    const retry = repeatable ? this.retries.after(error, this.state, call.log) : undefined;
+    if (retry === undefined) return this.end(error, call);
     if (this.state === 'creating') this.state = 'start';
-    const ms = backOffMs(this.failures, error, random);
-    call.log.info('A step of a launch failed; retrying', {
-      state: this.state,
-      error,
-      retry_in_ms: Math.round(ms),
-    });
-    return { next: 'delay', ms };
+    return retry;
   }
 
   /** Ends the launch with an error that is not retried. */

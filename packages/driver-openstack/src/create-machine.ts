@@ -13,13 +13,12 @@
 
 import {
   attemptLookup,
-  backOffMs,
   DriverError,
-  ERROR_POLICIES,
   InstanceFailedError,
   ListingDeadline,
   NotFoundError,
   PendingCall,
+  StepRetries,
   toDriverError,
   type Advance,
   type AttemptLookup,
@@ -39,9 +38,6 @@ import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
 import { serverSpec, type Found } from './server-spec.js';
 import type { ProviderSession } from './provider-session.js';
-
-/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
-const RETRY_WINDOW_MS = 300_000;
 
 /** Search after a lost answer: the server exists, or will exist soon. */
 const SETTLING_AFTER_CUT: ListingDeadlineOptions = { settleRounds: 3, settleMs: 15_000 };
@@ -73,14 +69,14 @@ export class CreateMachine implements StateMachine {
   private instance: Instance | undefined;
   /** True if names were looked up again after the cloud had refused the creation. */
   private lookedUpAgain = false;
-  private failures = 0;
-  private failingSince = 0;
+  private readonly retries: StepRetries;
 
   constructor(
     private readonly session: ProviderSession,
     private readonly request: CreateRequest<OpenStackLabel>,
     saved: JsonValue,
   ) {
+    this.retries = new StepRetries(session.clock, session.random);
     this.resumed = request.externalId !== null || saved !== null;
     // A restored machine must not create a server before it knows that the earlier call had no effect.
     if (request.externalId !== null) this.found(request.externalId);
@@ -89,10 +85,7 @@ export class CreateMachine implements StateMachine {
 
   advance(call: MachineCall): Advance {
     try {
-      const advance = this.step(call);
-      // A call that has only been started does not reset the failure count.
-      if (advance.next !== 'call') this.failures = 0;
-      return advance;
+      return this.retries.stepped(this.step(call));
     } catch (error) {
       return this.recover(toDriverError(error), call);
     }
@@ -132,7 +125,6 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    const { clock, random } = this.session;
     if (error instanceof RefusedError && this.refusalMayBeStale(error)) {
       this.lookedUpAgain = true;
       this.session.lookups.forget();
@@ -142,18 +134,10 @@ export class CreateMachine implements StateMachine {
     const harmless =
       this.state !== 'looking' &&
       (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
-    if (this.failures === 0) this.failingSince = clock.monotonic();
-    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > RETRY_WINDOW_MS)
-      throw error;
-    this.failures += 1;
+    const retry = harmless ? this.retries.after(error, this.state, call.log) : undefined;
+    if (retry === undefined) throw error;
     if (this.externalId === undefined) this.state = 'start';
-    const ms = backOffMs(this.failures, error, random);
-    call.log.info('A step of a launch failed; retrying', {
-      state: this.state,
-      error,
-      retry_in_ms: Math.round(ms),
-    });
-    return { next: 'delay', ms };
+    return retry;
   }
 
   /** Returns true if an image, flavor or network may have been replaced by a new one with the same name. */
