@@ -3,11 +3,11 @@
 
 const assert = require('node:assert');
 const { PassThrough } = require('node:stream');
-const { createLogger, openPrometheus } = require('@nodepool/daemon');
+const { openPrometheus, setUpLogging } = require('@nodepool/daemon');
 
 async function main() {
   const stderr = new PassThrough();
-  const log = createLogger({ stderr });
+  const log = await setUpLogging({ file: undefined, debug: false, stderr });
   log.info('Started', { pools: 2 });
   await log.close();
   assert.match(stderr.read().toString(), /INFO.*Started.*pools.*2/);
