@@ -24,6 +24,8 @@ export interface RoundSettings {
   readonly processes: number;
   /** Number of calls in flight per client. */
   readonly inFlight: number;
+  /** Pause of a client between two bursts of these calls (ms). Default 0: a constant load. */
+  readonly pauseMs?: number;
   readonly faults: FaultCounts;
   readonly onProgress: (line: string) => void;
 }
@@ -79,8 +81,8 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
         const seed = settings.seed * 1000 + index * 100;
         const limits = { sessionTimeoutMs: SESSION_TIMEOUT_MS, operationTimeoutMs: OPERATION_TIMEOUT_MS };
         const historyFile = join(folder, `${index}.jsonl`);
-        const { inFlight } = settings;
-        const order = { servers: proxied, seed, clients: group, inFlight, historyFile, ...limits };
+        const { inFlight, pauseMs = 0 } = settings;
+        const order = { servers: proxied, seed, clients: group, inFlight, pauseMs, historyFile, ...limits };
         return worker.order({ order: 'start', settings: order }, 'started', END_MS);
       }),
     );

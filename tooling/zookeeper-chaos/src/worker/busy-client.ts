@@ -5,6 +5,7 @@ import {
   treeCache,
   connect,
   lockRecipe,
+  sleep,
   systemClock,
   type TreeCache,
   type Locks,
@@ -32,6 +33,7 @@ export class BusyClient {
   private readonly watched: readonly Watched[];
   private readonly running: Promise<void>[] = [];
   private stopping = false;
+  private pause: Promise<void> | undefined;
   private onTreeEnd: () => void = () => undefined;
   private readonly treeEnded = new Promise<void>((resolve) => {
     this.onTreeEnd = resolve;
@@ -138,9 +140,22 @@ export class BusyClient {
 
   private run(count: number, step: () => Promise<void>): void {
     const lane = async (): Promise<void> => {
-      while (!this.stopping) await step();
+      while (!this.stopping) {
+        await step();
+        await this.nextBurst();
+      }
     };
     for (let index = 0; index < count; index++) this.supervise(lane());
+  }
+
+  /** Resolves for all lanes together, so that their calls are in flight together. */
+  private nextBurst(): Promise<void> | undefined {
+    const { pauseMs } = this.settings;
+    if (pauseMs === 0) return undefined;
+    this.pause ??= sleep(systemClock, pauseMs).then(() => {
+      this.pause = undefined;
+    });
+    return this.pause;
   }
 
   private supervise(work: Promise<void>): void {

@@ -9,6 +9,8 @@ export interface WorkerSettings {
   readonly operationTimeoutMs: number;
   /** Number of calls in flight per client. */
   readonly inFlight: number;
+  /** Pause of a client between two bursts of calls (ms); 0 for a constant load. */
+  readonly pauseMs: number;
   /** File for the histories, a line of JSON per client. */
   readonly historyFile: string;
 }
