@@ -198,14 +198,15 @@ describe.each(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool-ex
   },
 );
 
-/** The example driver, except that its providers take 6 s of processor time to start, after a wait. */
+/** The example driver, except that its providers block the event loop for 6 s when they start, after a wait. */
 function sleepyDriver(example: string): string {
   return `
     const { exampleDriver } = require(${JSON.stringify(example)});
     const driver = exampleDriver();
+    const nothing = new Int32Array(new SharedArrayBuffer(4));
     function parseEverything() {
       const end = Date.now() + 6000;
-      while (Date.now() < end);
+      while (Date.now() < end) Atomics.wait(nothing, 0, 0, 10);
     }
     exports.driver = Object.assign(Object.create(driver), {
       name: 'sleepy',
