@@ -54,14 +54,12 @@ let calledByFrameworks: ReadonlySet<string>;
 beforeAll(() => {
   const programFiles = PROGRAMS.flatMap((folder) => sourcesIn(join(root, folder)));
   const coreFiles = sourcesIn(API);
-  const core = ts.createProgram(coreFiles, OPTIONS);
-  declared = membersDeclaredIn(core, coreFiles);
-  calledByPrograms = new Set([
-    ...membersUsedIn(ts.createProgram(programFiles, OPTIONS), programFiles),
-    ...membersUsedIn(core, CALLED_BY_PROGRAMS),
-  ]);
+  // One program, so that common declarations are parsed once.
+  const program = ts.createProgram([...programFiles, ...coreFiles], OPTIONS);
+  declared = membersDeclaredIn(program, coreFiles);
+  calledByPrograms = membersUsedIn(program, [...programFiles, ...CALLED_BY_PROGRAMS]);
   const frameworkFiles = coreFiles.filter((file) => FRAMEWORKS.some((folder) => file.startsWith(folder)));
-  calledByFrameworks = membersUsedIn(core, frameworkFiles);
+  calledByFrameworks = membersUsedIn(program, frameworkFiles);
 }, 300_000);
 
 function membersDeclaredIn(program: ts.Program, files: readonly string[]): ReadonlySet<string> {
@@ -77,10 +75,12 @@ function membersDeclaredIn(program: ts.Program, files: readonly string[]): Reado
   return members;
 }
 
-/** Returns the members of interfaces that the files read or call. */
+/** Returns the members of interfaces that the files read or call, if their names are in `declared`. */
 function membersUsedIn(program: ts.Program, files: readonly string[]): ReadonlySet<string> {
   const checker = program.getTypeChecker();
   const used = new Set<string>();
+  // Types are expensive to determine.
+  const names = new Set([...declared].map((member) => member.slice(member.indexOf('.') + 1)));
   const add = (type: ts.Type, name: string): void => {
     for (const part of type.isUnionOrIntersection() ? type.types : [type]) {
       for (const { parent } of checker.getPropertyOfType(part, name)?.declarations ?? []) {
@@ -89,11 +89,12 @@ function membersUsedIn(program: ts.Program, files: readonly string[]): ReadonlyS
     }
   };
   const visit = (node: ts.Node): void => {
-    if (ts.isPropertyAccessExpression(node)) add(checker.getTypeAtLocation(node.expression), node.name.text);
+    if (ts.isPropertyAccessExpression(node) && names.has(node.name.text))
+      add(checker.getTypeAtLocation(node.expression), node.name.text);
     if (ts.isObjectBindingPattern(node)) {
       for (const { propertyName, name } of node.elements) {
         const key = propertyName ?? name;
-        if (ts.isIdentifier(key)) add(checker.getTypeAtLocation(node), key.text);
+        if (ts.isIdentifier(key) && names.has(key.text)) add(checker.getTypeAtLocation(node), key.text);
       }
     }
     node.forEachChild(visit);
