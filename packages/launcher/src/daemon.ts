@@ -11,7 +11,7 @@ import {
   type Daemon,
   type DaemonSetup,
 } from '@nodepool/daemon';
-import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
+import { TaskSupervisor, nextTurn, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
@@ -42,22 +42,22 @@ export class LauncherDaemon implements Daemon {
   private readonly store: Store;
   private readonly launcher: Launcher;
   private readonly watcher: ConfigWatcher;
-  private readonly web: Web.WebServer | undefined;
+  private web: Web.WebServer | undefined;
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
   private readonly heapPolicy: HeapPolicy;
   private readonly ensembleMetrics: EnsembleMetrics;
   private readonly recorder: Recorder;
+  private readonly failures = new RecentFailures(systemClock);
+  private readonly decisions = new DecisionLog({ clock: systemClock });
   private endReports: readonly (() => void)[] = [];
 
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
     const random = systemRandom;
     const { zooKeeper, load, loaded, metrics } = options;
-    const failures = new RecentFailures(clock);
-    const log = failures.watch(options.log);
+    const log = this.failures.watch(options.log);
     const identifier = `${hostname()}-${process.pid}`;
-    const decisions = new DecisionLog({ clock });
     this.log = log;
     this.tasks = new TaskSupervisor(clock, (task, error, about) =>
       log.error('Background work failed', error, { ...about, task }),
@@ -80,7 +80,7 @@ export class LauncherDaemon implements Daemon {
       fqdn: options.fqdn,
       version: packageVersion(__dirname),
       metrics: this.recorder.metrics,
-      decisions,
+      decisions: this.decisions,
       timelines: this.recorder.timelines,
       backfillWindowMs: options.backfillWindowMs,
     });
@@ -98,10 +98,10 @@ export class LauncherDaemon implements Daemon {
     });
     this.heapPolicy = new HeapPolicy({ clock });
     this.blockWatch = new BlockWatch({ log, driverPackages: () => this.watcher.config.driverPackages });
-    this.web = options.webapp ? this.createWeb(failures, decisions) : undefined;
   }
 
-  private createWeb(failures: RecentFailures, decisions: DecisionLog): Web.WebServer {
+  private createWeb(): Web.WebServer {
+    const { failures, decisions } = this;
     // Loaded only with a web endpoint, because the libraries of the web server have hundreds of files.
     const { createWebServer } = loadModule('./web/index.js') as typeof Web;
     return createWebServer({
@@ -148,7 +148,11 @@ export class LauncherDaemon implements Daemon {
 
   /** Returns the address for clients on other machines; undefined without a web endpoint. */
   private async startWeb({ webapp }: NodepoolConfig, fqdn: string): Promise<WebEndpoint | undefined> {
-    if (this.web === undefined) return undefined;
+    if (!this.options.webapp) return undefined;
+    // The routes take a turn of the event loop of their own.
+    await nextTurn();
+    this.web = this.createWeb();
+    await nextTurn();
     const { port } = await this.web.start(webapp.port, webapp.listenAddress);
     this.log.info('Web endpoint listens', { address: webapp.listenAddress, port });
     const listensEverywhere = ['0.0.0.0', '::', ''].includes(webapp.listenAddress);
