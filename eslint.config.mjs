@@ -1,16 +1,26 @@
-// Type-aware linting for every TypeScript file of the workspace.
-import { existsSync } from 'node:fs';
+// The rules of oxlint (.oxlintrc.json) in eslint, and its typed rules that oxlint lacks: `pnpm lint:eslint`.
+import { existsSync, readFileSync } from 'node:fs';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
-import { importDirection } from './tooling/eslint/import-direction.mjs';
-import { plainEnglish } from './tooling/eslint/plain-english.mjs';
+import nodepool from './tooling/eslint/plugin.mjs';
 
 const inPackage = !existsSync('pnpm-workspace.yaml');
+const oxlint = JSON.parse(readFileSync(new URL('.oxlintrc.json', import.meta.url), 'utf8'));
+
+/** Returns rules of oxlint under the names that they have in eslint. */
+function named(rules) {
+  return Object.fromEntries(
+    Object.entries(rules).map(([name, setting]) => {
+      const typed = name.replace('typescript/', '');
+      return [typed in tseslint.plugin.rules ? `@typescript-eslint/${typed}` : name, setting];
+    }),
+  );
+}
 
 // In the root, one program has the sources of all packages, so that each file is parsed and checked once. The browser's
 // types differ, hence those programs of their own.
 const ROOT_PROJECTS = [
-  'tsconfig.lint.json',
+  'tsconfig.json',
   'packages/launcher/src/web/status/client/tsconfig.json',
   'tooling/status-page/tsconfig.json',
   'tooling/status-page/tsconfig.test.json',
@@ -18,45 +28,15 @@ const ROOT_PROJECTS = [
 const projects = (project) => ({ projectService: false, project, tsconfigRootDir: process.cwd() });
 
 export default tseslint.config(
-  {
-    ignores: [
-      ...['**/dist/**', '**/dist-test/**', '**/node_modules/**', '**/site/**', '**/*.cjs', '**/*.mjs', '**/*.js'],
-      // Drivers as they are made for others, with settings of their own, which the tests of create-driver apply.
-      '**/templates/**',
-    ],
-  },
+  { ignores: oxlint.ignorePatterns },
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: inPackage ? { projectService: true } : projects(ROOT_PROJECTS) },
-    plugins: { nodepool: { rules: { 'import-direction': importDirection, 'plain-english': plainEnglish } } },
-    rules: {
-      'nodepool/import-direction': 'error',
-      'nodepool/plain-english': 'error',
-      '@typescript-eslint/consistent-type-imports': 'error',
-      '@typescript-eslint/explicit-module-boundary-types': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
-      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
-      '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: true }],
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
-      '@typescript-eslint/require-await': 'off',
-      'no-restricted-globals': [
-        'error',
-        { name: 'setTimeout', message: 'Use a Clock.' },
-        { name: 'setInterval', message: 'Use a Clock.' },
-      ],
-    },
+    plugins: { nodepool },
+    rules: { ...named(oxlint.rules), '@typescript-eslint/require-await': 'off' },
   },
-  {
-    files: ['**/test/**/*.ts'],
-    // Tests have a project of their own, which the nearest tsconfig.json does not name.
-    languageOptions: inPackage ? { parserOptions: projects(['tsconfig.test.json']) } : {},
-    rules: {
-      '@typescript-eslint/no-non-null-assertion': 'off',
-      '@typescript-eslint/no-unsafe-assignment': 'off',
-      '@typescript-eslint/unbound-method': 'off',
-      'no-restricted-globals': 'off',
-    },
-  },
+  ...oxlint.overrides.map(({ files, rules }) => ({ files, rules: named(rules) })),
+  // Tests have a project of their own, which the nearest tsconfig.json does not name.
+  inPackage ? { files: ['**/test/**/*.ts'], languageOptions: { parserOptions: projects(['tsconfig.test.json']) } } : {},
 );

@@ -34,7 +34,7 @@ async function fulfilled(): Promise<{ readonly id: string; readonly node: string
   const id = await world.during(world.requestor.submit(['small']));
   const request = (): Record<string, unknown> | undefined => world.records('/nodepool/requests').get(id);
   await world.until('it is fulfilled', () => request()?.['state'] === 'fulfilled');
-  return { id, node: (request()?.['nodes'] as string[])[0]! };
+  return { id, node: (request()!['nodes'] as string[])[0]! };
 }
 
 async function use(id: string): Promise<void> {

@@ -88,7 +88,7 @@ async function submit(options = {}): Promise<string> {
 
 async function fulfilled(id: string): Promise<string> {
   await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return (world.records(REQUESTS).get(id)?.nodes as string[])[0]!;
+  return (world.records(REQUESTS).get(id)!.nodes as string[])[0]!;
 }
 
 describe('a label with a disk image', () => {

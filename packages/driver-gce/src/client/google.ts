@@ -60,6 +60,7 @@ export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GcePr
   const { storage_v1: storageLibrary } = load('@googleapis/storage/build/v1.js') as typeof StorageLibrary;
   const auth = new Auth({
     scopes: SCOPES,
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- The operator's configuration names the file.
     ...(credentialsFile === undefined ? {} : { keyFilename: credentialsFile }),
     clientOptions: { transporterOptions: { ...httpClient() } },
   });

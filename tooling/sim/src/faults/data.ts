@@ -50,7 +50,7 @@ const corruptRecord: InjectedFault = (context) => {
   zooKeeper
     .create(path, new TextEncoder().encode(content), { mode: 'persistent-sequential' })
     .catch((error: unknown) => world.checker.step(`the invalid record was rejected: ${String(error)}`))
-    .finally(() => zooKeeper.close())
+    .then(() => zooKeeper.close())
     .catch((error: unknown) => world.checker.step(`the writer of the invalid record does not close: ${String(error)}`));
 };
 
