@@ -1,27 +1,19 @@
-/** The linter's own checks find what they should, and all pages pass the check of their English. */
+/** The check of the English of comments, messages and pages finds what it should, and all pages pass it. */
 
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
 import { REPOSITORY } from '../src/repository.js';
+import { lint } from './oxlint.js';
 
 interface Finding {
   readonly index: number;
   readonly found: string;
 }
 
-/** A finding in the JSON format of oxlint. */
-interface Diagnostic {
-  readonly filename: string;
-  readonly message: string;
-  readonly labels: readonly { readonly span: { readonly line: number; readonly column: number } }[];
-}
-
 const MODULE = join(REPOSITORY, 'tooling', 'eslint', 'plain-english.mjs');
-const PLUGIN = join(REPOSITORY, 'tooling', 'eslint', 'plugin.mjs');
 
 /** Evaluates an expression with the exports of the module in a separate process, because jest loads no ES modules. */
 function evaluate(expression: string, input: unknown = null): unknown {
@@ -32,31 +24,6 @@ function evaluate(expression: string, input: unknown = null): unknown {
     process.stdout.write(JSON.stringify(${expression}));`;
   const options = { cwd: REPOSITORY, input: JSON.stringify(input), encoding: 'utf8' } as const;
   return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', program], options));
-}
-
-/** Returns line, column and message of each finding of a rule in files, whose sources are given by their paths. */
-function lint(rule: string, files: Readonly<Record<string, string>>): [number, number, string][] {
-  const folder = mkdtempSync(join(tmpdir(), 'nodepool-lint-'));
-  try {
-    const config = { jsPlugins: [PLUGIN], categories: { correctness: 'off' }, rules: { [rule]: 'error' } };
-    writeFileSync(join(folder, 'oxlint.json'), JSON.stringify(config));
-    for (const [file, source] of Object.entries(files)) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      writeFileSync(join(folder, file), source);
-    }
-    const oxlint = join(REPOSITORY, 'node_modules', '.bin', 'oxlint');
-    const { stdout } = spawnSync(oxlint, ['-c', 'oxlint.json', '-f', 'json', '.'], { cwd: folder, encoding: 'utf8' });
-    const { diagnostics } = JSON.parse(stdout) as { readonly diagnostics: readonly Diagnostic[] };
-    const findings = diagnostics.map(({ filename, labels: [label], message }) => ({
-      filename,
-      ...label!.span,
-      message,
-    }));
-    findings.sort((a, b) => a.filename.localeCompare(b.filename) || a.line - b.line);
-    return findings.map(({ line, column, message }) => [line, column, message]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 function foundIn(texts: readonly string[], check: 'findings' | 'markdownFindings' = 'findings'): string[][] {
@@ -130,32 +97,13 @@ it('the check reports comments, messages of errors and loggers, and long lines w
     '// It is',
     '// gone.',
   ].join('\n');
-  const messages = lint('nodepool/plain-english', { 'source.js': source }).map(([line, column, message]) => [
-    line,
-    column,
-    message.split(':')[0],
-  ]);
-  expect(messages).toEqual([
+  const [findings] = lint('nodepool/plain-english', [['source.js', source]]);
+  expect(findings?.map(({ line, column, message }) => [line, column, message.split(':')[0]])).toEqual([
     [3, 4, '"What"'],
     [5, 27, '"somebody"'],
     [6, 13, '"others wait"'],
     [8, 121, 'The comment has more than 120 columns'],
     [9, 7, '"is gone"'],
-  ]);
-});
-
-it('the check of import directions reports packages and folders that a source may not import', () => {
-  const messages = lint('nodepool/import-direction', {
-    'packages/core/src/a.ts': "import type { Store } from '@nodepool/store';",
-    'packages/store/src/b.ts': "export * from '@nodepool/core';",
-    'packages/launcher/src/quota/c.ts': "import '../web/server.js';\nawait import('../capacity/d.js');",
-    'packages/driver-new/src/e.ts': "type Client = import('@nodepool/zookeeper').Client;",
-  });
-  expect(messages.map(([, , message]) => message)).toEqual([
-    'The sources of packages/core may import no other package, but not @nodepool/store',
-    'The sources of packages/driver-new may import @nodepool/core, @nodepool/pyyaml, but not @nodepool/zookeeper',
-    'The sources of packages/launcher/src/quota may import capacity/, diagnostics/, context.js, controller.js, ' +
-      'driver-call.js, but not web',
   ]);
 });
 
