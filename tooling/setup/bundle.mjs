@@ -23,6 +23,8 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   format: 'cjs',
+  // The options of the repository's TypeScript projects do not apply to libraries.
+  tsconfigRaw: {},
   // Compiled parts, which the libraries try to load and do without.
   external: ['*.node', 'cpu-features'],
   metafile: true,
