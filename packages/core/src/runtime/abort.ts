@@ -3,6 +3,8 @@
  * too long.
  */
 
+import { follow, unfollow } from './abort-callbacks.js';
+
 export interface LinkedSignal {
   readonly signal: AbortSignal;
   /** Detaches the signal from its sources. Must be called when the work that the signal was created for has ended. */
@@ -19,11 +21,11 @@ export interface LinkedController extends LinkedSignal {
 export function linkSignals(...sources: readonly AbortSignal[]): LinkedController {
   const controller = new AbortController();
   const unlink = (): void => {
-    for (const source of sources) source.removeEventListener('abort', follow);
+    for (const source of sources) unfollow(source, onAbort);
   };
-  const follow = (event: Event): void => {
+  const onAbort = (): void => {
     unlink();
-    controller.abort(event.target instanceof AbortSignal ? event.target.reason : undefined);
+    controller.abort(sources.find(({ aborted }) => aborted)?.reason);
   };
   for (const source of sources) {
     if (source.aborted) {
@@ -31,7 +33,7 @@ export function linkSignals(...sources: readonly AbortSignal[]): LinkedControlle
       controller.abort(source.reason);
       break;
     }
-    source.addEventListener('abort', follow, { once: true });
+    follow(source, onAbort);
   }
   const abort = (reason: Error): void => {
     unlink();

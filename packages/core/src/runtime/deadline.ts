@@ -1,5 +1,6 @@
 /** Work that ends for its caller at a deadline or on abort, whatever the work itself does. */
 
+import { follow, unfollow } from './abort-callbacks.js';
 import type { LinkedSignal } from './abort.js';
 import { abortReason, type Timer } from './clock.js';
 import type { TimerQueue } from './timer-queue.js';
@@ -73,19 +74,21 @@ class LimitedWork {
   unlink(): void {
     this.timer.cancel();
     const { signal, others = NONE } = this.limits;
-    signal.removeEventListener('abort', this.abort);
-    for (const other of others) other.removeEventListener('abort', this.abort);
+    unfollow(signal, this.abort);
+    for (const other of others) unfollow(other, this.abort);
   }
 
   /** Returns false if the source has already aborted. */
   private follow(source: AbortSignal): boolean {
     if (source.aborted) this.finish(source);
-    else source.addEventListener('abort', this.abort, { once: true });
+    else follow(source, this.abort);
     return !source.aborted;
   }
 
-  private readonly abort = (event: Event): void => {
-    if (event.target instanceof AbortSignal) this.finish(event.target);
+  private readonly abort = (): void => {
+    const { signal, others = NONE } = this.limits;
+    const source = [signal, ...others].find(({ aborted }) => aborted);
+    if (source !== undefined) this.finish(source);
   };
 
   private finish(source: AbortSignal): void {

@@ -1,22 +1,11 @@
 /** A semaphore with a fixed number of slots, acquired in the order of the requests. */
 
+import { follow, unfollow } from './abort-callbacks.js';
 import { abortReason } from './clock.js';
-
-/** A caller that waits for a slot. */
-interface Waiter {
-  readonly signal: AbortSignal;
-  readonly resolve: () => void;
-  readonly reject: (reason: Error) => void;
-}
 
 export class Slots {
   private taken = 0;
-  private readonly queue = new Set<Waiter>();
-  /**
-   * Numbers of waiting callers by signal. A signal gets one listener, not one per caller, because a signal compares
-   * each new listener with all others.
-   */
-  private readonly waiting = new Map<AbortSignal, number>();
+  private readonly queue = new Set<() => void>();
 
   constructor(private readonly count: number) {}
 
@@ -45,39 +34,25 @@ export class Slots {
   /** Waits until another caller passes on its slot. */
   private inherit(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const waiting = this.waiting.get(signal) ?? 0;
-      if (waiting === 0) signal.addEventListener('abort', this.onAbort, { once: true });
-      this.waiting.set(signal, waiting + 1);
-      this.queue.add({ signal, resolve, reject });
+      const onAbort = (): void => {
+        this.queue.delete(take);
+        reject(abortReason(signal));
+      };
+      const take = (): void => {
+        unfollow(signal, onAbort);
+        resolve();
+      };
+      follow(signal, onAbort);
+      this.queue.add(take);
     });
   }
 
   private pass(): void {
     for (const next of this.queue) {
-      this.leave(next);
-      next.resolve();
+      this.queue.delete(next);
+      next();
       return;
     }
     this.taken -= 1;
   }
-
-  private leave(waiter: Waiter): void {
-    const { signal } = waiter;
-    this.queue.delete(waiter);
-    const waiting = (this.waiting.get(signal) ?? 1) - 1;
-    if (waiting > 0) {
-      this.waiting.set(signal, waiting);
-      return;
-    }
-    this.waiting.delete(signal);
-    signal.removeEventListener('abort', this.onAbort);
-  }
-
-  private readonly onAbort = (): void => {
-    for (const waiter of this.queue) {
-      if (!waiter.signal.aborted) continue;
-      this.leave(waiter);
-      waiter.reject(abortReason(waiter.signal));
-    }
-  };
 }

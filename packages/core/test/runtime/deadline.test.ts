@@ -1,5 +1,6 @@
 /** Deadlines, back-off, latch and emitter. */
 
+import { getEventListeners } from 'node:events';
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { backOffMs, Emitter, Latch, ThrottledError, TimerQueue, untilAborted, withDeadline } from '../../src/index.js';
@@ -45,6 +46,15 @@ describe('work with a deadline', () => {
     await clock.advance(1);
     await check;
     expect(signal?.reason).toEqual(new Error('too late'));
+  });
+
+  it('adds one listener to a signal for any number of works, all of which end when it aborts', async () => {
+    const { stop, limits } = harness();
+    const outcomes = Array.from({ length: 100 }, () => withDeadline(limits, never));
+    expect(getEventListeners(stop.signal, 'abort')).toHaveLength(1);
+    stop.abort(new Error('stopped'));
+    const results = await Promise.allSettled(outcomes);
+    expect(results.every(({ status }) => status === 'rejected')).toBe(true);
   });
 
   it('rejects with the reason of any of the signals, also of one that has aborted before', async () => {

