@@ -90,7 +90,11 @@ export class BenchmarkEnvironment {
         ...(options.sections === undefined ? {} : { providers: options.sections }),
       },
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
-      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
+      env: {
+        NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE),
+        // As in docs/examples/nodepool-launcher.service.
+        MALLOC_ARENA_MAX: '2',
+      },
     });
     const environment = new BenchmarkEnvironment(
       server,
