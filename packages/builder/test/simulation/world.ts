@@ -43,6 +43,8 @@ export interface Mutation {
   readonly name: string;
   /** The rule that the defect violates. */
   readonly rule: string;
+  /** The first seed to run, which detects it. Default 1. */
+  readonly firstSeed?: number;
   store?(store: Store): Store;
   files?(files: DiskImageFiles): DiskImageFiles;
   manager?(manager: ImageManager): ImageManager;
