@@ -55,8 +55,6 @@ ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8006"]
 
 FROM base AS launcher
-# The C library keeps memory for each thread of Node.js otherwise: docs/performance.md.
-ENV MALLOC_ARENA_MAX=2
 EXPOSE 8005
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.NODEPOOL_WEBAPP_PORT ?? 8005}/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-launcher"]

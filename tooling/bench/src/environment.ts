@@ -90,11 +90,7 @@ export class BenchmarkEnvironment {
         ...(options.sections === undefined ? {} : { providers: options.sections }),
       },
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
-      env: {
-        NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE),
-        // As in docs/examples/nodepool-launcher.service.
-        MALLOC_ARENA_MAX: '2',
-      },
+      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });
     const environment = new BenchmarkEnvironment(
       server,
