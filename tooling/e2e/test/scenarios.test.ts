@@ -7,7 +7,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Program, type RequestorResult, type RunningRequestor } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
-import { Site, type LauncherSetup } from './site.js';
+import { Site, type LauncherSetup, type SiteOptions } from './site.js';
 
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
 /** Number of requests and of repetitions in a scenario. */
@@ -17,15 +17,16 @@ const DEADLINE_MS = 240_000;
 /** Longer than the launcher's session timeout, which is 4 s here (ms). */
 const TOO_LONG_MS = 7000;
 
-describe('a site', () => {
-  let site: Site;
-  let endpoint: string;
-  /** Three pools of two providers that share a cloud. */
-  let setup: LauncherSetup;
-  let requestors: RunningRequestor[];
+let site: Site;
+let endpoint: string;
+/** Three pools of two providers that share a cloud. */
+let setup: LauncherSetup;
+let requestors: RunningRequestor[];
 
+/** Starts a site for each test. */
+function useSite(options: SiteOptions): void {
   beforeEach(async () => {
-    site = await Site.start({ maxSessionTimeout: 60_000 });
+    site = await Site.start(options);
     endpoint = await site.cloud(['boot-time=1']);
     setup = {
       providers: [
@@ -39,39 +40,60 @@ describe('a site', () => {
   afterEach(async () => {
     await site.stop();
   }, DEADLINE_MS);
+}
 
-  /** Submits concurrent requests of 1 to 5 nodes each. */
-  async function load(requests: number): Promise<void> {
-    for (let size = 1; size <= 5; size += 1) {
-      const labels = Array.from({ length: size }, (_, index) => (index % 2 === 0 ? 'debian' : 'fedora')).join(',');
-      const share = ['--requests', String(requests / 5), '--parallel', String(SIZE.parallel / 5)];
-      const timeout = ['--timeout', String(TIMEOUT_MS / 1000)];
-      requestors.push(await site.requestor('--labels', labels, ...share, ...timeout, '--wait-deleted'));
-    }
+/** Submits concurrent requests of 1 to 5 nodes each. */
+async function load(requests: number): Promise<void> {
+  for (let size = 1; size <= 5; size += 1) {
+    const labels = Array.from({ length: size }, (_, index) => (index % 2 === 0 ? 'debian' : 'fedora')).join(',');
+    const share = ['--requests', String(requests / 5), '--parallel', String(SIZE.parallel / 5)];
+    const timeout = ['--timeout', String(TIMEOUT_MS / 1000)];
+    requestors.push(await site.requestor('--labels', labels, ...share, ...timeout, '--wait-deleted'));
   }
+}
 
-  /** Resolves with true once nodes are being built, or with false if all requests are already fulfilled. */
-  async function busy(launcher: Program): Promise<boolean> {
-    const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
-    return Promise.race([served, site.nodesExist(launcher, 3).then(() => true)]);
-  }
+/** Resolves with true once nodes are being built, or with false if all requests are already fulfilled. */
+async function busy(launcher: Program): Promise<boolean> {
+  const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
+  return Promise.race([served, site.nodesExist(launcher, 3).then(() => true)]);
+}
 
-  async function expectAllServed(requests: number): Promise<void> {
-    const results: RequestorResult[] = await Promise.all(requestors.map(({ result }) => result));
-    expect(results.map(({ summary }) => ({ outcomes: summary?.outcomes, problems: summary?.problems }))).toEqual(
-      results.map(() => ({ outcomes: { fulfilled: requests / 5 }, problems: [] })),
-    );
-    const nodes = results.flatMap(({ reports }) => reports.flatMap((report) => report.nodes));
-    expect(nodes).toHaveLength((requests / 5) * (1 + 2 + 3 + 4 + 5));
-    expect(new Set(nodes).size).toBe(nodes.length);
-  }
+async function expectAllServed(requests: number): Promise<void> {
+  const results: RequestorResult[] = await Promise.all(requestors.map(({ result }) => result));
+  expect(results.map(({ summary }) => ({ outcomes: summary?.outcomes, problems: summary?.problems }))).toEqual(
+    results.map(() => ({ outcomes: { fulfilled: requests / 5 }, problems: [] })),
+  );
+  const nodes = results.flatMap(({ reports }) => reports.flatMap((report) => report.nodes));
+  expect(nodes).toHaveLength((requests / 5) * (1 + 2 + 3 + 4 + 5));
+  expect(new Set(nodes).size).toBe(nodes.length);
+}
 
-  /** Asserts that no record, lock or instance is left. */
-  async function expectNothingLeft(launcher: Program): Promise<void> {
-    await site.clean(launcher);
-    await site.nothingLeft(launcher);
-    await site.noInstances(launcher, endpoint);
-  }
+/** Asserts that no record, lock or instance is left. */
+async function expectNothingLeft(launcher: Program): Promise<void> {
+  await site.clean(launcher);
+  await site.nothingLeft(launcher);
+  await site.noInstances(launcher, endpoint);
+}
+
+describe('a site with its own ZooKeeper', () => {
+  useSite({ maxSessionTimeout: 60_000 });
+
+  it(
+    'survives restarts of the server under load',
+    async () => {
+      const launcher = await site.launcher(setup);
+      await load(10);
+      await site.nodesExist(launcher, 10);
+      for (let round = 0; round < SIZE.rounds; round += 1) await site.restartZooKeeper();
+      await expectAllServed(10);
+      await expectNothingLeft(launcher);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+describe('a site', () => {
+  useSite({});
 
   it(
     `with two launchers and three pools serves ${SIZE.requests} requests of 1 to 5 nodes`,
@@ -81,19 +103,6 @@ describe('a site', () => {
       await load(SIZE.requests);
       await expectAllServed(SIZE.requests);
       await expectNothingLeft(first);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'survives restarts of its ZooKeeper under load',
-    async () => {
-      const launcher = await site.launcher(setup);
-      await load(10);
-      await site.nodesExist(launcher, 10);
-      for (let round = 0; round < SIZE.rounds; round += 1) await site.restartZooKeeper();
-      await expectAllServed(10);
-      await expectNothingLeft(launcher);
     },
     TIMEOUT_MS,
   );
