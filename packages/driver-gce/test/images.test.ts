@@ -7,13 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { CHUNK_BYTES } from '../src/client/storage.js';
 import { packDisk, tarHeader } from '../src/tar-gz.js';
 import { failureOf } from '@nodepool/driver-kit';
 import { openCloud, pathsOf, repeat, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 /** Larger than one chunk, even when compressed. */
-const DISK_BYTES = 12 * 1024 * 1024 + 100;
+const DISK_BYTES = CHUNK_BYTES + 100;
 
 const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };
 
