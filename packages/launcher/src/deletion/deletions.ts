@@ -3,7 +3,6 @@
  * deletion that the cloud refuses is retried with back-off until it succeeds, and does not delay other deletions.
  */
 
-import { setMaxListeners } from 'node:events';
 import {
   backOffMs,
   errorCodeOf,
@@ -51,7 +50,7 @@ export class Deletions implements Controller {
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
   /** Aborts when the connection is suspended. Until it is confirmed again, other programs may hold the locks. */
-  private suspension = newSuspension();
+  private suspension = new AbortController();
 
   constructor(
     private readonly context: LauncherContext,
@@ -82,7 +81,7 @@ export class Deletions implements Controller {
       }),
     ];
     const onState = (): void => {
-      if (store.zooKeeper.state === 'connected') this.suspension = newSuspension();
+      if (store.zooKeeper.state === 'connected') this.suspension = new AbortController();
       else this.suspension.abort(new Error('the connection to ZooKeeper is suspended'));
     };
     store.zooKeeper.on('state', onState);
@@ -278,13 +277,6 @@ async function untilAnyAborts(
   } finally {
     link.unlink();
   }
-}
-
-function newSuspension(): AbortController {
-  const controller = new AbortController();
-  // Every deletion adds a listener; the default limit would log a leak warning.
-  setMaxListeners(0, controller.signal);
-  return controller;
 }
 
 function deletionProgress(context: LauncherContext, node: Node): Node['progress'] {

@@ -1,6 +1,5 @@
 /** Calls to an adapter that end for their callers at a deadline or on abort, whatever the adapter does. */
 
-import { setMaxListeners } from 'node:events';
 import { abortReason } from '../../runtime/clock.js';
 import { withDeadline } from '../../runtime/deadline.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
@@ -11,10 +10,7 @@ import { AbortedError, TimeoutError, toDriverError } from '../errors.js';
 export class GuardedCalls {
   private readonly stopping = new AbortController();
 
-  constructor(private readonly timers: TimerQueue) {
-    // Each call adds a listener, which is not a leak.
-    setMaxListeners(0, this.stopping.signal);
-  }
+  constructor(private readonly timers: TimerQueue) {}
 
   /**
    * Makes the call with a signal that also aborts at the deadline and at `stop`. Rejects with a `DriverError`,
