@@ -27,7 +27,7 @@ import { listAt, objectOf } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
 /** Chunk size, a multiple of 256 KiB as the protocol requires. One chunk is kept in memory for retries. */
-const CHUNK_BYTES = 8 * 1024 * 1024;
+export const CHUNK_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS = 5;
 const CANCEL_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 120_000;
