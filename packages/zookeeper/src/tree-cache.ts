@@ -142,8 +142,8 @@ class ZooKeeperTreeCache implements TreeCache {
 
   created(path: string, { data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     if (this.closed || !this.contains(path) || !this.wantsData(path)) return;
-    // The name is unique, so the only event of a znode that the cache does not have is that of its creation.
-    if (this.nodes.get(path) === undefined) this.reads.withdraw(path);
+    // The name is unique, so the events of a znode that the cache does not have are its creation and its deletion.
+    if (this.nodes.get(path) === undefined && !this.reads.withdraw(path)) return;
     this.put(path, data, stat);
   }
 

@@ -24,9 +24,12 @@ export type ReadResult = { readonly data: Uint8Array; readonly stat: Stat } | un
 export class TreeReads {
   private readonly byPath = new Map<string, PathReads>();
   private queue: PathReads[] = [];
+  /** Paths that were deleted in this turn before the requested read was sent. */
+  private readonly deletedUnread = new Set<string>();
   private readonly flush = (): void => {
     const { queue } = this;
     this.queue = [];
+    this.deletedUnread.clear();
     for (const reads of queue) if (!reads.void && reads.requests > 0) this.issue(reads);
   };
   private readonly flushSoon = (): void => process.nextTick(this.flush);
@@ -48,13 +51,18 @@ export class TreeReads {
     this.queue.push(reads);
   }
 
-  /** Withdraws the only request of a path that was never read, because the result is known. */
-  withdraw(path: string): void {
+  /**
+   * Withdraws the only request of a path that was never read, because the result is known. Returns false if the znode
+   * was deleted after the request, so that the result must not be used.
+   */
+  withdraw(path: string): boolean {
+    if (this.deletedUnread.has(path)) return false;
     const reads = this.byPath.get(path);
-    if (reads?.requests !== 1 || reads.outstanding > 0) return;
+    if (reads?.requests !== 1 || reads.outstanding > 0) return true;
     reads.requests = 0;
     this.byPath.delete(path);
     release(reads);
+    return true;
   }
 
   /** Starts a read that the caller issues. Call `end` exactly once. */
@@ -82,6 +90,7 @@ export class TreeReads {
     const reads = this.byPath.get(path);
     if (reads === undefined) return;
     reads.void = true;
+    if (reads.requests > 0) this.deletedUnread.add(path);
     this.byPath.delete(path);
     release(reads);
   }

@@ -65,6 +65,13 @@ describe('a created znode', () => {
     expect(log).toEqual([`new ${PATH} 1`, `put ${PATH} 2`]);
   });
 
+  it('is not kept if another client deletes it in the same moment', async () => {
+    create();
+    void other.delete(PATH);
+    await clock.advance(0);
+    expect(tree.get(PATH)).toBeUndefined();
+  });
+
   it('follows the later changes of other clients', async () => {
     create();
     await clock.advance(0);
