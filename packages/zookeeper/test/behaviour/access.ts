@@ -86,8 +86,8 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
         await harness.zk.create(harness.path('a/child'));
         await harness.zk.setAcl(harness.path('a'), [world(Permission[permission])]);
         // The leader checks writes against the old list until it has applied the change, and a follower may answer
-        // earlier. Another write waits for the change.
-        await harness.zk.create(harness.path('applied'));
+        // earlier.
+        await harness.applied();
         expect(await outcomeOf(attempt(harness.zk, harness.path('a')))).toBe(outcome);
       },
     );
@@ -133,7 +133,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
     ])('for the address %s: a read by a local client ends with %s', async (id, outcome) => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
-      await harness.zk.create(harness.path('applied'));
+      await harness.applied();
       expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe(outcome);
     });
 
@@ -146,7 +146,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
     it('is not inherited by children', async () => {
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [world(Permission.create | Permission.read)]);
-      await harness.zk.create(harness.path('applied'));
+      await harness.applied();
       await harness.zk.create(harness.path('a/b'));
       expect((await harness.zk.getAcl(harness.path('a/b'))).acl).toEqual(OPEN_ACL);
     });
@@ -156,7 +156,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
     it('give access to znodes that their digest protects; credentials of another user do not', async () => {
       await harness.zk.create(harness.path('a'), bytes('x'));
       await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
-      await harness.zk.create(harness.path('applied'));
+      await harness.applied();
       const [alice, bob] = [await harness.client({ auth: [ALICE] }), await harness.client({ auth: [BOB] })];
       expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe('no-auth');
       expect(await outcomeOf(bob.get(harness.path('a')))).toBe('no-auth');
@@ -168,7 +168,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
       const wrong = await harness.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
       await harness.zk.create(harness.path('a'));
       await harness.zk.setAcl(harness.path('a'), [digest(31, 'alice:secret')]);
-      await harness.zk.create(harness.path('applied'));
+      await harness.applied();
       expect(await outcomeOf(wrong.get(harness.path('a')))).toBe('no-auth');
     });
 
@@ -180,7 +180,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
       ] as const) {
         await harness.zk.create(harness.path(name));
         await harness.zk.setAcl(harness.path(name), [digest(31, credentials.auth)]);
-        await harness.zk.create(harness.path(`applied-${name}`));
+        await harness.applied();
         expect(await outcomeOf(both.get(harness.path(name)))).toBe('ok');
       }
     });
@@ -189,7 +189,7 @@ export function describeAccess(harness: PlainHarness, limitations: ClientLimitat
       const both = await harness.client({ auth: [ALICE, BOB] });
       await both.create(harness.path('a'));
       await both.setAcl(harness.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
-      await harness.zk.create(harness.path('applied'));
+      await harness.applied();
       expect((await both.getAcl(harness.path('a'))).acl).toEqual([digest(31, ALICE.auth), digest(31, BOB.auth)]);
       expect(await outcomeOf(harness.zk.get(harness.path('a')))).toBe('no-auth');
     });

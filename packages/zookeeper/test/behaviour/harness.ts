@@ -35,6 +35,8 @@ export interface ClientLimitations {
 export interface PlainFactory<Client extends PlainZooKeeper> {
   /** Starts a test, whose clients see each other's changes at once. */
   nextTest?(): void;
+  /** Resolves once every server has applied the earlier writes; uses names below `root`. */
+  applied?(root: string): Promise<void>;
   /** Starts the servers. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -88,6 +90,11 @@ export class PlainHarness<Client extends PlainZooKeeper = PlainZooKeeper> {
 
   path(name: string): string {
     return `${this.root}/${name}`;
+  }
+
+  /** Resolves once every server of an ensemble has applied the earlier writes. */
+  async applied(): Promise<void> {
+    await this.makeClients.applied?.(this.root);
   }
 
   sessionOf(client: PlainZooKeeper): Session {

@@ -13,6 +13,8 @@ export class RealFactory implements ZooKeeperFactory {
   readonly clock = systemClock;
   private zooKeeper: ZooKeeperForTests | undefined;
   private readonly relays = new Map<ZooKeeper, Relay>();
+  /** A client of each server, without relays. */
+  private direct: readonly ZooKeeper[] = [];
   private tests = 0;
 
   /** Selects the server of an ensemble for the next test, in turn. */
@@ -27,7 +29,21 @@ export class RealFactory implements ZooKeeperFactory {
     this.tests++;
   }
 
+  /** A server answers a write of its own client when it has applied it, after all earlier ones. */
+  async applied(root: string): Promise<void> {
+    if (this.ensembleSize === 1) return;
+    const slash = this.servers.indexOf('/');
+    if (this.direct.length === 0) {
+      const addresses = this.servers.slice(0, slash).split(',');
+      this.direct = addresses.map((servers) => connect({ servers, chroot: this.servers.slice(slash) }));
+    }
+    await Promise.all(
+      this.direct.map((zk) => zk.create(`${root}/applied-`, undefined, { mode: 'persistent-sequential' })),
+    );
+  }
+
   async stop(): Promise<void> {
+    await Promise.all(this.direct.map((zk) => zk.close()));
     for (const relay of this.relays.values()) relay.close();
     await this.zooKeeper?.stop();
   }
