@@ -7,12 +7,14 @@ import nodepool from './tooling/eslint/plugin.mjs';
 const inPackage = !existsSync('pnpm-workspace.yaml');
 const oxlint = JSON.parse(readFileSync(new URL('.oxlintrc.json', import.meta.url), 'utf8'));
 
+const strict = Object.assign({}, ...tseslint.configs.strictTypeChecked.map(({ rules }) => rules));
+
 /** Returns rules of oxlint under the names that they have in eslint. */
 function named(rules) {
   return Object.fromEntries(
     Object.entries(rules).map(([name, setting]) => {
-      const typed = name.replace('typescript/', '');
-      return [typed in tseslint.plugin.rules ? `@typescript-eslint/${typed}` : name, setting];
+      const typed = `@typescript-eslint/${name.replace('typescript/', '')}`;
+      return [name.startsWith('typescript/') || typed in strict ? typed : name, setting];
     }),
   );
 }
