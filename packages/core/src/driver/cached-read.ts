@@ -43,10 +43,12 @@ export class CachedRead<T> {
 
   private start(): Promise<T> {
     const at = this.clock.monotonic();
-    this.forgotten = false;
     const flight = this.load(this.makeCall())
       .then((value) => {
-        if (this.flight === flight) this.kept = { value, at };
+        if (this.flight === flight) {
+          this.kept = { value, at };
+          this.forgotten = false;
+        }
         return value;
       })
       .finally(() => {

@@ -55,3 +55,16 @@ it('a forgotten value is loaded again, and a load that began before is not cache
   expect(await Promise.all([first, second])).toEqual([1, 2]);
   expect(cache.latest).toBe(2);
 });
+
+it('a forgotten value is not returned again if the next load fails', async () => {
+  const clock = new VirtualClock();
+  const cache = cacheOf(clock, [2]);
+  const advanced = async (read: Promise<number>): Promise<number> => {
+    await Promise.allSettled([read, clock.advance(1000)]);
+    return read;
+  };
+  expect(await advanced(cache.read())).toBe(1);
+  cache.forget();
+  await expect(advanced(cache.read(Infinity))).rejects.toThrow('load 2 failed');
+  expect(await advanced(cache.read(Infinity))).toBe(3);
+});
