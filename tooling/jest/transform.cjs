@@ -1,11 +1,10 @@
 'use strict';
 // The transformer of swc with a cache key without the package under test: a source file is compiled once for the tests
-// of all packages that import it. The key has the file's path in the workspace, its content and the options.
+// of all packages that import it. The key has the file's whole path, which stack traces show, its content and options.
 
-const { join } = require('node:path');
 const swc = require('@swc/jest');
 
-const config = { rootDir: join(__dirname, '..', '..') };
+const config = { rootDir: '/' };
 
 module.exports = {
   createTransformer(options) {
