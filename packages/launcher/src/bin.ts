@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 /** The program `nodepool-launcher`. */
+import { createRequire } from 'node:module';
+import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
+import type * as Main from './main.js';
 
 // Installs the signal handlers before the rest of the program is loaded, because loading takes a while.
 const signals = new ProcessSignals();
@@ -10,21 +13,18 @@ ignoreBrokenPipes();
 // V8 optimizes functions later than by default (132 kB): bursts are short, and compiling for them did not pay.
 setFlagsFromString('--interrupt-budget=500000');
 
+/** `import()` would also read every file for the names of its exports, which takes 90 ms and 9 MiB more. */
+const load = createRequire(__filename);
+const PARTS = ['core', 'zookeeper', 'store', 'config', 'daemon'].map((name) => `@nodepool/${name}`);
+
 async function start(): Promise<void> {
   // Loading everything in one turn of the event loop would delay signals by 150 ms.
-  const { nextTurn } = await import('@nodepool/core');
-  await nextTurn();
-  await import('@nodepool/zookeeper');
-  await nextTurn();
-  await import('@nodepool/store');
-  await nextTurn();
-  await import('@nodepool/config');
-  await nextTurn();
-  await import('@nodepool/daemon');
-  await nextTurn();
-  await import('./launcher.js');
-  await nextTurn();
-  const { main } = await import('./main.js');
+  for (const part of [...PARTS, './launcher.js', './main.js']) {
+    await setImmediate();
+    load(part);
+  }
+  await setImmediate();
+  const { main } = load('./main.js') as typeof Main;
   process.exitCode = await main(process.argv, signals);
 }
 

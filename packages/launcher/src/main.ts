@@ -1,5 +1,6 @@
 /** The main function of the program: from the command line to the exit code. */
 
+import { createRequire } from 'node:module';
 import { nextTurn } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
@@ -7,6 +8,7 @@ import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
+const load = createRequire(__filename);
 const printError = (text: string): void => void process.stderr.write(text);
 
 /**
@@ -30,9 +32,9 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
       const fqdn = await fullyQualifiedHostname();
       // Each in a separate turn of the event loop; see `bin.ts`.
       if (webapp) {
-        await import('@nodepool/daemon/web');
+        load('@nodepool/daemon/web');
         await nextTurn();
-        await import('./web/index.js');
+        load('./web/index.js');
         await nextTurn();
       }
       return new LauncherDaemon({ ...setup, webapp, fqdn, stateDir, backfillWindowMs: backfillWindow * 1000 });
