@@ -23,6 +23,8 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   format: 'cjs',
+  // Leaves out the parts of libraries that help their users to develop.
+  define: { 'process.env.NODE_ENV': '"production"' },
   // The options of the repository's TypeScript projects do not apply to libraries.
   tsconfigRaw: {},
   // Compiled parts, which the libraries try to load and do without.

@@ -13,10 +13,11 @@ const MAX_SERIES = 5000;
 /** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
   // Loaded only by programs with an endpoint.
-  return new Series(load('prom-client') as Client, onDropped);
+  return new Series(load('#prom-client') as Client, onDropped);
 }
 
-type Client = typeof PrometheusClient;
+/** The parts of prom-client that the published package contains as a bundle. */
+type Client = Pick<typeof PrometheusClient, 'Registry' | 'Counter' | 'Gauge' | 'Histogram'>;
 
 class Series implements PrometheusSeries {
   private readonly registry: Registry;
