@@ -24,13 +24,13 @@ export class ConsoleStream extends Writable {
     process.once('exit', this.flush);
   }
 
-  override _write(line: string, _encoding: string, done: () => void): void {
+  override write(line: string): boolean {
     this.lines += line;
     if (!this.scheduled) {
       this.scheduled = true;
       setImmediate(this.flush);
     }
-    done();
+    return true;
   }
 
   override _final(done: () => void): void {

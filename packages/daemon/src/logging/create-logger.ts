@@ -8,6 +8,7 @@ import type * as Winston from 'winston';
 import { ConsoleStream } from './console-stream.js';
 import { LogFile } from './log-file.js';
 import { jsonLine, textLine, type LogLine } from './log-format.js';
+import { LogTransport } from './log-transport.js';
 import {
   consoleLogging,
   effectiveRule,
@@ -44,6 +45,7 @@ export function createLogger(options: LoggerOptions = {}): RootLogger {
 }
 
 const NO_FIELDS: LogFields = {};
+const FORMATS = { text: textLine, json: jsonLine } as const;
 
 /** The winston logger of one name, with cached results of `isLevelEnabled`, which asks every transport. */
 interface Channel {
@@ -153,21 +155,16 @@ class Loggers {
   }
 
   private create({ threshold, destinations }: EffectiveRule): Winston.Logger {
-    const { createLogger: create, format, transports } = loadWinston();
-    const formats = {
-      text: format.printf((info) => textLine(info as LogLine)),
-      json: format.printf((info) => jsonLine(info as LogLine)),
-    };
-    // Winston copies a line for each transport with its own format, so the logger uses the format of the first one.
+    const { createLogger: create, format } = loadWinston();
+    // The logger formats each line once, for all destinations with the format of the first one.
     const common = destinations[0]?.format ?? 'text';
-    const silent = destinations.length === 0;
-    const logger = create({ levels: LEVELS, level: threshold, silent, format: formats[common] });
+    const formatted = format.printf((info) => FORMATS[common](info as LogLine));
+    const logger = create({ levels: LEVELS, level: threshold, silent: destinations.length === 0, format: formatted });
     for (const destination of destinations) {
       const stream = this.streams.get(destination);
       if (stream === undefined) continue;
-      const options = { stream, level: stricter(threshold, destination.threshold), eol: '\n' };
-      const own = destination.format === common ? {} : { format: formats[destination.format] };
-      logger.pipe(new transports.Stream({ ...options, ...own }));
+      const own = destination.format === common ? undefined : FORMATS[destination.format];
+      logger.pipe(new LogTransport(stream, stricter(threshold, destination.threshold), own));
     }
     return logger;
   }

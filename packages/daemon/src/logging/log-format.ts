@@ -32,12 +32,12 @@ const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
 export function textLine(line: LogLine): string {
   let text = `${localTime(line.time)} ${LEVEL_NAMES[line.level]} ${line.logger}: ${oneLine(line.message)}`;
   let separator = '  ';
-  Object.keys(line.fields).forEach((key) => {
+  for (const key in line.fields) {
     const value = line.fields[key];
-    if (value === undefined) return;
+    if (value === undefined) continue;
     text += `${separator}${key}=${textValue(value)}`;
     separator = ' ';
-  });
+  }
   return line.error === undefined ? text : `${text}\n${errorText(line.error)}`;
 }
 
