@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
+import { Histogram, Registry } from 'prom-client';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { statsdName, statsdPart, type Counter, type Duration, type Gauge } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
@@ -78,6 +79,29 @@ describe('metrics', () => {
     expect(text).not.toContain('table="2"');
   });
 
+  it('have histograms with the text of prom-client', async () => {
+    const meals: Duration<'guest' | 'table'> = { ...MEAL, labels: ['guest', 'table'], buckets: [0.5, 1, 10] };
+    const registry = new Registry();
+    const { name, help, labels, buckets } = meals;
+    const reference = new Histogram({
+      ...{ name, help, registers: [registry] },
+      ...{ labelNames: [...labels], buckets: [...buckets] },
+    });
+    const prometheus = openPrometheus(() => undefined);
+    for (const [guest, table, seconds] of [
+      ['a "b"', '1', 0.25],
+      ['a "b"', '1', 0.5],
+      ['c', '', 10],
+      ['a "b"', '1', 11],
+      ['', 'c', 0],
+      ['c', '', 1e-7],
+    ] as const) {
+      prometheus.observe(meals, { guest, table }, seconds);
+      reference.observe({ guest, table }, seconds);
+    }
+    expect(await prometheus.text()).toBe(await registry.metrics());
+  });
+
   it('are collected before they are read, and one that fails does not hide the others', async () => {
     const errors: unknown[] = [];
     const metrics = new MetricsRegistry({
@@ -108,6 +132,14 @@ describe('metrics', () => {
     expect(text.split('\n').filter((line) => line.startsWith('served_total{'))).toHaveLength(5000);
     expect(text).toContain('served_total{guest="1"} 2\n');
     expect(dropped).toEqual(['served_total']);
+
+    const meals: Duration<'guest'> = { ...MEAL, labels: ['guest'], statsd: () => [] };
+    for (let guest = 0; guest < 6000; guest += 1) prometheus.observe(meals, { guest: String(guest) }, 1);
+    prometheus.observe(meals, { guest: '1' }, 1);
+    const counts = (await prometheus.text()).split('\n').filter((line) => line.startsWith('meal_seconds_count{'));
+    expect(counts).toHaveLength(5000);
+    expect(counts).toContain('meal_seconds_count{guest="1"} 2');
+    expect(dropped).toEqual(['served_total', 'meal_seconds']);
   });
 });
 

@@ -2,8 +2,9 @@
 
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
-import type { Counter as CounterSeries, Gauge as GaugeSeries, Histogram, Registry } from 'prom-client';
+import type { Counter as CounterSeries, Gauge as GaugeSeries, Registry } from 'prom-client';
 import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@nodepool/core';
+import { Histogram } from './histogram.js';
 
 const load = createRequire(__filename);
 
@@ -23,7 +24,7 @@ class Series implements PrometheusSeries {
   private readonly registry: Registry;
   private readonly counters = new Map<Counter, Bounded<CounterSeries>>();
   private readonly gauges = new Map<Gauge, Bounded<GaugeSeries>>();
-  private readonly histograms = new Map<Duration, Bounded<Histogram>>();
+  private readonly histograms = new Map<Duration, Histogram>();
 
   constructor(
     private readonly client: Client,
@@ -42,12 +43,13 @@ class Series implements PrometheusSeries {
   }
 
   observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void {
-    const series = this.known(
-      this.histograms,
-      duration,
-      (settings) => new this.client.Histogram({ ...settings, buckets: [...duration.buckets] }),
-    );
-    if (this.admits(duration, series, labels)) series.of.observe(labels, seconds);
+    let histogram = this.histograms.get(duration);
+    if (histogram === undefined) {
+      histogram = new Histogram(duration, MAX_SERIES, this.onDroppedOnce(duration.name));
+      histogram.register(this.registry);
+      this.histograms.set(duration, histogram);
+    }
+    histogram.observe(labels, seconds);
   }
 
   set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void {
@@ -61,7 +63,7 @@ class Series implements PrometheusSeries {
     return this.registry.metrics();
   }
 
-  private known<D extends Counter | Gauge | Duration, S>(
+  private known<D extends Counter | Gauge, S>(
     kept: Map<D, Bounded<S>>,
     declaration: D,
     make: (settings: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => S,
@@ -70,28 +72,29 @@ class Series implements PrometheusSeries {
     if (series === undefined) {
       const { name, help, labels } = declaration;
       const of = make({ name, help, labelNames: [...labels], registers: [this.registry] });
-      series = { of, admitted: new Set(), full: false };
+      series = { of, admitted: new Set(), onFull: this.onDroppedOnce(name) };
       kept.set(declaration, series);
     }
     return series;
   }
 
-  private admits<S>(
-    declaration: Counter | Gauge | Duration,
-    series: Bounded<S>,
-    labels: MetricLabels<string>,
-  ): boolean {
+  private admits<S>(declaration: Counter | Gauge, series: Bounded<S>, labels: MetricLabels<string>): boolean {
     const key = seriesKey(declaration, labels);
     if (series.admitted.has(key)) return true;
     if (series.admitted.size < MAX_SERIES) {
       series.admitted.add(key);
       return true;
     }
-    if (!series.full) {
-      series.full = true;
-      this.onDropped(declaration.name);
-    }
+    series.onFull();
     return false;
+  }
+
+  private onDroppedOnce(metric: string): () => void {
+    let isReported = false;
+    return () => {
+      if (!isReported) this.onDropped(metric);
+      isReported = true;
+    };
   }
 }
 
@@ -99,10 +102,11 @@ interface Bounded<S> {
   readonly of: S;
   /** Label sets of the existing series. */
   readonly admitted: Set<string>;
-  full: boolean;
+  /** Called for each value that is dropped because there are too many series. */
+  readonly onFull: () => void;
 }
 
-function seriesKey({ labels: names }: Counter | Gauge | Duration, labels: MetricLabels<string>): string {
+function seriesKey({ labels: names }: Counter | Gauge, labels: MetricLabels<string>): string {
   let key = '';
   names.forEach((name) => (key += `${labels[name] ?? ''}\0`));
   return key;
