@@ -38,12 +38,16 @@ export interface Amounts {
 
 /** Separates names in a key; no name contains it. */
 const SEPARATOR = '\n';
+/** Begins the keys of tenants' scopes. */
+const TENANTS = `tenant${SEPARATOR}`;
 
 export class QuotaLedger {
   private readonly scopes = new Map<string, QuotaScope>();
   private readonly nodes = new Map<string, CountedNode>();
-  private readonly members = new Index<CountedNode>(({ scopes }) => scopes);
-  private readonly free = new Index<CountedNode>(({ scopes, role }) => (role === 'free' ? scopes : []));
+  private readonly tentative = new Index<CountedNode>(({ scopes, role }) =>
+    role === 'tentative' ? scopes : undefined,
+  );
+  private readonly free = new Index<CountedNode>(({ scopes, role }) => (role === 'free' ? scopes : undefined));
   private tenants: ReadonlyMap<string, Resources> = new Map();
 
   constructor(private readonly store: Store) {
@@ -181,13 +185,12 @@ export class QuotaLedger {
 
   /** Sums the tentative records that are newer than `lastId`. */
   private tentativeAfter(lastId: string, scope: QuotaScope, resource: string): number {
-    const ids = this.members.ids(scope.key);
+    const ids = this.tentative.ids(scope.key);
     let sum = 0;
     for (let index = ids.length - 1; index >= 0; index -= 1) {
       const id = ids[index];
       if (id === undefined || id <= lastId) break;
-      const node = this.nodes.get(id);
-      if (node?.role === 'tentative') sum += node.use.get(resource);
+      sum += this.nodes.get(id)?.use.get(resource) ?? 0;
     }
     return sum;
   }
@@ -196,13 +199,14 @@ export class QuotaLedger {
     const before = this.nodes.get(id);
     const after = entry === undefined ? undefined : this.counted(entry, before);
     if (before === after) return;
-    if (before !== undefined) this.add(before, 'subtract');
+    const isOnlyRole = before?.use === after?.use;
+    if (before !== undefined) this.add(before, 'subtract', isOnlyRole);
     if (after === undefined) this.nodes.delete(id);
     else {
       this.nodes.set(id, after);
-      this.add(after, 'add');
+      this.add(after, 'add', isOnlyRole);
     }
-    this.members.update(before, after);
+    this.tentative.update(before, after);
     this.free.update(before, after);
     if (before === undefined) return;
     for (const key of before.scopes) {
@@ -213,18 +217,23 @@ export class QuotaLedger {
     }
   }
 
-  private add({ scopes, use, role }: CountedNode, change: 'add' | 'subtract'): void {
+  private add({ scopes, use, role }: CountedNode, change: 'add' | 'subtract', isOnlyRole: boolean): void {
+    const ofRole = role === 'free' || role === 'leaving' ? role : undefined;
+    if (isOnlyRole && ofRole === undefined) return;
     for (const key of scopes) {
       const scope = this.scopes.get(key);
-      scope?.recorded[change](use);
-      if (role === 'free' || role === 'leaving') scope?.[role][change](use);
+      if (!isOnlyRole) scope?.recorded[change](use);
+      if (ofRole !== undefined) scope?.[ofRole][change](use);
     }
   }
 
-  /** Returns `before` if it is still correct. */
+  /** Returns `before` if it is still correct, or its scopes and use if only the role has changed. */
   private counted({ id, node, locked }: NodeEntry, before: CountedNode | undefined): CountedNode {
     const role = roleOf(node, locked);
-    if (before !== undefined && before.role === role && isCountedAs(node, before.node)) return before;
+    if (before !== undefined && isCountedAs(node, before.node)) {
+      const { scopes, use } = before;
+      return before.role === role ? before : { id, node, role, scopes, use };
+    }
     const { provider, pool, tenant_name: tenant } = node;
     const scopes: string[] = [];
     if (provider !== null) scopes.push(this.providerScope(provider).key);
@@ -256,8 +265,9 @@ export class QuotaLedger {
 
   /** Removes the scope of a tenant without nodes and limits, because requestors may name any number of tenants. */
   private dropUnused(key: string): void {
-    if (!key.startsWith(tenantKey('')) || this.members.ids(key).length > 0) return;
-    if (!this.tenants.has(key.slice(tenantKey('').length))) this.scopes.delete(key);
+    if (!key.startsWith(TENANTS) || this.tenants.has(key.slice(TENANTS.length))) return;
+    // Every node uses an instance.
+    if (this.scopes.get(key)?.recorded.get('instances') === 0) this.scopes.delete(key);
   }
 }
 
@@ -266,5 +276,5 @@ function amountsOf({ limit, recorded }: QuotaScope): Amounts {
 }
 
 function tenantKey(tenant: string): string {
-  return `tenant${SEPARATOR}${tenant}`;
+  return `${TENANTS}${tenant}`;
 }
