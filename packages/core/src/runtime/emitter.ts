@@ -24,13 +24,16 @@ export class Emitter<E> {
 
   /** Calls the current listeners in the order of their addition, except those removed in the meantime. */
   emit(event: E): void {
-    this.entries.forEach((entry) => {
-      if (entry.removed) return;
+    const { entries } = this;
+    // The most frequent loop of a launcher: an index takes half the time of an iterator or a callback.
+    for (let index = 0; index < entries.length; index += 1) {
+      const entry = entries[index];
+      if (entry === undefined || entry.removed) continue;
       try {
         entry.listener(event);
       } catch (error) {
         this.onError(error);
       }
-    });
+    }
   }
 }
