@@ -1,5 +1,5 @@
 /** Source of all randomness, so that a simulation can reproduce it. */
-import { randomUUID } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 
 export interface RandomSource {
   /** Returns a number uniformly distributed in [0, 1). */
@@ -8,10 +8,29 @@ export interface RandomSource {
   uuidHex(): string;
 }
 
+/** Length of a uuid in bytes. */
+const UUID_BYTES = 16;
+
+/** Draws the bytes of many uuids at once, because each draw makes a system call. */
+class UuidSource {
+  private readonly bytes = Buffer.alloc(128 * UUID_BYTES);
+  private used = this.bytes.length;
+
+  next(): string {
+    if (this.used === this.bytes.length) {
+      randomFillSync(this.bytes);
+      this.used = 0;
+    }
+    this.used += UUID_BYTES;
+    return uuidHexAt(this.bytes, this.used - UUID_BYTES);
+  }
+}
+
+const systemUuids = new UuidSource();
+
 export const systemRandom: RandomSource = {
   next: () => Math.random(),
-  // Node.js draws the bytes of many uuids at once, while `randomBytes` makes a system call for each.
-  uuidHex: () => randomUUID().replaceAll('-', ''),
+  uuidHex: () => systemUuids.next(),
 };
 
 /** Returns a source that yields the same numbers for the same seed (mulberry32). */
@@ -26,12 +45,13 @@ export function seededRandom(seed: number): RandomSource {
   return {
     next: () => nextUint32() / 2 ** 32,
     uuidHex: () =>
-      uuidHexOf(Buffer.from(Uint32Array.of(nextUint32(), nextUint32(), nextUint32(), nextUint32()).buffer)),
+      uuidHexAt(Buffer.from(Uint32Array.of(nextUint32(), nextUint32(), nextUint32(), nextUint32()).buffer), 0),
   };
 }
 
-function uuidHexOf(bytes: Buffer): string {
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return bytes.toString('hex');
+/** Returns the 16 bytes at `start` as a version 4 uuid. */
+function uuidHexAt(bytes: Buffer, start: number): string {
+  bytes[start + 6] = ((bytes[start + 6] ?? 0) & 0x0f) | 0x40;
+  bytes[start + 8] = ((bytes[start + 8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex', start, start + UUID_BYTES);
 }
