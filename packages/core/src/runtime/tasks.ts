@@ -10,8 +10,25 @@ export interface TaskInfo {
   readonly ageMs: number;
   /** Event that the task waits for, if the task has reported it. */
   readonly waitingFor: string | undefined;
-  /** Stack trace of the start of the task. */
+  /** Stack trace of the start of the task, or of the creation of the queue that started it. */
   readonly startedFrom: string;
+}
+
+/**
+ * Stack trace of the caller of the function that creates it. An owner that starts many tasks creates one for all of
+ * them, because capturing a stack trace takes longer than starting a task.
+ */
+export class TaskOrigin {
+  private readonly origin: { stack?: string } = {};
+
+  constructor() {
+    // The stack stays unformatted, since formatting it costs far more than capturing it.
+    Error.captureStackTrace(this.origin);
+  }
+
+  toString(): string {
+    return (this.origin.stack ?? '').split('\n').slice(3).join('\n');
+  }
 }
 
 /** Reports the state of a task. */
@@ -34,10 +51,15 @@ export class TaskSupervisor {
 
   /**
    * Starts `work` immediately. A rejection is reported to `onFailure` and not propagated. `about` has the log fields of
-   * the task, e.g. `node_id`.
+   * the task, e.g. `node_id`, or returns them.
    */
-  run(name: string, work: (task: TaskHandle) => Promise<void>, about?: LogFields): void {
-    const task = new RunningTask(name, this.clock.monotonic());
+  run(
+    name: string,
+    work: (task: TaskHandle) => Promise<void>,
+    about?: LogFields | (() => LogFields),
+    origin = new TaskOrigin(),
+  ): void {
+    const task = new RunningTask(name, this.clock.monotonic(), origin);
     this.running.add(task);
     this.idleness.close();
     void this.supervise(task, work, about);
@@ -53,7 +75,7 @@ export class TaskSupervisor {
       name: task.name,
       ageMs: now - task.startedAt,
       waitingFor: task.waiting,
-      startedFrom: task.startedFrom,
+      startedFrom: String(task.origin),
     }));
   }
 
@@ -65,7 +87,7 @@ export class TaskSupervisor {
   private async supervise(
     task: RunningTask,
     work: (task: TaskHandle) => Promise<void>,
-    about: LogFields | undefined,
+    about: LogFields | (() => LogFields) | undefined,
   ): Promise<void> {
     let failure: { error: unknown } | undefined;
     try {
@@ -74,26 +96,19 @@ export class TaskSupervisor {
       failure = { error };
     }
     this.running.delete(task);
-    if (failure !== undefined) this.onFailure(task.name, failure.error, about);
+    if (failure !== undefined) this.onFailure(task.name, failure.error, typeof about === 'function' ? about() : about);
     if (this.running.size === 0) this.idleness.open();
   }
 }
 
 class RunningTask implements TaskHandle {
   waiting: string | undefined;
-  private readonly origin: { stack?: string } = {};
 
   constructor(
     readonly name: string,
     readonly startedAt: number,
-  ) {
-    // The stack stays unformatted, since formatting it costs far more than capturing it.
-    Error.captureStackTrace(this.origin);
-  }
-
-  get startedFrom(): string {
-    return (this.origin.stack ?? '').split('\n').slice(3).join('\n');
-  }
+    readonly origin: TaskOrigin,
+  ) {}
 
   waitingFor(what: string | undefined): void {
     this.waiting = what;

@@ -9,7 +9,7 @@ import { backOffMs, type BackOffLimits } from './back-off.js';
 import type { Clock, Timer } from './clock.js';
 import { Latch } from './latch.js';
 import type { RandomSource } from './random.js';
-import type { TaskHandle, TaskSupervisor } from './tasks.js';
+import { TaskOrigin, type TaskHandle, type TaskSupervisor } from './tasks.js';
 import { TimerQueue } from './timer-queue.js';
 
 /**
@@ -103,6 +103,7 @@ export class WorkQueue<K> {
   private readonly timers: TimerQueue;
   private readonly stopping = new AbortController();
   private readonly idleness = new Latch(true);
+  private readonly origin = new TaskOrigin();
   private again: Timer | undefined;
   private turn: Timer | undefined;
   private closed = false;
@@ -276,7 +277,7 @@ export class WorkQueue<K> {
     entry.at = Infinity;
     entry.startedAt = clock.monotonic();
     this.running.add(key);
-    tasks.run(name(key), (task) => this.run(entry, task), about?.(key));
+    tasks.run(name(key), (task) => this.run(entry, task), about && (() => about(key)), this.origin);
   }
 
   private async run(entry: Entry<K>, task: TaskHandle): Promise<void> {
