@@ -13,10 +13,5 @@ export interface DeletedObject {
 
 /** Logs the cloud resource that is about to be deleted, and the reason. */
 export function logCloudDeletion(log: Logger, { kind, externalId, name }: DeletedObject, because: string): void {
-  log.info('Deleting in the cloud', {
-    kind,
-    external_id: externalId,
-    ...(name === undefined ? {} : { name }),
-    because,
-  });
+  log.info('Deleting in the cloud', { kind, external_id: externalId, name, because });
 }

@@ -26,7 +26,7 @@ export interface MachineWork {
    * Returns a function that saves the current progress; undefined if there is nothing to save. Called whenever the
    * machine begins to wait in a new state.
    */
-  readonly progress?: (machine: StateMachine) => (() => Promise<void>) | undefined;
+  readonly progress?: ((machine: StateMachine) => (() => Promise<void>) | undefined) | undefined;
   /** Returns the error that has delayed the machine so far, for the error at the deadline. */
   readonly obstacle?: () => DriverError | undefined;
 }

@@ -4,7 +4,7 @@ import { abortReason } from '../../runtime/clock.js';
 import type { Instance, WorkInProgress } from '../api.js';
 import { AbortedError, TimeoutError, toDriverError } from '../errors.js';
 import type { StateMachine } from '../state-machine-api.js';
-import { MachineRun, type MachineResult, type MachineWork, type RunEnvironment } from './machine-run.js';
+import { MachineRun, type MachineWork, type RunEnvironment } from './machine-run.js';
 
 export class MachineRunner {
   private readonly runs = new Set<MachineRun>();
@@ -22,22 +22,18 @@ export class MachineRunner {
    * aborts or the runner stops, with `TimeoutError` at the call's deadline, or with the unchanged error of a failed
    * save. The machine is not used afterwards.
    */
-  async run(work: MachineWork): Promise<Instance | undefined> {
-    const { signal, deadline } = work.call;
-    if (this.stopped) throw new AbortedError(`${work.name}: the provider was stopped`);
-    if (signal.aborted) throw new AbortedError(`${work.name} was aborted`, { cause: abortReason(signal) });
-    if (deadline <= this.env.clock.monotonic()) throw new TimeoutError(`${work.name}: its deadline has passed`);
-    const machine = makeMachine(work);
-    const result = await new Promise<MachineResult>((resolve) => {
-      const run: MachineRun = new MachineRun(this.env, work, machine, (ending) => {
+  run(work: MachineWork): Promise<Instance | undefined> {
+    return new Promise((resolve, reject) => {
+      this.checkStart(work);
+      const run: MachineRun = new MachineRun(this.env, work, makeMachine(work), (result) => {
         this.runs.delete(run);
-        resolve(ending);
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error of the work, unchanged
+        if ('error' in result) reject(result.error);
+        else resolve(result.instance);
       });
       this.runs.add(run);
       run.start();
     });
-    if ('error' in result) throw result.error;
-    return result.instance;
   }
 
   inspect(): WorkInProgress[] {
@@ -49,6 +45,13 @@ export class MachineRunner {
     this.stopped = true;
     const reason = new AbortedError('the provider was stopped');
     for (const run of this.runs) run.abort(reason);
+  }
+
+  private checkStart({ name, call }: MachineWork): void {
+    const { signal, deadline } = call;
+    if (this.stopped) throw new AbortedError(`${name}: the provider was stopped`);
+    if (signal.aborted) throw new AbortedError(`${name} was aborted`, { cause: abortReason(signal) });
+    if (deadline <= this.env.clock.monotonic()) throw new TimeoutError(`${name}: its deadline has passed`);
   }
 }
 

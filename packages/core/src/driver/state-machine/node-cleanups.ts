@@ -1,7 +1,7 @@
 /** Deletions of nodes in progress, and the results of recent ones, by node. */
 
 import type { ExternalId } from '../../model/node.js';
-import type { TaskSupervisor } from '../../runtime/tasks.js';
+import { TaskOrigin, type TaskSupervisor } from '../../runtime/tasks.js';
 import type { RandomSource } from '../../runtime/random.js';
 import type { Instance, NodeCleanup } from '../api.js';
 import { logCloudDeletion } from '../cloud-deletion.js';
@@ -34,6 +34,7 @@ export class NodeCleanups {
   private readonly results = new Map<string, CleanupResult>();
   /** Nodes for which this process certainly created no resources; see `madeNothing`. */
   private readonly empty = new Set<string>();
+  private readonly origin = new TaskOrigin();
 
   constructor(private readonly options: NodeCleanupsOptions) {}
 
@@ -42,12 +43,10 @@ export class NodeCleanups {
     const { nodeId } = cleanup;
     if (this.underway.has(nodeId)) return;
     this.results.delete(nodeId);
-    const ending = new Promise<CleanupResult>((resolve) => {
-      this.options.tasks.run(`cleanup of node ${nodeId}`, async () => {
-        resolve(await this.supervise(cleanup));
-      });
-    });
+    const ending = this.supervise(cleanup);
     this.underway.set(nodeId, ending);
+    const work = async (): Promise<void> => void (await ending);
+    this.options.tasks.run(`cleanup of node ${nodeId}`, work, undefined, this.origin);
   }
 
   /** Resolves when the node's cleanup is done. Rejects with the error that stopped it. */
@@ -94,21 +93,23 @@ export class NodeCleanups {
     dropOldest(this.results);
   }
 
-  private async delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<void> {
-    logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
+  private delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<unknown> {
     const { runner, random, makeDeletion } = this.options;
     const known = cleanup.externalId !== null;
     const machine = new PersistentDeletion(externalId, known ? cleanup.saved : null, random, (saved) =>
       makeDeletion(externalId, saved, cleanup),
     );
-    await runner.run({
+    return runner.run({
       name: `deletion of the instance of node ${cleanup.nodeId}`,
       kind: 'delete',
       nodeId: cleanup.nodeId,
-      makeMachine: () => machine,
+      makeMachine: () => {
+        logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
+        return machine;
+      },
       call: cleanup,
       obstacle: () => machine.lastError,
-      ...(known ? { progress: progressOf(cleanup) } : {}),
+      progress: known ? progressOf(cleanup) : undefined,
     });
   }
 
