@@ -5,10 +5,10 @@
 
 import {
   AbortedError,
+  LimitedWork,
   TimeoutError,
   TimerQueue,
   toDriverError,
-  withDeadline,
   type Call,
   type Clock,
 } from '@nodepool/core';
@@ -28,26 +28,49 @@ const timersOf = new WeakMap<Clock, TimerQueue>();
  * aborts; in the last two cases the signal passed to `work` aborts. `what` names the work in messages, e.g.
  * `the launch of node 0000000001`.
  */
-export async function driverCall<T>(
+export function driverCall<T>(
   clock: Clock,
   what: string,
   call: Call,
   work: (call: Call) => Promise<T>,
-  others: readonly AbortSignal[] = [],
+  others?: readonly AbortSignal[],
 ): Promise<T> {
-  let timers = timersOf.get(clock);
-  if (timers === undefined) timersOf.set(clock, (timers = new TimerQueue(clock)));
-  const limits = {
-    timers,
-    signal: call.signal,
-    others,
-    deadline: call.deadline + GRACE_MS,
-    onDeadline: () => new TimeoutError(`${what} did not end in time, and the driver did not say why`),
-    onAbort: (cause: Error) => new AbortedError(`${what} was abandoned`, { cause }),
-  };
-  try {
-    return await withDeadline(limits, (signal) => work({ ...call, signal }));
-  } catch (error) {
-    throw error instanceof Error ? error : toDriverError(error);
+  return new DriverCall(clock, what, call, others).run(work);
+}
+
+/** A call of `driverCall` that its owner can end. */
+export class DriverCall {
+  private readonly limited: LimitedWork;
+
+  constructor(
+    clock: Clock,
+    what: string,
+    private readonly call: Call,
+    others: readonly AbortSignal[] = [],
+  ) {
+    let timers = timersOf.get(clock);
+    if (timers === undefined) timersOf.set(clock, (timers = new TimerQueue(clock)));
+    this.limited = new LimitedWork({
+      timers,
+      signal: call.signal,
+      others,
+      deadline: call.deadline + GRACE_MS,
+      onDeadline: () => new TimeoutError(`${what} did not end in time, and the driver did not say why`),
+      onAbort: (cause: Error) => new AbortedError(`${what} was abandoned`, { cause }),
+    });
   }
+
+  run<T>(work: (call: Call) => Promise<T>): Promise<T> {
+    const { deadline, log } = this.call;
+    return this.limited.run((signal) => work({ signal, deadline, log })).catch(throwAsError);
+  }
+
+  /** Rejects with the error, and aborts the signal passed to `work`, unless the call has ended. */
+  end(error: Error): void {
+    this.limited.end(error);
+  }
+}
+
+function throwAsError(error: unknown): never {
+  throw error instanceof Error ? error : toDriverError(error);
 }

@@ -23,7 +23,7 @@ export interface Deadline {
  * `onDeadline` or `onAbort`.
  */
 export function deadlineSignal(limits: Deadline): LinkedSignal {
-  const limited = new LimitedWork(limits, () => undefined);
+  const limited = new LimitedWork(limits);
   return { signal: limited.signal, unlink: () => limited.unlink() };
 }
 
@@ -33,34 +33,17 @@ export function deadlineSignal(limits: Deadline): LinkedSignal {
  * already aborted.
  */
 export function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const limited = new LimitedWork(limits, reject);
-    if (limited.signal.aborted) return;
-    const fail = (error: unknown): void => {
-      limited.unlink();
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error of the work, unchanged
-      reject(error);
-    };
-    try {
-      work(limited.signal).then((result) => {
-        limited.unlink();
-        resolve(result);
-      }, fail);
-    } catch (error) {
-      fail(error);
-    }
-  });
+  return new LimitedWork(limits).run(work);
 }
 
-/** Aborts its signal, and calls `onEnd` after that, at the deadline or when a source aborts. */
-class LimitedWork {
+/** One work with its limits; see `withDeadline`. Its signal aborts at the deadline or when a source aborts. */
+export class LimitedWork {
   private readonly controller = new AbortController();
   private readonly timer: Timer;
+  private ended = false;
+  private reject: ((error: unknown) => void) | undefined;
 
-  constructor(
-    private readonly limits: Deadline,
-    private readonly onEnd: (error: Error) => void,
-  ) {
+  constructor(private readonly limits: Deadline) {
     const { timers, deadline, onDeadline, signal, others = NONE } = limits;
     this.timer = timers.schedule(deadline, () => this.end(onDeadline()));
     if (!this.follow(signal)) return;
@@ -71,7 +54,38 @@ class LimitedWork {
     return this.controller.signal;
   }
 
+  /** Runs the work; called once at most. */
+  run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const { signal } = this.controller;
+      signal.throwIfAborted();
+      this.reject = reject;
+      const fail = (error: unknown): void => {
+        this.unlink();
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error of the work, unchanged
+        reject(error);
+      };
+      try {
+        work(signal).then((result) => {
+          this.unlink();
+          resolve(result);
+        }, fail);
+      } catch (error) {
+        fail(error);
+      }
+    });
+  }
+
+  /** Rejects with the error and aborts the signal, unless the work has ended. */
+  end(error: Error): void {
+    if (this.ended) return;
+    this.unlink();
+    this.controller.abort(error);
+    this.reject?.(error);
+  }
+
   unlink(): void {
+    this.ended = true;
     this.timer.cancel();
     const { signal, others = NONE } = this.limits;
     unfollow(signal, this.abort);
@@ -94,12 +108,6 @@ class LimitedWork {
   private finish(source: AbortSignal): void {
     const reason = abortReason(source);
     this.end(this.limits.onAbort?.(reason) ?? reason);
-  }
-
-  private end(error: Error): void {
-    this.unlink();
-    this.controller.abort(error);
-    this.onEnd(error);
   }
 }
 

@@ -3,14 +3,16 @@
 import {
   INTERRUPTED_LAUNCH,
   InstanceFailedError,
+  linkSignals,
   type ExternalId,
+  type ImageUpload,
   type InstanceTags,
   type LaunchedInstance,
   type NodeData,
   type NodeProgress,
 } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
-import { driverCall } from '../driver-call.js';
+import { DriverCall, driverCall } from '../driver-call.js';
 import type { LaunchStage } from '../diagnostics/timeline/timeline-recorder.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
 import { readyNode, leftoverNode } from './node-record.js';
@@ -24,10 +26,14 @@ export class NoAddressError extends InstanceFailedError {}
 export class LaunchAttempt {
   private readonly deadline: number;
   private externalId: ExternalId | null;
+  /** Ends the current stage. */
+  private endStage: ((reason: Error) => void) | undefined;
+  private abandoned: Error | undefined;
 
   constructor(
     private readonly context: LauncherContext,
     private readonly job: LaunchJob,
+    private readonly upload: ImageUpload | undefined,
     private readonly progress: NodeProgress,
     /** True if an earlier process may have requested the instance of this attempt from the cloud. */
     private readonly interrupted: boolean,
@@ -48,17 +54,23 @@ export class LaunchAttempt {
     const { signal, log } = this.job;
     const call = { signal, deadline: this.deadline, log };
     this.enter('creating');
-    const instance = await driverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call, (bounded) =>
-      this.create(bounded.signal),
-    );
+    const creation = new DriverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call);
+    this.endStage = (reason) => creation.end(reason);
+    const instance = await creation.run((bounded) => this.create(bounded.signal));
     this.externalId = instance.externalId;
     if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
     try {
       return readyNode(instance, await this.logIn(instance));
     } catch (error) {
-      if (!this.job.signal.aborted) await this.logConsole();
+      if (!signal.aborted && this.abandoned === undefined) await this.logConsole();
       throw error;
     }
+  }
+
+  /** Ends the attempt, which rejects. */
+  abandon(reason: Error): void {
+    this.abandoned = reason;
+    this.endStage?.(reason);
   }
 
   /**
@@ -93,7 +105,7 @@ export class LaunchAttempt {
   }
 
   private create(signal: AbortSignal): Promise<LaunchedInstance> {
-    const { node, driverHandler, pool, label, upload, log } = this.job;
+    const { node, driverHandler, pool, label, log } = this.job;
     const tags: InstanceTags = {
       nodepool_node_id: node.id,
       nodepool_provider_name: this.job.provider.config.name,
@@ -111,7 +123,7 @@ export class LaunchAttempt {
       label: label.name,
       availabilityZone: node.node.az ?? undefined,
       machineType: this.progress.machine_type,
-      imageExternalId: upload?.external_id ?? undefined,
+      imageExternalId: this.upload?.external_id ?? undefined,
       tags,
       saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
       externalId: this.externalId,
@@ -135,15 +147,22 @@ export class LaunchAttempt {
       throw new NoAddressError('the instance has no address, so its ssh server cannot be reached');
     }
     this.enter('booting');
-    return this.context.scanner.scan({
-      host,
-      port,
-      connectionType: instance.connection?.type ?? label.connection.type,
-      signal,
-      timeoutMs: provider.config.bootTimeoutMs,
-      log,
-      onConnected: () => this.enter('login'),
-    });
+    const linked = linkSignals(signal);
+    this.endStage = (reason) => linked.abort(reason);
+    if (this.abandoned !== undefined) linked.abort(this.abandoned);
+    try {
+      return await this.context.scanner.scan({
+        host,
+        port,
+        connectionType: instance.connection?.type ?? label.connection.type,
+        signal: linked.signal,
+        timeoutMs: provider.config.bootTimeoutMs,
+        log,
+        onConnected: () => this.enter('login'),
+      });
+    } finally {
+      linked.unlink();
+    }
   }
 
   private enter(stage: LaunchStage): void {

@@ -7,9 +7,9 @@ import {
   AbortedError,
   DriverError,
   ERROR_POLICIES,
-  linkSignals,
   sleep,
   toDriverError,
+  type ImageUpload,
   type LaunchErrorResult,
   type NodeData,
   type NodeProgress,
@@ -114,7 +114,7 @@ async function launchWithRetries(
   let { upload } = job;
   let offer = recordedOffer(job);
   for (;;) {
-    const tried = await attempt(context, { ...job, upload }, offer, interrupted, retries);
+    const tried = await attempt(context, job, { upload, offer, interrupted, retries });
     if (tried.failure === undefined) return tried.change;
     const { failure, fault } = tried;
     const progress = recordedProgress(job);
@@ -173,36 +173,44 @@ type AttemptEnd = AttemptFacts &
       }
   );
 
+/** The choices of one attempt. */
+interface AttemptPlan {
+  readonly upload: ImageUpload | undefined;
+  readonly offer: Offer;
+  readonly interrupted: boolean;
+  readonly retries: LaunchRetries;
+}
+
 /** Attempts the launch once. Rejects if this launcher does not own the node any more. */
 async function attempt(
   context: LauncherContext,
   job: LaunchJob,
-  offer: Offer,
-  interrupted: boolean,
-  retries: LaunchRetries,
+  { upload, offer, interrupted, retries }: AttemptPlan,
 ): Promise<AttemptEnd> {
-  const linked = linkSignals(job.signal);
+  let launch: LaunchAttempt | undefined;
   let abandoned: Error | undefined;
   const timed = job.watch(offer, {
     canMove: () => retries.canMove(offer),
     abandon: (reason) => {
       abandoned = reason;
-      linked.abort(reason);
+      launch?.abandon(reason);
     },
   });
-  const facts = { offer, startedAt: timed.startedAt };
-  let launch: LaunchAttempt | undefined;
+  const { startedAt } = timed;
+  const facts = { offer, startedAt };
   try {
-    launch = new LaunchAttempt(context, { ...job, signal: linked.signal }, recordedProgress(job), interrupted, () =>
+    const progress = recordedProgress(job);
+    launch = new LaunchAttempt(context, job, upload, progress, interrupted, () =>
       job.report({ kind: 'reached', attempt: facts, evidence: 'accepted' }),
     );
     const change = await launch.run();
+    const place = placeOf(job);
     const { number } = recordedProgress(job);
-    context.timelines.attempted(job.node.id, placeOf(job), { number, offer: nameOf(offer), error: undefined });
-    context.timelines.stage(job.node.id, placeOf(job), 'launched');
+    context.timelines.attempted(job.node.id, place, { number, offer: nameOf(offer), error: undefined });
+    context.timelines.stage(job.node.id, place, 'launched');
     timed.end(true);
     job.report({ kind: 'reached', attempt: facts, evidence: 'ready' });
-    return { ...facts, failure: undefined, change };
+    return { offer, startedAt, failure: undefined, change };
   } catch (error) {
     // Another launcher has locked the record, or it cannot be written: this launcher must not delete the instance.
     if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
@@ -210,7 +218,6 @@ async function attempt(
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
     return { ...facts, failure, fault, recordLeftover: async () => launch?.recordLeftover() };
   } finally {
-    linked.unlink();
     timed.end(false);
   }
 }
