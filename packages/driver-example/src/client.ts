@@ -77,18 +77,18 @@ export class Caller {
 
   /** Makes the call with `ask`, which may respond synchronously. */
   async run<T>(kind: Operation, call: Call, ask: () => T | Promise<T>): Promise<T> {
-    const { clock, onApiCall, limiter } = this.context;
+    const { clock, limiter } = this.context;
     if (limiter !== undefined) await this.bounded(kind, call, (signal) => limiter.acquire(signal), 'not-applied');
     if (call.signal.aborted) throw abortedError(kind, call.signal, 'not-applied');
     const startedAt = clock.monotonic();
     try {
       const answer = ask();
       const result = answer instanceof Promise ? await answer : answer;
-      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: 200 });
+      this.report(kind, startedAt, 200);
       limiter?.settled();
       return result;
     } catch (error) {
-      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: statusOf(error) });
+      this.report(kind, startedAt, statusOf(error));
       const failure = driverErrorOf(nameOf(kind), error);
       limiter?.settled(failure);
       throw failure;
@@ -115,6 +115,11 @@ export class Caller {
       },
       start,
     );
+  }
+
+  private report({ service, method, operation }: Operation, startedAt: number, status: number | string): void {
+    const { clock, onApiCall } = this.context;
+    onApiCall({ service, method, operation, durationMs: clock.monotonic() - startedAt, status });
   }
 }
 

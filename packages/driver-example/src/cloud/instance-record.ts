@@ -50,9 +50,9 @@ export class InstanceRecord {
     return this.plan.listedFrom <= now && now < this.listedUntil;
   }
 
-  describe(now: number): CloudInstance {
+  describe(now: number, state = this.stateAt(now)): CloudInstance {
     const { spec, place } = this;
-    const state = this.stateAt(now);
+    const { publicIpv4, privateIpv4, publicIpv6 } = addressesOf(place.address, place.ssh);
     return {
       id: this.id,
       name: spec.name,
@@ -63,7 +63,9 @@ export class InstanceRecord {
       ram: place.ram,
       image: spec.image,
       tags: spec.tags,
-      ...addressesOf(place.address, place.ssh),
+      publicIpv4,
+      privateIpv4,
+      publicIpv6,
       sshPort: this.ssh?.port ?? null,
     };
   }

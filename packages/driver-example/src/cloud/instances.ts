@@ -78,9 +78,9 @@ export class InstanceStore {
     const now = this.clock.monotonic();
     const record = this.present(id, now);
     if (record.goneAt === Infinity) this.startLeaving(record, now, this.gateway.draw(this.settings.deleteTimeMs));
-    const description = record.describe(now);
+    const description = record.describe(now, record.goneAt <= now ? 'deleted' : 'deleting');
     this.sweep();
-    return record.goneAt <= now ? { ...description, state: 'deleted' } : description;
+    return description;
   }
 
   /** Deletes an instance immediately, as a host failure does. Returns false if there is no such instance. */
