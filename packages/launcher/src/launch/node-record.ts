@@ -82,7 +82,7 @@ export function imageIdOf(upload: ImageUpload): string {
 export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[]): Partial<NodeData> {
   const { connection } = instance;
   const address = instance.interfaceIp ?? instance.publicIpv4 ?? instance.publicIpv6 ?? instance.privateIpv4;
-  return {
+  const change: Mutable<Partial<NodeData>> = {
     state: 'ready',
     external_id: instance.externalId,
     interface_ip: address ?? null,
@@ -94,18 +94,22 @@ export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[
     host_id: instance.hostId ?? null,
     host_keys: hostKeys,
     progress: null,
-    ...(instance.hostname === undefined ? {} : { hostname: instance.hostname }),
-    ...(instance.az === undefined ? {} : { az: instance.az }),
-    ...(instance.resources === undefined ? {} : { resources: instance.resources }),
-    ...(instance.driverData === undefined ? {} : { driver_data: instance.driverData }),
-    ...(instance.slot === undefined ? {} : { slot: instance.slot }),
-    ...(connection?.type === undefined ? {} : { connection_type: connection.type }),
-    ...(connection?.port === undefined ? {} : { connection_port: connection.port }),
-    ...(connection?.username === undefined ? {} : { username: connection.username }),
-    ...(connection?.pythonPath === undefined ? {} : { python_path: connection.pythonPath }),
-    ...(connection?.shellType === undefined ? {} : { shell_type: connection.shellType }),
   };
+  if (instance.hostname !== undefined) change.hostname = instance.hostname;
+  if (instance.az !== undefined) change.az = instance.az;
+  if (instance.resources !== undefined) change.resources = instance.resources;
+  if (instance.driverData !== undefined) change.driver_data = instance.driverData;
+  if (instance.slot !== undefined) change.slot = instance.slot;
+  if (connection === undefined) return change;
+  if (connection.type !== undefined) change.connection_type = connection.type;
+  if (connection.port !== undefined) change.connection_port = connection.port;
+  if (connection.username !== undefined) change.username = connection.username;
+  if (connection.pythonPath !== undefined) change.python_path = connection.pythonPath;
+  if (connection.shellType !== undefined) change.shell_type = connection.shellType;
+  return change;
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Returns a record that serves only to delete an instance left by a failed attempt. */
 export function leftoverNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
