@@ -13,6 +13,7 @@ import {
   WorkQueue,
   type Call,
   type LogFields,
+  type Logger,
   type Node,
   type NodeCleanup,
   type Provider,
@@ -49,6 +50,7 @@ export class Deletions implements Controller {
   /** Messages of the reported causes that block the deletion of records, by node id. */
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
+  private readonly log: Logger;
   /** Aborts when the connection is suspended. Until it is confirmed again, other programs may hold the locks. */
   private suspension = new AbortController();
 
@@ -59,6 +61,7 @@ export class Deletions implements Controller {
     private readonly signal: AbortSignal,
   ) {
     const { store } = context;
+    this.log = context.log.with({ provider: provider.config.name });
     this.queue = new WorkQueue({
       ...context,
       name: (id) => `delete node ${id}`,
@@ -153,15 +156,12 @@ export class Deletions implements Controller {
   private async delete(entry: NodeEntry): Promise<void> {
     const handle = await this.locking.run(this.signal, () => this.take(entry));
     if (handle === undefined) return;
-    const log = this.context.log.with({
-      ...nodeFields(this.context.store, entry),
-      provider: this.provider.config.name,
-    });
+    const log = this.log.with(nodeFields(this.context.store, entry));
     log.info('Deleting node', { was: entry.node.state });
     this.decided(entry.id, 'deletes it', `it was ${entry.node.state}`);
     let isGone: boolean;
     try {
-      isGone = await this.deleteUntilGone(handle);
+      isGone = await this.deleteUntilGone(handle, log);
     } catch (error) {
       if (!handle.lock.held || error instanceof LostOwnershipError) {
         const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
@@ -185,8 +185,8 @@ export class Deletions implements Controller {
 
   /** Locks the node and marks it as `deleting` if it is still to be deleted. */
   private async take(entry: NodeEntry): Promise<NodeHandle | undefined> {
-    if (!(await this.isAbandoned(entry))) return undefined;
-    return this.context.store.nodes.tryLock(entry.id, {
+    if (isUnfinished(entry.node) && !(await this.isAbandoned(entry))) return undefined;
+    return await this.context.store.nodes.tryLock(entry.id, {
       from: entry,
       change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
     });
@@ -197,7 +197,7 @@ export class Deletions implements Controller {
    * its request arrives; once a read of the request is answered, the caches have all earlier changes.
    */
   private async isAbandoned({ id, node }: NodeEntry): Promise<boolean> {
-    if (!isUnfinished(node) || node.allocated_to === null) return true;
+    if (node.allocated_to === null) return true;
     const { store } = this.context;
     await store.requests.read(node.allocated_to);
     const now = store.nodes.get(id);
@@ -208,18 +208,16 @@ export class Deletions implements Controller {
    * Resolves once the cloud has confirmed the deletion: with true if the record is deleted, with false if the record
    * remains in state `deleted`.
    */
-  private async deleteUntilGone(handle: NodeHandle): Promise<boolean> {
-    const { clock, random, log } = this.context;
-    const provider = this.provider.config.name;
+  private async deleteUntilGone(handle: NodeHandle, log: Logger): Promise<boolean> {
+    const { clock, random } = this.context;
     for (let failures = 1; ; failures += 1) {
       try {
-        await this.deleteInCloud(handle);
+        await this.deleteInCloud(handle, log);
         return await handle.remove();
       } catch (error) {
         if (this.signal.aborted || !handle.lock.held || error instanceof LostOwnershipError) throw error;
         const waitMs = backOffMs(failures, error, random);
-        const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
-        log.warn('Deleting a node failed; retrying', fields);
+        log.warn('Deleting a node failed; retrying', { seconds: waitMs / 1000, error });
         this.decided(handle.id, 'deletion failed; retrying', reasonOf(error));
         await untilAnyAborts([this.signal, handle.lock.lost], async (signal) => {
           await sleep(clock, waitMs, signal);
@@ -238,29 +236,31 @@ export class Deletions implements Controller {
    * Calls the driver until the provider is stopped or the connection is suspended. A lock is lost only with its
    * session, which suspends the connection too.
    */
-  private async deleteInCloud(handle: NodeHandle): Promise<void> {
-    const { clock, store } = this.context;
-    const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
+  private deleteInCloud(handle: NodeHandle, log: Logger): Promise<void> {
+    const { clock } = this.context;
     const call = { signal: this.signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
     const work = async (bounded: Call): Promise<void> => {
       await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
       await this.provider.waitForNodeCleanup(handle.id);
     };
-    await driverCall(clock, `the deletion of node ${handle.id}`, call, work, [this.suspension.signal]);
+    return driverCall(clock, `the deletion of node ${handle.id}`, call, work, [this.suspension.signal]);
   }
 
-  private cleanupOf(handle: NodeHandle, call: Call): NodeCleanup {
+  private cleanupOf(handle: NodeHandle, { signal, deadline, log }: Call): NodeCleanup {
+    const { pool, external_id: externalId, progress } = handle.node;
     return {
-      ...call,
+      signal,
+      deadline,
+      log,
       nodeId: handle.id,
-      pool: handle.node.pool,
-      externalId: handle.node.external_id,
+      pool,
+      externalId,
       installation: this.context.store.installation.id,
-      launchAttempt: handle.node.progress?.attempt ?? null,
-      saved: handle.node.progress?.machine ?? null,
+      launchAttempt: progress?.attempt ?? null,
+      saved: progress?.machine ?? null,
       save: ({ machine }) => {
-        const { progress } = handle.node;
-        return progress === null ? Promise.resolve() : handle.update({ progress: { ...progress, machine } });
+        const { progress: recorded } = handle.node;
+        return recorded === null ? Promise.resolve() : handle.update({ progress: { ...recorded, machine } });
       },
     };
   }

@@ -10,7 +10,7 @@ import { plannedNode } from '../launch/node-record.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';
 import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
-import { requestFields, type PoolView } from './pool-view.js';
+import type { requestFields, PoolView } from './pool-view.js';
 import { recordDecision, recordLeave } from './request-outcome.js';
 
 /** A request that the scheduler has decided to serve now, with everything that was acquired for it. */
@@ -37,7 +37,7 @@ export async function acceptRequest(
   const accepted = await lockRequest(pool, entry, allocation.nodes, create);
   if (accepted === undefined) return undefined;
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
-  pool.log.info('Accepted request', { ...aboutRequest(pool, entry), launches: accepted.created.length });
+  pool.log.info('Accepted request', aboutRequest(pool, entry, accepted.created.length));
   return accepted;
 }
 
@@ -75,9 +75,20 @@ export async function requeueRequest(
   await writeUnlessGone(pool, entry, () => accepted.request.release({ state: 'requested' }, nodes));
 }
 
-/** Returns log fields of the request. */
-export function aboutRequest(pool: PoolView, entry: RequestEntry): ReturnType<typeof requestFields> {
-  return { ...requestFields(pool, entry), labels: entry.request.node_types };
+/** Returns log fields of the request; `launches` is the number of nodes to be launched. */
+export function aboutRequest(
+  { provider, config }: PoolView,
+  { id, request }: RequestEntry,
+  launches?: number,
+): ReturnType<typeof requestFields> {
+  return {
+    node_request_id: id,
+    event_id: request.event_id,
+    provider: provider.config.name,
+    pool: config.name,
+    labels: request.node_types,
+    launches,
+  };
 }
 
 async function lockRequest(

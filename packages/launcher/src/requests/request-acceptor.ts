@@ -1,6 +1,6 @@
 /** Tracks the requests that a pool serves, from the scheduler's decision until everything held for them is released. */
 
-import { Latch } from '@nodepool/core';
+import { Latch, TaskOrigin } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { RequestActivity } from '../diagnostics/activity.js';
@@ -23,6 +23,7 @@ export class RequestAcceptor {
   /** Ready nodes that are being allocated. */
   private readonly claimed = new Set<string>();
   private readonly idle = new Latch(true);
+  private readonly origin = new TaskOrigin();
   private recording = 0;
   private stopped = false;
 
@@ -138,7 +139,8 @@ export class RequestAcceptor {
           this.report(entry.id, { kind: 'ended', retryAfterMs });
         }
       },
-      aboutRequest(pool, entry),
+      () => aboutRequest(pool, entry),
+      this.origin,
     );
   }
 

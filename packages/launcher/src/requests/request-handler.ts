@@ -97,15 +97,20 @@ export class RequestHandler {
 
   private async runStages(onRecorded: () => void): Promise<Termination | undefined> {
     try {
-      const unconfirmed = await this.confirm().finally(onRecorded);
+      let unconfirmed: Termination | undefined;
+      try {
+        unconfirmed = await this.confirm();
+      } finally {
+        onRecorded();
+      }
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
       const slots = this.handled.slots.filter(isHeld);
-      const unusable = await this.verify(slots);
-      if (unusable !== undefined) return this.termination ?? unusable;
-      for (const { toLaunch, node } of slots) {
-        if (!toLaunch) this.handled.driverHandler.nodeReusedNotification?.(node.node);
+      const toLaunch = slots.filter((slot) => slot.toLaunch);
+      if (toLaunch.length < slots.length) {
+        const unusable = await this.reuse(slots.filter((slot) => !slot.toLaunch));
+        if (unusable !== undefined) return this.termination ?? unusable;
       }
-      const jobs = slots.filter(({ toLaunch }) => toLaunch).map((slot) => this.launchJob(slot));
+      const jobs = toLaunch.map((slot) => this.launchJob(slot));
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
       if (launched.kind === 'failed') return this.termination ?? launched;
       if (this.termination !== undefined) return this.termination;
@@ -148,11 +153,12 @@ export class RequestHandler {
   }
 
   /** Checks the machines of ready nodes before they are handed out. */
-  private async verify(slots: readonly HeldSlot[]): Promise<Termination | undefined> {
-    const ready = slots.filter(({ toLaunch }) => !toLaunch);
+  private async reuse(ready: readonly HeldSlot[]): Promise<Termination | undefined> {
     const reasons = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
     const reason = reasons.find((each) => each !== undefined);
-    return reason === undefined ? undefined : { kind: 'unusable', reason };
+    if (reason !== undefined) return { kind: 'unusable', reason };
+    for (const { node } of ready) this.handled.driverHandler.nodeReusedNotification?.(node.node);
+    return undefined;
   }
 
   /** Fulfils the request in one transaction. `changes` make the launched nodes ready, in the order of the slots. */
