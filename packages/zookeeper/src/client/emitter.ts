@@ -27,8 +27,13 @@ export function callListener<A extends unknown[]>(listener: (...args: A) => void
   try {
     listener(...args);
   } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
+    throwLater(error);
   }
+}
+
+/** Makes the exception of a listener an uncaught exception of the process. */
+export function throwLater(error: unknown): void {
+  process.nextTick(() => {
+    throw error;
+  });
 }

@@ -96,7 +96,7 @@ export class WatchSync implements WatchPort {
   onEvent(event: WatchEvent): void {
     this.events++;
     const path = this.chroot.toClient(event.path);
-    if (path !== undefined) this.registry.dispatch({ type: event.type, path });
+    if (path !== undefined) this.registry.dispatch(path === event.path ? event : { type: event.type, path });
   }
 
   /**

@@ -8,9 +8,8 @@
 
 import type { PersistentWatch, WatchEvent, WatchKind, WatchListener } from '../api.js';
 import type { ZooKeeperError } from '../errors.js';
-import { callListener } from './emitter.js';
+import { callListener, throwLater } from './emitter.js';
 import type { WatchPaths } from './operations.js';
-import { parentPath } from './paths.js';
 
 export type OneShotListener = (event: WatchEvent) => void;
 
@@ -36,7 +35,8 @@ export interface Registration {
 /** The persistent watch at the server for one path. */
 interface Entry {
   mode: PersistentWatch['mode'];
-  readonly registrations: Set<Registration>;
+  /** Replaced at every change, so that a notification needs no copy. */
+  registrations: readonly Registration[];
   /** Number of pending reads that rely on it instead of setting a one-shot watch. */
   pins: number;
   /** True if the server refused it. */
@@ -57,6 +57,8 @@ const KINDS_OF: Readonly<Record<WatchKind, readonly OneShotKind[]>> = {
   any: ['data', 'exist', 'child'],
 };
 
+const SLASH = 0x2f;
+
 /** Limit of the paths in one `setWatches` request, bytes. Servers limit the size of a request. */
 const BATCH_BYTES = 128 * 1024;
 
@@ -67,6 +69,8 @@ export class WatchRegistry {
     child: new Map(),
   };
   private readonly entries = new Map<string, Entry>();
+  /** The different lengths of the paths in `entries`, longest first; undefined after a change of `entries`. */
+  private lengths: readonly number[] | undefined;
   /** Number of pending reads that set a watch at the server, by path. */
   private readonly asking = new Map<string, number>();
   private connected = false;
@@ -133,11 +137,12 @@ export class WatchRegistry {
     const registration: Registration = { watch, listener, open: true };
     let entry = this.entries.get(path);
     if (entry === undefined) {
-      entry = { mode, registrations: new Set(), pins: 0, refused: false };
+      entry = { mode, registrations: [], pins: 0, refused: false };
       this.entries.set(path, entry);
+      this.lengths = undefined;
     }
     if (mode === 'persistent-recursive') entry.mode = mode;
-    entry.registrations.add(registration);
+    entry.registrations = [...entry.registrations, registration];
     if (this.connected) this.port.addWatch(path, entry.mode, registration);
     return watch;
   }
@@ -156,10 +161,10 @@ export class WatchRegistry {
       registration.open = false;
       const { path } = registration.watch;
       const entry = this.entries.get(path);
-      entry?.registrations.delete(registration);
-      if (entry?.registrations.size === 0) {
+      if (entry !== undefined) removeRegistration(entry, registration);
+      if (entry?.registrations.length === 0) {
         entry.refused = true;
-        this.entries.delete(path);
+        this.removeEntry(path);
       }
       const { listener } = registration;
       if (listener.onError === undefined) this.port.warn(error);
@@ -177,7 +182,7 @@ export class WatchRegistry {
     this.connected = true;
     const batches: Batch[] = [];
     let bytes = Infinity;
-    const add = (kind: keyof WatchPaths, path: string, registrations?: Iterable<Registration>): void => {
+    const add = (kind: keyof WatchPaths, path: string, registrations?: readonly Registration[]): void => {
       bytes += Buffer.byteLength(path) + 4;
       if (bytes > BATCH_BYTES) {
         batches.push(emptyBatch());
@@ -212,32 +217,9 @@ export class WatchRegistry {
 
   /** Passes an event to the listeners concerned. */
   dispatch(event: WatchEvent): void {
-    const { type, path } = event;
-    switch (type) {
-      case 'created':
-      case 'changed':
-        this.fire('data', event);
-        this.fire('exist', event);
-        break;
-      case 'deleted':
-        this.fire('data', event);
-        this.fire('exist', event);
-        this.fire('child', event);
-        break;
-      case 'children':
-        this.fire('child', event);
-        break;
-      case 'watch-removed':
-        return;
-    }
+    const { data, exist, child } = this.oneShots;
+    if (data.size + exist.size + child.size > 0) this.fireAll(event);
     this.notifyPersistent(event);
-    // A recursive watch gets no events of child lists, only of the children themselves.
-    if (type !== 'created' && type !== 'deleted') return;
-    const parent = parentPath(path);
-    if (parent === undefined || this.entries.get(parent)?.mode !== 'persistent-recursive') return;
-    const ofParent: WatchEvent = { type: 'children', path: parent };
-    this.fire('child', ofParent);
-    this.notifyPersistent(ofParent);
   }
 
   private addOneShot(kind: OneShotKind, path: string, listener: OneShotListener): void {
@@ -257,17 +239,36 @@ export class WatchRegistry {
   }
 
   private notifyPersistent(event: WatchEvent): void {
-    if (this.entries.size === 0) return;
-    const { type } = event;
-    for (let at: string | undefined = event.path; at !== undefined; at = parentPath(at)) {
-      const entry = this.entries.get(at);
+    const { type, path } = event;
+    const changesChildren = type === 'created' || type === 'deleted';
+    let watchedParent: string | undefined;
+    for (const length of this.pathLengths()) {
+      const at = ancestorOfLength(path, length);
+      const entry = at === undefined ? undefined : this.entries.get(at);
       if (entry === undefined) continue;
-      for (const registration of [...entry.registrations]) {
-        const { mode } = registration.watch;
-        const concerned = mode === 'persistent' ? at === event.path : type !== 'children';
-        if (concerned && registration.open) callListener((each) => registration.listener.onEvent(each), event);
-      }
+      notify(entry, event, at === path);
+      // A recursive watch gets no events of child lists, only of the children themselves.
+      if (changesChildren && entry.mode === 'persistent-recursive' && isParent(at, path)) watchedParent = at;
     }
+    const entry = watchedParent === undefined ? undefined : this.entries.get(watchedParent);
+    if (watchedParent === undefined || entry === undefined) return;
+    const ofParent: WatchEvent = { type: 'children', path: watchedParent };
+    this.fire('child', ofParent);
+    notify(entry, ofParent, true);
+  }
+
+  private pathLengths(): readonly number[] {
+    this.lengths ??= [...new Set(Array.from(this.entries.keys(), ({ length }) => length))].sort((a, b) => b - a);
+    return this.lengths;
+  }
+
+  private fireAll(event: WatchEvent): void {
+    const { type } = event;
+    if (type !== 'children') {
+      this.fire('data', event);
+      this.fire('exist', event);
+    }
+    if (type === 'children' || type === 'deleted') this.fire('child', event);
   }
 
   private fire(kind: OneShotKind, event: WatchEvent): void {
@@ -282,16 +283,22 @@ export class WatchRegistry {
     if (!registration.open) return;
     registration.open = false;
     const { path } = registration.watch;
-    this.entries.get(path)?.registrations.delete(registration);
+    const entry = this.entries.get(path);
+    if (entry !== undefined) removeRegistration(entry, registration);
     this.removeIfUnused(path);
   }
 
   private removeIfUnused(path: string): void {
     const entry = this.entries.get(path);
-    if (entry === undefined || entry.pins > 0 || entry.registrations.size > 0) return;
+    if (entry === undefined || entry.pins > 0 || entry.registrations.length > 0) return;
     if (this.waitsFor('any', path)) return;
-    this.entries.delete(path);
+    this.removeEntry(path);
     if (this.connected) this.port.removeWatches(path);
+  }
+
+  private removeEntry(path: string): void {
+    this.entries.delete(path);
+    this.lengths = undefined;
   }
 }
 
@@ -302,4 +309,34 @@ interface Batch {
 
 function emptyBatch(): Batch {
   return { paths: { data: [], exist: [], child: [], persistent: [], recursive: [] }, registrations: [] };
+}
+
+function removeRegistration(entry: Entry, registration: Registration): void {
+  entry.registrations = entry.registrations.filter((each) => each !== registration);
+}
+
+/** Passes an event to the listeners of a path; `own` is true for an event of that path, not of a descendant. */
+function notify({ registrations }: Entry, event: WatchEvent, own: boolean): void {
+  for (const { watch, listener, open } of registrations) {
+    const concerned = watch.mode === 'persistent' ? own : event.type !== 'children';
+    if (!concerned || !open) continue;
+    try {
+      listener.onEvent(event);
+    } catch (error) {
+      throwLater(error);
+    }
+  }
+}
+
+/** Returns the path or its ancestor that has this length; undefined if there is none. */
+function ancestorOfLength(path: string, length: number): string | undefined {
+  if (length >= path.length) return length === path.length ? path : undefined;
+  if (length === 1) return '/';
+  return path.charCodeAt(length) === SLASH ? path.slice(0, length) : undefined;
+}
+
+/** Returns true if `ancestor`, which is `path` itself or above it, is its parent. */
+function isParent(ancestor: string | undefined, path: string): ancestor is string {
+  if (ancestor === undefined || ancestor === path) return false;
+  return !path.includes('/', ancestor === '/' ? 1 : ancestor.length + 1);
 }
