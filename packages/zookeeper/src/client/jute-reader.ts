@@ -3,20 +3,26 @@
  * `ZooKeeperError` with code `protocol`.
  */
 
+import type { Stat } from '../api.js';
 import { ZooKeeperError } from '../errors.js';
 
 const EMPTY = Buffer.alloc(0);
 const TWO_TO_32 = 2 ** 32;
+const STAT_BYTES = 68;
 
 /** A reusable reader: call `reset` for each message. */
 export class JuteReader {
   private bytes: Buffer = EMPTY;
+  private view = viewOf(EMPTY);
   private position = 0;
   private end = 0;
 
   /** Starts reading `bytes` from `start` up to `end`. */
   reset(bytes: Buffer, start = 0, end = bytes.length): this {
-    this.bytes = bytes;
+    if (bytes !== this.bytes) {
+      this.bytes = bytes;
+      this.view = viewOf(bytes);
+    }
     this.position = start;
     this.end = end;
     return this;
@@ -28,24 +34,33 @@ export class JuteReader {
   }
 
   int(): number {
-    const at = this.advance(4);
-    return this.bytes.readInt32BE(at);
+    return this.view.getInt32(this.advance(4));
   }
 
   long(): bigint {
-    const at = this.advance(8);
-    return this.bytes.readBigInt64BE(at);
-  }
-
-  /** Reads a 64-bit integer that a number can hold, such as a time in milliseconds. */
-  longAsNumber(): number {
-    const at = this.advance(8);
-    return this.bytes.readInt32BE(at) * TWO_TO_32 + this.bytes.readUInt32BE(at + 4);
+    return this.view.getBigInt64(this.advance(8));
   }
 
   boolean(): boolean {
-    const at = this.advance(1);
-    return this.bytes.readUInt8(at) !== 0;
+    return this.view.getUint8(this.advance(1)) !== 0;
+  }
+
+  stat(): Stat {
+    const { view } = this;
+    const at = this.advance(STAT_BYTES);
+    return {
+      czxid: view.getBigInt64(at),
+      mzxid: view.getBigInt64(at + 8),
+      ctime: longAsNumber(view, at + 16),
+      mtime: longAsNumber(view, at + 24),
+      version: view.getInt32(at + 32),
+      cversion: view.getInt32(at + 36),
+      aversion: view.getInt32(at + 40),
+      ephemeralOwner: view.getBigInt64(at + 44),
+      dataLength: view.getInt32(at + 52),
+      numChildren: view.getInt32(at + 56),
+      pzxid: view.getBigInt64(at + 60),
+    };
   }
 
   /** Reads a byte string. Returns a copy, which does not retain the message; empty if the byte string is missing. */
@@ -61,7 +76,7 @@ export class JuteReader {
   text(): string {
     const length = this.lengthOf('a text', 1);
     const at = this.advance(length);
-    return this.bytes.toString('utf8', at, at + length);
+    return this.bytes.toString(undefined, at, at + length);
   }
 
   texts(): string[] {
@@ -74,6 +89,11 @@ export class JuteReader {
   /** Reads the number of elements of a vector. Each element has at least `elementBytes`. */
   count(what: string, elementBytes: number): number {
     return this.lengthOf(what, elementBytes);
+  }
+
+  /** Skips values that are not needed. */
+  skip(bytes: number): void {
+    this.advance(bytes);
   }
 
   private lengthOf(what: string, elementBytes: number): number {
@@ -96,4 +116,13 @@ export class JuteReader {
     this.position = at + count;
     return at;
   }
+}
+
+function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
+}
+
+/** Returns a 64-bit integer that a number can hold, such as a time in milliseconds. */
+function longAsNumber(view: DataView, at: number): number {
+  return view.getInt32(at) * TWO_TO_32 + view.getUint32(at + 4);
 }

@@ -3,66 +3,72 @@
  * length (-1 if missing), vectors prefixed with a 32-bit count.
  */
 
-const INITIAL_BYTES = 16 * 1024;
-/** Bytes. `reset` replaces a buffer that a large request made larger than this. */
-const KEPT_BYTES = 256 * 1024;
+/** Bytes of the chunk that holds the messages; a larger message gets a chunk of its own. */
+const CHUNK_BYTES = 16 * 1024;
 /** Upper limit of UTF-8 bytes per UTF-16 unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** A reusable writer: call `reset`, write, and call `take`. */
+/**
+ * A reusable writer: call `reset`, write, and call `take`. Messages follow each other in a chunk, so that none is
+ * copied.
+ */
 export class JuteWriter {
-  private bytes = Buffer.allocUnsafe(INITIAL_BYTES);
-  private length = 0;
+  private chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  private view = viewOf(this.chunk);
+  /** Place of the message in the chunk. */
+  private start = 0;
+  private end = 0;
 
   reset(): void {
-    this.length = 0;
-    if (this.bytes.length > KEPT_BYTES) this.bytes = Buffer.allocUnsafe(INITIAL_BYTES);
+    this.end = this.start;
   }
 
   /** Number of bytes written since `reset`. */
   get size(): number {
-    return this.length;
+    return this.end - this.start;
   }
 
-  /** Returns a copy of the bytes written since `reset`. */
+  /** Returns the bytes written since `reset`, which must not be modified. */
   take(): Buffer {
-    const copy = Buffer.allocUnsafe(this.length);
-    this.bytes.copy(copy, 0, 0, this.length);
-    return copy;
+    const message = this.chunk.subarray(this.start, this.end);
+    this.start = this.end;
+    return message;
   }
 
   int(value: number): void {
-    this.reserve(4);
-    this.length = this.bytes.writeInt32BE(value, this.length);
+    this.view.setInt32(this.advance(4), value);
   }
 
   /** Overwrites an earlier integer. */
   intAt(offset: number, value: number): void {
-    this.bytes.writeInt32BE(value, offset);
+    this.view.setInt32(this.start + offset, value);
   }
 
   long(value: bigint): void {
-    this.reserve(8);
-    this.length = this.bytes.writeBigInt64BE(value, this.length);
+    this.view.setBigInt64(this.advance(8), value);
   }
 
   boolean(value: boolean): void {
-    this.reserve(1);
-    this.length = this.bytes.writeUInt8(value ? 1 : 0, this.length);
+    this.view.setUint8(this.advance(1), value ? 1 : 0);
   }
 
   buffer(value: Uint8Array): void {
     this.int(value.length);
-    this.reserve(value.length);
-    this.bytes.set(value, this.length);
-    this.length += value.length;
+    this.bytes(value);
+  }
+
+  /** Writes bytes without their length. */
+  bytes(value: Uint8Array): void {
+    const at = this.advance(value.length);
+    this.chunk.set(value, at);
   }
 
   text(value: string): void {
     this.reserve(4 + value.length * MAX_BYTES_PER_UNIT);
-    const written = this.bytes.write(value, this.length + 4, 'utf8');
-    this.bytes.writeInt32BE(written, this.length);
-    this.length += 4 + written;
+    const at = this.end + 4;
+    const written = this.chunk.write(value, at);
+    this.view.setInt32(this.end, written);
+    this.end = at + written;
   }
 
   texts(values: readonly string[]): void {
@@ -70,11 +76,28 @@ export class JuteWriter {
     for (const value of values) this.text(value);
   }
 
-  private reserve(count: number): void {
-    const needed = this.length + count;
-    if (needed <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(needed, this.bytes.length * 2));
-    this.bytes.copy(larger, 0, 0, this.length);
-    this.bytes = larger;
+  /** Returns the place of the next `count` bytes. */
+  private advance(count: number): number {
+    this.reserve(count);
+    const at = this.end;
+    this.end = at + count;
+    return at;
   }
+
+  /** Moves the message to a new chunk if there is not enough room behind it. */
+  private reserve(count: number): void {
+    const needed = this.end + count;
+    if (needed <= this.chunk.length) return;
+    const { size } = this;
+    const larger = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, (size + count) * 2));
+    this.chunk.copy(larger, 0, this.start, this.end);
+    this.chunk = larger;
+    this.view = viewOf(larger);
+    this.start = 0;
+    this.end = size;
+  }
+}
+
+function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
 }

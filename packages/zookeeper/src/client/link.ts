@@ -40,6 +40,9 @@ export interface LinkSettings {
   readonly openWire: OpenWire;
 }
 
+/** The number of a transaction and an error code, which events do not have. */
+const EVENT_HEADER_BYTES = 12;
+
 export class Link implements FrameSink {
   private readonly connection: Wire;
   private readonly clock: Clock;
@@ -128,14 +131,15 @@ export class Link implements FrameSink {
 
   private route(reader: JuteReader): void {
     const xid = reader.int();
+    if (xid === SpecialXid.event) {
+      reader.skip(EVENT_HEADER_BYTES);
+      const event = readWatchEvent(reader);
+      if (event !== undefined) this.handler.onEvent(event);
+      return;
+    }
     const zxid = reader.long();
     const code = reader.int();
     switch (xid) {
-      case SpecialXid.event: {
-        const event = readWatchEvent(reader);
-        if (event !== undefined) this.handler.onEvent(event);
-        return;
-      }
       case SpecialXid.ping: {
         const sentAt = this.pings.shift();
         if (sentAt !== undefined) this.handler.onAlive(sentAt);

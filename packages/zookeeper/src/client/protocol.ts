@@ -1,9 +1,9 @@
 /** Constants and records of the client protocol (`zookeeper.jute`, `ZooDefs.OpCode`, `ClientCnxn` of ZooKeeper 3.8). */
 
-import type { Acl, CreateMode, Stat, WatchEvent } from '../api.js';
+import { OPEN_ACL, type Acl, type CreateMode, type Stat, type WatchEvent } from '../api.js';
 import { InvalidArgumentError, ZooKeeperError } from '../errors.js';
 import type { JuteReader } from './jute-reader.js';
-import type { JuteWriter } from './jute-writer.js';
+import { JuteWriter } from './jute-writer.js';
 
 export const Opcode = {
   delete: 2,
@@ -112,19 +112,7 @@ export function readConnectResponse(reader: JuteReader): ConnectResponse {
 }
 
 export function readStat(reader: JuteReader): Stat {
-  return {
-    czxid: reader.long(),
-    mzxid: reader.long(),
-    ctime: reader.longAsNumber(),
-    mtime: reader.longAsNumber(),
-    version: reader.int(),
-    cversion: reader.int(),
-    aversion: reader.int(),
-    ephemeralOwner: reader.long(),
-    dataLength: reader.int(),
-    numChildren: reader.int(),
-    pzxid: reader.long(),
-  };
+  return reader.stat();
 }
 
 /** Smallest size of an ACL entry, with empty texts. */
@@ -140,6 +128,11 @@ export function readAcl(reader: JuteReader): Acl[] {
 }
 
 export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
+  if (acl === OPEN_ACL) writer.bytes(OPEN_ACL_BYTES);
+  else writeAclEntries(writer, acl);
+}
+
+function writeAclEntries(writer: JuteWriter, acl: readonly Acl[]): void {
   if (acl.length === 0) throw new InvalidArgumentError('invalid-argument', 'an access control list must not be empty');
   writer.int(acl.length);
   for (const entry of acl) {
@@ -149,10 +142,13 @@ export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
   }
 }
 
+/** The list of most creations, in the serialised form. */
+const OPEN_ACL_BYTES = openAclBytes();
+
 /** Reads a watch event, whose path includes the chroot. Returns undefined for an unknown type of event. */
 export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
   const type = EVENT_TYPES[reader.int()];
-  reader.int(); // state of the session, known from the connection
+  reader.skip(4); // state of the session, known from the connection
   const path = reader.text();
   if (type === undefined) return undefined;
   // `parentPath` relies on a leading slash.
@@ -161,4 +157,10 @@ export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
     throw new ZooKeeperError('protocol', `the server sent an event for ${shown}, which is not a path`);
   }
   return { type, path };
+}
+
+function openAclBytes(): Buffer {
+  const writer = new JuteWriter();
+  writeAclEntries(writer, OPEN_ACL);
+  return writer.take();
 }
