@@ -18,7 +18,7 @@ export function openPrometheus(onDropped: (metric: string) => void): PrometheusS
 }
 
 /** The parts of prom-client that the published package contains as a bundle. */
-type Client = Pick<typeof PrometheusClient, 'Registry' | 'Counter' | 'Gauge' | 'Histogram'>;
+type Client = Pick<typeof PrometheusClient, 'Registry' | 'Counter' | 'Gauge'>;
 
 class Series implements PrometheusSeries {
   private readonly registry: Registry;
