@@ -32,10 +32,7 @@ export function createStatusServer(options: StatusServerOptions): HttpServer {
 function addRoutes(app: HttpApp, options: StatusServerOptions): void {
   const { store, clock, metrics, config } = options;
   addMetricsPage(app, metrics);
-  app.addHook('onRequest', (_request, reply, done) => {
-    void reply.headers({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
-    done();
-  });
+  app.addHeaders({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
   app.get('/ready', (_request, reply) => {
     void reply.type('text/plain; charset=UTF-8');
     if (isReady(store)) return reply.send('OK');
@@ -55,8 +52,8 @@ function addRoutes(app: HttpApp, options: StatusServerOptions): void {
     const images = [...imageNames(options)].sort().map((name) => imageReport(store, config(), name));
     return reply.send({ time: clock.now() / 1000, images });
   });
-  app.get<{ Params: { readonly '*': string } }>('/status/v1/image/*', (request, reply) => {
-    const name = request.params['*'];
+  app.get('/status/v1/image/*', (request, reply) => {
+    const name = request.params['*'] ?? '';
     if (imageNames(options).has(name)) {
       return reply.send({ time: clock.now() / 1000, image: imageReport(store, config(), name) });
     }

@@ -1,7 +1,7 @@
 /** The error answers of the web endpoint. */
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '@nodepool/core';
+import type { HttpReply, HttpRequest } from './http-app.js';
 import { answerFormat } from './negotiate.js';
 
 /** The query of a request is invalid; answered with status 400 and the message. */
@@ -14,7 +14,12 @@ export class BadQueryError extends Error {
 }
 
 /** Answers with an error message, as JSON or as text. */
-export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
+export function sendError(
+  request: Pick<HttpRequest, 'headers'>,
+  reply: HttpReply,
+  status: number,
+  message: string,
+): HttpReply {
   void reply.code(status).header('Access-Control-Allow-Origin', '*');
   if (answerFormat(request.headers.accept) === 'json') return reply.send({ statusCode: status, message });
   return reply.type('text/plain; charset=UTF-8').send(`${message}\n`);
@@ -23,7 +28,7 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, status: 
 /** Creates the error handler: errors of the client are answered with their message, internal errors are logged. */
 export function errorHandler(
   log: Logger,
-): (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply {
+): (error: unknown, request: Pick<HttpRequest, 'headers' | 'method' | 'url'>, reply: HttpReply) => HttpReply {
   return (error, request, reply) => {
     const status = statusOf(error);
     if (status < 500) return sendError(request, reply, status, error instanceof Error ? error.message : 'bad request');

@@ -2,8 +2,8 @@
 
 import type { Clock, Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '@nodepool/daemon';
+import type { HttpApp } from '@nodepool/daemon/web';
 import type { Store } from '@nodepool/store';
-import type { FastifyInstance } from 'fastify';
 import type { ExplanationSources } from '../diagnostics/explain/explanation.js';
 import type { StatusSources } from './status/sources.js';
 
@@ -22,4 +22,4 @@ export interface WebContext {
 }
 
 /** Adds one group of read-only endpoints to the server; each group has a file of its own. */
-export type WebRoutes = (app: FastifyInstance, context: WebContext) => void;
+export type WebRoutes = (app: HttpApp, context: WebContext) => void;

@@ -3,9 +3,8 @@
  * text.
  */
 
-import { answerFormat, sendError } from '@nodepool/daemon/web';
+import { answerFormat, sendError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
 import type { DecisionSubject } from '../diagnostics/decisions.js';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { explainLabel } from '../diagnostics/explain/explain-label.js';
 import { explainNode } from '../diagnostics/explain/explain-node.js';
 import { explainRequest } from '../diagnostics/explain/explain-request.js';
@@ -24,8 +23,8 @@ export const explainRoutes: WebRoutes = (app, { store, clock, explain }) => {
   if (explain === undefined) return;
   const sources = { store, clock, ...explain };
   for (const [kind, explainIt] of Object.entries(EXPLAIN)) {
-    app.get<{ Params: { readonly '*': string } }>(`/explain/${kind}/*`, (request, reply) => {
-      const id = request.params['*'];
+    app.get(`/explain/${kind}/*`, (request, reply) => {
+      const id = request.params['*'] ?? '';
       const explanation = explainIt(sources, id);
       if (explanation !== undefined) return answer(request, reply, explanation, clock.now());
       const hint = store.complete ? '' : '; the launcher does not see all records at the moment';
@@ -39,7 +38,7 @@ export const explainRoutes: WebRoutes = (app, { store, clock, explain }) => {
   }
 };
 
-function answer(request: FastifyRequest, reply: FastifyReply, explanation: Explanation, now: number): FastifyReply {
+function answer(request: HttpRequest, reply: HttpReply, explanation: Explanation, now: number): HttpReply {
   void reply.headers({ 'Access-Control-Allow-Origin': '*', 'Cache-Control': 'no-store', Vary: 'Accept' });
   if (answerFormat(request.headers.accept) === 'json') return reply.send(explanation);
   return reply.type('text/plain; charset=UTF-8').send(explanationText(explanation, now));

@@ -4,7 +4,7 @@
  * headers are those of the Python Nodepool.
  */
 
-import { answerFormat, BadQueryError } from '@nodepool/daemon/web';
+import { answerFormat, BadQueryError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
 import {
   dibImageList,
   imageList,
@@ -18,7 +18,6 @@ import {
   type ColumnChoice,
   type RecordList,
 } from '@nodepool/store';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AnswerCache } from './answer-cache.js';
 import type { WebContext, WebRoutes } from './context.js';
 
@@ -26,7 +25,7 @@ const LIFE_SECONDS = 1;
 const MAX_ANSWERS = 8;
 const MAX_FIELDS_LENGTH = 500;
 
-type Query = Readonly<Record<string, unknown>>;
+type Query = HttpRequest['query'];
 
 interface List {
   readonly path: string;
@@ -79,9 +78,9 @@ const LISTS: readonly List[] = [
 
 export const listRoutes: WebRoutes = (app, context) => {
   const cache = new AnswerCache(context.clock, LIFE_SECONDS * 1000, MAX_ANSWERS);
-  app.addHook('onClose', async () => cache.clear());
+  app.afterClose(() => cache.clear());
   for (const list of LISTS) {
-    app.get<{ Querystring: Query }>(list.path, (request, reply) => answer(list, context, cache, request, reply));
+    app.get(list.path, (request, reply) => answer(list, context, cache, request, reply));
   }
 };
 
@@ -89,9 +88,9 @@ function answer(
   list: List,
   context: WebContext,
   cache: AnswerCache,
-  request: FastifyRequest<{ Querystring: Query }>,
-  reply: FastifyReply,
-): FastifyReply {
+  request: HttpRequest,
+  reply: HttpReply,
+): HttpReply {
   const { query } = request;
   const format = answerFormat(request.headers.accept);
   const columns = fieldsOf(query) ?? (format === 'json' ? 'all' : list.textColumns);

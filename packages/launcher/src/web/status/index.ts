@@ -3,8 +3,7 @@
  * (`/status/events`) or as JSON (`/status/now` for the page, `/status/v1/…` for programs).
  */
 
-import { BadQueryError, sendError } from '@nodepool/daemon/web';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BadQueryError, sendError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
 import type { WebRoutes } from '../context.js';
 import { loadAssets, type Asset } from './assets.js';
 import { documentRoutes } from './documents/routes.js';
@@ -48,14 +47,13 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
   });
   counts.start();
   documentRoutes(app, clock, observe);
-  app.addHook('preClose', (done) => {
+  app.beforeClose(() => {
     feed.close();
     counts.stop();
-    done();
   });
 
   let assets: ReadonlyMap<string, Asset> | undefined;
-  const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
+  const send = (request: HttpRequest, reply: HttpReply, name: string): HttpReply => {
     const asset = (assets ??= loadAssets()).get(name);
     if (asset === undefined) return sendError(request, reply, 404, 'the status page has no such file');
     void reply.headers({ ...PAGE_HEADERS, ETag: asset.etag });
@@ -63,37 +61,37 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
     return reply.type(asset.type).send(asset.body);
   };
   app.get('/', (request, reply) => send(request, reply, 'index.html'));
-  app.get<{ Params: { readonly file: string } }>('/status/:file', (request, reply) =>
-    send(request, reply, request.params.file),
-  );
-  app.get('/status/now', (request: ViewRequest, reply) => {
+  app.get('/status/:file', (request, reply) => send(request, reply, request.params['file'] ?? ''));
+  app.get('/status/now', (request, reply) => {
     const message = feed.message(viewOf(request));
     if (message === undefined) return sendError(request, reply, 404, 'the status page has no such view');
     return reply.type('application/json').header('Cache-Control', 'no-store').send(message);
   });
-  app.get('/status/events', { exposeHeadRoute: false }, (request: ViewRequest, reply) => {
-    const view = viewOf(request);
-    // An invalid view is answered before the stream begins.
-    if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
-    if (!feed.ensureCapacity()) {
-      return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
-    }
-    reply.hijack();
-    reply.raw.writeHead(200, {
-      'Content-Type': 'text/event-stream',
-      'Cache-Control': 'no-store',
-      // Keeps proxies such as nginx from buffering the stream.
-      'X-Accel-Buffering': 'no',
-    });
-    feed.add(reply.raw, view);
-    return reply;
-  });
+  app.get(
+    '/status/events',
+    (request, reply) => {
+      const view = viewOf(request);
+      // An invalid view is answered before the stream begins.
+      if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
+      if (!feed.ensureCapacity()) {
+        return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
+      }
+      reply.hijack();
+      reply.raw.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-store',
+        // Keeps proxies such as nginx from buffering the stream.
+        'X-Accel-Buffering': 'no',
+      });
+      feed.add(reply.raw, view);
+      return reply;
+    },
+    { exposeHeadRoute: false },
+  );
 };
 
-type ViewRequest = FastifyRequest<{ Querystring: Readonly<Record<string, unknown>> }>;
-
 /** Returns the requested view, e.g. `nodes?state=ready`; default: the overview. */
-function viewOf({ query: { view = 'overview' } }: ViewRequest): string {
+function viewOf({ query: { view = 'overview' } }: HttpRequest): string {
   if (typeof view !== 'string') throw new BadQueryError('view: given more than once');
   if (view.length > MAX_VIEW_LENGTH) throw new BadQueryError(`view: longer than ${MAX_VIEW_LENGTH} characters`);
   return view;

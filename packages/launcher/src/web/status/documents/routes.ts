@@ -1,8 +1,7 @@
 /** `/status/v1/…`: the documents of the status pages as JSON, read-only. */
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '@nodepool/core';
-import { sendError } from '@nodepool/daemon/web';
+import { sendError, type HttpApp, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
 import { AnswerCache } from '../../answer-cache.js';
 import type { Observed } from '../sources.js';
 import { documentOf, readParameters, VIEWS } from './index.js';
@@ -10,18 +9,13 @@ import { documentOf, readParameters, VIEWS } from './index.js';
 const LIFE_MS = 1000;
 const MAX_ANSWERS = 32;
 
-type Request = FastifyRequest<{
-  Params: { readonly '*'?: string };
-  Querystring: Readonly<Record<string, unknown>>;
-}>;
-
 /** Adds the routes. Answers are cached for a second, so that many clients cost as little as one. */
-export function documentRoutes(app: FastifyInstance, clock: Clock, observe: () => Observed): void {
+export function documentRoutes(app: HttpApp, clock: Clock, observe: () => Observed): void {
   const cache = new AnswerCache(clock, LIFE_MS, MAX_ANSWERS);
-  app.addHook('onClose', async () => cache.clear());
+  app.afterClose(() => cache.clear());
   for (const [view, { hasSubject, list }] of VIEWS) {
     const path = hasSubject ? `/status/v1/${view}/*` : `/status/v1/${view}`;
-    app.get(path, (request: Request, reply) => {
+    app.get(path, (request, reply) => {
       const parameters = readParameters(request.params['*'] ?? '', request.query, list);
       const { body } = cache.get(JSON.stringify([view, parameters]), () => {
         const document = documentOf(observe(), view, parameters);
@@ -34,6 +28,6 @@ export function documentRoutes(app: FastifyInstance, clock: Clock, observe: () =
   }
 }
 
-function sendMissing(request: FastifyRequest, reply: FastifyReply, view: string, id: string): FastifyReply {
+function sendMissing(request: HttpRequest, reply: HttpReply, view: string, id: string): HttpReply {
   return sendError(request, reply, 404, `there is no ${view} ${JSON.stringify(id)}, and this launcher remembers none`);
 }
