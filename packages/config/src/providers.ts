@@ -21,7 +21,7 @@ import type { KeyPath } from './problems.js';
 import { checkProviderReferences } from './references.js';
 import type { ProblemReport, ProblemText } from './report.js';
 import type { NodepoolConfig } from './types.js';
-import { compileSchema, type Validator } from './validate.js';
+import { compileSchema, loadSchemaCompiler, type Validator } from './validate.js';
 
 export interface ProvidersInput {
   readonly document: ConfigDocument;
@@ -47,7 +47,8 @@ export async function loadProviders(
   const root = isJsonObject(input.document.value) ? input.document.value : {};
   const entries = entriesAt(root, 'providers');
   const names = [...new Set(entries.map((entry) => driverName(entry.section)))];
-  const loaded = await Promise.all(names.map(async (name) => [name, await loadDriver(name, input)] as const));
+  const loaded: (readonly [string, LoadedDriver])[] = [];
+  for (const name of names) loaded.push([name, await loadDriver(name, input)]);
   const drivers = new Map(loaded);
   const providers = new Map<string, ProviderConfig>();
   const brokenProviders = new Map<string, { driver: string; reason: string }>();
@@ -111,6 +112,10 @@ async function loadDriver(name: string, { discover, search }: ProvidersInput): P
   } catch (error) {
     return { ok: false, reason: reasonOf(error) };
   }
+  // Each step takes tens of milliseconds, so that each has a turn of its own.
+  await nextTurn();
+  loadSchemaCompiler();
+  await nextTurn();
   try {
     return { ok: true, driver, validate: compileSchema(driver.schema) };
   } catch (error) {

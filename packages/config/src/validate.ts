@@ -26,13 +26,18 @@ const load = createRequire(__filename);
 const validators = new WeakMap<JsonSchema, Validator>();
 let ajv: Ajv2020 | undefined;
 
+/** Loads the compiler before `compileSchema` does, which takes tens of milliseconds. */
+export function loadSchemaCompiler(): Ajv2020 {
+  // Loaded only for schemas that the build does not compile.
+  ajv ??= createAjv(load('#ajv') as typeof AjvModule);
+  return ajv;
+}
+
 /** Compiles a schema, once per schema object. Throws if the schema itself is wrong. */
 export function compileSchema(schema: JsonSchema): Validator {
   let validator = validators.get(schema);
   if (validator === undefined) {
-    // Loaded only for schemas that the build does not compile, because it takes tens of milliseconds.
-    ajv ??= createAjv(load('#ajv') as typeof AjvModule);
-    validator = validatorOf(ajv.compile(schema));
+    validator = validatorOf(loadSchemaCompiler().compile(schema));
     validators.set(schema, validator);
   }
   return validator;
