@@ -172,11 +172,11 @@ class ZooKeeperClient implements ZooKeeper {
     return this.call(op.DELETE, path, frame, options);
   }
 
-  async exists(path: string, options?: WatchOptions): Promise<Stat | undefined> {
+  exists(path: string, options?: WatchOptions): Promise<Stat | undefined> {
     return this.watchableCall(op.EXISTS, Opcode.exists, 'data', path, options);
   }
 
-  async get(path: string, options?: WatchOptions): Promise<{ data: Uint8Array; stat: Stat }> {
+  get(path: string, options?: WatchOptions): Promise<{ data: Uint8Array; stat: Stat }> {
     return this.watchableCall(op.GET, Opcode.getData, 'data', path, options);
   }
 
@@ -185,7 +185,7 @@ class ZooKeeperClient implements ZooKeeper {
     return this.call(op.SET, path, frame, options);
   }
 
-  async children(path: string, options?: WatchOptions): Promise<{ children: readonly string[]; stat: Stat }> {
+  children(path: string, options?: WatchOptions): Promise<{ children: readonly string[]; stat: Stat }> {
     return this.watchableCall(op.CHILDREN, Opcode.getChildren2, 'child', path, options);
   }
 
@@ -193,9 +193,12 @@ class ZooKeeperClient implements ZooKeeper {
     return this.call(op.SYNC, path, op.pathFrame(Opcode.sync, this.serverPath('sync', path)), options);
   }
 
-  async transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]> {
-    const { chroot } = this.settings;
-    return this.call(transactionOperation(ops, chroot), undefined, transactionFrame(ops, chroot), options);
+  transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]> {
+    return new Promise((resolve, reject) => {
+      const { chroot } = this.settings;
+      const operation = transactionOperation(ops, chroot);
+      this.submit(operation, undefined, transactionFrame(ops, chroot), options, resolve, reject);
+    });
   }
 
   async getAcl(path: string, options?: CallOptions): Promise<{ acl: readonly Acl[]; stat: Stat }> {
@@ -291,18 +294,23 @@ class ZooKeeperClient implements ZooKeeper {
     path: string,
     options: WatchOptions | undefined,
   ): Promise<T> {
-    const serverPath = this.serverPath(operation.name, path);
-    const listener = options?.watch;
-    if (listener === undefined)
-      return this.call(operation, path, op.watchableFrame(opcode, serverPath, false), options);
-    const read = this.watches.watchingRead(path, listener);
-    const onSettled = (code: number | undefined): void => {
-      if (code === ServerCode.ok) read.done(kind);
-      else if (code === ServerCode.noNode && operation.mayBeAbsent === true) read.done('exist');
-      else read.done(undefined);
-    };
-    const frame = op.watchableFrame(opcode, serverPath, read.askServer);
-    return this.call(operation, path, frame, options, onSettled);
+    return new Promise((resolve, reject) => {
+      const serverPath = this.serverPath(operation.name, path);
+      const listener = options?.watch;
+      if (listener === undefined) {
+        const frame = op.watchableFrame(opcode, serverPath, false);
+        this.submit(operation, path, frame, options, resolve, reject);
+        return;
+      }
+      const read = this.watches.watchingRead(path, listener);
+      const onSettled = (code: number | undefined): void => {
+        if (code === ServerCode.ok) read.done(kind);
+        else if (code === ServerCode.noNode && operation.mayBeAbsent === true) read.done('exist');
+        else read.done(undefined);
+      };
+      const frame = op.watchableFrame(opcode, serverPath, read.askServer);
+      this.submit(operation, path, frame, options, resolve, reject, onSettled);
+    });
   }
 
   private call<T>(
@@ -310,24 +318,34 @@ class ZooKeeperClient implements ZooKeeper {
     path: string | undefined,
     frame: Buffer,
     options: CallOptions | undefined,
-    onSettled?: (code: number | undefined) => void,
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const refusal =
-        this.refusal(options?.signal) ??
-        this.tooLarge(operation.name, path, frame) ??
-        this.backpressure.refusal(frame.length, operation.name, path);
-      if (refusal !== undefined) {
-        onSettled?.(undefined);
-        reject(refusal);
-        return;
-      }
-      const timeoutMs = this.timeoutOf(options);
-      const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, this.backpressure, resolve, reject);
-      call.onSettled = onSettled;
-      this.limit(call, timeoutMs, options?.signal);
-      this.pipeline.submit(call);
-    });
+    return new Promise((resolve, reject) => this.submit(operation, path, frame, options, resolve, reject));
+  }
+
+  /** Issues a call. Calls `resolve` or `reject` once. */
+  private submit<T>(
+    operation: Operation<T>,
+    path: string | undefined,
+    frame: Buffer,
+    options: CallOptions | undefined,
+    resolve: (value: T) => void,
+    reject: (error: Error) => void,
+    onSettled?: (code: number | undefined) => void,
+  ): void {
+    const refusal =
+      this.refusal(options?.signal) ??
+      this.tooLarge(operation.name, path, frame) ??
+      this.backpressure.refusal(frame.length, operation.name, path);
+    if (refusal !== undefined) {
+      onSettled?.(undefined);
+      reject(refusal);
+      return;
+    }
+    const timeoutMs = this.timeoutOf(options);
+    const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, this.backpressure, resolve, reject);
+    call.onSettled = onSettled;
+    this.limit(call, timeoutMs, options?.signal);
+    this.pipeline.submit(call);
   }
 
   private limit(call: Pending, timeoutMs: number, signal: AbortSignal | undefined): void {

@@ -3,11 +3,11 @@
 import { InvalidArgumentError } from '../errors.js';
 
 /**
- * Characters that ZooKeeper refuses (`PathUtils.validatePath`): controls, surrogates, private use, specials. ZooKeeper
- * checks UTF-16 units, so it refuses every surrogate pair.
+ * Matches paths whose names have no character that ZooKeeper refuses (`PathUtils.validatePath`): controls, surrogates,
+ * private use, specials. ZooKeeper checks UTF-16 units, so it refuses every surrogate pair.
  */
-// eslint-disable-next-line no-control-regex -- finds control characters
-const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
+// eslint-disable-next-line no-control-regex -- excludes control characters
+const VALID = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]+)+$/;
 const BAD_SEGMENT = /\/(?:\.{0,2})(?:\/|$)/;
 
 /** Throws `InvalidArgumentError` if `path` is invalid. With `sequential`, the server will append a number to it. */
@@ -22,12 +22,11 @@ export function validatePath(path: string, operation: string, sequential = false
 
 function problemOf(path: string, sequential: boolean): string | undefined {
   if (path === '/') return undefined;
+  const whole = sequential ? `${path}0` : path;
+  if (VALID.test(whole)) return undefined;
   if (!path.startsWith('/')) return 'it must start with a slash';
-  if (BAD_SEGMENT.test(sequential ? `${path}0` : path)) {
-    return 'it must not end with a slash nor have empty, "." or ".." names in it';
-  }
-  if (FORBIDDEN.test(path)) return 'it has a character that ZooKeeper does not allow';
-  return undefined;
+  if (BAD_SEGMENT.test(whole)) return 'it must not end with a slash nor have empty, "." or ".." names in it';
+  return 'it has a character that ZooKeeper does not allow';
 }
 
 /** Returns the parent of a path, or undefined for the root. */
