@@ -36,7 +36,8 @@ export class JuteWriter {
   }
 
   int(value: number): void {
-    this.view.setInt32(this.advance(4), value);
+    const at = this.advance(4);
+    this.view.setInt32(at, value);
   }
 
   /** Overwrites an earlier integer. */
@@ -45,11 +46,13 @@ export class JuteWriter {
   }
 
   long(value: bigint): void {
-    this.view.setBigInt64(this.advance(8), value);
+    const at = this.advance(8);
+    this.view.setBigInt64(at, value);
   }
 
   boolean(value: boolean): void {
-    this.view.setUint8(this.advance(1), value ? 1 : 0);
+    const at = this.advance(1);
+    this.view.setUint8(at, value ? 1 : 0);
   }
 
   buffer(value: Uint8Array): void {
@@ -76,7 +79,7 @@ export class JuteWriter {
     for (const value of values) this.text(value);
   }
 
-  /** Returns the place of the next `count` bytes. */
+  /** Returns the place of the next `count` bytes. May replace the chunk and its view. */
   private advance(count: number): number {
     this.reserve(count);
     const at = this.end;
