@@ -122,15 +122,21 @@ class ZooKeeperTreeCache implements TreeCache {
 
   expect(paths: readonly string[]): WriteExpectation {
     const { generation } = this;
-    const announced = new Set(paths.filter((path) => this.contains(path) && this.wantsData(path)));
-    for (const path of announced) this.expectations.announce(path);
+    const announced = new Set<string>();
+    for (const path of paths) {
+      if (announced.has(path) || !this.contains(path) || !this.wantsData(path)) continue;
+      announced.add(path);
+      this.expectations.announce(path);
+    }
     return {
       applied: (nodes) => {
         for (const { path, node } of nodes) if (announced.delete(path)) this.applied(path, node, generation);
+        if (announced.size === 0) return;
         for (const path of announced) this.readIf(this.expectations.settle(path, 'untouched').mustRead, path);
         announced.clear();
       },
       unknown: () => {
+        if (announced.size === 0) return;
         for (const path of announced) {
           this.expectations.settle(path, 'unknown');
           this.readIf(true, path);
@@ -266,12 +272,24 @@ class ZooKeeperTreeCache implements TreeCache {
 
   private store(node: CachedNode, before: CachedNode | undefined): void {
     this.nodes.put(node);
-    this.notify(() => this.listener.onPut(node, before));
+    try {
+      this.listener.onPut(node, before);
+    } catch (error) {
+      this.warn(error);
+    }
   }
 
   private remove(path: string): void {
-    this.nodes.remove(path, (node) => this.notify(() => this.listener.onRemove(node)));
+    this.nodes.remove(path, this.removed);
   }
+
+  private readonly removed = (node: CachedNode): void => {
+    try {
+      this.listener.onRemove(node);
+    } catch (error) {
+      this.warn(error);
+    }
+  };
 
   /** Removes the children that the server does not list, unless this load has confirmed them otherwise. */
   private listed(path: string, names: readonly string[]): void {
@@ -334,7 +352,11 @@ class ZooKeeperTreeCache implements TreeCache {
   private setComplete(complete: boolean): void {
     if (complete === this.complete) return;
     this.complete = complete;
-    this.notify(() => this.listener.onComplete?.(complete));
+    try {
+      this.listener.onComplete?.(complete);
+    } catch (error) {
+      this.warn(error);
+    }
     if (complete) this.wake();
   }
 
@@ -354,15 +376,7 @@ class ZooKeeperTreeCache implements TreeCache {
     this.wake();
   }
 
-  /** Calls a listener. An exception becomes a warning, because it must not interrupt an update of the cache. */
-  private notify(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.warn(error);
-    }
-  }
-
+  /** Reports an error, also of a listener, which must not interrupt an update of the cache. */
   private warn(error: unknown): void {
     const warning = error instanceof Error ? error : new Error(String(error));
     (this.settings.onWarning ?? warnProcess)(warning);

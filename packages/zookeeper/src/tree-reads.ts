@@ -87,6 +87,7 @@ export class TreeReads {
 
   /** Voids the pending reads, which may return the state before the deletion. */
   deleted(path: string): void {
+    if (this.byPath.size === 0) return;
     const reads = this.byPath.get(path);
     if (reads === undefined) return;
     reads.void = true;
