@@ -16,6 +16,8 @@ import {
 import type { Emitter, Clock, Logger } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
 
+const SLASH = 0x2f;
+
 /** A mirrored part of the server's tree. */
 export interface CacheOptions {
   readonly root: string;
@@ -121,27 +123,27 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts: {
-      readonly cache: Cache;
-      readonly own: readonly string[];
-      readonly expectation: WriteExpectation;
-    }[] = [];
-    this.caches.forEach((cache) => {
-      const own = paths.filter((path) => isBelow(path, cache.root));
-      if (cache.tree === undefined || own.length === 0) return;
-      own.forEach((path) => cache.pause?.(path));
-      parts.push({ cache, own, expectation: cache.tree.expect(own) });
-    });
-    const resume = (): void => parts.forEach(({ cache, own }) => own.forEach((path) => cache.resume?.(path)));
+    const parts: { readonly cache: Cache; readonly tree: TreeCache; readonly own: string[] }[] = [];
+    for (const path of paths) {
+      const cache = this.cacheOf(path);
+      if (cache?.tree === undefined) continue;
+      cache.pause?.(path);
+      const part = parts.find((each) => each.cache === cache);
+      if (part === undefined) parts.push({ cache, tree: cache.tree, own: [path] });
+      else part.own.push(path);
+    }
+    const expectations = parts.map(({ tree, own }) => tree.expect(own));
+    const resume = (): void => {
+      for (const { cache, own } of parts) for (const path of own) cache.resume?.(path);
+    };
     return {
       applied: (nodes) => {
-        parts.forEach(({ cache, expectation }) =>
-          expectation.applied(parts.length === 1 ? nodes : nodes.filter(({ path }) => isBelow(path, cache.root))),
-        );
+        // Each cache ignores the paths of the others.
+        for (const expectation of expectations) expectation.applied(nodes);
         resume();
       },
       unknown: () => {
-        parts.forEach(({ expectation }) => expectation.unknown());
+        for (const expectation of expectations) expectation.unknown();
         resume();
       },
     };
@@ -191,10 +193,11 @@ export class Caches {
   }
 
   private cacheOf(path: string): Cache | undefined {
-    return this.caches.find(({ root }) => isBelow(path, root));
+    for (const cache of this.caches) if (isBelow(path, cache.root)) return cache;
+    return undefined;
   }
 }
 
 function isBelow(path: string, root: string): boolean {
-  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
+  return (path.length === root.length || path.charCodeAt(root.length) === SLASH) && path.startsWith(root);
 }

@@ -13,26 +13,27 @@ export class Index<E extends { readonly id: string }> {
   constructor(private readonly keysOf: (entry: E) => Keys) {}
 
   update(before: E | undefined, after: E | undefined): void {
-    const id = (after ?? before)?.id;
-    if (id === undefined) return;
     const ofBefore = before === undefined ? undefined : this.keysOf(before);
     const ofAfter = after === undefined ? undefined : this.keysOf(after);
     // Most updates change no key.
-    if (ofBefore !== ofAfter) this.replaceKeys(id, ofBefore, ofAfter);
-  }
-
-  private replaceKeys(id: string, ofBefore: Keys, ofAfter: Keys): void {
-    forEachKey(ofBefore, (key) => {
-      if (!hasKey(ofAfter, key)) this.remove(key, id);
-    });
-    forEachKey(ofAfter, (key) => {
-      if (!hasKey(ofBefore, key)) this.add(key, id);
-    });
+    if (ofBefore === ofAfter) return;
+    if (before !== undefined) this.removeFrom(ofBefore, before.id, ofAfter);
+    if (after !== undefined) this.addTo(ofAfter, after.id, ofBefore);
   }
 
   /** Returns the present ids; later changes do not affect the result. */
   ids(key: string): readonly string[] {
     return this.byKey.get(key)?.snapshot() ?? NO_KEYS;
+  }
+
+  /** Returns the present entries that have this key. */
+  present(key: string, entries: ReadonlyMap<string, E>): readonly E[] {
+    const present: E[] = [];
+    for (const id of this.byKey.get(key)?.ids ?? NO_KEYS) {
+      const entry = entries.get(id);
+      if (entry !== undefined) present.push(entry);
+    }
+    return present;
   }
 
   /**
@@ -43,6 +44,22 @@ export class Index<E extends { readonly id: string }> {
     for (const id of this.ids(key)) {
       const entry = entries.get(id);
       if (entry !== undefined && hasKey(this.keysOf(entry), key)) yield entry;
+    }
+  }
+
+  private removeFrom(keys: Keys, id: string, kept: Keys): void {
+    if (typeof keys === 'string') {
+      if (!hasKey(kept, keys)) this.remove(keys, id);
+    } else if (keys !== undefined) {
+      for (const key of keys) if (!hasKey(kept, key)) this.remove(key, id);
+    }
+  }
+
+  private addTo(keys: Keys, id: string, known: Keys): void {
+    if (typeof keys === 'string') {
+      if (!hasKey(known, keys)) this.add(keys, id);
+    } else if (keys !== undefined) {
+      for (const key of keys) if (!hasKey(known, key)) this.add(key, id);
     }
   }
 
@@ -63,18 +80,13 @@ export class Index<E extends { readonly id: string }> {
   }
 }
 
-function forEachKey(keys: Keys, use: (key: string) => void): void {
-  if (typeof keys === 'string') use(keys);
-  else keys?.forEach(use);
-}
-
 function hasKey(keys: Keys, key: string): boolean {
   return typeof keys === 'string' ? keys === key : keys?.includes(key) === true;
 }
 
 /** A sorted set with copy-on-write snapshots: a snapshot costs nothing until the next change. */
 class SortedIds {
-  private ids: string[] = [];
+  ids: string[] = [];
   private shared = false;
 
   get size(): number {
@@ -110,9 +122,10 @@ class SortedIds {
   private position(id: string): number {
     let low = 0;
     let high = this.ids.length;
-    // New ids are usually the highest.
+    // New ids are usually the highest, and the lowest are often the first to leave.
     const last = this.ids[high - 1];
     if (last === undefined || last < id) return high;
+    if (this.ids[0] === id) return 0;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = this.ids[middle];

@@ -33,15 +33,18 @@ export function claimOp({ id, version, data }: NodeClaim): TransactionOp {
 }
 
 export function writtenPaths(claims: readonly NodeClaim[]): string[] {
-  return claims.flatMap(({ id, data }) => (data === undefined ? [] : [nodePath(id)]));
+  const paths: string[] = [];
+  for (const { id, data } of claims) if (data !== undefined) paths.push(nodePath(id));
+  return paths;
 }
 
 /** Returns the contents of the claimed records after their operations. */
 export function writtenBy(claims: readonly NodeClaim[], results: readonly TransactionResult[]): Written[] {
-  return claims.flatMap(({ id, data }, index) => {
+  const written: Written[] = [];
+  claims.forEach(({ id, data }, index) => {
     const result = results[index];
-    return data === undefined || result?.type !== 'set'
-      ? []
-      : [{ path: nodePath(id), node: { data, stat: result.stat } }];
+    if (data === undefined || result?.type !== 'set') return;
+    written.push({ path: nodePath(id), node: { data, stat: result.stat } });
   });
+  return written;
 }

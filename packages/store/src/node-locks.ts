@@ -94,14 +94,16 @@ export class NodeLocks {
     locks: readonly HeldLock[],
     results: readonly TransactionResult[],
   ): readonly OwnedNode[] {
-    return claims.flatMap((claim, index) => {
+    const handles: OwnedNode[] = [];
+    claims.forEach((claim, index) => {
       const lock = locks[index];
       const result = results[index];
-      if (lock === undefined) return [];
+      if (lock === undefined) return;
       const version = result?.type === 'set' ? result.stat.version : claim.version;
       const record = new OwnedRecord(nodePath(claim.id), lock, nodeCodec, claim.source, version);
-      return [new OwnedNode(this.context, claim.id, record)];
+      handles.push(new OwnedNode(this.context, claim.id, record));
     });
+    return handles;
   }
 
   /** Returns lock directories in the form of the lock recipe. */

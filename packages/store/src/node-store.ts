@@ -18,7 +18,7 @@ import { Index } from './indexes.js';
 import { createOps } from './node-claim.js';
 import { NodeLocks, type Target } from './node-locks.js';
 import { NodeRecord, readNode, type NodeTable } from './node-record.js';
-import { NODES_ROOT, nameOf, nodePath, placeOfNode, supplyPath } from './paths.js';
+import { NODES_ROOT, isNodeRecord, nameOf, nodePath, placeOfNode, supplyPath } from './paths.js';
 import { RecordTable } from './record-table.js';
 import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
@@ -47,7 +47,7 @@ export class NodeRecords implements NodeStore {
     this.locks = new NodeLocks(context, this.table);
     context.caches.add({
       root: NODES_ROOT,
-      wantsData: (path) => placeOfNode(path)?.kind === 'record',
+      wantsData: isNodeRecord,
       isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
@@ -83,7 +83,7 @@ export class NodeRecords implements NodeStore {
   }
 
   allocatedTo(requestId: string): readonly NodeEntry[] {
-    return [...this.byRequest.select(requestId, this.table.entries)];
+    return this.byRequest.present(requestId, this.table.entries);
   }
 
   available(query: { readonly label: string; readonly provider: string; readonly pool: string }): Iterable<NodeEntry> {

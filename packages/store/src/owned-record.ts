@@ -68,7 +68,8 @@ export function stamped<D extends Stated & { readonly state: string }>(
  * calls.
  */
 export async function inTurn<T>(records: readonly Owned[], work: () => Promise<T>): Promise<T> {
-  const before = records.flatMap(({ tail }) => (tail === undefined ? [] : [tail]));
+  const before: Promise<void>[] = [];
+  for (const { tail } of records) if (tail !== undefined) before.push(tail);
   const result = before.length === 0 ? work() : Promise.all(before).then(work);
   const tail = result.then(ignore, ignore);
   for (const record of records) record.tail = tail;

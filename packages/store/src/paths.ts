@@ -17,6 +17,8 @@ export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
 /** Its children count the registrations of supplied nodes, one per provider. An extension: other programs ignore it. */
 const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
 
+const SLASH = 0x2f;
+
 /** The znodes that a store creates when it starts, parents first. */
 export const ROOTS: readonly string[] = [
   NODEPOOL_ROOT,
@@ -135,6 +137,12 @@ export type RecordPlace =
   /** A child of the lock directory that is not a contender. */
   | { readonly kind: 'foreign'; readonly id: string };
 
+/** Returns true if a path below `/nodepool/nodes` is a record's. */
+export function isNodeRecord(path: string): boolean {
+  const start = NODES_ROOT.length + 1;
+  return path.length > start && !path.includes('/', start);
+}
+
 /** Returns the meaning of a path below `/nodepool/nodes`; undefined if it is unknown. */
 export function placeOfNode(path: string): RecordPlace | undefined {
   const start = NODES_ROOT.length + 1;
@@ -145,7 +153,7 @@ export function placeOfNode(path: string): RecordPlace | undefined {
   const id = path.slice(start, end);
   const rest = end + '/lock'.length;
   if (path.length === rest) return { kind: 'lock', id };
-  return path[rest] === '/' ? childOfLock(path, rest, id) : undefined;
+  return path.charCodeAt(rest) === SLASH ? childOfLock(path, rest, id) : undefined;
 }
 
 /** Returns the meaning of a child of a lock; `end` is the length of the path of the lock directory. */

@@ -172,10 +172,8 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(id);
     else this.entries.set(id, after);
-    this.inOrder.update(before, after);
-    this.options.indexes.forEach((index) => {
-      index.update(before, after);
-    });
+    if (before === undefined || after === undefined) this.inOrder.update(before, after);
+    for (const index of this.options.indexes) index.update(before, after);
     if (!this.paused.has(id)) this.changes.emit({ id, before, after });
   }
 }
