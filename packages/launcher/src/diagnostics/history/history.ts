@@ -3,7 +3,6 @@
 import { MIN_READY_REQUESTOR, type Clock, type Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { ProviderSummary } from '../activity.js';
-import { CountsBy } from '../metrics/counts-by.js';
 import { Distribution } from './distribution.js';
 import { HistoryBucket, type ProviderValues } from './history-bucket.js';
 import { providerOf } from '../metrics/phase-metrics.js';
@@ -30,7 +29,6 @@ export interface HistoryOptions {
 export class History {
   private readonly past: HistoryBucket[] = [];
   private current: HistoryBucket;
-  private readonly nodes = new CountsBy();
   private timer: Timer | undefined;
   private unsubscribe: (() => void)[] = [];
 
@@ -50,14 +48,8 @@ export class History {
   }
 
   start(): void {
-    const { store, events } = this.options;
-    for (const { node } of store.nodes.all()) this.nodes.add('', node.state, 1);
+    const { events } = this.options;
     this.unsubscribe = [
-      store.nodes.onChange(({ before, after }) => {
-        if (before?.node.state === after?.node.state) return;
-        if (before !== undefined) this.nodes.add('', before.node.state, -1);
-        if (after !== undefined) this.nodes.add('', after.node.state, 1);
-      }),
       events.requestEnded.on((life) => this.requestEnded(life)),
       events.attempted.on(({ provider, error }) => {
         // An aborted launch says nothing about the provider.
@@ -167,7 +159,9 @@ export class History {
     const { store, activity } = this.options;
     const { current } = this;
     if (!store.complete) return;
-    current.nodes = Object.fromEntries(this.nodes.countsOf(''));
+    const nodes: Record<string, number> = {};
+    for (const { node } of store.nodes.all()) nodes[node.state] = (nodes[node.state] ?? 0) + 1;
+    current.nodes = nodes;
     current.waiting = 0;
     for (const label of current.labels.values()) label.waiting = 0;
     for (const { request } of store.requests.inState('requested')) {

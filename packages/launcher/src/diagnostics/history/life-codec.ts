@@ -82,11 +82,8 @@ function decodeCommon(life: Life & { readonly attempts: Attempt[] }, json: Reado
     const decoded = decodeAttempt(attempt);
     if (decoded !== undefined) life.attempts.push(decoded);
   }
-  life.takeClosed();
-  if (typeof end === 'number') {
-    life.end = end;
-    life.takeClosed();
-  }
+  if (typeof end === 'number') life.end = end;
+  life.skipClosed();
   return true;
 }
 

@@ -20,11 +20,6 @@ export class CountsBy {
     return this.counts.get(key)?.get(state) ?? 0;
   }
 
-  /** Returns the numbers of a key by state, without zeros. */
-  countsOf(key: string): ReadonlyMap<NodeState, number> {
-    return this.counts.get(key) ?? new Map<NodeState, number>();
-  }
-
   /** Returns the keys with at least one node. */
   keys(): Iterable<string> {
     return this.counts.keys();

@@ -39,10 +39,9 @@ export const NODE_PHASE: Duration<'phase' | 'provider' | 'label'> = {
 export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Metrics): () => void {
   const unsubscribe = [
     events.requestEnded.on((life) => reportRequest(life, metrics)),
-    events.nodePhase.on(({ life, segment }) => {
+    events.nodePhase.on(({ life, phase, ms }) => {
       const { provider, labels } = life.facts;
-      const { phase, from, to = from } = segment;
-      metrics.observe(NODE_PHASE, { phase, provider: provider ?? '', label: labels[0] ?? '' }, to - from);
+      metrics.observe(NODE_PHASE, { phase, provider: provider ?? '', label: labels[0] ?? '' }, ms);
     }),
   ];
   return () => {
@@ -53,10 +52,11 @@ export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Met
 function reportRequest(life: RequestLife, metrics: Metrics): void {
   const { end, ended, created } = life;
   if (end === undefined || ended === undefined) return;
-  const where = { provider: providerOf(life), label: life.facts.labels[0] ?? '' };
-  metrics.observe(REQUEST_WAIT, { result: ended.result, ...where }, end - created);
+  const provider = providerOf(life);
+  const label = life.facts.labels[0] ?? '';
+  metrics.observe(REQUEST_WAIT, { result: ended.result, provider, label }, end - created);
   if (ended.result !== 'fulfilled') return;
-  for (const [phase, ms] of life.durations(end)) metrics.observe(REQUEST_PHASE, { phase, ...where }, ms);
+  life.durations(end).forEach((ms, phase) => metrics.observe(REQUEST_PHASE, { phase, provider, label }, ms));
 }
 
 /** Returns the provider whose pool last accepted the request; empty if another launcher served it. */

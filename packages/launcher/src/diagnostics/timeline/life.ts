@@ -46,7 +46,7 @@ export class Life {
   readonly segments: Segment[] = [];
   /** Undefined while the life lasts. */
   end: number | undefined;
-  /** Number of the segments that `takeClosed` has returned. */
+  /** Number of the segments that `takeClosed` has passed. */
   private reported = 0;
 
   constructor(readonly created: number) {}
@@ -89,26 +89,36 @@ export class Life {
     return this.segments.map((segment, index) => ({ ...segment, to: this.segments[index + 1]?.from ?? this.end }));
   }
 
-  /** Returns the segments that have ended since the last call. */
-  takeClosed(): ClosedSegment[] {
-    const closed = this.segments.length - (this.end === undefined ? 1 : 0);
-    if (this.reported >= closed) return [];
-    const ended: ClosedSegment[] = [];
-    for (; this.reported < closed; this.reported += 1) {
-      const segment = this.segments[this.reported];
-      const to = this.segments[this.reported + 1]?.from ?? this.end;
-      if (segment !== undefined) ended.push({ ...segment, to });
+  /** Lets `takeClosed` pass over the segments that have ended, because another process has reported them. */
+  skipClosed(): void {
+    this.reported = this.closedCount();
+  }
+
+  /** Passes the segments that have ended since the last call, with their durations in milliseconds. */
+  takeClosed(use: (phase: Phase, ms: number) => void): void {
+    const { segments, end } = this;
+    const closed = this.closedCount();
+    while (this.reported < closed) {
+      const segment = segments[this.reported];
+      this.reported += 1;
+      if (segment === undefined) continue;
+      const to = segments[this.reported]?.from ?? end ?? segment.from;
+      use(segment.phase, to - segment.from);
     }
-    return ended;
   }
 
   /** Returns the milliseconds spent in each phase until the end of the life, or until `now` if it lasts. */
   durations(now: number): Map<Phase, number> {
     const sums = new Map<Phase, number>();
-    for (const { phase, from, to } of this.closed()) {
-      sums.set(phase, (sums.get(phase) ?? 0) + (to ?? Math.max(now, from)) - from);
-    }
+    this.segments.forEach(({ phase, from }, index) => {
+      const to = this.segments[index + 1]?.from ?? this.end ?? Math.max(now, from);
+      sums.set(phase, (sums.get(phase) ?? 0) + to - from);
+    });
     return sums;
+  }
+
+  private closedCount(): number {
+    return this.end === undefined ? Math.max(0, this.segments.length - 1) : this.segments.length;
   }
 
   private mergeOldest(): void {

@@ -35,7 +35,7 @@ export class NodeLife extends Life {
   /** Returns the life of a node that is seen for the first time. */
   static of(node: Node, now: number): NodeLife {
     const created = Math.min(now, (node.created_time ?? node.state_time) * 1000 || now);
-    const life = new NodeLife(factsOf(node), created);
+    const life = new NodeLife(factsOf(node, node.allocated_to), created);
     if (now - created <= SEEN_LATE_MS) return life;
     life.enter(created, 'elsewhere', undefined, 'before this launcher saw it');
     const phase = PHASES[node.state];
@@ -60,7 +60,7 @@ export class NodeLife extends Life {
    * launcher that has accepted the request.
    */
   recorded(now: number, node: Node, awaited: boolean, pool: string | undefined): void {
-    this.facts = { ...factsOf(node), request: node.allocated_to ?? this.facts.request };
+    this.facts = factsOf(node, node.allocated_to ?? this.facts.request);
     const phase = PHASES[node.state];
     if (phase === undefined) {
       if (!this.launching) this.enter(now, pool === undefined ? 'elsewhere' : 'accepted', pool);
@@ -81,6 +81,6 @@ export class NodeLife extends Life {
   }
 }
 
-function factsOf({ id, type: labels, provider, pool, allocated_to: request }: Node): NodeFacts {
+function factsOf({ id, type: labels, provider, pool }: Node, request: string | null): NodeFacts {
   return { id, labels, provider, pool, request };
 }

@@ -6,7 +6,7 @@
 
 import { Emitter, type Clock } from '@nodepool/core';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
-import type { Attempt, ClosedSegment, RequestResult } from './life.js';
+import type { Attempt, Phase, RequestResult } from './life.js';
 import { EndedLives } from './ended-lives.js';
 import { NodeLife } from './node-life.js';
 import { RequestLife } from './request-life.js';
@@ -27,8 +27,8 @@ export interface TimelineOptions {
 export interface TimelineEvents {
   readonly requestEnded: Emitter<RequestLife>;
   readonly nodeEnded: Emitter<NodeLife>;
-  /** A phase of a node has ended. */
-  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly segment: ClosedSegment }>;
+  /** A phase of a node has ended; it has taken `ms` milliseconds. */
+  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: Phase; readonly ms: number }>;
   readonly attempted: Emitter<Attempt & { readonly provider: string }>;
 }
 
@@ -212,7 +212,7 @@ export class Timelines implements TimelineRecorder {
   }
 
   private reportPhases(life: NodeLife): void {
-    life.takeClosed().forEach((segment) => this.events.nodePhase.emit({ life, segment }));
+    life.takeClosed((phase, ms) => this.events.nodePhase.emit({ life, phase, ms }));
   }
 
   private requestOf({ facts }: NodeLife): RequestLife | undefined {
