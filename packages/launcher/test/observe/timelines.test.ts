@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, silentMetrics, sleep, type JsonObject, type Metrics } from '@nodepool/core';
 import type { Life, Phase } from '../../src/diagnostics/timeline/life.js';
 import { reportPhases } from '../../src/diagnostics/metrics/phase-metrics.js';
+import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
 import type { RequestLife } from '../../src/diagnostics/timeline/request-life.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
@@ -157,12 +158,19 @@ describe('the phases of a node', () => {
   });
 });
 
-it('histograms contain the phases', async () => {
-  const observed: (Record<string, string> & { metric: string; ms: number })[] = [];
+type Observed = Record<string, string> & { readonly metric: string; readonly ms: number };
+
+function observer(): { readonly metrics: Metrics; readonly observed: Observed[] } {
+  const observed: Observed[] = [];
   const metrics: Metrics = {
     ...silentMetrics,
     observe: (duration, labels, ms) => observed.push({ metric: duration.name, ...labels, ms }),
   };
+  return { metrics, observed };
+}
+
+it('histograms contain the phases', async () => {
+  const { metrics, observed } = observer();
   await launcher();
   const end = reportPhases(world.timelines.get('launcher1')!, metrics);
   const id = await submit(['small']);
@@ -182,4 +190,33 @@ it('histograms contain the phases', async () => {
   expect(observed).toContainEqual(
     expect.objectContaining({ metric: 'nodepool_request_duration_seconds', result: 'fulfilled', label: 'small' }),
   );
+});
+
+it('histograms leave out what ended before the launcher first saw it, so that a restart repeats nothing', async () => {
+  const { store } = await launcher();
+  const id = await submit(['small']);
+  await inState(id, 'fulfilled');
+  const failed = await submit(['unknown'], { provider: 'demo' });
+  await inState(failed, 'failed');
+  await world.clock.advance(60_000);
+
+  const { metrics, observed } = observer();
+  const { clock } = world;
+  const timelines = new Timelines({ store, clock, onError: (error) => expect(error).toBeUndefined() });
+  const end = reportPhases(timelines, metrics);
+  timelines.start();
+  expect(observed).toEqual([]);
+  expect([timelines.request(id)?.ended?.result, timelines.request(failed)?.ended?.result]).toEqual([
+    'fulfilled',
+    'failed',
+  ]);
+  expect(phases(timelines.node('0000000000')!)).toEqual(['elsewhere', 'ready']);
+
+  const taken = await world.during(world.requestor.take(id));
+  await world.during(world.requestor.giveBack(taken));
+  await world.until('it is deleted', () => world.nodes().size === 0);
+  expect(observed.map(({ phase }) => phase)).toEqual(['ready', 'in-use', 'deleting']);
+  expect(observed[0]?.ms).toBeGreaterThanOrEqual(60_000);
+  end();
+  timelines.stop();
 });

@@ -89,7 +89,7 @@ export class Life {
     return this.segments.map((segment, index) => ({ ...segment, to: this.segments[index + 1]?.from ?? this.end }));
   }
 
-  /** Lets `takeClosed` pass over the segments that have ended, because another process has reported them. */
+  /** Lets `takeClosed` pass over the segments that have ended, which concern an earlier process or another launcher. */
   skipClosed(): void {
     this.reported = this.closedCount();
   }

@@ -40,6 +40,7 @@ export class NodeLife extends Life {
     life.enter(created, 'elsewhere', undefined, 'before this launcher saw it');
     const phase = PHASES[node.state];
     if (phase !== undefined) life.enter(Math.min(now, node.state_time * 1000), phase, undefined);
+    life.skipClosed();
     return life;
   }
 

@@ -27,6 +27,8 @@ export class RequestLife extends Life {
   /** Launch attempts for the request, oldest first. */
   readonly attempts: Attempt[] = [];
   ended: RequestEnd | undefined;
+  /** True if the request had ended when it was seen for the first time; statistics leave it out. */
+  endedUnseen = false;
   /** The pool of this launcher that has accepted the request or accepted it last. */
   pool: string | undefined;
   /** True while a pool of this launcher has accepted the request. */
@@ -111,7 +113,7 @@ export class RequestLife extends Life {
     else if (state === 'pending' || state === 'requested') this.update(now);
   }
 
-  /** Ends the life with the times of the record, because the request had ended before this launcher saw it. */
+  /** Ends the life with the times of the record, because the request has ended before this process saw it. */
   endedEarlier({ state_time: changed }: NodeRequest, now: number): void {
     this.enter(this.created, 'elsewhere', undefined);
     this.close(Math.min(now, changed * 1000));

@@ -142,9 +142,11 @@ export class Timelines implements TimelineRecorder {
       // The record of an ended request remains until its requestor deletes it.
       const isOpen = request.state === 'requested' || request.state === 'pending';
       if (!isOpen && this.request(id) !== undefined) return;
-      life = continued(this.interrupted.requests, id, RequestLife.of(request, now));
+      const unseen = RequestLife.of(request, now);
+      life = continued(this.interrupted.requests, id, unseen);
       this.requests.set(id, life);
       if (!isOpen) life.endedEarlier(request, now);
+      life.endedUnseen = !isOpen && life === unseen;
     }
     life.recorded(now, request);
     if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
@@ -180,7 +182,8 @@ export class Timelines implements TimelineRecorder {
       handedOver.handedOver(now, id);
       this.reportPhases(handedOver);
     }
-    this.events.requestEnded.emit(life);
+    // An earlier process or another launcher has counted it; every restart would count it again.
+    if (!life.endedUnseen) this.events.requestEnded.emit(life);
   }
 
   private keepRequest(life: RequestLife): void {
