@@ -33,7 +33,7 @@ export class RecentFailures {
 
   /** Returns a logger that forwards to `log` and also keeps warnings and errors here. */
   watch(log: Logger): Logger {
-    return this.watching(log, {});
+    return new WatchedLogger(this, log, []);
   }
 
   /** Returns the kept failures, newest first. */
@@ -41,24 +41,8 @@ export class RecentFailures {
     return [...this.kept.values()].reverse();
   }
 
-  private watching(log: Logger, common: LogFields): Logger {
-    return {
-      debug: (message, fields) => log.debug(message, fields),
-      info: (message, fields) => log.info(message, fields),
-      warn: (message, fields) => {
-        log.warn(message, fields);
-        this.keep('warning', message, fields?.error, { ...common, ...fields });
-      },
-      error: (message, error, fields) => {
-        log.error(message, error, fields);
-        this.keep('error', message, error, { ...common, ...fields });
-      },
-      with: (fields) => this.watching(log.with(fields), { ...common, ...fields }),
-      named: (name) => this.watching(log.named(name), common),
-    };
-  }
-
-  private keep(level: RecentFailure['level'], message: string, error: unknown, fields: LogFields): void {
+  /** Keeps a warning or an error. */
+  keep(level: RecentFailure['level'], message: string, error: unknown, fields: LogFields): void {
     const reason = error === undefined ? reasonIn(fields) : reasonOf(error);
     const key = JSON.stringify([level, message, reason ?? '', ...SUBJECT.map((name) => text(fields[name]))]);
     const now = this.clock.now();
@@ -70,6 +54,45 @@ export class RecentFailures {
       if (this.kept.size <= MAX_KEPT) break;
       this.kept.delete(oldest);
     }
+  }
+}
+
+class WatchedLogger implements Logger {
+  /** `common`: the fields that `with` has added, which only failures join. */
+  constructor(
+    private readonly failures: RecentFailures,
+    private readonly log: Logger,
+    private readonly common: readonly LogFields[],
+  ) {}
+
+  debug(message: string, fields?: LogFields): void {
+    this.log.debug(message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.log.info(message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.log.warn(message, fields);
+    this.failures.keep('warning', message, fields?.error, this.joined(fields));
+  }
+
+  error(message: string, error?: unknown, fields?: LogFields): void {
+    this.log.error(message, error, fields);
+    this.failures.keep('error', message, error, this.joined(fields));
+  }
+
+  with(fields: LogFields): Logger {
+    return new WatchedLogger(this.failures, this.log.with(fields), [...this.common, fields]);
+  }
+
+  named(name: string): Logger {
+    return new WatchedLogger(this.failures, this.log.named(name), this.common);
+  }
+
+  private joined(fields: LogFields | undefined): LogFields {
+    return Object.assign({}, ...this.common, fields) as LogFields;
   }
 }
 
