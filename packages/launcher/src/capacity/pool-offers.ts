@@ -66,7 +66,7 @@ export class PoolOffers {
   plan(labels: readonly string[], zone?: string, skip = 0): OfferPlan {
     const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
     const admitted = this.choose(labels, zones, skip, (offer) => this.admits(offer));
-    if (admitted !== undefined) return { ...admitted, blocked: undefined };
+    if (admitted !== undefined) return { zone: admitted.zone, offers: admitted.offers, blocked: undefined };
     const slow = this.choose(labels, zones, skip, (offer) => this.admits(offer) || this.isSlow(offer));
     if (slow !== undefined) return { ...slow, blocked: this.blocked(slow.offers) };
     const fallback = zones[Math.floor(this.context.random.next() * zones.length)];
@@ -184,10 +184,15 @@ export class PoolOffers {
     let best: Pick<OfferPlan, 'zone' | 'offers'>[] = [];
     let lowest = Infinity;
     for (const zone of zones) {
-      const chosen = labels.map((label) => this.usable(label, zone, skip, isUsable));
-      const offers = chosen.flatMap((choice) => (choice === undefined ? [] : [choice.offer]));
+      const offers: Offer[] = [];
+      let cost = 0;
+      for (const label of labels) {
+        const choice = this.usable(label, zone, skip, isUsable);
+        if (choice === undefined) break;
+        offers.push(choice.offer);
+        cost += choice.rank;
+      }
       if (offers.length < labels.length) continue;
-      const cost = chosen.reduce((sum, choice) => sum + (choice?.rank ?? 0), 0);
       if (cost < lowest) best = [];
       if (cost <= lowest) best.push({ zone, offers });
       lowest = Math.min(cost, lowest);
@@ -201,8 +206,16 @@ export class PoolOffers {
     skip: number,
     isUsable: (offer: Offer) => boolean,
   ): { offer: Offer; rank: number } | undefined {
-    const usable = this.offersOf(label, zone).flatMap((offer, rank) => (isUsable(offer) ? [{ offer, rank }] : []));
-    return usable[Math.min(skip, usable.length - 1)];
+    let usable: { offer: Offer; rank: number } | undefined;
+    let passed = 0;
+    for (const [rank, machineType] of machineTypesOf(this.pool.labels.get(label)).entries()) {
+      const offer = offerOf(label, zone, machineType);
+      if (!isUsable(offer)) continue;
+      usable = { offer, rank };
+      if (passed === skip) break;
+      passed += 1;
+    }
+    return usable;
   }
 
   private isSlow(offer: Offer): boolean {

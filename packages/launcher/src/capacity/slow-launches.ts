@@ -54,7 +54,8 @@ export class SlowLaunches {
     const offer = this.offerOf(place, isHealthy);
     const { times } = offer;
     times.isHealthy = isHealthy;
-    const launch = { ...watched, startedAt: this.clock.monotonic() };
+    const { canMove, abandon } = watched;
+    const launch: TimedAttempt = { canMove, abandon, startedAt: this.clock.monotonic() };
     times.running.add(launch);
     this.checkLater(offer);
     return {
@@ -81,9 +82,10 @@ export class SlowLaunches {
   }
 
   private checkLater(offer: WatchedOffer): void {
+    if (!this.isEnabled || offer.timer !== undefined) return;
     const { times, stuckAt } = offer;
     const [oldest] = times.running;
-    if (!this.isEnabled || offer.timer !== undefined || oldest === undefined) return;
+    if (oldest === undefined) return;
     const isStuck = times.unanswered(stuckAt).length > 0;
     const dueMs = isStuck ? 0 : oldest.startedAt + OVERDUE_FLOOR_MS - this.clock.monotonic();
     offer.timer = this.clock.schedule(Math.max(dueMs, CHECK_MS), () => {
