@@ -44,6 +44,20 @@ it('the launcher deletes a node whose requestor changed the record during the de
   expect(await world.end()).toEqual([]);
 });
 
+it('the launcher deletes a returned node with two transactions', async () => {
+  const world = new World(1, () => 1);
+  const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  const taken = await world.during(world.requestor.take(id));
+  await world.clock.advance(10_000);
+  const transactions = jest.spyOn(zk, 'transaction');
+  await world.during(world.requestor.giveBack(taken));
+  await world.until('the node is gone', () => world.nodes().size === 0);
+  expect(transactions).toHaveBeenCalledTimes(2);
+  await world.end();
+});
+
 it('the launcher does not call the cloud with an unconfirmed session, which may have lost the lock', async () => {
   const world = new World();
   const faults = { ...NO_FAULTS, 'delete-errors': 1 };

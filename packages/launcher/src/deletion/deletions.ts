@@ -34,6 +34,11 @@ const ATTEMPT_TIMEOUT_MS = 600_000;
  * once.
  */
 const LOCKING = 32;
+/**
+ * Delay before a node in use is deleted whose requestor has unlocked it, in milliseconds. The event of the lock arrives
+ * before the record that the requestor changed in the same transaction, which starts the deletion at once.
+ */
+const RETURN_MS = 500;
 
 /** The record of a node cannot be deleted because of foreign znodes below it. */
 class ForeignZnodesError extends Error {
@@ -107,7 +112,7 @@ export class Deletions implements Controller {
   }
 
   private consider(entry: NodeEntry): void {
-    if (this.isDue(entry)) this.queue.add(entry.id);
+    if (this.isDue(entry)) this.queue.add(entry.id, entry.node.state === 'in-use' ? RETURN_MS : 0);
   }
 
   private forget(id: string): void {
@@ -123,9 +128,14 @@ export class Deletions implements Controller {
   }
 
   private async reconcile(id: string): Promise<Reconciled> {
-    const entry = this.context.store.nodes.get(id);
-    if (entry !== undefined && this.isDue(entry)) await this.delete(entry);
+    if (this.dueEntry(id) !== undefined) await this.delete(id);
     return 'done';
+  }
+
+  /** Returns the record of a node that is to be deleted; otherwise undefined. */
+  private dueEntry(id: string): NodeEntry | undefined {
+    const entry = this.context.store.nodes.get(id);
+    return entry !== undefined && this.isDue(entry) ? entry : undefined;
   }
 
   /** Reports each cause that blocks a record once. */
@@ -153,12 +163,13 @@ export class Deletions implements Controller {
     };
   }
 
-  private async delete(entry: NodeEntry): Promise<void> {
-    const handle = await this.locking.run(this.signal, () => this.take(entry));
-    if (handle === undefined) return;
+  private async delete(id: string): Promise<void> {
+    const taken = await this.locking.run(this.signal, () => this.take(id));
+    if (taken === undefined) return;
+    const { entry, handle } = taken;
     const log = this.log.with(nodeFields(this.context.store, entry));
     log.info('Deleting node', { was: entry.node.state });
-    this.decided(entry.id, 'deletes it', `it was ${entry.node.state}`);
+    this.decided(id, 'deletes it', `it was ${entry.node.state}`);
     let isGone: boolean;
     try {
       isGone = await this.deleteUntilGone(handle, log);
@@ -179,17 +190,20 @@ export class Deletions implements Controller {
       this.provider.nodeDeletedNotification?.(handle.node);
       return;
     }
-    const paths = await this.context.store.nodes.foreignBelow(entry.id, { signal: this.signal });
+    const paths = await this.context.store.nodes.foreignBelow(id, { signal: this.signal });
     if (paths.length > 0) throw new ForeignZnodesError(paths);
   }
 
-  /** Locks the node and marks it as `deleting` if it is still to be deleted. */
-  private async take(entry: NodeEntry): Promise<NodeHandle | undefined> {
-    if (isUnfinished(entry.node) && !(await this.isAbandoned(entry))) return undefined;
-    return await this.context.store.nodes.tryLock(entry.id, {
+  /** Locks the node and marks it as `deleting` if it is still to be deleted. Resolves with its former record, too. */
+  private async take(id: string): Promise<{ readonly entry: NodeEntry; readonly handle: NodeHandle } | undefined> {
+    // The record may have changed while other nodes were being locked.
+    const entry = this.dueEntry(id);
+    if (entry === undefined || (isUnfinished(entry.node) && !(await this.isAbandoned(entry)))) return undefined;
+    const handle = await this.context.store.nodes.tryLock(id, {
       from: entry,
       change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
     });
+    return handle && { entry, handle };
   }
 
   /**
@@ -198,10 +212,8 @@ export class Deletions implements Controller {
    */
   private async isAbandoned({ id, node }: NodeEntry): Promise<boolean> {
     if (node.allocated_to === null) return true;
-    const { store } = this.context;
-    await store.requests.read(node.allocated_to);
-    const now = store.nodes.get(id);
-    return now !== undefined && isToBeDeleted(now, store, this.provider.config);
+    await this.context.store.requests.read(node.allocated_to);
+    return this.dueEntry(id) !== undefined;
   }
 
   /**
