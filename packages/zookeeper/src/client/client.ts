@@ -80,10 +80,12 @@ class ZooKeeperClient implements ZooKeeper {
   private readonly sessionWaiters: Waiters<Session>;
   private readonly drainWaiters: Waiters<void>;
   private closedBy: ZooKeeperError | undefined;
+  private readonly creation: Operation<op.Created>;
   private readonly lastProblem = (): Error | undefined => this.sessionManager.lastProblem;
 
   constructor(private readonly settings: Settings) {
     const { clock, maxPendingCalls, maxPendingBytes, chroot } = settings;
+    this.creation = op.createOperation(chroot);
     this.deadlines = new Deadlines(clock);
     this.backpressure = new Backpressure(maxPendingCalls, maxPendingBytes, () => this.drainWaiters.resolve());
     this.pipeline = new Pipeline(clock, this.backpressure);
@@ -91,7 +93,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.drainWaiters = this.waiters('drained', 'too many calls are unanswered');
     this.watches = new WatchSync(chroot, {
       lastZxid: () => this.sessionManager.lastZxid,
-      call: (operation, path, frame, options) => this.call(operation, path, frame, options),
+      call: (operation, path, frame, options) => this.call(operation, path, () => frame, options),
       background: (operation, path, frame, onAnswer) => this.backgroundCall(operation, path, frame, onAnswer),
       warn: (error) => this.emitter.emit('warning', error),
     });
@@ -161,14 +163,14 @@ class ZooKeeperClient implements ZooKeeper {
     if (!this.writable) await this.drainWaiters.wait(this.timeoutOf(options), options.signal);
   }
 
-  async create(path: string, data?: Uint8Array, options?: CreateOptions & CallOptions): Promise<op.Created> {
-    const serverPath = this.serverPath('create', path, isSequential(options?.mode));
-    const created = await this.call(op.CREATE, path, op.createFrame(serverPath, data, options), options);
-    return { path: this.settings.chroot.toClient(created.path) ?? created.path, stat: created.stat };
+  create(path: string, data?: Uint8Array, options?: CreateOptions & CallOptions): Promise<op.Created> {
+    const frame = (): Buffer =>
+      op.createFrame(this.serverPath('create', path, isSequential(options?.mode)), data, options);
+    return this.call(this.creation, path, frame, options);
   }
 
-  async delete(path: string, options?: VersionOptions): Promise<void> {
-    const frame = op.deleteFrame(this.serverPath('delete', path), options?.version ?? ANY_VERSION);
+  delete(path: string, options?: VersionOptions): Promise<void> {
+    const frame = (): Buffer => op.deleteFrame(this.serverPath('delete', path), options?.version ?? ANY_VERSION);
     return this.call(op.DELETE, path, frame, options);
   }
 
@@ -180,8 +182,8 @@ class ZooKeeperClient implements ZooKeeper {
     return this.watchableCall(op.GET, Opcode.getData, 'data', path, options);
   }
 
-  async set(path: string, data: Uint8Array, options?: VersionOptions): Promise<Stat> {
-    const frame = op.setFrame(this.serverPath('set', path), data, options?.version ?? ANY_VERSION);
+  set(path: string, data: Uint8Array, options?: VersionOptions): Promise<Stat> {
+    const frame = (): Buffer => op.setFrame(this.serverPath('set', path), data, options?.version ?? ANY_VERSION);
     return this.call(op.SET, path, frame, options);
   }
 
@@ -189,46 +191,41 @@ class ZooKeeperClient implements ZooKeeper {
     return this.watchableCall(op.CHILDREN, Opcode.getChildren2, 'child', path, options);
   }
 
-  async sync(path: string, options?: CallOptions): Promise<void> {
-    return this.call(op.SYNC, path, op.pathFrame(Opcode.sync, this.serverPath('sync', path)), options);
+  sync(path: string, options?: CallOptions): Promise<void> {
+    return this.call(op.SYNC, path, () => op.pathFrame(Opcode.sync, this.serverPath('sync', path)), options);
   }
 
   transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]> {
-    return new Promise((resolve, reject) => {
-      const { chroot } = this.settings;
-      const operation = transactionOperation(ops, chroot);
-      this.submit(operation, undefined, transactionFrame(ops, chroot), options, resolve, reject);
-    });
+    const { chroot } = this.settings;
+    return this.call(transactionOperation(ops, chroot), undefined, () => transactionFrame(ops, chroot), options);
   }
 
-  async getAcl(path: string, options?: CallOptions): Promise<{ acl: readonly Acl[]; stat: Stat }> {
-    return this.call(op.GET_ACL, path, op.pathFrame(Opcode.getAcl, this.serverPath('getAcl', path)), options);
+  getAcl(path: string, options?: CallOptions): Promise<{ acl: readonly Acl[]; stat: Stat }> {
+    return this.call(op.GET_ACL, path, () => op.pathFrame(Opcode.getAcl, this.serverPath('getAcl', path)), options);
   }
 
-  async setAcl(path: string, acl: readonly Acl[], options?: VersionOptions): Promise<Stat> {
-    const frame = op.setAclFrame(this.serverPath('setAcl', path), acl, options?.version ?? ANY_VERSION);
+  setAcl(path: string, acl: readonly Acl[], options?: VersionOptions): Promise<Stat> {
+    const frame = (): Buffer => op.setAclFrame(this.serverPath('setAcl', path), acl, options?.version ?? ANY_VERSION);
     return this.call(op.SET_ACL, path, frame, options);
   }
 
-  async readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]> {
-    const frame = readTransactionFrame(ops, this.settings.chroot);
+  readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]> {
+    const frame = (): Buffer => readTransactionFrame(ops, this.settings.chroot);
     return this.call(readTransactionOperation(ops), undefined, frame, options);
   }
 
-  async countDescendants(path: string, options?: CallOptions): Promise<number> {
-    const frame = op.pathFrame(Opcode.getAllChildrenNumber, this.serverPath('countDescendants', path));
+  countDescendants(path: string, options?: CallOptions): Promise<number> {
+    const frame = (): Buffer => op.pathFrame(Opcode.getAllChildrenNumber, this.serverPath('countDescendants', path));
     return this.call(op.COUNT_DESCENDANTS, path, frame, options);
   }
 
-  async ephemerals(prefix = '/', options?: CallOptions): Promise<readonly string[]> {
-    const { chroot } = this.settings;
-    const frame = op.pathFrame(Opcode.getEphemerals, this.serverPath('ephemerals', prefix));
-    const paths = await this.call(op.GET_EPHEMERALS, prefix, frame, options);
-    return paths.map((path) => chroot.toClient(path)).filter((path) => path !== undefined);
+  ephemerals(prefix = '/', options?: CallOptions): Promise<readonly string[]> {
+    const frame = (): Buffer => op.pathFrame(Opcode.getEphemerals, this.serverPath('ephemerals', prefix));
+    return this.call(op.ephemeralsOperation(this.settings.chroot), prefix, frame, options);
   }
 
-  async whoAmI(options?: CallOptions): Promise<readonly Identity[]> {
-    return this.call(op.WHO_AM_I, undefined, op.emptyFrame(Opcode.whoAmI), options);
+  whoAmI(options?: CallOptions): Promise<readonly Identity[]> {
+    return this.call(op.WHO_AM_I, undefined, () => op.emptyFrame(Opcode.whoAmI), options);
   }
 
   addAuth(scheme: string, auth: string | Uint8Array, options?: CallOptions): Promise<void> {
@@ -313,13 +310,14 @@ class ZooKeeperClient implements ZooKeeper {
     });
   }
 
+  /** Rejects with the error of `frame`, if it throws one. */
   private call<T>(
     operation: Operation<T>,
     path: string | undefined,
-    frame: Buffer,
+    frame: () => Buffer,
     options: CallOptions | undefined,
   ): Promise<T> {
-    return new Promise((resolve, reject) => this.submit(operation, path, frame, options, resolve, reject));
+    return new Promise((resolve, reject) => this.submit(operation, path, frame(), options, resolve, reject));
   }
 
   /** Issues a call. Calls `resolve` or `reject` once. */

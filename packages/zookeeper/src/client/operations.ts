@@ -13,6 +13,7 @@ import {
 import { InvalidArgumentError } from '../errors.js';
 import type { Operation } from './call.js';
 import { JuteWriter } from './jute-writer.js';
+import type { Chroot } from './paths.js';
 import {
   ADD_WATCH_MODE,
   CREATE_FLAGS,
@@ -50,12 +51,16 @@ export interface Created {
   readonly stat: Stat;
 }
 
-/** Paths in results include the chroot. */
-export const CREATE: Operation<Created> = {
-  name: 'create',
-  write: true,
-  read: (reader) => ({ path: reader.text(), stat: readStat(reader) }),
-};
+export function createOperation(chroot: Chroot): Operation<Created> {
+  return {
+    name: 'create',
+    write: true,
+    read: (reader) => {
+      const path = reader.text();
+      return { path: chroot.toClient(path) ?? path, stat: readStat(reader) };
+    },
+  };
+}
 export const DELETE: Operation<void> = { name: 'delete', write: true, read: () => undefined };
 export const EXISTS: Operation<Stat | undefined> = { name: 'exists', write: false, mayBeAbsent: true, read: readStat };
 export const GET: Operation<{ data: Uint8Array; stat: Stat }> = {
@@ -86,11 +91,17 @@ export const WHO_AM_I: Operation<readonly Identity[]> = {
     return Array.from({ length: count }, () => ({ scheme: reader.text(), user: reader.text() }));
   },
 };
-export const GET_EPHEMERALS: Operation<readonly string[]> = {
-  name: 'getEphemerals',
-  write: false,
-  read: (reader) => reader.texts(),
-};
+export function ephemeralsOperation(chroot: Chroot): Operation<readonly string[]> {
+  return {
+    name: 'getEphemerals',
+    write: false,
+    read: (reader) =>
+      reader
+        .texts()
+        .map((path) => chroot.toClient(path))
+        .filter((path) => path !== undefined),
+  };
+}
 export const COUNT_DESCENDANTS: Operation<number> = {
   name: 'getAllChildrenNumber',
   write: false,
