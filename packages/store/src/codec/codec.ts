@@ -1,6 +1,6 @@
 /** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
-import { memberText, objectText, withMembers } from './json.js';
+import { memberText, objectText, withMembers, type MemberChange } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record and the data of its znode, JSON text in UTF-8. */
@@ -43,15 +43,20 @@ export interface RecordShape<I extends object, D extends Stated> {
   /** Returns the JSON text of a field, or undefined to omit it. Default: `JSON.stringify`. */
   readonly print?: (name: string, value: unknown) => string | undefined;
   /** Fields that are also written under an old name, which old readers expect: the fields by old name. */
-  readonly aliases?: Readonly<Record<string, keyof D>>;
+  readonly aliases?: Readonly<Record<string, keyof D & string>>;
 }
 
 export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
   const fieldNames = Object.keys(shape.fields) as (keyof D & string)[];
-  const isField: ReadonlySet<string> = new Set(fieldNames);
+  /** The names of the fields as JSON strings. */
+  const literals = new Map<string, string>(fieldNames.map((name) => [name, JSON.stringify(name)]));
   const print = shape.print ?? ((_name, value) => JSON.stringify(value));
 
-  const aliases = Object.entries<keyof D>(shape.aliases ?? {});
+  const aliases = Object.entries<keyof D & string>(shape.aliases ?? {}).map(([alias, name]) => ({
+    alias,
+    literal: JSON.stringify(alias),
+    name,
+  }));
 
   /** Changed records by their data, until `decode` receives that data after the write. */
   const changed = new WeakMap<Uint8Array, Source<I & D>>();
@@ -71,31 +76,33 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
 
     create(value) {
       const members: string[] = [];
-      const add = (name: string, field: unknown): void => {
+      const add = (name: string, literal: string, field: unknown): void => {
         const printed = field === undefined ? undefined : print(name, field);
-        if (printed !== undefined) members.push(memberText(name, printed));
+        if (printed !== undefined) members.push(memberText(literal, printed));
       };
-      fieldNames.forEach((name) => add(name, value[name]));
-      aliases.forEach(([alias, name]) => add(alias, value[name]));
+      for (const name of fieldNames) add(name, literals.get(name) ?? '', value[name]);
+      for (const { alias, literal, name } of aliases) add(alias, literal, value[name]);
       return objectText(members);
     },
 
     change(source, change) {
       const known: object = source.value;
       const fields: Record<string, unknown> = { ...known };
-      const changes = new Map<string, string | undefined>();
+      const changes: MemberChange[] = [];
       const wanted: Readonly<Record<string, unknown>> = change;
-      Object.keys(change).forEach((name) => {
+      for (const name of Object.keys(change)) {
         const value = wanted[name];
-        if (!isField.has(name) || isSameObject(value, fields[name])) return;
+        const literal = literals.get(name);
+        if (literal === undefined || isSameObject(value, fields[name])) continue;
         const printed = value === undefined ? undefined : print(name, value);
-        changes.set(name, printed);
-        fields[name] = printed === undefined ? undefined : JSON.parse(printed);
-      });
-      aliases.forEach(([alias, name]) => {
-        const field = fields[String(name)];
-        if (field !== undefined && field !== null) changes.set(alias, print(alias, field));
-      });
+        changes.push({ literal, value: printed, found: false });
+        fields[name] = printed === undefined ? undefined : typeof value === 'string' ? value : JSON.parse(printed);
+      }
+      for (const { alias, literal, name } of aliases) {
+        const field = fields[name];
+        if (field === undefined || field === null) continue;
+        changes.push({ literal, value: print(alias, field), found: false });
+      }
       const before = utf8.decode(source.data);
       const text = withMembers(before, changes);
       if (text === before) return source;
