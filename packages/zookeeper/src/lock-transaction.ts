@@ -1,6 +1,6 @@
 /** Acquires free locks in one transaction, so that a failed attempt leaves no contender. */
 
-import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
+import type { CallOptions, CreateOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
 import { parentPath } from './client/paths.js';
 import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
 import type { ContenderRemovals } from './contender-lock.js';
@@ -28,6 +28,8 @@ export interface AcquiredLocks {
 
 /** Attempts before a lock counts as contended, because other clients keep creating and deleting its directory. */
 const MAX_ATTEMPTS = 5;
+
+const CONTENDER: CreateOptions = { mode: 'ephemeral-sequential' };
 
 /** Implements `LockRecipe.tryAcquireAll`. Resolves with undefined if one of the locks is contended. */
 export async function tryAcquireLocks(
@@ -85,15 +87,11 @@ class Plan {
       }
       ops.push({ type: 'create', path: lock.path });
       this.steps.push({ lock, action: 'create' });
-      ops.push({
-        type: 'create',
-        path: `${lock.path}/${lock.prefix}`,
-        data,
-        options: { mode: 'ephemeral-sequential' },
-      });
+      ops.push({ type: 'create', path: `${lock.path}/${lock.prefix}`, data, options: CONTENDER });
       this.steps.push({ lock, action: 'contend' });
     }
-    this.ops = [...ops, ...after];
+    ops.push(...after);
+    this.ops = ops;
   }
 
   /** Returns the meaning of a failed transaction. */
@@ -125,10 +123,12 @@ class Plan {
 
   read(session: Session, results: readonly TransactionResult[]): AcquiredLocks {
     const contenders: string[] = [];
-    this.steps.forEach(({ action }, index) => {
-      const result = results[this.before.length + index];
+    let index = this.before.length;
+    for (const { action } of this.steps) {
+      const result = results[index];
       if (action === 'contend' && result?.type === 'create') contenders.push(result.path);
-    });
+      index++;
+    }
     return {
       session,
       contenders,

@@ -108,7 +108,8 @@ export class TreeReads {
   private readsOf(path: string): PathReads {
     let reads = this.byPath.get(path);
     if (reads === undefined) {
-      reads = { path, outstanding: 0, requests: 0, void: false, waiters: [] };
+      const waiters: (() => void)[] = [];
+      reads = { path, outstanding: 0, requests: 0, void: false, waiters };
       this.byPath.set(path, reads);
     }
     return reads;
