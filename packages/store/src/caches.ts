@@ -123,18 +123,19 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts: { readonly cache: Cache; readonly tree: TreeCache; readonly own: string[] }[] = [];
+    const parts = new Map<Cache, string[]>();
     for (const path of paths) {
       const cache = this.cacheOf(path);
       if (cache?.tree === undefined) continue;
       cache.pause?.(path);
-      const part = parts.find((each) => each.cache === cache);
-      if (part === undefined) parts.push({ cache, tree: cache.tree, own: [path] });
-      else part.own.push(path);
+      const own = parts.get(cache);
+      if (own === undefined) parts.set(cache, [path]);
+      else own.push(path);
     }
-    const expectations = parts.map(({ tree, own }) => tree.expect(own));
+    const expectations: WriteExpectation[] = [];
+    for (const [{ tree }, own] of parts) if (tree !== undefined) expectations.push(tree.expect(own));
     const resume = (): void => {
-      for (const { cache, own } of parts) for (const path of own) cache.resume?.(path);
+      for (const [cache, own] of parts) for (const path of own) cache.resume?.(path);
     };
     return {
       applied: (nodes) => {

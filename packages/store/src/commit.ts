@@ -66,23 +66,22 @@ export function isStale(error: unknown): boolean {
 }
 
 function planOf(steps: readonly Step[]): Plan {
-  const plan: Plan = { steps, ops: [], owners: [], paths: [] };
+  const ops: TransactionOp[] = [];
+  const owners: Step[] = [];
+  const paths: string[] = [];
   for (const step of steps) {
     const { record, write, release } = step;
-    const add = (op: TransactionOp): void => {
-      plan.ops.push(op);
-      plan.owners.push(step);
-    };
-    if (!release) add(record.lock.fence);
-    if (write === 'check') add({ type: 'check', path: record.path, version: record.version });
+    if (!release) ops.push(record.lock.fence);
+    if (write === 'check') ops.push({ type: 'check', path: record.path, version: record.version });
     else if (write !== 'none') {
-      add({ type: 'set', path: record.path, data: write.data, version: record.version });
-      plan.paths.push(record.path);
+      ops.push({ type: 'set', path: record.path, data: write.data, version: record.version });
+      paths.push(record.path);
     }
     // Released after the record is written, so that the next lock holder reads the new record.
-    if (release) add(record.lock.releaseOp);
+    if (release) ops.push(record.lock.releaseOp);
+    while (owners.length < ops.length) owners.push(step);
   }
-  return plan;
+  return { steps, ops, owners, paths };
 }
 
 /** Applies the server's answer to the caches before the caller continues. */
@@ -92,7 +91,8 @@ function applied(plan: Plan, results: readonly TransactionResult[], expectation:
     const step = plan.owners[index];
     if (result.type !== 'set' || step === undefined || typeof step.write === 'string') return;
     step.write.written(result.stat.version);
-    written.push({ path: step.record.path, node: { data: step.write.data, stat: result.stat } });
+    const node = { data: step.write.data, stat: result.stat };
+    written.push({ path: step.record.path, node });
   });
   for (const { record, release } of plan.steps) if (release) record.lock.released();
   expectation.applied(written);

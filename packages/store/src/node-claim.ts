@@ -1,11 +1,13 @@
 /** Operations on records of nodes that are about to be created or locked. */
 
-import type { TransactionOp, TransactionResult } from '@nodepool/zookeeper';
+import type { CreateOptions, TransactionOp, TransactionResult } from '@nodepool/zookeeper';
 import { nodeCodec } from './codec/node.js';
 import { bytesOf, type Source } from './codec/codec.js';
 import type { Node, NodeData } from '@nodepool/core';
 import type { Written } from './caches.js';
 import { NEW_NODE_PATH, nodePath } from './paths.js';
+
+const NEW_NODE: CreateOptions = { mode: 'persistent-sequential' };
 
 /** A write of a record that is about to be locked. */
 export interface NodeClaim {
@@ -22,7 +24,7 @@ export function createOps(nodes: readonly NodeData[]): TransactionOp[] {
     type: 'create',
     path: NEW_NODE_PATH,
     data: bytesOf(nodeCodec.create(node)),
-    options: { mode: 'persistent-sequential' },
+    options: NEW_NODE,
   }));
 }
 
@@ -44,7 +46,8 @@ export function writtenBy(claims: readonly NodeClaim[], results: readonly Transa
   claims.forEach(({ id, data }, index) => {
     const result = results[index];
     if (data === undefined || result?.type !== 'set') return;
-    written.push({ path: nodePath(id), node: { data, stat: result.stat } });
+    const node = { data, stat: result.stat };
+    written.push({ path: nodePath(id), node });
   });
   return written;
 }

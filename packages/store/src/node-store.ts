@@ -41,7 +41,8 @@ export class NodeRecords implements NodeStore {
       path: nodePath,
       entry: (source, version, locked) => new NodeRecord(source.value.id, source, version, locked),
       isEntry: (entry) => entry instanceof NodeRecord,
-      indexes: [this.byState, this.byProvider, this.byRequest, this.byAvailability],
+      indexes: [this.byState, this.byProvider, this.byRequest],
+      lockIndexes: [this.byAvailability],
       log: context.log,
     });
     this.locks = new NodeLocks(context, this.table);
@@ -200,7 +201,9 @@ export class NodeRecords implements NodeStore {
 function availability({ node, locked }: NodeRecord): readonly string[] | undefined {
   const { state, allocated_to: request, provider, pool, type } = node;
   if (state !== 'ready' || locked || request !== null || provider === null || pool === null) return undefined;
-  return type.map((label) => availabilityKey(provider, pool, label));
+  const keys: string[] = [];
+  for (const label of type) keys.push(availabilityKey(provider, pool, label));
+  return keys;
 }
 
 function availabilityKey(provider: string, pool: string, label: string): string {

@@ -16,6 +16,10 @@ export interface TableEntry<T> {
   readonly source: Source<T>;
 }
 
+interface EntryIndex<E> {
+  update(before: E | undefined, after: E | undefined): void;
+}
+
 /** `T`: the record with its id, `D`: without it, `E`: the entries of the table. */
 export interface TableOptions<D extends Stated, E extends object> {
   /** For messages, e.g. `node`. */
@@ -25,8 +29,10 @@ export interface TableOptions<D extends Stated, E extends object> {
   readonly entry: (source: Source<{ readonly id: string } & D>, version: number, locked: boolean) => E;
   /** Returns true if `entry` created the entry. */
   readonly isEntry: (entry: object) => entry is E;
-  /** Updated before listeners are notified of a change. */
-  readonly indexes: readonly { update(before: E | undefined, after: E | undefined): void }[];
+  /** Updated before listeners are notified of a change, unless only `locked` changes. */
+  readonly indexes: readonly EntryIndex<E>[];
+  /** Further indexes, which depend on `locked` too. */
+  readonly lockIndexes: readonly EntryIndex<E>[];
   readonly log: Logger;
 }
 
@@ -105,16 +111,16 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
         reason: decoded.reason,
         version: decoded.version,
       });
-      this.replace(id, undefined);
+      this.replace(id, known, undefined);
     } else if (known?.version !== decoded.version || Buffer.compare(known.source.data, decoded.source.data) !== 0) {
       this.unreadable.delete(id);
-      this.replace(id, decoded);
+      this.replace(id, known, decoded);
     }
   }
 
   remove(id: string): void {
     this.unreadable.delete(id);
-    this.replace(id, undefined);
+    this.replace(id, this.entries.get(id), undefined);
   }
 
   /** Pauses notifications of this id; changes are reported as one after the same number of `resume` calls. */
@@ -163,17 +169,18 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   private lockChanged(id: string, locked: boolean): void {
     const entry = this.entries.get(id);
     if (entry !== undefined && entry.locked !== locked) {
-      this.replace(id, this.options.entry(entry.source, entry.version, locked));
+      this.replace(id, entry, this.options.entry(entry.source, entry.version, locked));
     }
   }
 
-  private replace(id: string, after: E | undefined): void {
-    const before = this.entries.get(id);
+  private replace(id: string, before: E | undefined, after: E | undefined): void {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(id);
     else this.entries.set(id, after);
     if (before === undefined || after === undefined) this.inOrder.update(before, after);
-    for (const index of this.options.indexes) index.update(before, after);
+    const { indexes, lockIndexes } = this.options;
+    if (before?.source !== after?.source) for (const index of indexes) index.update(before, after);
+    for (const index of lockIndexes) index.update(before, after);
     if (!this.paused.has(id)) this.changes.emit({ id, before, after });
   }
 }

@@ -58,7 +58,8 @@ export class RequestRecords implements RequestStore {
       path: requestPath,
       entry: (source, version, locked) => new RequestRecord(source.value.id, source, version, locked),
       isEntry: (entry) => entry instanceof RequestRecord,
-      indexes: [this.byState, { update: (before, after) => void this.orphans.update((after ?? before)?.id ?? '') }],
+      indexes: [this.byState],
+      lockIndexes: [{ update: (before, after) => void this.orphans.update((after ?? before)?.id ?? '') }],
       log: context.log,
     });
     this.orphans = new OrphanedLocks((id) => this.table.has(id) || this.table.isContended(id));

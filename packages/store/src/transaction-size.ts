@@ -21,10 +21,10 @@ const LOCK_OVERHEAD_BYTES = 3 * OVERHEAD_BYTES + 150;
  */
 export function checkTransactionSize(ops: readonly TransactionOp[], lockPaths: readonly string[] = []): void {
   let bytes = OVERHEAD_BYTES;
-  ops.forEach((op) => {
+  for (const op of ops) {
     bytes += OVERHEAD_BYTES + op.path.length;
     if (op.type === 'create' || op.type === 'set') bytes += op.data?.length ?? 0;
-  });
-  lockPaths.forEach((path) => (bytes += LOCK_OVERHEAD_BYTES + 3 * path.length));
+  }
+  for (const path of lockPaths) bytes += LOCK_OVERHEAD_BYTES + 3 * path.length;
   if (bytes > LIMIT_BYTES) throw new TransactionTooLargeError(bytes, LIMIT_BYTES, ops.length + 3 * lockPaths.length);
 }

@@ -96,7 +96,7 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
         if (literal === undefined || isSameObject(value, fields[name])) continue;
         const printed = value === undefined ? undefined : print(name, value);
         changes.push({ literal, value: printed, found: false });
-        fields[name] = printed === undefined ? undefined : typeof value === 'string' ? value : JSON.parse(printed);
+        fields[name] = printed === undefined ? undefined : isPlain(value) ? value : JSON.parse(printed);
       }
       for (const { alias, literal, name } of aliases) {
         const field = fields[name];
@@ -148,4 +148,10 @@ export function parseObject(data: Uint8Array): JsonObject | string {
 /** Returns true if an object is the one that was read. It is not a change then, and its source text has more detail. */
 function isSameObject(value: unknown, before: unknown): boolean {
   return typeof value === 'object' && value !== null && value === before;
+}
+
+/** Returns true for values that JSON surely preserves: not for lists, objects, and numbers such as -0. */
+function isPlain(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value) && value !== 0;
+  return value === null || typeof value === 'string' || typeof value === 'boolean';
 }
