@@ -2,6 +2,7 @@
 
 import type { Histogram as ClientHistogram, Registry } from 'prom-client';
 import type { Duration, MetricLabels } from '@nodepool/core';
+import { LabelTree } from './label-tree.js';
 
 type Exported = Awaited<ReturnType<ClientHistogram['get']>>;
 
@@ -13,25 +14,21 @@ interface Series {
   sum: number;
 }
 
-/** Series by the values of their labels, one label per level: faster than a string that combines the values. */
-interface Level {
-  readonly next: Map<string, Level>;
-  series: Series | undefined;
-}
-
 export class Histogram {
   readonly name: string;
-  private readonly root = newLevel();
-  /** In the order of their creation. */
-  private readonly all: Series[] = [];
+  private readonly series: LabelTree<Series>;
 
-  /** `onFull` is called for each value of a series that would exceed `maxSeries`; the value is dropped. */
+  /** `onDropped` is called once if there are too many series. */
   constructor(
     private readonly duration: Duration,
-    private readonly maxSeries: number,
-    private readonly onFull: () => void,
+    onDropped: () => void,
   ) {
-    this.name = duration.name;
+    const { name, labels: names, buckets } = duration;
+    const make = (labels: MetricLabels<string>): Series => {
+      return { labels, counts: Array.from({ length: buckets.length + 1 }, () => 0), sum: 0 };
+    };
+    this.name = name;
+    this.series = new LabelTree(names, make, onDropped);
   }
 
   register(registry: Registry): void {
@@ -40,7 +37,7 @@ export class Histogram {
   }
 
   observe(labels: MetricLabels<string>, seconds: number): void {
-    const series = this.find(labels) ?? this.add(labels);
+    const series = this.series.of(labels);
     if (series === undefined) return;
     const { buckets } = this.duration;
     let bucket = 0;
@@ -52,7 +49,7 @@ export class Histogram {
   /** Returns all values, for the registry. */
   get(): Promise<Pick<Exported, 'name' | 'help' | 'values'> & { readonly type: string }> {
     const { name, help } = this.duration;
-    const values = this.all.flatMap((series) => this.valuesOf(series));
+    const values = this.series.all.flatMap((series) => this.valuesOf(series));
     return Promise.resolve({ name, help, type: 'histogram', values });
   }
 
@@ -70,35 +67,4 @@ export class Histogram {
       { metricName: `${name}_count`, labels, value: count },
     ];
   }
-
-  private find(labels: MetricLabels<string>): Series | undefined {
-    const { labels: names } = this.duration;
-    let level: Level | undefined = this.root;
-    for (let index = 0; index < names.length && level !== undefined; index += 1) {
-      level = level.next.get(labels[names[index] ?? ''] ?? '');
-    }
-    return level?.series;
-  }
-
-  private add(labels: MetricLabels<string>): Series | undefined {
-    if (this.all.length >= this.maxSeries) {
-      this.onFull();
-      return undefined;
-    }
-    let level = this.root;
-    for (const name of this.duration.labels) {
-      const value = labels[name] ?? '';
-      const next = level.next.get(value) ?? newLevel();
-      level.next.set(value, next);
-      level = next;
-    }
-    const counts = Array.from({ length: this.duration.buckets.length + 1 }, () => 0);
-    level.series = { labels, counts, sum: 0 };
-    this.all.push(level.series);
-    return level.series;
-  }
-}
-
-function newLevel(): Level {
-  return { next: new Map(), series: undefined };
 }

@@ -2,14 +2,12 @@
 
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
-import type { Counter as CounterSeries, Gauge as GaugeSeries, Registry } from 'prom-client';
+import type { Gauge as GaugeSeries, Registry } from 'prom-client';
 import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@nodepool/core';
 import { Histogram } from './histogram.js';
+import { LabelTree, MAX_SERIES } from './label-tree.js';
 
 const load = createRequire(__filename);
-
-/** Limit of series per metric, since label values can come from outside. */
-const MAX_SERIES = 5000;
 
 /** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
@@ -22,8 +20,8 @@ type Client = Pick<typeof PrometheusClient, 'Registry' | 'Counter' | 'Gauge'>;
 
 class Series implements PrometheusSeries {
   private readonly registry: Registry;
-  private readonly counters = new Map<Counter, Bounded<CounterSeries>>();
-  private readonly gauges = new Map<Gauge, Bounded<GaugeSeries>>();
+  private readonly counters = new Map<Counter, LabelTree<Total>>();
+  private readonly gauges = new Map<Gauge, BoundedGauge>();
   private readonly histograms = new Map<Duration, Histogram>();
 
   constructor(
@@ -38,22 +36,16 @@ class Series implements PrometheusSeries {
   }
 
   increment(counter: Counter, labels: MetricLabels<string>, amount: number): void {
-    const series = this.known(this.counters, counter, (settings) => new this.client.Counter(settings));
-    if (this.admits(counter, series, labels)) series.of.inc(labels, amount);
+    const total = (this.counters.get(counter) ?? this.addCounter(counter)).of(labels);
+    if (total !== undefined) total.value += amount;
   }
 
   observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void {
-    let histogram = this.histograms.get(duration);
-    if (histogram === undefined) {
-      histogram = new Histogram(duration, MAX_SERIES, this.onDroppedOnce(duration.name));
-      histogram.register(this.registry);
-      this.histograms.set(duration, histogram);
-    }
-    histogram.observe(labels, seconds);
+    (this.histograms.get(duration) ?? this.addHistogram(duration)).observe(labels, seconds);
   }
 
   set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void {
-    const series = this.known(this.gauges, gauge, (settings) => new this.client.Gauge(settings));
+    const series = this.gauges.get(gauge) ?? this.addGauge(gauge);
     if (value === undefined) {
       if (series.admitted.delete(seriesKey(gauge, labels))) series.of.remove(labels);
     } else if (this.admits(gauge, series, labels)) series.of.set(labels, value);
@@ -63,51 +55,65 @@ class Series implements PrometheusSeries {
     return this.registry.metrics();
   }
 
-  private known<D extends Counter | Gauge, S>(
-    kept: Map<D, Bounded<S>>,
-    declaration: D,
-    make: (settings: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => S,
-  ): Bounded<S> {
-    let series = kept.get(declaration);
-    if (series === undefined) {
-      const { name, help, labels } = declaration;
-      const of = make({ name, help, labelNames: [...labels], registers: [this.registry] });
-      series = { of, admitted: new Set(), onFull: this.onDroppedOnce(name) };
-      kept.set(declaration, series);
-    }
+  private addCounter(counter: Counter): LabelTree<Total> {
+    const { name, help, labels: names } = counter;
+    const make = (labels: MetricLabels<string>): Total => ({ labels, value: 0 });
+    const totals = new LabelTree<Total>(names, make, () => this.onDropped(name));
+    this.counters.set(counter, totals);
+    const exported = new this.client.Counter({
+      ...{ name, help, labelNames: [...names], registers: [this.registry] },
+      // An increment of the client's counter takes several times as long as one of a total.
+      collect: () => {
+        exported.reset();
+        for (const { labels, value } of totals.all) exported.inc(labels, value);
+      },
+    });
+    return totals;
+  }
+
+  private addHistogram(duration: Duration): Histogram {
+    const histogram = new Histogram(duration, () => this.onDropped(duration.name));
+    this.histograms.set(duration, histogram);
+    histogram.register(this.registry);
+    return histogram;
+  }
+
+  private addGauge(gauge: Gauge): BoundedGauge {
+    const { name, help, labels } = gauge;
+    const of = new this.client.Gauge({ name, help, labelNames: [...labels], registers: [this.registry] });
+    const series: BoundedGauge = { of, admitted: new Set(), full: false };
+    this.gauges.set(gauge, series);
     return series;
   }
 
-  private admits<S>(declaration: Counter | Gauge, series: Bounded<S>, labels: MetricLabels<string>): boolean {
-    const key = seriesKey(declaration, labels);
+  private admits(gauge: Gauge, series: BoundedGauge, labels: MetricLabels<string>): boolean {
+    const key = seriesKey(gauge, labels);
     if (series.admitted.has(key)) return true;
     if (series.admitted.size < MAX_SERIES) {
       series.admitted.add(key);
       return true;
     }
-    series.onFull();
+    if (!series.full) {
+      series.full = true;
+      this.onDropped(gauge.name);
+    }
     return false;
   }
-
-  private onDroppedOnce(metric: string): () => void {
-    let isReported = false;
-    return () => {
-      if (!isReported) this.onDropped(metric);
-      isReported = true;
-    };
-  }
 }
 
-interface Bounded<S> {
-  readonly of: S;
+/** The sum of a counter's increments with the same labels. */
+interface Total {
+  readonly labels: MetricLabels<string>;
+  value: number;
+}
+
+interface BoundedGauge {
+  readonly of: GaugeSeries;
   /** Label sets of the existing series. */
   readonly admitted: Set<string>;
-  /** Called for each value that is dropped because there are too many series. */
-  readonly onFull: () => void;
+  full: boolean;
 }
 
-function seriesKey({ labels: names }: Counter | Gauge, labels: MetricLabels<string>): string {
-  let key = '';
-  names.forEach((name) => (key += `${labels[name] ?? ''}\0`));
-  return key;
+function seriesKey({ labels: names }: Gauge, labels: MetricLabels<string>): string {
+  return names.map((name) => `${labels[name] ?? ''}\0`).join('');
 }
