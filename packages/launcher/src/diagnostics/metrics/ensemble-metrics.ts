@@ -3,11 +3,11 @@
  * report costs time per label and provider, not per node. The launchers elect one of them to report.
  */
 
-import { ELECTIONS_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
-import { NODE_STATES, type Clock, type Logger, type Metrics, type Node } from '@nodepool/core';
+import { ELECTIONS_ROOT, type RequestEntry, type Store } from '@nodepool/store';
+import { NODE_STATES, type Clock, type Logger, type Metrics } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
-import { CountsBy, isCountedAlike } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
+import { NodeTally } from './node-tally.js';
 import { ReportedGauge } from './reported-gauge.js';
 
 /** Path of the election of the reporting launcher; launchers of the Python Nodepool contend for it as well. */
@@ -24,9 +24,7 @@ export interface EnsembleMetricsOptions {
 
 export class EnsembleMetrics {
   private readonly election: Election;
-  private readonly all = new CountsBy();
-  private readonly byLabel = new CountsBy();
-  private readonly byProvider = new CountsBy();
+  private readonly nodes: NodeTally;
   /** Numbers of requests by the set of their labels. */
   private readonly requests = new Map<string, { readonly labels: readonly string[]; count: number }>();
   private readonly gauges: {
@@ -39,6 +37,7 @@ export class EnsembleMetrics {
 
   constructor(private readonly options: EnsembleMetricsOptions) {
     const { store, clock, identifier, log, metrics } = options;
+    this.nodes = new NodeTally(store);
     this.election = election(store.zooKeeper, STATS_ELECTION, {
       clock,
       identifier,
@@ -55,10 +54,9 @@ export class EnsembleMetrics {
   /** Starts to watch the records and joins the election. */
   start(): void {
     const { store, metrics } = this.options;
-    for (const entry of store.nodes.all()) this.countNode(entry.node, 1);
     for (const entry of store.requests.all()) this.countRequest(entry, 1);
     this.unsubscribe = [
-      store.nodes.onChange((change) => this.onNode(change)),
+      this.nodes.start(),
       store.requests.onChange(({ before, after }) => {
         if (before !== undefined && after !== undefined && haveSameLabels(before, after)) return;
         if (before !== undefined) this.countRequest(before, -1);
@@ -74,18 +72,6 @@ export class EnsembleMetrics {
     this.unsubscribe = [];
     await this.election.close();
     this.withdraw();
-  }
-
-  private onNode({ before, after }: Change<NodeEntry>): void {
-    if (before !== undefined && after !== undefined && isCountedAlike(before.node, after.node)) return;
-    if (before !== undefined) this.countNode(before.node, -1);
-    if (after !== undefined) this.countNode(after.node, 1);
-  }
-
-  private countNode({ state, type, provider }: Node, amount: number): void {
-    this.all.add('', state, amount);
-    for (const label of type) this.byLabel.add(label, state, amount);
-    if (provider !== null) this.byProvider.add(provider, state, amount);
   }
 
   private countRequest({ request }: RequestEntry, amount: number): void {
@@ -107,8 +93,9 @@ export class EnsembleMetrics {
   private collect(): void {
     const { store } = this.options;
     if (!this.election.elected || !store.complete) return;
-    const labels = new Set(this.byLabel.keys());
-    const providers = new Set(this.byProvider.keys());
+    const { all, byLabel, byProvider } = this.nodes;
+    const labels = new Set(byLabel.keys());
+    const providers = new Set(byProvider.keys());
     const pools = [...store.components.pools()];
     for (const pool of pools) {
       providers.add(pool.provider_name);
@@ -116,9 +103,9 @@ export class EnsembleMetrics {
     }
     const { gauges } = this;
     for (const state of NODE_STATES) {
-      gauges.nodes.set({ state }, this.all.get('', state));
-      for (const label of labels) gauges.labels.set({ label, state }, this.byLabel.get(label, state));
-      for (const provider of providers) gauges.providers.set({ provider, state }, this.byProvider.get(provider, state));
+      gauges.nodes.set({ state }, all.get('', state));
+      for (const label of labels) gauges.labels.set({ label, state }, byLabel.get(label, state));
+      for (const provider of providers) gauges.providers.set({ provider, state }, byProvider.get(provider, state));
     }
     for (const { provider_name: provider, name, supported_labels: served } of pools) {
       gauges.requests.set({ provider, pool: name }, this.addressable(served));

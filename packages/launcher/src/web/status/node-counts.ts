@@ -1,8 +1,8 @@
-/** Numbers of nodes by state, in total, by provider and by label. The counts follow record changes. */
+/** Numbers of nodes by group of states, in total, by provider and by label. */
 
-import type { Node, NodeState } from '@nodepool/core';
+import type { NodeState } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { CountsBy, isCountedAlike } from '../../diagnostics/metrics/counts-by.js';
+import { NodeTally, type CountsBy } from '../../diagnostics/metrics/node-tally.js';
 import type { GroupCounts, NodeGroup } from './client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
@@ -18,22 +18,16 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
 export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
 export class NodeCounts {
-  private readonly byProvider = new CountsBy();
-  private readonly byLabel = new CountsBy();
-  private readonly all = new CountsBy();
+  private readonly tally: NodeTally;
   private unsubscribe: (() => void) | undefined;
 
-  constructor(private readonly store: Pick<Store, 'nodes'>) {}
+  constructor(store: Pick<Store, 'nodes'>) {
+    this.tally = new NodeTally(store);
+  }
 
   /** Starts to follow the records. */
   start(): void {
-    const { nodes } = this.store;
-    for (const { node } of nodes.all()) this.count(node, 1);
-    this.unsubscribe = nodes.onChange(({ before, after }) => {
-      if (before !== undefined && after !== undefined && isCountedAlike(before.node, after.node)) return;
-      if (before !== undefined) this.count(before.node, -1);
-      if (after !== undefined) this.count(after.node, 1);
-    });
+    this.unsubscribe = this.tally.start();
   }
 
   stop(): void {
@@ -42,31 +36,25 @@ export class NodeCounts {
 
   /** Returns the numbers of all nodes. */
   groups(): GroupCounts {
-    return groupsOf(this.all, '');
+    return groupsOf(this.tally.all, '');
   }
 
   groupsOf(provider: string): GroupCounts {
-    return groupsOf(this.byProvider, provider);
+    return groupsOf(this.tally.byProvider, provider);
   }
 
   groupsOfLabel(label: string): GroupCounts {
-    return groupsOf(this.byLabel, label);
+    return groupsOf(this.tally.byLabel, label);
   }
 
   /** Returns the labels that have nodes. */
   labels(): Iterable<string> {
-    return this.byLabel.keys();
+    return this.tally.byLabel.keys();
   }
 
   /** Returns the providers that have nodes. */
   providers(): Iterable<string> {
-    return this.byProvider.keys();
-  }
-
-  private count({ state, provider, type }: Node, amount: number): void {
-    this.all.add('', state, amount);
-    for (const label of type) this.byLabel.add(label, state, amount);
-    if (provider !== null) this.byProvider.add(provider, state, amount);
+    return this.tally.byProvider.keys();
   }
 }
 
