@@ -38,7 +38,8 @@ export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed):
   const { request, lastId, need, handedOver } = unconfirmed;
   const isLimited = pool.ledger.isLimited(request.tenant_name);
   if (lastId === '' && (handedOver.length === 0 || !isLimited)) return undefined;
-  await countedUpTo(pool, lastId, isLimited ? (handedOver[0]?.id ?? lastId) : undefined);
+  const later = isLimited ? (handedOver[0]?.id ?? lastId) : undefined;
+  if (later !== undefined || !isCountedUpTo(pool, lastId)) await countedUpTo(pool, lastId, later);
   const tenantNeed = handedOver.reduce((sum, { node }) => sum.add(useOf(node.resources)), need);
   return pool.ledger.confirm(pool.place, request, lastId, { need, tenantNeed });
 }
@@ -53,6 +54,10 @@ export async function retryShortfall(
 ): Promise<Shortfall | undefined> {
   await countedUpTo(pool, lastId);
   return pool.ledger.retryShortfall(pool.place, request, lastId, { need, tenantNeed: need });
+}
+
+function isCountedUpTo({ context: { store } }: LimitedPool, lastId: string): boolean {
+  return store.complete && store.nodes.known(lastId) === undefined;
 }
 
 /** Resolves once the ledger counts every record up to this id and every hand-over written before node `later`. */
