@@ -51,7 +51,7 @@ export class History {
     const { events } = this.options;
     this.unsubscribe = [
       events.requestEnded.on((life) => this.requestEnded(life)),
-      events.attempted.on(({ provider, error }) => {
+      events.attempted.on(({ provider, attempt: { error } }) => {
         // An aborted launch says nothing about the provider.
         if (error?.code !== 'aborted') this.launched(provider, error !== undefined);
       }),

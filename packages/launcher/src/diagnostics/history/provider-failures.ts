@@ -21,7 +21,7 @@ export class ProviderFailures {
     private readonly clock: Clock,
     events: Timelines['events'],
   ) {
-    events.attempted.on(({ provider, error, ended }) => {
+    events.attempted.on(({ provider, attempt: { error, ended } }) => {
       // An aborted launch says nothing about the provider.
       if (error === undefined || error.code === 'aborted') return;
       const failures = this.byProvider.get(provider) ?? new Map<string, ProviderFailure>();

@@ -52,7 +52,7 @@ export class Life {
   constructor(readonly created: number) {}
 
   get phase(): Phase | undefined {
-    return this.segments.at(-1)?.phase;
+    return this.last?.phase;
   }
 
   /**
@@ -61,7 +61,7 @@ export class Life {
    */
   enter(now: number, phase: Phase, by: string | undefined, detail?: string): void {
     if (this.end !== undefined) return;
-    const last = this.segments.at(-1);
+    const { last } = this;
     if (last !== undefined && last.phase === phase && last.by === by && !last.failed) {
       if (detail !== undefined) last.detail = detail;
       return;
@@ -74,14 +74,14 @@ export class Life {
 
   /** Marks the current phase as the end of a failed launch attempt. */
   fail(detail: string): void {
-    const last = this.segments.at(-1);
+    const { last } = this;
     if (last === undefined || this.end !== undefined) return;
     last.failed = true;
     last.detail = detail;
   }
 
   close(now: number): void {
-    this.end ??= Math.max(now, this.segments.at(-1)?.from ?? this.created);
+    this.end ??= Math.max(now, this.last?.from ?? this.created);
   }
 
   /** Returns the phases with their ends, oldest first. */
@@ -115,6 +115,10 @@ export class Life {
       sums.set(phase, (sums.get(phase) ?? 0) + to - from);
     });
     return sums;
+  }
+
+  private get last(): Segment | undefined {
+    return this.segments[this.segments.length - 1];
   }
 
   private closedCount(): number {

@@ -29,7 +29,7 @@ export interface TimelineEvents {
   readonly nodeEnded: Emitter<NodeLife>;
   /** A phase of a node has ended; it has taken `ms` milliseconds. */
   readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: Phase; readonly ms: number }>;
-  readonly attempted: Emitter<Attempt & { readonly provider: string }>;
+  readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
 }
 
 export class Timelines implements TimelineRecorder {
@@ -41,10 +41,13 @@ export class Timelines implements TimelineRecorder {
   private readonly nodes = new Map<string, NodeLife>();
   /** Lives that had not ended when an earlier process stopped, until their records are seen. */
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
+  private readonly store: TimelineOptions['store'];
+  private readonly clock: Clock;
   private unsubscribe: (() => void)[] = [];
 
-  constructor(private readonly options: TimelineOptions) {
-    const { onError } = options;
+  constructor({ store, clock, onError }: TimelineOptions) {
+    this.store = store;
+    this.clock = clock;
     this.events = {
       requestEnded: new Emitter(onError),
       nodeEnded: new Emitter(onError),
@@ -55,7 +58,7 @@ export class Timelines implements TimelineRecorder {
 
   /** Starts to watch the records. */
   start(): void {
-    const { requests, nodes } = this.options.store;
+    const { requests, nodes } = this.store;
     for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
     for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
     this.unsubscribe = [
@@ -96,42 +99,42 @@ export class Timelines implements TimelineRecorder {
   }
 
   waits(requestId: string, pool: string, wait: Wait): void {
-    this.requests.get(requestId)?.waits(this.now(), pool, wait);
+    this.requests.get(requestId)?.waits(this.clock.now(), pool, wait);
   }
 
   leaves(requestId: string, pool: string, reason: string): void {
-    this.requests.get(requestId)?.leaves(this.now(), pool, reason);
+    this.requests.get(requestId)?.leaves(this.clock.now(), pool, reason);
   }
 
   taken(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.taken(this.now(), pool);
+    this.requests.get(requestId)?.taken(this.clock.now(), pool);
   }
 
   released(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.released(this.now(), pool);
+    this.requests.get(requestId)?.released(this.clock.now(), pool);
   }
 
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void {
     const life = this.nodes.get(nodeId);
     if (life === undefined) return;
-    life.stage(this.now(), poolOf(place), stage, reason);
+    life.stage(this.clock.now(), poolOf(place), stage, reason);
     this.reportPhases(life);
-    this.requestOf(life)?.nodeStage(this.now(), nodeId, stage, reason);
+    this.requestOf(life)?.nodeStage(this.clock.now(), nodeId, stage, reason);
   }
 
   attempted(nodeId: string, place: LaunchPlace, { number, offer, error }: AttemptResult): void {
     const { provider, label } = place;
-    const attempt = { node: nodeId, number, pool: poolOf(place), label, offer, ended: this.now(), error };
+    const attempt = { node: nodeId, number, pool: poolOf(place), label, offer, ended: this.clock.now(), error };
     const life = this.nodes.get(nodeId);
     if (life !== undefined) {
       life.attempted(attempt);
       this.requestOf(life)?.attempted(attempt);
     }
-    this.events.attempted.emit({ ...attempt, provider });
+    this.events.attempted.emit({ provider, attempt });
   }
 
   private requestChanged({ id, before, after }: Change<RequestEntry>): void {
-    const now = this.now();
+    const now = this.clock.now();
     if (after === undefined) {
       if (before !== undefined) this.endRequest(id, now, 'cancelled', undefined, []);
       return;
@@ -155,7 +158,7 @@ export class Timelines implements TimelineRecorder {
 
   /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
   private refusalOf({ facts: { labels }, refusals }: RequestLife): string | undefined {
-    const capable = [...this.options.store.components.pools()].filter(({ supported_labels: supported }) =>
+    const capable = [...this.store.components.pools()].filter(({ supported_labels: supported }) =>
       labels.every((label) => supported.includes(label)),
     );
     if (capable.length === 0) return `no registered pool has ${[...new Set(labels)].join(', ')}`;
@@ -192,7 +195,7 @@ export class Timelines implements TimelineRecorder {
   }
 
   private nodeChanged({ id, after }: Change<NodeEntry>): void {
-    const now = this.now();
+    const now = this.clock.now();
     let life = this.nodes.get(id);
     if (after === undefined) {
       if (life === undefined) return;
@@ -220,10 +223,6 @@ export class Timelines implements TimelineRecorder {
 
   private requestOf({ facts }: NodeLife): RequestLife | undefined {
     return facts.request === null ? undefined : this.requests.get(facts.request);
-  }
-
-  private now(): number {
-    return this.options.clock.now();
   }
 }
 
