@@ -61,7 +61,7 @@ export class Life {
    */
   enter(now: number, phase: Phase, by: string | undefined, detail?: string): void {
     if (this.end !== undefined) return;
-    const { last } = this;
+    const last = this.segments[this.segments.length - 1];
     if (last !== undefined && last.phase === phase && last.by === by && !last.failed) {
       if (detail !== undefined) last.detail = detail;
       return;
@@ -74,7 +74,7 @@ export class Life {
 
   /** Marks the current phase as the end of a failed launch attempt. */
   fail(detail: string): void {
-    const { last } = this;
+    const last = this.segments[this.segments.length - 1];
     if (last === undefined || this.end !== undefined) return;
     last.failed = true;
     last.detail = detail;
