@@ -4,6 +4,7 @@ export * from './model/json.js';
 export * from './model/node.js';
 export * from './model/request.js';
 export * from './runtime/abort.js';
+export * from './runtime/abort-callbacks.js';
 export * from './runtime/back-off.js';
 export * from './runtime/clock.js';
 export * from './runtime/deadline.js';

@@ -3,7 +3,7 @@
  * too long.
  */
 
-import { follow, unfollow } from './abort-callbacks.js';
+import { CallbackController, follow, unfollow } from './abort-callbacks.js';
 
 export interface LinkedSignal {
   readonly signal: AbortSignal;
@@ -19,13 +19,14 @@ export interface LinkedController extends LinkedSignal {
 
 /** Returns a signal that aborts when the first of the sources aborts, with the same reason. */
 export function linkSignals(...sources: readonly AbortSignal[]): LinkedController {
-  const controller = new AbortController();
+  const controller = new CallbackController();
   const unlink = (): void => {
     for (const source of sources) unfollow(source, onAbort);
   };
   const onAbort = (): void => {
     unlink();
-    controller.abort(sources.find(({ aborted }) => aborted)?.reason);
+    const source = sources.find(({ aborted }) => aborted);
+    if (source !== undefined) controller.abort(source.reason);
   };
   for (const source of sources) {
     if (source.aborted) {

@@ -1,6 +1,6 @@
 /** Work that ends for its caller at a deadline or on abort, whatever the work itself does. */
 
-import { follow, unfollow } from './abort-callbacks.js';
+import { CallbackController, follow, unfollow } from './abort-callbacks.js';
 import type { LinkedSignal } from './abort.js';
 import { abortReason, type Timer } from './clock.js';
 import type { TimerQueue } from './timer-queue.js';
@@ -38,7 +38,7 @@ export function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) =>
 
 /** One work with its limits; see `withDeadline`. Its signal aborts at the deadline or when a source aborts. */
 export class LimitedWork {
-  private readonly controller = new AbortController();
+  private readonly controller = new CallbackController();
   private readonly timer: Timer;
   private ended = false;
   private reject: ((error: unknown) => void) | undefined;

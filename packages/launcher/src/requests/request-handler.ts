@@ -4,7 +4,14 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import type { Logger, NodeData, NodeRequestHandler } from '@nodepool/core';
+import {
+  CallbackController,
+  follow,
+  unfollow,
+  type Logger,
+  type NodeData,
+  type NodeRequestHandler,
+} from '@nodepool/core';
 import {
   LostOwnershipError,
   NODEPOOL_ROOT,
@@ -37,7 +44,7 @@ export interface HandledRequest {
 
 export class RequestHandler {
   /** Aborts when the work ends early; its reason is the cause. */
-  private readonly ending = new AbortController();
+  private readonly ending = new CallbackController();
   private termination: Termination | undefined;
   /** True once the limits are confirmed for everything that the request has. */
   private confirmed = false;
@@ -54,8 +61,9 @@ export class RequestHandler {
     this.log = pool.context.log.with(requestFields(pool, request));
     // Each node adds listeners; the default limit would warn of a leak.
     setMaxListeners(0, this.ending.signal);
-    request.lock.lost.addEventListener('abort', this.onLost, { once: true });
-    if (request.lock.lost.aborted) this.onLost();
+    // A lock is lost only with its session, whose signal all requests share.
+    if (request.lock.held) follow(request.lock.session.lost, this.onLost);
+    else this.onLost();
   }
 
   /** Ends the work because the requestor has deleted the request. */
@@ -88,6 +96,7 @@ export class RequestHandler {
    */
   async run(onRecorded: () => void): Promise<Termination | undefined> {
     const termination = await this.runStages(onRecorded);
+    unfollow(this.request.lock.session.lost, this.onLost);
     if (termination === undefined) return undefined;
     this.end(termination);
     const { pool, request, confirmed, log, report } = this;
@@ -165,7 +174,7 @@ export class RequestHandler {
   private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
     const launched = changes[Symbol.iterator]();
     // The transaction releases the lock, and fails if the lock is lost.
-    this.request.lock.lost.removeEventListener('abort', this.onLost);
+    unfollow(this.request.lock.session.lost, this.onLost);
     await this.request.fulfil(
       slots.map(({ node, toLaunch }) => ({
         handle: node,
