@@ -18,7 +18,7 @@ export class CallbackController {
   }
 
   /** Aborts the signal, then calls its callbacks. Has no effect if it has aborted before. */
-  abort(reason: Error): void {
+  abort(reason: unknown): void {
     this.controller.abort(reason);
     callAll(this.controller.signal);
   }
