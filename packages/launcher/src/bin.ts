@@ -15,11 +15,13 @@ setFlagsFromString('--interrupt-budget=500000');
 
 /** `import()` would also read every file for the names of its exports, which takes 90 ms and 9 MiB more. */
 const load = createRequire(__filename);
-const PARTS = ['core', 'zookeeper', 'store', 'config', 'daemon'].map((name) => `@nodepool/${name}`);
+const PACKAGES = ['core', 'zookeeper', 'store', 'config', 'daemon'].map((name) => `@nodepool/${name}`);
+const OWN_PARTS = ['./provider/provider-runtime.js', './launcher.js', './main.js'];
 
 async function start(): Promise<void> {
   // Loading everything in one turn of the event loop would delay signals by 150 ms.
-  for (const part of [...PARTS, './launcher.js', './main.js']) {
+  // The packages need TLS, which has a turn of its own.
+  for (const part of ['node:tls', ...PACKAGES, ...OWN_PARTS]) {
     await setImmediate();
     load(part);
   }

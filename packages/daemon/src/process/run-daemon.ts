@@ -65,6 +65,8 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   const { name, options, printError } = run;
   const { pidFile } = options;
   let log: RootLogger;
+  // The library that logs takes tens of milliseconds to load, so that it has a turn of its own.
+  await nextTurn();
   try {
     log = await setUpLogging({ file: options.logging, debug: options.debug });
   } catch (error) {
