@@ -108,8 +108,9 @@ describe('the stream of the status page', () => {
   it('does not repeat the history when a launch ends', async () => {
     const viewer = await openViewer();
     await viewer.received(1);
-    const attempt = { node: '1', number: 1, pool: 'cloud/main', label: 'small', offer: '', error: undefined };
-    server.recorder.timelines.events.attempted.emit({ ...attempt, provider: 'cloud', ended: server.clock.now() });
+    const ended = server.clock.now();
+    const attempt = { node: '1', number: 1, pool: 'cloud/main', label: 'small', offer: '', ended, error: undefined };
+    server.recorder.timelines.events.attempted.emit({ provider: 'cloud', attempt });
     await server.clock.advance(1000);
     const [, second] = await viewer.received(2);
     expect(Object.keys(second?.sections ?? {})).toEqual(['presentStep']);
