@@ -217,8 +217,12 @@ export class WatchRegistry {
 
   /** Passes an event to the listeners concerned. */
   dispatch(event: WatchEvent): void {
-    const { data, exist, child } = this.oneShots;
-    if (data.size + exist.size + child.size > 0) this.fireAll(event);
+    const { type } = event;
+    if (type !== 'children') {
+      this.fire('data', event);
+      this.fire('exist', event);
+    }
+    if (type === 'children' || type === 'deleted') this.fire('child', event);
     this.notifyPersistent(event);
   }
 
@@ -262,19 +266,11 @@ export class WatchRegistry {
     return this.lengths;
   }
 
-  private fireAll(event: WatchEvent): void {
-    const { type } = event;
-    if (type !== 'children') {
-      this.fire('data', event);
-      this.fire('exist', event);
-    }
-    if (type === 'children' || type === 'deleted') this.fire('child', event);
-  }
-
   private fire(kind: OneShotKind, event: WatchEvent): void {
-    const listeners = this.oneShots[kind].get(event.path);
+    const byPath = this.oneShots[kind];
+    const listeners = byPath.size === 0 ? undefined : byPath.get(event.path);
     if (listeners === undefined) return;
-    this.oneShots[kind].delete(event.path);
+    byPath.delete(event.path);
     for (const listener of listeners) callListener(listener, event);
     this.removeIfUnused(event.path);
   }
