@@ -29,7 +29,7 @@ export class Index<E extends { readonly id: string }> {
   /** Returns the present entries that have this key. */
   present(key: string, entries: ReadonlyMap<string, E>): readonly E[] {
     const present: E[] = [];
-    for (const id of this.byKey.get(key)?.ids ?? NO_KEYS) {
+    for (const id of this.byKey.get(key)?.present() ?? NO_KEYS) {
       const entry = entries.get(id);
       if (entry !== undefined) present.push(entry);
     }
@@ -86,46 +86,63 @@ function hasKey(keys: Keys, key: string): boolean {
 
 /** A sorted set with copy-on-write snapshots: a snapshot costs nothing until the next change. */
 class SortedIds {
-  ids: string[] = [];
+  private ids: string[] = [];
+  /** The number of removed ids at the start of `ids`. */
+  private start = 0;
   private shared = false;
 
   get size(): number {
-    return this.ids.length;
+    return this.ids.length - this.start;
   }
 
-  snapshot(): readonly string[] {
-    this.shared = true;
+  /** Returns the present ids; valid until the next change. */
+  present(): readonly string[] {
+    if (this.start > 0) this.copy();
     return this.ids;
   }
 
+  snapshot(): readonly string[] {
+    const ids = this.present();
+    this.shared = true;
+    return ids;
+  }
+
   add(id: string): void {
+    if (this.shared) this.copy();
     const at = this.position(id);
-    if (this.ids[at] === id) return;
-    this.own();
-    this.ids.splice(at, 0, id);
+    if (this.ids[at] !== id) this.ids.splice(at, 0, id);
   }
 
   remove(id: string): void {
+    if (this.shared) this.copy();
     const at = this.position(id);
     if (this.ids[at] !== id) return;
-    this.own();
-    this.ids.splice(at, 1);
+    if (at - this.start < this.ids.length - at) this.removeFromStart(at);
+    else this.ids.splice(at, 1);
   }
 
-  private own(): void {
-    if (!this.shared) return;
-    this.ids = this.ids.slice();
+  /** Moves the ids before a removed one, because the lowest ids are usually the first to leave. */
+  private removeFromStart(at: number): void {
+    const { ids } = this;
+    for (let to = at; to > this.start; to--) ids[to] = ids[to - 1] ?? '';
+    ids[this.start] = '';
+    this.start += 1;
+    if (this.start > ids.length / 2) this.copy();
+  }
+
+  private copy(): void {
+    this.ids = this.ids.slice(this.start);
+    this.start = 0;
     this.shared = false;
   }
 
   /** Returns the index of the id, or its insertion point. */
   private position(id: string): number {
-    let low = 0;
+    let low = this.start;
     let high = this.ids.length;
-    // New ids are usually the highest, and the lowest are often the first to leave.
+    // New ids are usually the highest.
     const last = this.ids[high - 1];
     if (last === undefined || last < id) return high;
-    if (this.ids[0] === id) return 0;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = this.ids[middle];

@@ -1,6 +1,6 @@
 /** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
-import { memberText, objectText, withMembers, type MemberChange } from './json.js';
+import { jsonText, memberText, objectText, withMembers, type MemberChange } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record and the data of its znode, JSON text in UTF-8. */
@@ -40,7 +40,7 @@ export interface RecordShape<I extends object, D extends Stated> {
   readonly fields: Readonly<Record<keyof D, true>>;
   /** Returns the record, or the reason why it cannot be read. Reads the fields of a record that it returned alike. */
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
-  /** Returns the JSON text of a field, or undefined to omit it. Default: `JSON.stringify`. */
+  /** Returns the JSON text of a field, or undefined to omit it. Default: `jsonText`. */
   readonly print?: (name: string, value: unknown) => string | undefined;
   /** Fields that are also written under an old name, which old readers expect: the fields by old name. */
   readonly aliases?: Readonly<Record<string, keyof D & string>>;
@@ -50,7 +50,7 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
   const fieldNames = Object.keys(shape.fields) as (keyof D & string)[];
   /** The names of the fields as JSON strings. */
   const literals = new Map<string, string>(fieldNames.map((name) => [name, JSON.stringify(name)]));
-  const print = shape.print ?? ((_name, value) => JSON.stringify(value));
+  const print = shape.print ?? ((_name, value) => jsonText(value));
 
   const aliases = Object.entries<keyof D & string>(shape.aliases ?? {}).map(([alias, name]) => ({
     alias,

@@ -1,6 +1,7 @@
 /** Codec of `/nodepool/nodes/<id>`. */
 
 import { recordCodec, type Codec } from './codec.js';
+import { jsonText } from './json.js';
 import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
 import {
   type JsonObject,
@@ -97,7 +98,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
   },
 
   /** The record of a finished launch has no `progress` field. */
-  print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
+  print: (name, field) => (name === 'progress' && field === null ? undefined : jsonText(field)),
 
   aliases: { ssh_port: 'connection_port' },
 });
