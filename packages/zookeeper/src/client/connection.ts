@@ -1,6 +1,6 @@
 /** A TCP or TLS connection that carries messages. */
 
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemClock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
@@ -10,6 +10,8 @@ import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors
 
 /** Bytes. A chunk of this size suggests that more is waiting: it is a full TLS record, or a full TCP buffer. */
 const LARGE_CHUNK_BYTES = 16 * 1024;
+/** Size of the buffer that receives all bytes of a connection. */
+const RECEIVE_BYTES = 64 * 1024;
 
 /** TLS settings. `material` reads files for every connection, so that renewed certificates take effect. */
 export interface TlsSettings {
@@ -63,19 +65,24 @@ export class Connection implements Wire {
     maxFrameBytes: number,
     private readonly handler: ConnectionHandler,
   ) {
-    if (tls === undefined) {
-      this.socket = connectTcp({ host: endpoint.ip, port: endpoint.port });
-    } else {
-      const { socket, context } = openTls(endpoint, tls);
-      this.socket = socket;
-      this.tlsContext = context;
-    }
     const decoder = new FrameDecoder(maxFrameBytes, (buffer, start, end) => {
       if (!this.ended) this.handler.onFrame(buffer, start, end);
     });
+    // With a buffer of its own, a socket reads without the stream and without an allocation for each chunk.
+    const received = Buffer.allocUnsafeSlow(RECEIVE_BYTES);
+    const onread: OnReadOpts = {
+      buffer: received,
+      callback: (length) => this.received(decoder, received, length),
+    };
+    if (tls === undefined) {
+      this.socket = connectTcp({ host: endpoint.ip, port: endpoint.port, onread });
+    } else {
+      const { socket, context } = openTls(endpoint, tls, onread);
+      this.socket = socket;
+      this.tlsContext = context;
+    }
     this.socket.setNoDelay(true);
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => this.opened());
-    this.socket.on('data', (chunk: Buffer) => this.received(decoder, chunk));
     this.socket.on('error', (error: Error) => this.end(this.lost(this.explain(error), error)));
     this.socket.once('close', () => this.end(this.lost('the server closed the connection')));
   }
@@ -103,22 +110,24 @@ export class Connection implements Wire {
     this.handler.onOpen();
   }
 
-  private received(decoder: FrameDecoder, chunk: Buffer): void {
-    if (this.ended) return;
-    this.bytesReceived += chunk.length;
+  /** Returns false to pause the socket. */
+  private received(decoder: FrameDecoder, bytes: Buffer, length: number): boolean {
+    if (this.ended) return false;
+    this.bytesReceived += length;
     this.handler.onBytes();
     try {
-      decoder.push(chunk);
+      decoder.push(bytes, length);
     } catch (error) {
       this.end(error instanceof ZooKeeperError ? error : this.lost('its answer could not be handled', error));
-      return;
+      return false;
     }
-    if (chunk.length >= LARGE_CHUNK_BYTES) this.pauseForTurn();
+    if (length < LARGE_CHUNK_BYTES) return true;
+    this.resumeInTurn();
+    return false;
   }
 
   /** Resumes reading in the next turn of the event loop, so that one turn does not process an endless stream. */
-  private pauseForTurn(): void {
-    this.socket.pause();
+  private resumeInTurn(): void {
     setImmediate(() => {
       if (!this.ended) this.socket.resume();
     });
@@ -143,13 +152,15 @@ export class Connection implements Wire {
 function openTls(
   { ip, host, port }: Endpoint,
   tls: TlsSettings,
+  onread: OnReadOpts,
 ): { readonly socket: Socket; readonly context: Omit<TlsContext, 'now'> } {
   const material = tls.material();
   // TLS allows no address as a server name. Node.js then compares the certificate with the address.
   const servername = tls.servername ?? (isIP(host) === 0 ? host : undefined);
   const name = servername === undefined ? {} : { servername };
   try {
-    const socket = connectTls({ ...material, host: ip, port, ...name, rejectUnauthorized: true });
+    const options = { ...material, host: ip, port, ...name, rejectUnauthorized: true, onread };
+    const socket = connectTls(options);
     return { socket, context: { expectedName: servername ?? ip, certificate: material.cert } };
   } catch (error) {
     throw tlsMaterialError(error);

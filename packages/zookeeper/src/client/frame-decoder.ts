@@ -19,14 +19,17 @@ export class FrameDecoder {
     private readonly onFrame: FrameHandler,
   ) {}
 
-  /** Passes on every message that `chunk` completes. Throws (`protocol`) if a length is negative or too large. */
-  push(chunk: Buffer): void {
-    let offset = this.partial === undefined ? 0 : this.completePartial(chunk);
-    while (offset < chunk.length) {
-      const available = chunk.length - offset;
+  /**
+   * Passes on every message that the first `length` bytes of `chunk` complete. Throws (`protocol`) if a length is
+   * negative or too large.
+   */
+  push(chunk: Buffer, length = chunk.length): void {
+    let offset = this.partial === undefined ? 0 : this.completePartial(chunk, length);
+    while (offset < length) {
+      const available = length - offset;
       const frameBytes = available < HEADER_BYTES ? undefined : this.frameLength(chunk, offset);
       if (frameBytes === undefined || available < frameBytes) {
-        this.keep(chunk, offset, frameBytes ?? HEADER_BYTES);
+        this.keep(chunk, offset, length, frameBytes ?? HEADER_BYTES);
         return;
       }
       this.onFrame(chunk, offset + HEADER_BYTES, offset + frameBytes);
@@ -35,11 +38,11 @@ export class FrameDecoder {
   }
 
   /** Adds the rest of the partial message. Returns the offset in `chunk` after it. */
-  private completePartial(chunk: Buffer): number {
+  private completePartial(chunk: Buffer, length: number): number {
     let offset = 0;
-    while (this.partial !== undefined && offset < chunk.length) {
+    while (this.partial !== undefined && offset < length) {
       const wanted = this.filled < HEADER_BYTES ? HEADER_BYTES : this.frameLength(this.partial, 0);
-      const count = Math.min(wanted - this.filled, chunk.length - offset);
+      const count = Math.min(wanted - this.filled, length - offset);
       const target = this.room(this.partial, count, wanted);
       chunk.copy(target, this.filled, offset, offset + count);
       this.filled += count;
@@ -54,11 +57,9 @@ export class FrameDecoder {
     return offset;
   }
 
-  private keep(chunk: Buffer, offset: number, frameBytes: number): void {
-    const partial = Buffer.allocUnsafe(
-      Math.max(HEADER_BYTES, Math.min(frameBytes, FIRST_ALLOCATION), chunk.length - offset),
-    );
-    this.filled = chunk.copy(partial, 0, offset);
+  private keep(chunk: Buffer, offset: number, length: number, frameBytes: number): void {
+    const partial = Buffer.allocUnsafe(Math.max(HEADER_BYTES, Math.min(frameBytes, FIRST_ALLOCATION), length - offset));
+    this.filled = chunk.copy(partial, 0, offset, length);
     this.partial = partial;
   }
 
