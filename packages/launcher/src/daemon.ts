@@ -85,7 +85,7 @@ export class LauncherDaemon implements Daemon {
       backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
-    this.ensembleMetrics = new EnsembleMetrics({ store, metrics, clock, log, identifier });
+    this.ensembleMetrics = new EnsembleMetrics({ store, nodes: this.recorder.nodes, metrics, clock, log, identifier });
     this.watcher = followConfig({
       load,
       loaded,

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode, type StatsdSender } from '@nodepool/core';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
+import { NodeTally } from '../../src/diagnostics/metrics/node-tally.js';
 import { EnsembleMetrics, STATS_ELECTION } from '../../src/diagnostics/metrics/ensemble-metrics.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
@@ -75,8 +76,10 @@ async function launcher(more = {}, poolMore = {}): Promise<RunningLauncher> {
 }
 
 function reportEnsemble({ store }: RunningLauncher, to: MetricsRegistry = metrics): EnsembleMetrics {
+  const nodes = new NodeTally(store);
+  nodes.start();
   const ensemble = new EnsembleMetrics({
-    store,
+    ...{ store, nodes },
     metrics: to,
     clock: world.clock,
     log: silentLogger,

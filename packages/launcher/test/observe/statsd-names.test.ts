@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { EventLoopMonitor, MetricsRegistry, reportProcess } from '@nodepool/daemon';
 import { silentLogger, type StatsdSender } from '@nodepool/core';
 import { LEAKED_RESOURCES } from '../../src/index.js';
+import { NodeTally } from '../../src/diagnostics/metrics/node-tally.js';
 import { EnsembleMetrics } from '../../src/diagnostics/metrics/ensemble-metrics.js';
 import { LAUNCHES } from '../../src/diagnostics/metrics/launcher-metrics.js';
 import { reportQueues } from '../../src/diagnostics/metrics/queue-metrics.js';
@@ -70,7 +71,11 @@ async function live(): Promise<() => Promise<void>> {
     reportProcess({ metrics, zooKeeper, eventLoop: new EventLoopMonitor() }),
     reportQueues({ metrics, zooKeeper, hostname: 'vm' }),
   ];
-  const ensemble = new EnsembleMetrics({ store, metrics, clock: world.clock, log: silentLogger, identifier: 'vm' });
+  const nodes = new NodeTally(store);
+  nodes.start();
+  const ensemble = new EnsembleMetrics({
+    ...{ store, nodes, metrics, clock: world.clock, log: silentLogger, identifier: 'vm' },
+  });
   ensemble.start();
   const zones = (): unknown[] => [...world.nodes().values()].map(({ az }) => az);
   while (!zones().includes('az1') || !zones().includes('az2')) {

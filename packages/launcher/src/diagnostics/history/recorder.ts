@@ -1,4 +1,4 @@
-/** Timelines and history of a launcher, with the journal that preserves them. */
+/** Timelines, history and numbers of nodes of a launcher, with the journal that preserves the former two. */
 
 import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
 import { ZooKeeperWatch } from '@nodepool/daemon';
@@ -9,6 +9,7 @@ import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
 import { Journal } from './journal.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
+import { NodeTally } from '../metrics/node-tally.js';
 import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
@@ -35,10 +36,11 @@ export class Recorder {
   readonly failures: ProviderFailures;
   readonly providerEvents: ProviderEvents;
   readonly zooKeeper: ZooKeeperWatch;
+  readonly nodes: NodeTally;
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
-  private endReport: () => void = () => undefined;
+  private endReports: (() => void)[] = [];
 
   constructor(private readonly options: RecorderOptions) {
     const { store, clock, log, activity, summaries = activity, metrics } = options;
@@ -61,6 +63,7 @@ export class Recorder {
       ...{ clock, metrics, zooKeeper: store.zooKeeper },
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
     });
+    this.nodes = new NodeTally(store);
     this.metrics = watchApiCalls(metrics, () => this.history);
   }
 
@@ -78,7 +81,7 @@ export class Recorder {
     const { events } = timelines;
     events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
     events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
-    this.endReport = reportPhases(timelines, metrics);
+    this.endReports = [reportPhases(timelines, metrics), this.nodes.start()];
     timelines.start();
     history.start();
     this.providerEvents.start();
@@ -92,7 +95,7 @@ export class Recorder {
     this.providerEvents.stop();
     history.stop();
     timelines.stop();
-    this.endReport();
+    for (const end of this.endReports) end();
     const { requests, nodes } = timelines.open();
     for (const life of requests) journal?.add({ request: encodeRequest(life) });
     for (const life of nodes) journal?.add({ node: encodeNode(life) });

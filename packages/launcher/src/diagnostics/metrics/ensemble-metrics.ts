@@ -7,7 +7,7 @@ import { ELECTIONS_ROOT, type RequestEntry, type Store } from '@nodepool/store';
 import { NODE_STATES, type Clock, type Logger, type Metrics } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
-import { NodeTally } from './node-tally.js';
+import type { NodeTally } from './node-tally.js';
 import { ReportedGauge } from './reported-gauge.js';
 
 /** Path of the election of the reporting launcher; launchers of the Python Nodepool contend for it as well. */
@@ -15,6 +15,8 @@ export const STATS_ELECTION = `${ELECTIONS_ROOT}/stats`;
 
 export interface EnsembleMetricsOptions {
   readonly store: Store;
+  /** The numbers of nodes; they must follow the records of the store. */
+  readonly nodes: NodeTally;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -24,7 +26,6 @@ export interface EnsembleMetricsOptions {
 
 export class EnsembleMetrics {
   private readonly election: Election;
-  private readonly nodes: NodeTally;
   /** Numbers of requests by the set of their labels. */
   private readonly requests = new Map<string, { readonly labels: readonly string[]; count: number }>();
   private readonly gauges: {
@@ -37,7 +38,6 @@ export class EnsembleMetrics {
 
   constructor(private readonly options: EnsembleMetricsOptions) {
     const { store, clock, identifier, log, metrics } = options;
-    this.nodes = new NodeTally(store);
     this.election = election(store.zooKeeper, STATS_ELECTION, {
       clock,
       identifier,
@@ -56,7 +56,6 @@ export class EnsembleMetrics {
     const { store, metrics } = this.options;
     for (const entry of store.requests.all()) this.countRequest(entry, 1);
     this.unsubscribe = [
-      this.nodes.start(),
       store.requests.onChange(({ before, after }) => {
         if (before !== undefined && after !== undefined && haveSameLabels(before, after)) return;
         if (before !== undefined) this.countRequest(before, -1);
@@ -93,7 +92,7 @@ export class EnsembleMetrics {
   private collect(): void {
     const { store } = this.options;
     if (!this.election.elected || !store.complete) return;
-    const { all, byLabel, byProvider } = this.nodes;
+    const { all, byLabel, byProvider } = this.options.nodes;
     const labels = new Set(byLabel.keys());
     const providers = new Set(byProvider.keys());
     const pools = [...store.components.pools()];

@@ -30,7 +30,7 @@ const PAGE_HEADERS = {
 
 export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, explain, status }) => {
   if (explain === undefined || status === undefined) return;
-  const counts = new NodeCounts(store);
+  const counts = new NodeCounts(status.recorder.nodes);
   let moment: { readonly observed: Observed; readonly at: number } | undefined;
   /** The views share what they compute for a moment of up to a second. */
   const observe = (): Observed => {
@@ -45,11 +45,9 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
   const feed = new StatusFeed(clock, make, MAX_VIEWERS, (error) => {
     log.error('The status page could not be brought up to date', error);
   });
-  counts.start();
   documentRoutes(app, clock, observe);
   app.beforeClose(() => {
     feed.close();
-    counts.stop();
   });
 
   let assets: ReadonlyMap<string, Asset> | undefined;

@@ -1,8 +1,7 @@
 /** Numbers of nodes by group of states, in total, by provider and by label. */
 
 import type { NodeState } from '@nodepool/core';
-import type { Store } from '@nodepool/store';
-import { NodeTally, type CountsBy } from '../../diagnostics/metrics/node-tally.js';
+import type { CountsBy, NodeTally } from '../../diagnostics/metrics/node-tally.js';
 import type { GroupCounts, NodeGroup } from './client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
@@ -18,21 +17,7 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
 export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
 export class NodeCounts {
-  private readonly tally: NodeTally;
-  private unsubscribe: (() => void) | undefined;
-
-  constructor(store: Pick<Store, 'nodes'>) {
-    this.tally = new NodeTally(store);
-  }
-
-  /** Starts to follow the records. */
-  start(): void {
-    this.unsubscribe = this.tally.start();
-  }
-
-  stop(): void {
-    this.unsubscribe?.();
-  }
+  constructor(private readonly tally: NodeTally) {}
 
   /** Returns the numbers of all nodes. */
   groups(): GroupCounts {

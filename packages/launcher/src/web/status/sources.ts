@@ -23,10 +23,10 @@ export interface StatusSources {
   /** Returns the time (ms) since when the configuration files are refused; undefined if they are in force. */
   readonly refusedSince: () => number | undefined;
   readonly failures: Pick<RecentFailures, 'list'>;
-  /** The history of the last day, with the failures and the changes of providers. */
+  /** The history of the last day, with the failures and the changes of providers, and the numbers of nodes. */
   readonly recorder: Pick<
     Recorder,
-    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper'
+    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
   >;
   /** Returns the lateness of timers since it was last reset, seconds. */
   readonly eventLoopDelay: () => { readonly p99: number };
