@@ -34,6 +34,7 @@ export interface Registration {
 
 /** The persistent watch at the server for one path. */
 interface Entry {
+  readonly path: string;
   mode: PersistentWatch['mode'];
   /** Replaced at every change, so that a notification needs no copy. */
   registrations: readonly Registration[];
@@ -41,6 +42,13 @@ interface Entry {
   pins: number;
   /** True if the server refused it. */
   refused: boolean;
+}
+
+/** A length that paths with a persistent watch have. */
+interface Level {
+  readonly length: number;
+  /** The entry that was found last. The next event often concerns it too, and comparing is faster than a look-up. */
+  recent: Entry | undefined;
 }
 
 /** A pending read that sets a one-shot watch. */
@@ -70,7 +78,7 @@ export class WatchRegistry {
   };
   private readonly entries = new Map<string, Entry>();
   /** The different lengths of the paths in `entries`, longest first; undefined after a change of `entries`. */
-  private lengths: readonly number[] | undefined;
+  private levels: readonly Level[] | undefined;
   /** Number of pending reads that set a watch at the server, by path. */
   private readonly asking = new Map<string, number>();
   private connected = false;
@@ -137,9 +145,9 @@ export class WatchRegistry {
     const registration: Registration = { watch, listener, open: true };
     let entry = this.entries.get(path);
     if (entry === undefined) {
-      entry = { mode, registrations: [], pins: 0, refused: false };
+      entry = { path, mode, registrations: [], pins: 0, refused: false };
       this.entries.set(path, entry);
-      this.lengths = undefined;
+      this.levels = undefined;
     }
     if (mode === 'persistent-recursive') entry.mode = mode;
     entry.registrations = [...entry.registrations, registration];
@@ -245,25 +253,30 @@ export class WatchRegistry {
   private notifyPersistent(event: WatchEvent): void {
     const { type, path } = event;
     const changesChildren = type === 'created' || type === 'deleted';
-    let watchedParent: string | undefined;
-    for (const length of this.pathLengths()) {
-      const at = ancestorOfLength(path, length);
-      const entry = at === undefined ? undefined : this.entries.get(at);
+    let parent: Entry | undefined;
+    this.levels ??= levelsOf(this.entries.keys());
+    for (const level of this.levels) {
+      const entry = this.entryAt(level, path);
       if (entry === undefined) continue;
-      notify(entry, event, at === path);
+      notify(entry, event, entry.path === path);
       // A recursive watch gets no events of child lists, only of the children themselves.
-      if (changesChildren && entry.mode === 'persistent-recursive' && isParent(at, path)) watchedParent = at;
+      if (changesChildren && entry.mode === 'persistent-recursive' && isParent(entry.path, path)) parent = entry;
     }
-    const entry = watchedParent === undefined ? undefined : this.entries.get(watchedParent);
-    if (watchedParent === undefined || entry === undefined) return;
-    const ofParent: WatchEvent = { type: 'children', path: watchedParent };
+    if (parent === undefined) return;
+    const ofParent: WatchEvent = { type: 'children', path: parent.path };
     this.fire('child', ofParent);
-    notify(entry, ofParent, true);
+    notify(parent, ofParent, true);
   }
 
-  private pathLengths(): readonly number[] {
-    this.lengths ??= [...new Set(Array.from(this.entries.keys(), ({ length }) => length))].sort((a, b) => b - a);
-    return this.lengths;
+  /** Returns the watch at the path or its ancestor that has this length. */
+  private entryAt(level: Level, path: string): Entry | undefined {
+    const { length, recent } = level;
+    if (length > path.length) return undefined;
+    if (length < path.length && length > 1 && path.charCodeAt(length) !== SLASH) return undefined;
+    if (recent !== undefined && path.startsWith(recent.path)) return recent;
+    const entry = this.entries.get(path.slice(0, length));
+    if (entry !== undefined) level.recent = entry;
+    return entry;
   }
 
   private fire(kind: OneShotKind, event: WatchEvent): void {
@@ -294,7 +307,7 @@ export class WatchRegistry {
 
   private removeEntry(path: string): void {
     this.entries.delete(path);
-    this.lengths = undefined;
+    this.levels = undefined;
   }
 }
 
@@ -324,15 +337,12 @@ function notify({ registrations }: Entry, event: WatchEvent, own: boolean): void
   }
 }
 
-/** Returns the path or its ancestor that has this length; undefined if there is none. */
-function ancestorOfLength(path: string, length: number): string | undefined {
-  if (length >= path.length) return length === path.length ? path : undefined;
-  if (length === 1) return '/';
-  return path.charCodeAt(length) === SLASH ? path.slice(0, length) : undefined;
+function levelsOf(paths: Iterable<string>): Level[] {
+  const lengths = new Set(Array.from(paths, ({ length }) => length));
+  return Array.from(lengths, (length) => ({ length, recent: undefined })).sort((a, b) => b.length - a.length);
 }
 
 /** Returns true if `ancestor`, which is `path` itself or above it, is its parent. */
-function isParent(ancestor: string | undefined, path: string): ancestor is string {
-  if (ancestor === undefined || ancestor === path) return false;
-  return !path.includes('/', ancestor === '/' ? 1 : ancestor.length + 1);
+function isParent(ancestor: string, path: string): boolean {
+  return ancestor !== path && !path.includes('/', ancestor === '/' ? 1 : ancestor.length + 1);
 }
