@@ -25,8 +25,8 @@ import { checkTransactionSize } from './transaction-size.js';
 /** A node to lock, with the change to apply. */
 export interface Target {
   readonly id: string;
-  readonly change?: Partial<NodeData>;
-  readonly from?: NodeEntry;
+  readonly change?: Partial<NodeData> | undefined;
+  readonly from?: NodeEntry | undefined;
 }
 
 export class NodeLocks {

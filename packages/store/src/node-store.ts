@@ -185,7 +185,8 @@ export class NodeRecords implements NodeStore {
     id: string,
     options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
   ): Promise<NodeHandle | undefined> {
-    const handles = await this.locks.tryLockAll([{ ...options, id }], options);
+    const target = { id, change: options?.change, from: options?.from };
+    const handles = await this.locks.tryLockAll([target], options);
     return handles?.[0];
   }
 

@@ -71,7 +71,9 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
       const parsed = parseObject(data);
       if (typeof parsed === 'string') return { ok: false, reason: parsed };
       const value = shape.read(parsed, identity, changedAt);
-      return typeof value === 'string' ? { ok: false, reason: value } : { ok: true, source: { value, data } };
+      if (typeof value === 'string') return { ok: false, reason: value };
+      const source = { value, data };
+      return { ok: true, source };
     },
 
     create(value) {
