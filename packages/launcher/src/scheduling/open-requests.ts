@@ -135,7 +135,7 @@ export class OpenRequests {
   }
 
   private nodesChanged(id: string): void {
-    if (this.hidden.has(id)) return;
+    if (!this.byId.has(id)) return;
     this.update(id);
     const known = this.byId.get(id);
     if (known?.requestClass.resumable === true) this.firstChanged(known.requestClass, true);
@@ -156,7 +156,7 @@ export class OpenRequests {
     const key = resumable ? `resumable\n${id}` : keyOf(entry.request, abandonedBy, deferredBy);
     if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
-    this.add(id, entry, key, { resumable, abandonedBy: new Set(abandonedBy), deferredBy: new Set(deferredBy) });
+    this.add(id, entry, key, { resumable, abandonedBy, deferredBy });
   }
 
   private add(
@@ -167,7 +167,7 @@ export class OpenRequests {
   ): void {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
-      requestClass = new RequestClass(key, resumable, entry, abandonedBy, deferredBy);
+      requestClass = new RequestClass(key, resumable, entry, new Set(abandonedBy), new Set(deferredBy));
       this.byKey.set(key, requestClass);
     }
     const at = position(requestClass.entries, entry);
@@ -211,6 +211,10 @@ function keyOf(request: NodeRequest, abandonedBy: ReadonlySet<string>, deferredB
 
 /** Returns the index of the entry, or the one at which to insert it. */
 function position(entries: readonly RequestEntry[], entry: RequestEntry): number {
+  // Most requests are the last when they become open, and the first when a pool accepts them.
+  if (entries[0] === entry) return 0;
+  const last = entries.at(-1);
+  if (last === undefined || compareRequests(last.request, entry.request) < 0) return entries.length;
   let low = 0;
   let high = entries.length;
   while (low < high) {
