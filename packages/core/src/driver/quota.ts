@@ -7,6 +7,9 @@ import type { Resources } from '../model/node.js';
  * cloud counts. A resource without an amount is unlimited (`Infinity`) in a limit and 0 in a need or a use. Immutable.
  */
 export class QuotaInformation {
+  /** A need or a use of nothing. */
+  static readonly NOTHING = QuotaInformation.use({});
+
   private constructor(
     private readonly amounts: ReadonlyMap<string, number>,
     private readonly missing: number,
@@ -28,11 +31,18 @@ export class QuotaInformation {
   }
 
   add(other: QuotaInformation): QuotaInformation {
+    if (this.isNothing) return other;
+    if (other.isNothing) return this;
     return this.combine(other, (a, b) => a + b);
   }
 
   subtract(other: QuotaInformation): QuotaInformation {
     return this.combine(other, (a, b) => a - b);
+  }
+
+  /** True for a need or a use of nothing. */
+  private get isNothing(): boolean {
+    return this.amounts.size === 0 && this.missing === 0;
   }
 
   /** Returns the smaller of both limits for each resource. */

@@ -29,7 +29,9 @@ export class AddressPool {
 
 /** Returns the addresses of an instance. An instance that listens for ssh has addresses of this machine. */
 export function addressesOf(number: number, local: boolean): Addresses {
-  const [high, middle, low] = [number >> 16, (number >> 8) & 255, number & 255];
+  const high = number >> 16;
+  const middle = (number >> 8) & 255;
+  const low = number & 255;
   return {
     publicIpv4: local ? '127.0.0.1' : `198.${18 + high}.${middle}.${low}`,
     privateIpv4: local ? '127.0.0.1' : `10.${high}.${middle}.${low}`,

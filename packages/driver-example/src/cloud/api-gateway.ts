@@ -63,7 +63,9 @@ export class ApiGateway {
     return rate > 0 && this.random.next() < rate;
   }
 
-  draw([least, greatest]: Range): number {
+  draw(range: Range): number {
+    const least = range[0];
+    const greatest = range[1];
     return least === greatest ? least : least + this.random.next() * (greatest - least);
   }
 

@@ -92,7 +92,7 @@ export class PoolLabels implements LabelView {
   /** Returns the minimum that nodes of these labels need with any of their machine types. */
   leastNeed(names: readonly string[]): QuotaInformation {
     const [first, ...others] = names.map((name) => this.leastNeedOf(name));
-    return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.use({}));
+    return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.NOTHING);
   }
 
   /** Returns the reason why one of the labels cannot be served at the moment, or undefined. */
@@ -112,7 +112,7 @@ export class PoolLabels implements LabelView {
   private leastNeedOf(name: string): QuotaInformation {
     const needs = machineTypesOf(this.label(name)).map((machineType) => this.need(name, machineType));
     const [first, ...others] = needs;
-    if (first === undefined || others.length === 0) return first ?? QuotaInformation.use({});
+    if (first === undefined || others.length === 0) return first ?? QuotaInformation.NOTHING;
     const least = [...first.entries()].map(([resource, amount]): [string, number] => [
       resource,
       Math.min(amount, ...others.map((other) => other.get(resource))),

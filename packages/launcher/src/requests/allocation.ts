@@ -73,7 +73,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
   const existing = new Map<number, Exclude<AllocatedNode, { kind: 'new' }>>();
   const wanted: LabelConfig[] = [];
-  let handedOver = QuotaInformation.use({});
+  let handedOver = QuotaInformation.NOTHING;
   for (const [index, name] of request.node_types.entries()) {
     const label = labels.label(name);
     if (label === undefined) return undefined;
@@ -98,7 +98,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     const need = labels.need(label.name, offer.machineType);
     return [{ kind: 'new', label, upload: labels.upload(label), offer, need }];
   });
-  const need = nodes.reduce((sum, node) => (node.kind === 'new' ? sum.add(node.need) : sum), QuotaInformation.use({}));
+  const need = nodes.reduce((sum, node) => (node.kind === 'new' ? sum.add(node.need) : sum), QuotaInformation.NOTHING);
   const { zone: chosen, blocked } = plan;
   return { nodes, missing: [], zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
 }
@@ -202,8 +202,8 @@ function allocateReady(request: NodeRequest, context: AllocationContext): Alloca
   const handedOver = nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.node] : []));
   const tenantNeed = handedOver
     .filter(({ tenant_name: tenant }) => tenant !== request.tenant_name)
-    .reduce((sum, { resources }) => sum.add(useOf(resources)), QuotaInformation.use({}));
-  return { nodes, missing, zone: undefined, blocked: undefined, need: QuotaInformation.use({}), tenantNeed };
+    .reduce((sum, { resources }) => sum.add(useOf(resources)), QuotaInformation.NOTHING);
+  return { nodes, missing, zone: undefined, blocked: undefined, need: QuotaInformation.NOTHING, tenantNeed };
 }
 
 function* first<T>(count: number, items: Iterable<T>): Iterable<T> {

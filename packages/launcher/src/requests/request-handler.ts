@@ -157,7 +157,7 @@ export class RequestHandler {
     if (targets.length === 0) return undefined;
     const handles = await pool.context.store.nodes.tryLockAll(targets);
     if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${targets[0]?.id ?? ''}`);
-    for (const [index, slot] of toLaunch.entries()) slot.node = handles[index];
+    toLaunch.forEach((slot, index) => (slot.node = handles[index]));
     return undefined;
   }
 

@@ -70,7 +70,7 @@ export function unconfirmedPart(
     lastId: records.reduce((last, { id }) => (id > last ? id : last), ''),
     need: tentative.reduce(
       (sum, { planned, resumed }) => sum.add(planned?.need ?? useOf(resumed?.node.resources ?? null)),
-      QuotaInformation.use({}),
+      QuotaInformation.NOTHING,
     ),
     handedOver: slots.flatMap(({ formerOwner, node }) =>
       node === undefined || formerOwner === undefined || formerOwner.tenant_name === request.tenant_name ? [] : [node],

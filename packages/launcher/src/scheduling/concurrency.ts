@@ -82,7 +82,7 @@ export class Concurrency {
 
   private callNext(): void {
     const permits = this.limit - this.inUse;
-    if (permits <= 0) return;
+    if (permits <= 0 || this.line.size === 0) return;
     const inOrder = [...this.line].sort(([, a], [, b]) => (a < b ? -1 : a > b ? 1 : 0));
     for (const [listener] of inOrder.slice(0, permits)) listener();
   }
