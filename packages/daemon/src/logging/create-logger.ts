@@ -47,10 +47,11 @@ export function createLogger(options: LoggerOptions = {}): RootLogger {
 const NO_FIELDS: LogFields = {};
 const FORMATS = { text: textLine, json: jsonLine } as const;
 
-/** The winston logger of one name, with cached results of `isLevelEnabled`, which asks every transport. */
+/** The winston logger of one name, with cached results of `transports` and `isLevelEnabled`, which search. */
 interface Channel {
   readonly name: string;
   readonly winston: Winston.Logger;
+  readonly transports: Winston.Logger['transports'];
   readonly debug: boolean;
   readonly info: boolean;
 }
@@ -87,16 +88,19 @@ class NamedLogger implements Logger {
   }
 
   private write(level: LogLevel, message: string, error: unknown, fields: LogFields | undefined): void {
-    if (this.loggers.closing) return;
+    const { name, winston, transports } = this.channel;
+    if (this.loggers.closing || transports.length === 0) return;
     const line: LogLine = {
       level,
       message,
       time: this.loggers.clock.now(),
-      logger: this.channel.name,
+      logger: name,
       fields: fields === undefined ? this.fields : { ...this.fields, ...fields },
       error,
     };
-    this.channel.winston.write(line);
+    // Winston's logger does the same, but queues each line as a stream, which takes longer than the line itself.
+    winston.format.transform(line);
+    transports.forEach((transport) => transport.write(line));
   }
 }
 
@@ -143,7 +147,9 @@ class Loggers {
     let channel = this.channels.get(name);
     if (channel === undefined) {
       const winston = this.create(effectiveRule(this.config, name));
-      channel = { name, winston, debug: winston.isLevelEnabled('debug'), info: winston.isLevelEnabled('info') };
+      const { transports } = winston;
+      const [debug, info] = [winston.isLevelEnabled('debug'), winston.isLevelEnabled('info')];
+      channel = { name, winston, transports, debug, info };
       this.channels.set(name, channel);
     }
     return channel;
