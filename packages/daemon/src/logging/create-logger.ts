@@ -47,7 +47,7 @@ export function createLogger(options: LoggerOptions = {}): RootLogger {
 const NO_FIELDS: LogFields = {};
 const FORMATS = { text: textLine, json: jsonLine } as const;
 
-/** The winston logger of one name, with cached results of `transports` and `isLevelEnabled`, which search. */
+/** The winston logger of one name, with its transports and levels, which winston looks up at each use. */
 interface Channel {
   readonly name: string;
   readonly winston: Winston.Logger;
