@@ -24,8 +24,8 @@ export class CallbackController {
   }
 }
 
-/** Calls `callback`, which must not throw, when the signal aborts, unless `unfollow` is called before. */
-export function follow(signal: AbortSignal, callback: () => void): void {
+/** Calls `callback`, which must not throw, when the signal aborts, unless `removeAbortCallback` is called before. */
+export function addAbortCallback(signal: AbortSignal, callback: () => void): void {
   let callbacks = callbacksOf.get(signal);
   if (callbacks === undefined) {
     callbacks = new Set();
@@ -36,7 +36,7 @@ export function follow(signal: AbortSignal, callback: () => void): void {
 }
 
 /** Removes a callback. */
-export function unfollow(signal: AbortSignal, callback: () => void): void {
+export function removeAbortCallback(signal: AbortSignal, callback: () => void): void {
   callbacksOf.get(signal)?.delete(callback);
 }
 

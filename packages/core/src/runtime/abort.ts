@@ -3,7 +3,7 @@
  * too long.
  */
 
-import { CallbackController, follow, unfollow } from './abort-callbacks.js';
+import { CallbackController, addAbortCallback, removeAbortCallback } from './abort-callbacks.js';
 
 export interface LinkedSignal {
   readonly signal: AbortSignal;
@@ -21,7 +21,7 @@ export interface LinkedController extends LinkedSignal {
 export function linkSignals(...sources: readonly AbortSignal[]): LinkedController {
   const controller = new CallbackController();
   const unlink = (): void => {
-    for (const source of sources) unfollow(source, onAbort);
+    for (const source of sources) removeAbortCallback(source, onAbort);
   };
   const onAbort = (): void => {
     unlink();
@@ -34,7 +34,7 @@ export function linkSignals(...sources: readonly AbortSignal[]): LinkedControlle
       controller.abort(source.reason);
       break;
     }
-    follow(source, onAbort);
+    addAbortCallback(source, onAbort);
   }
   const abort = (reason: Error): void => {
     unlink();

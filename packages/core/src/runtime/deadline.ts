@@ -1,6 +1,6 @@
 /** Work that ends for its caller at a deadline or on abort, whatever the work itself does. */
 
-import { CallbackController, follow, unfollow } from './abort-callbacks.js';
+import { CallbackController, addAbortCallback, removeAbortCallback } from './abort-callbacks.js';
 import type { LinkedSignal } from './abort.js';
 import { abortReason, type Timer } from './clock.js';
 import type { TimerQueue } from './timer-queue.js';
@@ -88,14 +88,14 @@ export class LimitedWork {
     this.ended = true;
     this.timer.cancel();
     const { signal, others = NONE } = this.limits;
-    unfollow(signal, this.abort);
-    for (const other of others) unfollow(other, this.abort);
+    removeAbortCallback(signal, this.abort);
+    for (const other of others) removeAbortCallback(other, this.abort);
   }
 
   /** Returns false if the source has already aborted. */
   private follow(source: AbortSignal): boolean {
     if (source.aborted) this.finish(source);
-    else follow(source, this.abort);
+    else addAbortCallback(source, this.abort);
     return !source.aborted;
   }
 

@@ -1,6 +1,6 @@
 /** A semaphore with a fixed number of slots, acquired in the order of the requests. */
 
-import { follow, unfollow } from './abort-callbacks.js';
+import { addAbortCallback, removeAbortCallback } from './abort-callbacks.js';
 import { abortReason } from './clock.js';
 
 export class Slots {
@@ -39,10 +39,10 @@ export class Slots {
         reject(abortReason(signal));
       };
       const take = (): void => {
-        unfollow(signal, onAbort);
+        removeAbortCallback(signal, onAbort);
         resolve();
       };
-      follow(signal, onAbort);
+      addAbortCallback(signal, onAbort);
       this.queue.add(take);
     });
   }

@@ -6,8 +6,8 @@
 import { setMaxListeners } from 'node:events';
 import {
   CallbackController,
-  follow,
-  unfollow,
+  addAbortCallback,
+  removeAbortCallback,
   type Logger,
   type NodeData,
   type NodeRequestHandler,
@@ -62,7 +62,7 @@ export class RequestHandler {
     // Each node adds listeners; the default limit would warn of a leak.
     setMaxListeners(0, this.ending.signal);
     // A lock is lost only with its session, whose signal all requests share.
-    if (request.lock.held) follow(request.lock.session.lost, this.onLost);
+    if (request.lock.held) addAbortCallback(request.lock.session.lost, this.onLost);
     else this.onLost();
   }
 
@@ -96,7 +96,7 @@ export class RequestHandler {
    */
   async run(onRecorded: () => void): Promise<Termination | undefined> {
     const termination = await this.runStages(onRecorded);
-    unfollow(this.request.lock.session.lost, this.onLost);
+    removeAbortCallback(this.request.lock.session.lost, this.onLost);
     if (termination === undefined) return undefined;
     this.end(termination);
     const { pool, request, confirmed, log, report } = this;
@@ -174,7 +174,7 @@ export class RequestHandler {
   private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
     const launched = changes[Symbol.iterator]();
     // The transaction releases the lock, and fails if the lock is lost.
-    unfollow(this.request.lock.session.lost, this.onLost);
+    removeAbortCallback(this.request.lock.session.lost, this.onLost);
     await this.request.fulfil(
       slots.map(({ node, toLaunch }) => ({
         handle: node,

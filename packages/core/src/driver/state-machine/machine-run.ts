@@ -3,7 +3,7 @@
  * fails.
  */
 
-import { follow, unfollow } from '../../runtime/abort-callbacks.js';
+import { addAbortCallback, removeAbortCallback } from '../../runtime/abort-callbacks.js';
 import type { Logger } from '../../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
@@ -82,7 +82,7 @@ export class MachineRun implements ListingWaiter {
   }
 
   start(): void {
-    follow(this.work.call.signal, this.onAbort);
+    addAbortCallback(this.work.call.signal, this.onAbort);
     this.deadlineTimer = this.env.timers.schedule(this.work.call.deadline, this.onDeadline);
     this.step();
   }
@@ -268,7 +268,7 @@ export class MachineRun implements ListingWaiter {
   private end(result: MachineResult): void {
     if (this.ended) return;
     this.ended = true;
-    unfollow(this.work.call.signal, this.onAbort);
+    removeAbortCallback(this.work.call.signal, this.onAbort);
     this.deadlineTimer?.cancel();
     this.delay?.cancel();
     this.turn?.cancel();
