@@ -17,7 +17,7 @@ continue without restarts. Finally the requests pause every 15 seconds until no 
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second; default 25; fewer on a slow machine, which lengthens the run
+  --rate N      requests per second; default 150; fewer on a slow machine, which lengthens the run
   --help        this text
 `;
 
@@ -25,10 +25,13 @@ launchers is measured. Fails if a request is not served, if memory grows, or if 
 const RESTARTS_SHARE = 0.15;
 /** Part of the run after the restarts before memory is measured, at least until this many requests were served. */
 const WARM_UP_SHARE = 0.5;
-/** Fills the launchers' logs of 20,000 decisions: each launcher records at least one decision per request. */
-const WARM_UP_REQUESTS = 10_000;
+/**
+ * Fills the launchers' logs of decisions and ended requests, and lets V8 compile: the code of a launcher grows until it
+ * has served 25,000 requests.
+ */
+const WARM_UP_REQUESTS = 75_000;
 const MIN_SAMPLES = 15;
-const MAX_RUNNING = 100;
+const MAX_RUNNING = 200;
 /** Time of traffic before each sample. */
 const SAMPLE_EVERY_MS = 15_000;
 const USE_MS = 500;
@@ -202,7 +205,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '15' },
-      rate: { type: 'string', default: '25' },
+      rate: { type: 'string', default: '150' },
       help: { type: 'boolean', default: false },
     },
   });
