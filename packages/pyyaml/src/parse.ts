@@ -1,10 +1,10 @@
-import type { CST, Document, YAMLError } from 'yaml';
+import type { CST, YAMLError } from 'yaml';
 import { DocumentCheck } from './check.js';
+import { compose } from './compose.js';
 import { YamlDocument, type YamlValue } from './document.js';
-import { Composer, Lexer, Parser, YAMLParseError } from './library.js';
+import { Lexer, Parser } from './library.js';
 import { NestingDepth } from './nesting.js';
 import type { YamlProblem } from './problem.js';
-import { scalarTags } from './scalar-tags.js';
 
 export interface ParsedYaml {
   /** Undefined if the text has no usable value. A problem of one part leaves the document usable. */
@@ -12,23 +12,32 @@ export interface ParsedYaml {
   readonly problems: readonly YamlProblem[];
 }
 
-/** Number of tokens that are parsed between two pauses; a part takes up to 20 ms. */
+/** Number of tokens that are parsed between two pauses, about 20 ms of work. */
 const PART = 2500;
+/** Length of the text that is composed between two pauses, in characters. */
+const PART_LENGTH = 100_000;
 
 /**
  * Parses one YAML document. It never throws: the result contains a problem for every fault of the text, also for deep
  * nesting and for aliases that multiply. Unlike PyYAML it refuses duplicate keys, and keeps every key as it is written.
  */
 export function parseYaml(text: string): ParsedYaml {
-  const parts = parseInParts(text);
+  const parts = parseInParts(text, PART_LENGTH);
   let part = parts.next();
   while (part.done !== true) part = parts.next();
   return part.value;
 }
 
-/** Parses as `parseYaml` does, and awaits `pause` after each part so that a large text does not block the process. */
-export async function parseYamlInParts(text: string, pause: () => Promise<void>): Promise<ParsedYaml> {
-  const parts = parseInParts(text);
+/**
+ * Parses as `parseYaml` does, and awaits `pause` after each part so that a large text does not block the process.
+ * `partLength` is the length of the text that is composed in one part, in characters.
+ */
+export async function parseYamlInParts(
+  text: string,
+  pause: () => Promise<void>,
+  partLength = PART_LENGTH,
+): Promise<ParsedYaml> {
+  const parts = parseInParts(text, partLength);
   let part = parts.next();
   while (part.done !== true) {
     await pause();
@@ -38,7 +47,7 @@ export async function parseYamlInParts(text: string, pause: () => Promise<void>)
 }
 
 /** Yields after each part. */
-function* parseInParts(text: string): Generator<undefined, ParsedYaml> {
+function* parseInParts(text: string, partLength: number): Generator<undefined, ParsedYaml> {
   const depth = new NestingDepth();
   const parser = new Parser();
   const tokens: CST.Token[] = [];
@@ -51,7 +60,7 @@ function* parseInParts(text: string): Generator<undefined, ParsedYaml> {
   }
   tokens.push(...parser.end());
   yield;
-  const document = compose(tokens, text);
+  const document = yield* compose(tokens, text, partLength);
   const [first] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
   if (first !== undefined) return refused(syntaxProblem(text, first));
   yield;
@@ -61,25 +70,6 @@ function* parseInParts(text: string): Generator<undefined, ParsedYaml> {
   yield;
   const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;
   return { document: new YamlDocument(value ?? null, document), problems: check.problems };
-}
-
-/** Composes the first document; a second one is an error of the first. */
-function compose(tokens: readonly CST.Token[], text: string): Document.Parsed {
-  const composer = new Composer({
-    schema: 'failsafe',
-    customTags: scalarTags(),
-    merge: true,
-    prettyErrors: false,
-    uniqueKeys: false,
-    resolveKnownTags: false,
-  });
-  const [document, second] = composer.compose(tokens, true, text.length);
-  if (document === undefined) throw new Error('the YAML composer returned no document');
-  if (second !== undefined) {
-    const [start, end] = second.range;
-    document.errors.push(new YAMLParseError([start, end], 'MULTIPLE_DOCS', 'Source contains multiple documents'));
-  }
-  return document;
 }
 
 function refused(problem: YamlProblem): ParsedYaml {
