@@ -17,7 +17,8 @@ continue without restarts. Finally the requests pause every 15 seconds until no 
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second; default 150; fewer on a slow machine, which lengthens the run
+  --rate N      requests per second, and six times as many before memory is measured; default 25; fewer on a slow
+                machine, which lengthens the run
   --help        this text
 `;
 
@@ -30,6 +31,8 @@ const WARM_UP_SHARE = 0.5;
  * has served 25,000 requests.
  */
 const WARM_UP_REQUESTS = 75_000;
+/** Requests before memory is measured, relative to those afterwards. */
+const WARM_UP_FACTOR = 6;
 const MIN_SAMPLES = 15;
 const MAX_RUNNING = 200;
 /** Time of traffic before each sample. */
@@ -132,7 +135,7 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
   const problems: string[] = [];
   try {
     const load: Load = { served: 0, failures: [], longestMs: 0 };
-    const traffic = startTraffic(requestor, rate, load, signal);
+    const traffic = startTraffic(requestor, rate * WARM_UP_FACTOR, load, signal);
     const began = systemClock.monotonic();
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
@@ -205,7 +208,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '15' },
-      rate: { type: 'string', default: '150' },
+      rate: { type: 'string', default: '25' },
       help: { type: 'boolean', default: false },
     },
   });
