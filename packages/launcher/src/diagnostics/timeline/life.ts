@@ -74,7 +74,7 @@ export class Life {
 
   /** Marks the current phase as the end of a failed launch attempt. */
   fail(detail: string): void {
-    const last = this.segments[this.segments.length - 1];
+    const { last } = this;
     if (last === undefined || this.end !== undefined) return;
     last.failed = true;
     last.detail = detail;
