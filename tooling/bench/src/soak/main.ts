@@ -13,11 +13,11 @@ import { regression } from './regression.js';
 const HELP = `Usage: pnpm soak [options]
 
 Three ZooKeeper servers and three launchers serve requests, while each of them is restarted in turn. Then the requests
-continue without restarts. Finally the requests pause every 15 seconds until no node is left, and the memory of the
+continue without restarts. Finally the requests pause every 10 seconds until no node is left, and the memory of the
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   length of the run; default 15
-  --rate N      requests per second, and six times as many before memory is measured; default 25; fewer on a slow
+  --rate N      requests per second, and twelve times as many before memory is measured; default 25; fewer on a slow
                 machine, which lengthens the run
   --help        this text
 `;
@@ -25,18 +25,22 @@ launchers is measured. Fails if a request is not served, if memory grows, or if 
 /** Part of the run in which programs are restarted. */
 const RESTARTS_SHARE = 0.15;
 /** Part of the run after the restarts before memory is measured, at least until this many requests were served. */
-const WARM_UP_SHARE = 0.5;
+const WARM_UP_SHARE = 0.3;
 /**
  * Fills the launchers' logs of decisions and ended requests, and lets V8 compile: the code of a launcher grows until it
  * has served 25,000 requests.
  */
 const WARM_UP_REQUESTS = 75_000;
 /** Requests before memory is measured, relative to those afterwards. */
-const WARM_UP_FACTOR = 6;
-const MIN_SAMPLES = 15;
-const MAX_RUNNING = 200;
+const WARM_UP_FACTOR = 12;
+/** Time between the warm-up and the first sample, in which connections and memory of the faster traffic are released. */
+const SETTLE_MS = 60_000;
+const MIN_SAMPLES = 30;
+const MAX_RUNNING = 300;
 /** Time of traffic before each sample. */
-const SAMPLE_EVERY_MS = 15_000;
+const SAMPLE_EVERY_MS = 10_000;
+/** Interval between looks at the number of requests during the warm-up. */
+const LOOK_EVERY_MS = 15_000;
 const USE_MS = 500;
 /** Time limit of one request, milliseconds. */
 const REQUEST_LIMIT_MS = 600_000;
@@ -143,17 +147,25 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const warm = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 15);
     while (systemClock.monotonic() < at(RESTARTS_SHARE + WARM_UP_SHARE) || load.served < warm) {
       site.check();
-      await sleep(systemClock, SAMPLE_EVERY_MS, signal);
+      narrator.say(`${load.served} requests served`);
+      await sleep(systemClock, LOOK_EVERY_MS, signal);
     }
     await traffic.end();
-    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
+    const serve = async (forMs: number): Promise<void> => {
       const more = startTraffic(requestor, rate, load, signal);
-      await sleep(systemClock, SAMPLE_EVERY_MS, signal);
+      await sleep(systemClock, forMs, signal);
       await more.end();
+    };
+    narrator.say('the requests become fewer; then memory is measured');
+    await serve(SETTLE_MS);
+    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
+      await serve(SAMPLE_EVERY_MS);
       // Requests in progress would hide a slow growth.
       await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(DELETION_LIMIT_MS)]));
       site.check();
       await site.sample(signal);
+      const heaps = Array.from({ length: SIZE }, (_, index) => mebibytes(site.samples(index).at(-1)?.heapBytes ?? NaN));
+      narrator.say(`${load.served} requests served; heaps of ${heaps.join(', ')} MiB`);
     }
     await requestor.close();
     // Orphaned locks are deleted by a controller that looks for them once a minute.
@@ -177,6 +189,10 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
   }
 }
 
+function mebibytes(bytes: number): string {
+  return (bytes / MEBIBYTE).toFixed(2);
+}
+
 /** Reports the memory, files and resources of a launcher. Returns the problems with their growth. */
 function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const samples = site.samples(index);
@@ -185,7 +201,6 @@ function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
   const { slope: perHour, error } = regression(
     samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })),
   );
-  const mebibytes = (bytes: number): string => (bytes / MEBIBYTE).toFixed(1);
   narrator.say(
     `launcher ${index}: heap ${mebibytes(first.heapBytes)} to ${mebibytes(last.heapBytes)} MiB, ` +
       `slope ${mebibytes(perHour)} ± ${mebibytes(error)} MiB per hour (${samples.length} samples), resident ${mebibytes(last.residentBytes)} MiB, ` +
