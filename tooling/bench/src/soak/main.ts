@@ -16,26 +16,27 @@ Three ZooKeeper servers and three launchers serve requests, while each of them i
 continue without restarts. Finally the requests pause every 10 seconds until no node is left, and the memory of the
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
-  --minutes N   length of the run; default 15
-  --rate N      requests per second, and twelve times as many before memory is measured; default 25; fewer on a slow
+  --minutes N   least length of the run; default 15
+  --rate N      requests per second, and four times as many before memory is measured; default 75; fewer on a slow
                 machine, which lengthens the run
   --help        this text
 `;
 
 /** Part of the run in which programs are restarted. */
 const RESTARTS_SHARE = 0.15;
-/** Part of the run after the restarts before memory is measured, at least until this many requests were served. */
-const WARM_UP_SHARE = 0.3;
 /**
- * Fills the launchers' logs of decisions and ended requests, and lets V8 compile: the code of a launcher grows until it
- * has served 25,000 requests.
+ * Requests between the restarts and the samples. They fill the launchers' logs of decisions and ended requests, and let
+ * V8 compile: the code of a launcher grows until it has served 25,000 requests.
  */
 const WARM_UP_REQUESTS = 75_000;
-/** Requests before memory is measured, relative to those afterwards. */
-const WARM_UP_FACTOR = 12;
-/** Time between the warm-up and the first sample, in which connections and memory of the faster traffic are released. */
-const SETTLE_MS = 60_000;
-const MIN_SAMPLES = 30;
+/** Requests per second before memory is measured, relative to those afterwards. */
+const WARM_UP_FACTOR = 4;
+/**
+ * First samples, which do not count: V8 compiles again for the slower traffic, whose requests replace those of the
+ * faster one in the launchers' logs, and idle connections are closed.
+ */
+const SETTLING_SAMPLES = 24;
+const MIN_SAMPLES = 36;
 const MAX_RUNNING = 300;
 /** Time of traffic before each sample. */
 const SAMPLE_EVERY_MS = 10_000;
@@ -145,21 +146,17 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
     narrator.say(`${restarts} restarts; the rest of the run has none`);
     const warm = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 15);
-    while (systemClock.monotonic() < at(RESTARTS_SHARE + WARM_UP_SHARE) || load.served < warm) {
+    while (load.served < warm) {
       site.check();
       narrator.say(`${load.served} requests served`);
       await sleep(systemClock, LOOK_EVERY_MS, signal);
     }
     await traffic.end();
-    const serve = async (forMs: number): Promise<void> => {
+    narrator.say('the requests become fewer, and memory is measured');
+    for (let samples = 0; samples < SETTLING_SAMPLES + MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
       const more = startTraffic(requestor, rate, load, signal);
-      await sleep(systemClock, forMs, signal);
+      await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
-    };
-    narrator.say('the requests become fewer; then memory is measured');
-    await serve(SETTLE_MS);
-    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
-      await serve(SAMPLE_EVERY_MS);
       // Requests in progress would hide a slow growth.
       await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(DELETION_LIMIT_MS)]));
       site.check();
@@ -195,7 +192,7 @@ function mebibytes(bytes: number): string {
 
 /** Reports the memory, files and resources of a launcher. Returns the problems with their growth. */
 function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
-  const samples = site.samples(index);
+  const samples = site.samples(index).slice(SETTLING_SAMPLES);
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
   const { slope: perHour, error } = regression(
@@ -223,7 +220,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '15' },
-      rate: { type: 'string', default: '25' },
+      rate: { type: 'string', default: '75' },
       help: { type: 'boolean', default: false },
     },
   });

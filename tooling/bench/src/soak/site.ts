@@ -60,7 +60,8 @@ export class SoakSite {
         labels: [LABEL],
         providers: [{ endpoint }],
       }),
-      nodeArgs: ['--require', join(__dirname, 'probe.js')],
+      // Each sample collects garbage, which would soon discard the bytecode of functions that run once a minute.
+      nodeArgs: ['--no-flush-bytecode', '--require', join(__dirname, 'probe.js')],
       env: { NODEPOOL_SOAK_FILE: this.samplesFile(index) },
     });
   }
