@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
 import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
-import { silentMetrics } from '@nodepool/core';
+import { nextTurn, silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
@@ -28,6 +28,8 @@ import { TurnLimiter } from './quota/turn-limiter.js';
  * work.
  */
 const LABELS_PER_TURN = 50;
+/** Time after which the start of providers continues in another turn of the event loop, milliseconds. */
+const TURN_MS = 10;
 
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
@@ -86,7 +88,9 @@ export class Launcher implements ProvidersShare {
   /** True while ZooKeeper is connected and every configured provider serves requests or is known to fail. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
-    for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
+    const { providers, loadedDrivers } = this.config;
+    for (const [name, { driver }] of providers)
+      if (loadedDrivers.has(driver) && this.runtimes.get(name)?.ready !== true) return false;
     return true;
   }
 
@@ -150,14 +154,26 @@ export class Launcher implements ProvidersShare {
         reason,
       });
     }
+    await this.candidates.grow(() => this.startProviders(config));
+    this.limits.apply(config);
+    for (const controller of this.controllers) controller.apply?.(config);
+  }
+
+  /** Starts the providers that are not started. Pauses between them, because a large site has hundreds of pools. */
+  private async startProviders(config: NodepoolConfig): Promise<void> {
+    const { clock, log } = this.context;
+    let turnBegan = clock.monotonic();
     for (const [name, providerConfig] of config.providers) {
       const driver = config.loadedDrivers.get(providerConfig.driver);
       if (driver === undefined || this.runtimes.has(name)) continue;
-      this.context.log.info('Starting provider', { provider: name, driver: providerConfig.driver });
+      if (clock.monotonic() - turnBegan > TURN_MS) {
+        await nextTurn();
+        turnBegan = clock.monotonic();
+      }
+      if (this.stopped) return;
+      log.info('Starting provider', { provider: name, driver: providerConfig.driver });
       this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), this));
     }
-    this.limits.apply(config);
-    for (const controller of this.controllers) controller.apply?.(config);
   }
 
   private publishDrivers(config: NodepoolConfig): void {

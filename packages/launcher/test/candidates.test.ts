@@ -5,7 +5,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
-import { sleep, TransientError, type Provider } from '@nodepool/core';
+import { sleep, TransientError, type Driver, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
@@ -66,6 +66,27 @@ describe('a starting launcher', () => {
     for (const label of ['large', 'small', 'large', 'small', 'large']) ids.push(await submit(label));
     await world.launcher(sections, 'launcher1', drivers());
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
+  });
+
+  it('leaves requests to a provider that it starts in a later turn of the event loop', async () => {
+    const others = Array.from({ length: 50 }, (_, index) => provider(`small-${index}`, [pool('main', ['small'])]));
+    const { monotonic } = world.clock;
+    let started = 0;
+    world.clock.monotonic = () => monotonic.call(world.clock) + started * 100;
+    const [example] = drivers().loadedDrivers!.values();
+    const getProvider: Driver['getProvider'] = (config) => {
+      started += 1;
+      return example!.getProvider(config);
+    };
+    const loadedDrivers = new Map([['example', { ...example!, getProvider }]]);
+    await withoutLaunchers();
+    const id = await submit('large');
+    const launcher = world.launcher([...others, sections[1]!], 'launcher1', { loadedDrivers });
+    while (started < others.length) await world.clock.runNext();
+    expect(pools()).not.toEqual([]);
+    world.clock.monotonic = monotonic;
+    await launcher;
+    expect(await ended([id])).toEqual(['fulfilled']);
   });
 
   it('leaves requests to a pool whose labels load later than those of its siblings', async () => {

@@ -1,7 +1,7 @@
 /** Checks a parsed text beyond its grammar, and prepares its mappings for the library's conversion to values. */
 
 import type { Alias, Node, YAMLMap } from 'yaml';
-import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span, type YamlPath } from './document.js';
+import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span } from './document.js';
 import { isAlias, isMap, isScalar, isSeq } from './library.js';
 import type { YamlProblem } from './problem.js';
 import { fitsTag } from './scalar-tags.js';
@@ -18,6 +18,11 @@ interface Extent {
   readonly levels: number;
 }
 
+interface Total {
+  values: number;
+  levels: number;
+}
+
 const LEAF: Extent = { values: 1, levels: 0 };
 
 /** Checks one document, once. `fatal` is set if its value must not be computed. */
@@ -25,80 +30,93 @@ export class DocumentCheck {
   readonly problems: YamlProblem[] = [];
   fatal = false;
   private readonly anchors = new Map<string, Node>();
+  /** The extents of the values with anchors. */
   private readonly extents = new Map<Node, Extent>();
+  /** The place of the value that is visited. */
+  private readonly path: (string | number)[] = [];
 
-  visit(node: Node | null, path: YamlPath): Extent {
+  visit(node: Node | null): Extent {
     if (node === null || this.fatal) return LEAF;
-    if (isAlias(node)) return this.visitAlias(node, path);
-    const anchor = isScalar(node) || isMap(node) || isSeq(node) ? node.anchor : undefined;
-    if (anchor !== undefined) this.addAnchor(anchor, node, path);
-    this.checkTag(node, path);
-    const extent = this.withChildren(node, path);
-    this.extents.set(node, extent);
-    this.checkExtent(extent, node, path);
+    if (isAlias(node)) return this.visitAlias(node);
+    const { anchor } = node as { anchor?: string };
+    if (anchor !== undefined) this.addAnchor(anchor, node);
+    this.checkTag(node);
+    const extent = isScalar(node) ? LEAF : this.withChildren(node);
+    if (anchor !== undefined) this.extents.set(node, extent);
+    this.checkExtent(extent, node);
     return extent;
   }
 
-  private addAnchor(name: string, node: Node, path: YamlPath): void {
+  private addAnchor(name: string, node: Node): void {
     if (this.anchors.has(name))
-      this.refuse(spanOf(node), path, `the anchor &${name} once`, 'it a second time', 'rename one of the two');
+      this.refuse(spanOf(node), `the anchor &${name} once`, 'it a second time', 'rename one of the two');
     this.anchors.set(name, node);
   }
 
-  private withChildren(node: Node, path: YamlPath): Extent {
-    if (isMap(node)) return this.visitMap(node, path);
-    if (!isSeq(node)) return LEAF;
-    return sum(node.items.map((item, index) => this.visit(asNode(item), [...path, index])));
+  private withChildren(node: Node): Extent {
+    if (isMap(node)) return this.visitMap(node);
+    const extent = { ...LEAF };
+    if (isSeq(node)) for (const [index, item] of node.items.entries()) add(extent, this.visitAt(index, asNode(item)));
+    return extent;
   }
 
-  private visitAlias(alias: Alias, path: YamlPath): Extent {
+  private visitAt(step: string | number, node: Node | null): Extent {
+    this.path.push(step);
+    const extent = this.visit(node);
+    this.path.pop();
+    return extent;
+  }
+
+  private visitAlias(alias: Alias): Extent {
     const name = alias.source;
     const target = this.anchors.get(name);
     const extent = target === undefined ? undefined : this.extents.get(target);
-    if (target === undefined) this.refuse(spanOf(alias), path, `an anchor &${name} above this line`, 'none');
+    if (target === undefined) this.refuse(spanOf(alias), `an anchor &${name} above this line`, 'none');
     else if (extent === undefined)
-      this.refuse(spanOf(alias), path, 'a value that does not contain itself', `*${name} inside of &${name}`);
+      this.refuse(spanOf(alias), 'a value that does not contain itself', `*${name} inside of &${name}`);
     return extent ?? LEAF;
   }
 
-  private visitMap(map: YAMLMap, path: YamlPath): Extent {
+  private visitMap(map: YAMLMap): Extent {
     const seen = new Set<string>();
-    const extents: Extent[] = [];
+    const extent = { ...LEAF };
     for (const pair of map.items) {
       const keyNode = asNode(pair.key);
       if (isMergeKey(keyNode)) continue;
-      const key = this.checkKey(keyNode, map, path);
+      const key = this.checkKey(keyNode, map);
       if (key === undefined) continue;
       if (isScalar(keyNode)) {
         // The library would use the resolved value, e.g. 8 for the key `010`, and would merge at the key `!!str <<`.
         keyNode.value = key;
         keyNode.type = 'QUOTE_DOUBLE';
       }
+      this.path.push(key);
       if (seen.has(key)) {
         const hint = 'remove or rename one of the two';
-        this.add(spanOf(keyNode ?? map), [...path, key], 'each key once in a mapping', 'it a second time', hint);
+        this.add(spanOf(keyNode ?? map), 'each key once in a mapping', 'it a second time', hint);
       }
       seen.add(key);
-      extents.push(this.visit(asNode(pair.value), [...path, key]));
+      add(extent, this.visit(asNode(pair.value)));
+      this.path.pop();
     }
-    return sum([...extents, ...this.visitMerges(map, path)]);
+    this.visitMerges(map, extent);
+    return extent;
   }
 
-  private visitMerges(map: YAMLMap, path: YamlPath): Extent[] {
+  private visitMerges(map: YAMLMap, extent: Total): void {
     const pairs = mergePairs(map);
-    const extents = pairs.map((pair) => {
+    if (pairs.length === 0) return;
+    this.path.push('<<');
+    for (const pair of pairs) {
       const value = asNode(pair.value);
-      const extent = this.visit(value, [...path, '<<']);
-      if (!this.isMergeable(value)) {
-        const expected = 'a mapping, or a list of mappings, to merge';
-        this.refuse(spanOf(value ?? map), [...path, '<<'], expected, 'something else');
-      }
-      return extent;
-    });
+      add(extent, this.visit(value));
+      if (!this.isMergeable(value))
+        this.refuse(spanOf(value ?? map), 'a mapping, or a list of mappings, to merge', 'something else');
+    }
+    this.path.pop();
     // PyYAML puts merged keys first, and the last merge key takes precedence. The library puts them at the merge key's
     // place, and the first takes precedence.
-    if (pairs.length > 0) map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
-    return extents;
+    map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
   }
 
   private isMergeable(value: Node | null): boolean {
@@ -110,48 +128,47 @@ export class DocumentCheck {
     return isAlias(node) ? this.anchors.get(node.source) : (node ?? undefined);
   }
 
-  private checkKey(node: Node | null, map: YAMLMap, path: YamlPath): string | undefined {
+  private checkKey(node: Node | null, map: YAMLMap): string | undefined {
     const key = keyText(this.target(node) ?? null);
-    if (key === undefined) this.refuse(spanOf(node ?? map), path, 'a text as the key', 'something else');
-    else if (node !== null) this.visit(node, [...path, key]);
+    if (key === undefined) this.refuse(spanOf(node ?? map), 'a text as the key', 'something else');
+    else this.visitAt(key, node);
     return key;
   }
 
-  private checkTag(node: Node, path: YamlPath): void {
+  private checkTag(node: Node): void {
     const tag = 'tag' in node ? node.tag : undefined;
     if (tag === undefined) return;
     if (isScalar(node)) {
       if (fitsTag(tag, node.source ?? '')) return;
       const hint = 'remove the tag, or write a value that fits it';
-      this.add(spanOf(node), path, 'a value of a plain type', `the tag ${tag}`, hint);
+      this.add(spanOf(node), 'a value of a plain type', `the tag ${tag}`, hint);
     } else if (!COLLECTION_TAGS.has(tag))
-      this.add(spanOf(node), path, 'a plain mapping or list', `the tag ${tag}`, 'remove the tag');
+      this.add(spanOf(node), 'a plain mapping or list', `the tag ${tag}`, 'remove the tag');
   }
 
-  private checkExtent({ values, levels }: Extent, node: Node, path: YamlPath): void {
+  private checkExtent({ values, levels }: Extent, node: Node): void {
     if (this.fatal) return;
-    if (levels + path.length > MAX_DEPTH)
-      this.refuse(spanOf(node), path, `at most ${MAX_DEPTH} levels of nesting`, 'more');
+    if (levels + this.path.length > MAX_DEPTH)
+      this.refuse(spanOf(node), `at most ${MAX_DEPTH} levels of nesting`, 'more');
     else if (values > MAX_VALUES) {
       const expected = `at most ${MAX_VALUES} values, those repeated by aliases included`;
-      this.refuse(spanOf(node), path, expected, 'more', 'remove aliases that multiply each other');
+      this.refuse(spanOf(node), expected, 'more', 'remove aliases that multiply each other');
     }
   }
 
   /** Adds a problem that leaves the document without a value. */
-  private refuse(span: Span, path: YamlPath, expected: string, found: string, hint?: string): void {
-    this.add(span, path, expected, found, hint);
+  private refuse(span: Span, expected: string, found: string, hint?: string): void {
+    this.add(span, expected, found, hint);
     this.fatal = true;
   }
 
-  private add(span: Span, path: YamlPath, expected: string, found: string, hint?: string): void {
-    this.problems.push({ span, path, expected, found, hint });
+  private add(span: Span, expected: string, found: string, hint?: string): void {
+    this.problems.push({ span, path: [...this.path], expected, found, hint });
   }
 }
 
-function sum(children: readonly Extent[]): Extent {
-  return children.reduce(
-    (all, { values, levels }) => ({ values: all.values + values, levels: Math.max(all.levels, levels + 1) }),
-    LEAF,
-  );
+/** Adds the extent of a child to that of its parent. */
+function add(total: Total, { values, levels }: Extent): void {
+  total.values += values;
+  total.levels = Math.max(total.levels, levels + 1);
 }

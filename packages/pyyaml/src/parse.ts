@@ -65,7 +65,7 @@ function* parseInParts(text: string, partLength: number): Generator<undefined, P
   if (first !== undefined) return refused(syntaxProblem(text, first));
   yield;
   const check = new DocumentCheck();
-  check.visit(document.contents, []);
+  check.visit(document.contents);
   if (check.fatal) return { document: undefined, problems: check.problems };
   yield;
   const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;

@@ -73,7 +73,15 @@ export function evaluate(
   const { priority } = pool.config;
   const ahead = resumable
     ? undefined
-    : others().find((other) => other.priority < priority && serves(other, request) && !abandonedBy.has(other.id));
+    : candidates
+        .having(request.node_types)
+        .find(
+          (other) =>
+            other.priority < priority &&
+            isOther(other, request, pool.id) &&
+            serves(other, request) &&
+            !abandonedBy.has(other.id),
+        );
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
   if (!resumable && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
     return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
@@ -133,5 +141,9 @@ function otherCandidates(
   request: NodeRequest,
   { id: own, candidates }: Pick<PoolView, 'id' | 'candidates'>,
 ): PoolComponentData[] {
-  return candidates.having(request.node_types).filter(({ id }) => id !== own && !request.declined_by.includes(id));
+  return candidates.having(request.node_types).filter((pool) => isOther(pool, request, own));
+}
+
+function isOther({ id }: PoolComponentData, request: NodeRequest, own: string): boolean {
+  return id !== own && !request.declined_by.includes(id);
 }

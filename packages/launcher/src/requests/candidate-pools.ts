@@ -19,7 +19,7 @@ interface Departed {
 
 /** The candidates, as used by decisions about requests. */
 export interface Candidates {
-  /** False while the registry is not completely loaded; no decisions are made then. */
+  /** False while the registry is loaded or pools of the configuration are added; no decisions are made then. */
   readonly complete: boolean;
   /** Returns the pools that are in the registry or configured in this launcher. */
   present(): readonly PoolComponentData[];
@@ -37,6 +37,8 @@ export class CandidatePools implements Candidates {
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
   private readonly changes: Emitter<void>;
   private readonly unsubscribe: () => void;
+  /** True while the pools of a configuration are added. */
+  private isGrowing = false;
 
   constructor(
     private readonly registry: ComponentStore,
@@ -48,12 +50,23 @@ export class CandidatePools implements Candidates {
   }
 
   get complete(): boolean {
-    return this.registry.complete;
+    return this.registry.complete && !this.isGrowing;
   }
 
   /** Calls the listener after every change, until the returned function is called. */
   onChange(listener: () => void): () => void {
     return this.changes.on(listener);
+  }
+
+  /** Runs `add`, which adds the pools of a configuration; the candidates are not complete until it ends. */
+  async grow(add: () => Promise<void>): Promise<void> {
+    this.isGrowing = true;
+    try {
+      await add();
+    } finally {
+      this.isGrowing = false;
+      this.changed();
+    }
   }
 
   /** Adds a configured pool, registered or not. The returned function removes it. */
@@ -74,12 +87,12 @@ export class CandidatePools implements Candidates {
   }
 
   having(labels: readonly string[]): readonly PoolComponentData[] {
-    const wanted = [...new Set(labels)].sort();
-    const key = wanted.join('\n');
+    const [only] = labels;
+    const key = only !== undefined && labels.length === 1 ? only : [...new Set(labels)].sort().join('\n');
     let found = this.byLabels.get(key);
     if (found === undefined) {
       found = [...this.present(), ...this.absent()].filter((pool) =>
-        wanted.every((label) => pool.supported_labels.includes(label)),
+        labels.every((label) => pool.supported_labels.includes(label)),
       );
       this.byLabels.set(key, found);
     }

@@ -15,7 +15,7 @@ import { OpenRequests, type RequestClass } from './open-requests.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
 
 /** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
-const TURN_BUDGET_MS = 10;
+const TURN_BUDGET_MS = 5;
 
 /**
  * Limit of requests being recorded: high enough to use ZooKeeper fully, low enough to preserve the order of service.
