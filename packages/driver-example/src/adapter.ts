@@ -5,7 +5,6 @@
 
 import {
   isDriverError,
-  QuotaInformation,
   RateLimiter,
   type Adapter,
   type Call,
@@ -15,14 +14,16 @@ import {
   type JsonValue,
   type PoolConfig,
   type ProviderContext,
+  type QuotaInformation,
   type Readiness,
   type Resource,
   type StateMachine,
   type DriverError,
 } from '@nodepool/core';
-import type { ExampleCloudApi } from './client.js';
-import { HttpClient } from './client-http.js';
-import { InProcessClient } from './client-in-process.js';
+import type { ExampleCloudApi } from './client/client.js';
+import { HttpClient } from './client/http.js';
+import { InProcessClient } from './client/in-process.js';
+import { allPages } from './client/pages.js';
 import type { ExampleCloud } from './cloud/cloud.js';
 import { localCloud } from './cloud/registry.js';
 import type { CloudDescription, InstanceSpec } from './cloud/types.js';
@@ -31,7 +32,7 @@ import { CreateMachine } from './create-machine.js';
 import { DeleteMachine } from './delete-machine.js';
 import { ExampleImages, imageId } from './images.js';
 import { instanceOf } from './instance.js';
-import { allPages } from './pages.js';
+import { limitOf, needOf, sizeOf } from './quota.js';
 
 const START_TIMEOUT_MS = 30_000;
 
@@ -109,16 +110,12 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     }
   }
 
-  /** Resolves with the total limits of the account. Core subtracts the resources in use. */
   async getQuotaLimits(call: Call): Promise<QuotaInformation> {
-    const { quota } = await this.describe(call);
-    return QuotaInformation.limit(quota);
+    return limitOf(await this.describe(call));
   }
 
-  /** Resolves with the resources that one instance of a label needs, which depend on its size. */
   getQuotaForLabel(label: ExampleLabel, _call: Call, machineType = label.size): Promise<QuotaInformation> {
-    const { cores, ram } = this.sizeOf(label, machineType) ?? { cores: 1, ram: 0 };
-    return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
+    return Promise.resolve(needOf(this.description, label, machineType));
   }
 
   getAvailabilityZones(pool: PoolConfig<ExampleLabel>): Promise<readonly string[]> {
@@ -132,7 +129,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
    */
   labelReady(label: ExampleLabel): Readiness {
     const wanted = label.machineTypes ?? [label.size];
-    if (wanted.some((size) => this.sizeOf(label, size) !== undefined)) return { ready: true };
+    if (wanted.some((size) => sizeOf(this.description, label, size) !== undefined)) return { ready: true };
     const sizes = (this.description?.sizes ?? []).map(({ name }) => name).join(', ');
     const names = wanted.map((size) => JSON.stringify(size)).join(' or ');
     return { ready: false, reason: `the cloud has no size ${names}; it has: ${sizes}` };
@@ -159,14 +156,6 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   private async describe(call: Call): Promise<CloudDescription> {
     this.description = await this.api.describe(call);
     return this.description;
-  }
-
-  private sizeOf(
-    label: ExampleLabel,
-    size: string | undefined,
-  ): { readonly cores: number; readonly ram: number } | undefined {
-    if (size === undefined) return { cores: label.cores, ram: label.ram };
-    return this.description?.sizes.find(({ name }) => name === size);
   }
 
   /** Returns a call of the adapter itself, which is aborted when the provider is stopped. */

@@ -26,7 +26,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import type { ExampleCloudApi } from './client.js';
+import type { ExampleCloudApi } from './client/client.js';
 import type { CloudInstance, InstanceSpec } from './cloud/types.js';
 import { instanceOf } from './instance.js';
 

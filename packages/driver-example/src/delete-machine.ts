@@ -20,7 +20,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import type { ExampleCloudApi } from './client.js';
+import type { ExampleCloudApi } from './client/client.js';
 import type { CloudInstance } from './cloud/types.js';
 
 /** The next step needs a listing requested from now on. */

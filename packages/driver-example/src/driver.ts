@@ -3,7 +3,8 @@
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { ExampleAdapter } from './adapter.js';
 import type { ExampleCloud } from './cloud/cloud.js';
-import { loadProvider, schema, type ExampleLabel, type ExampleProvider } from './config.js';
+import { loadProvider, type ExampleLabel, type ExampleProvider } from './config.js';
+import { schema } from './schema.js';
 
 export interface ExampleDriverOptions {
   /** Cloud for every provider, overriding the configuration; for tests and simulations. */

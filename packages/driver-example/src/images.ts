@@ -17,9 +17,9 @@ import {
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import type { ExampleCloudApi } from './client.js';
+import type { ExampleCloudApi } from './client/client.js';
 import type { CloudImage } from './cloud/types.js';
-import { allPages } from './pages.js';
+import { allPages } from './client/pages.js';
 
 export class ExampleImages implements ImageManager {
   /** `cloud` is called on demand, since the client does not exist before the provider is started. */

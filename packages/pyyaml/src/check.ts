@@ -38,7 +38,7 @@ export class DocumentCheck {
   visit(node: Node | null): Extent {
     if (node === null || this.fatal) return LEAF;
     if (isAlias(node)) return this.visitAlias(node);
-    const { anchor } = node as { anchor?: string };
+    const { anchor } = node;
     if (anchor !== undefined) this.addAnchor(anchor, node);
     this.checkTag(node);
     const extent = isScalar(node) ? LEAF : this.withChildren(node);

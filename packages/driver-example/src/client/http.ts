@@ -11,8 +11,8 @@ import {
   type ImageSpec,
   type InstanceSpec,
   type Page,
-} from './cloud/types.js';
-import { driverErrorOfStatus } from './errors.js';
+} from '../cloud/types.js';
+import { driverErrorOfStatus } from '../errors.js';
 import { readConsole, readDescription, readError, readImage, readInstance, readPage, WireError } from './wire.js';
 
 /** Maximum size of a response; a longer one is rejected to limit memory use. */

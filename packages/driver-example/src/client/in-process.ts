@@ -3,9 +3,9 @@
 import type { Call } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { Caller, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
-import type { ExampleCloud } from './cloud/cloud.js';
-import type { Answer } from './cloud/api-gateway.js';
-import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './cloud/types.js';
+import type { ExampleCloud } from '../cloud/cloud.js';
+import type { Answer } from '../cloud/api-gateway.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
 
 export class InProcessClient implements ExampleCloudApi {
   private readonly caller: Caller;

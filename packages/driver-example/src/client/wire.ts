@@ -11,7 +11,7 @@ import {
   type Page,
   CLOUD_ERROR_STATUS,
   CloudError,
-} from './cloud/types.js';
+} from '../cloud/types.js';
 
 /** A response that does not conform to the API. */
 export class WireError extends Error {

@@ -16,8 +16,8 @@ import {
   type RateLimiter,
 } from '@nodepool/core';
 import type { Readable } from 'node:stream';
-import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './cloud/types.js';
-import { driverErrorOf, statusOf } from './errors.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
+import { driverErrorOf, statusOf } from '../errors.js';
 
 /**
  * The cloud. All calls reject with a `DriverError` that has an outcome: `AbortedError` if the call's signal aborts,

@@ -1,6 +1,6 @@
 /** Listings in pages. */
 
-import type { Page } from './cloud/types.js';
+import type { Page } from '../cloud/types.js';
 
 /**
  * Resolves with the items of all pages. Rejects if one page fails: a listing must be complete, because an item that it
