@@ -123,28 +123,28 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts = new Map<Cache, string[]>();
-    for (const path of paths) {
+    const parts: { readonly cache: Cache; readonly own: string[] }[] = [];
+    paths.forEach((path) => {
       const cache = this.cacheOf(path);
-      if (cache?.tree === undefined) continue;
+      if (cache?.tree === undefined) return;
       cache.pause?.(path);
-      const own = parts.get(cache);
-      if (own === undefined) parts.set(cache, [path]);
-      else own.push(path);
-    }
+      const part = parts.find((each) => each.cache === cache);
+      if (part === undefined) parts.push({ cache, own: [path] });
+      else part.own.push(path);
+    });
     const expectations: WriteExpectation[] = [];
-    for (const [{ tree }, own] of parts) if (tree !== undefined) expectations.push(tree.expect(own));
-    const resume = (): void => {
-      for (const [cache, own] of parts) for (const path of own) cache.resume?.(path);
-    };
+    parts.forEach(({ cache: { tree }, own }) => {
+      if (tree !== undefined) expectations.push(tree.expect(own));
+    });
+    const resume = (): void => parts.forEach(({ cache, own }) => own.forEach((path) => cache.resume?.(path)));
     return {
       applied: (nodes) => {
         // Each cache ignores the paths of the others.
-        for (const expectation of expectations) expectation.applied(nodes);
+        expectations.forEach((expectation) => expectation.applied(nodes));
         resume();
       },
       unknown: () => {
-        for (const expectation of expectations) expectation.unknown();
+        expectations.forEach((expectation) => expectation.unknown());
         resume();
       },
     };

@@ -179,8 +179,8 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     else this.entries.set(id, after);
     if (before === undefined || after === undefined) this.inOrder.update(before, after);
     const { indexes, lockIndexes } = this.options;
-    if (before?.source !== after?.source) for (const index of indexes) index.update(before, after);
-    for (const index of lockIndexes) index.update(before, after);
+    if (before?.source !== after?.source) indexes.forEach((index) => index.update(before, after));
+    lockIndexes.forEach((index) => index.update(before, after));
     if (!this.paused.has(id)) this.changes.emit({ id, before, after });
   }
 }

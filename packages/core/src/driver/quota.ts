@@ -10,24 +10,29 @@ export class QuotaInformation {
   /** A need or a use of nothing. */
   static readonly NOTHING = QuotaInformation.use({});
 
+  /** `list`: the amounts that are set. They are few, so that a list is smaller and faster than a map. */
   private constructor(
-    private readonly amounts: ReadonlyMap<string, number>,
+    private readonly list: readonly (readonly [resource: string, amount: number])[],
     private readonly missing: number,
   ) {}
 
   /** Creates a limit. As in the APIs of clouds, -1 and `Infinity` mean unlimited. */
   static limit(amounts: Resources): QuotaInformation {
     const known = Object.entries(amounts).filter(([, amount]) => amount >= 0 && amount !== Infinity);
-    return new QuotaInformation(new Map(known), Infinity);
+    return new QuotaInformation(known, Infinity);
   }
 
   /** Creates a need or a use. */
   static use(amounts: Resources): QuotaInformation {
-    return new QuotaInformation(new Map(Object.entries(amounts)), 0);
+    return new QuotaInformation(Object.entries(amounts), 0);
   }
 
   get(resource: string): number {
-    return this.amounts.get(resource) ?? this.missing;
+    for (let index = 0; index < this.list.length; index += 1) {
+      const entry = this.list[index];
+      if (entry?.[0] === resource) return entry[1];
+    }
+    return this.missing;
   }
 
   add(other: QuotaInformation): QuotaInformation {
@@ -42,7 +47,7 @@ export class QuotaInformation {
 
   /** True for a need or a use of nothing. */
   private get isNothing(): boolean {
-    return this.amounts.size === 0 && this.missing === 0;
+    return this.list.length === 0 && this.missing === 0;
   }
 
   /** Returns the smaller of both limits for each resource. */
@@ -52,31 +57,31 @@ export class QuotaInformation {
 
   /** Returns true if `need` fits into these amounts for each resource. */
   fits(need: QuotaInformation): boolean {
-    for (const [resource, amount] of need.amounts) if (amount > this.get(resource)) return false;
+    for (const [resource, amount] of need.list) if (amount > this.get(resource)) return false;
     return true;
   }
 
   /** Returns the amounts that are set, by resource. */
   entries(): Iterable<readonly [resource: string, amount: number]> {
-    return this.amounts;
+    return this.list;
   }
 
   /** Calls `use` with each amount that is set; costs less than `entries`. */
   forEach(use: (amount: number, resource: string) => void): void {
-    this.amounts.forEach(use);
+    this.list.forEach(([resource, amount]) => use(amount, resource));
   }
 
   /** Returns the amounts that are set as an object, e.g. for a node's `resources`. */
   toResources(): Resources {
-    return Object.fromEntries(this.amounts);
+    return Object.fromEntries(this.list);
   }
 
   private combine(other: QuotaInformation, op: (a: number, b: number) => number): QuotaInformation {
     const amounts = new Map<string, number>();
-    for (const resource of new Set([...this.amounts.keys(), ...other.amounts.keys()])) {
+    for (const resource of new Set([...this.list, ...other.list].map(([name]) => name))) {
       const amount = op(this.get(resource), other.get(resource));
       if (amount !== Infinity) amounts.set(resource, amount);
     }
-    return new QuotaInformation(amounts, this.missing);
+    return new QuotaInformation([...amounts], this.missing);
   }
 }

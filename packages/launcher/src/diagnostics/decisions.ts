@@ -24,8 +24,8 @@ export interface DecisionLogOptions {
   readonly clock: Clock;
   /** Number of newest decisions kept per subject. Default 20. */
   readonly perSubject?: number;
-  /** Number of decisions kept in total. Default 20,000. */
-  readonly total?: number;
+  /** Number of decisions kept about requests, about nodes and about labels, each. Default 10,000. */
+  readonly perKind?: number;
 }
 
 /** A sink for decisions. */
@@ -38,30 +38,37 @@ export const silentDecisions: DecisionRecorder = { record: () => undefined };
 
 type MutableDecision = { -readonly [K in keyof Decision]: Decision[K] };
 
+/** The decisions about the subjects of one kind. */
+interface Kind {
+  readonly subjects: Map<string, MutableDecision[]>;
+  /** Number of decisions. */
+  kept: number;
+}
+
 export class DecisionLog implements DecisionRecorder {
   private readonly clock: Clock;
   private readonly perSubject: number;
-  private readonly total: number;
-  private readonly subjects: Readonly<Record<DecisionSubject, Map<string, MutableDecision[]>>> = {
-    request: new Map(),
-    node: new Map(),
-    label: new Map(),
+  private readonly perKind: number;
+  private readonly kinds: Readonly<Record<DecisionSubject, Kind>> = {
+    request: { subjects: new Map(), kept: 0 },
+    node: { subjects: new Map(), kept: 0 },
+    label: { subjects: new Map(), kept: 0 },
   };
-  private kept = 0;
 
-  constructor({ clock, perSubject = 20, total = 20_000 }: DecisionLogOptions) {
+  constructor({ clock, perSubject = 20, perKind = 10_000 }: DecisionLogOptions) {
     this.clock = clock;
     this.perSubject = perSubject;
-    this.total = total;
+    this.perKind = perKind;
   }
 
   /** Number of decisions that are kept. */
   get size(): number {
-    return this.kept;
+    return Object.values(this.kinds).reduce((sum, { kept }) => sum + kept, 0);
   }
 
-  record(kind: DecisionSubject, id: string, by: string, what: string, reason?: string): void {
-    const subjects = this.subjects[kind];
+  record(subject: DecisionSubject, id: string, by: string, what: string, reason?: string): void {
+    const kind = this.kinds[subject];
+    const { subjects } = kind;
     const decisions = subjects.get(id);
     const now = this.clock.now();
     if (decisions !== undefined) {
@@ -77,30 +84,25 @@ export class DecisionLog implements DecisionRecorder {
     const kept = decisions ?? [];
     subjects.set(id, kept);
     kept.push({ by, what, reason, first: now, last: now, times: 1 });
-    this.kept += 1;
+    kind.kept += 1;
     if (kept.length > this.perSubject) {
       kept.shift();
-      this.kept -= 1;
+      kind.kept -= 1;
     }
-    if (this.kept > this.total) this.dropOldest(kind);
+    if (kind.kept > this.perKind) this.dropOldest(kind);
   }
 
   /** Returns the decisions about a subject in the order in which they were first made. */
   of(kind: DecisionSubject, id: string): readonly Decision[] {
-    return this.subjects[kind].get(id) ?? [];
+    return this.kinds[kind].subjects.get(id) ?? [];
   }
 
-  /**
-   * Drops the oldest subjects, first those of the same kind: decisions about many requests must not displace those
-   * about labels.
-   */
-  private dropOldest(kind: DecisionSubject): void {
-    for (const subjects of [this.subjects[kind], ...Object.values(this.subjects)]) {
-      for (const [id, decisions] of subjects) {
-        if (this.kept <= this.total) return;
-        subjects.delete(id);
-        this.kept -= decisions.length;
-      }
+  /** Drops the oldest subjects of a kind: decisions about many requests must not displace those about labels. */
+  private dropOldest(kind: Kind): void {
+    for (const [id, decisions] of kind.subjects) {
+      if (kind.kept <= this.perKind) return;
+      kind.subjects.delete(id);
+      kind.kept -= decisions.length;
     }
   }
 }

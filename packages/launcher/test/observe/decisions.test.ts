@@ -45,7 +45,7 @@ describe('decisions', () => {
   });
 
   it('are deleted for the subjects with the oldest ones when there are too many', () => {
-    const log = new DecisionLog({ clock, total: 4 });
+    const log = new DecisionLog({ clock, perKind: 3 });
     log.record('label', 'small', 'a', 'out of service');
     for (const id of ['1', '2', '3']) log.record('request', id, 'a', 'waits');
     log.record('request', '1', 'a', 'accepted');
@@ -55,5 +55,16 @@ describe('decisions', () => {
     for (let id = 10; id < 1000; id += 1) log.record('request', String(id), 'a', 'waits');
     expect(log.size).toBe(4);
     expect(log.of('label', 'small')).toHaveLength(1);
+  });
+
+  it('about requests and nodes do not displace each other', () => {
+    const log = new DecisionLog({ clock, perKind: 100 });
+    for (let id = 0; id < 1000; id += 1) {
+      for (const what of ['accepted', 'fulfilled']) log.record('request', String(id), 'a', what);
+      log.record('node', String(id), 'a', 'launched');
+    }
+    const known = (kind: 'request' | 'node'): number =>
+      Array.from({ length: 1000 }, (_, id) => log.of(kind, String(id))).filter(({ length }) => length > 0).length;
+    expect([known('request'), known('node')]).toEqual([50, 100]);
   });
 });

@@ -71,7 +71,10 @@ function changeOf(
   to: number,
   mayBeEscaped: boolean,
 ): MemberChange | undefined {
-  for (const change of changes) if (isAt(text, from, to, change.literal)) return change;
+  for (let index = 0; index < changes.length; index += 1) {
+    const change = changes[index];
+    if (change !== undefined && isAt(text, from, to, change.literal)) return change;
+  }
   if (!mayBeEscaped) return undefined;
   const name = text.slice(from, to);
   return name.includes('\\') ? changes.find(({ literal }) => JSON.parse(name) === JSON.parse(literal)) : undefined;

@@ -14,9 +14,9 @@ const ANY_VERSION = -1;
 
 /** Returns the request. Throws `InvalidArgumentError` if an operation is invalid. */
 export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
-  for (const op of ops) validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode));
+  ops.forEach((op) => validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode)));
   const body = beginFrame(Opcode.multi);
-  for (const op of ops) writeOp(body, op, chroot.toServer(op.path));
+  ops.forEach((op) => writeOp(body, op, chroot.toServer(op.path)));
   writeHeader(body, Opcode.error, true);
   return finishFrame();
 }

@@ -255,8 +255,11 @@ export class WatchRegistry {
     const changesChildren = type === 'created' || type === 'deleted';
     let parent: Entry | undefined;
     this.levels ??= levelsOf(this.entries.keys());
-    for (const level of this.levels) {
-      const entry = this.entryAt(level, path);
+    const { levels } = this;
+    // Every event comes here: an index takes less time than an iterator.
+    for (let index = 0; index < levels.length; index += 1) {
+      const level = levels[index];
+      const entry = level === undefined ? undefined : this.entryAt(level, path);
       if (entry === undefined) continue;
       notify(entry, event, entry.path === path);
       // A recursive watch gets no events of child lists, only of the children themselves.
@@ -326,11 +329,13 @@ function removeRegistration(entry: Entry, registration: Registration): void {
 
 /** Passes an event to the listeners of a path; `own` is true for an event of that path, not of a descendant. */
 function notify({ registrations }: Entry, event: WatchEvent, own: boolean): void {
-  for (const { watch, listener, open } of registrations) {
-    const concerned = watch.mode === 'persistent' ? own : event.type !== 'children';
-    if (!concerned || !open) continue;
+  for (let index = 0; index < registrations.length; index += 1) {
+    const registration = registrations[index];
+    if (registration?.open !== true) continue;
+    const concerned = registration.watch.mode === 'persistent' ? own : event.type !== 'children';
+    if (!concerned) continue;
     try {
-      listener.onEvent(event);
+      registration.listener.onEvent(event);
     } catch (error) {
       throwLater(error);
     }

@@ -24,16 +24,13 @@ launchers is measured. Fails if a request is not served, if memory grows, or if 
 
 /** Part of the run in which programs are restarted. */
 const RESTARTS_SHARE = 0.15;
-/**
- * Requests between the restarts and the samples. They fill the launchers' logs of decisions and ended requests, and let
- * V8 compile: the code of a launcher grows until it has served 25,000 requests.
- */
-const WARM_UP_REQUESTS = 75_000;
+/** Requests between the restarts and the samples. They fill the launchers' logs of decisions and ended requests. */
+const WARM_UP_REQUESTS = 30_000;
 /** Requests per second before memory is measured, relative to those afterwards. */
 const WARM_UP_FACTOR = 4;
 /**
- * First samples, which do not count: V8 compiles again for the slower traffic, whose requests replace those of the
- * faster one in the launchers' logs, and idle connections are closed.
+ * First samples, which do not count: the requests of the slower traffic replace those of the faster one in the
+ * launchers' logs, and idle connections are closed.
  */
 const SETTLING_SAMPLES = 24;
 const MIN_SAMPLES = 36;

@@ -12,6 +12,11 @@ import type { Sample } from './probe.js';
 export const SIZE = 3;
 export const LABEL = 'soak';
 const SAMPLE_POLL_MS = 100;
+/**
+ * V8 optimizes functions for an hour, and each sample collects garbage, which makes it discard the bytecode of functions
+ * that run once a minute. These changes of the code would hide a slow growth of the launcher's objects.
+ */
+const STEADY_CODE = ['--no-opt', '--no-flush-bytecode'];
 /** Time limit of a server's start; it must not depend on the speed of the machine. */
 const SERVER_START_MS = 600_000;
 
@@ -60,8 +65,7 @@ export class SoakSite {
         labels: [LABEL],
         providers: [{ endpoint }],
       }),
-      // Each sample collects garbage, which would soon discard the bytecode of functions that run once a minute.
-      nodeArgs: ['--no-flush-bytecode', '--require', join(__dirname, 'probe.js')],
+      nodeArgs: [...STEADY_CODE, '--require', join(__dirname, 'probe.js')],
       env: { NODEPOOL_SOAK_FILE: this.samplesFile(index) },
     });
   }
