@@ -87,8 +87,8 @@ export class CandidatePools implements Candidates {
   }
 
   having(labels: readonly string[]): readonly PoolComponentData[] {
-    const [only] = labels;
-    const key = only !== undefined && labels.length === 1 ? only : [...new Set(labels)].sort().join('\n');
+    // Labels of requests may contain any character.
+    const key = JSON.stringify(labels.length > 1 ? [...new Set(labels)].sort() : labels);
     let found = this.byLabels.get(key);
     if (found === undefined) {
       found = [...this.present(), ...this.absent()].filter((pool) =>
