@@ -17,7 +17,7 @@ continue without restarts. Finally the requests pause every 10 seconds until no 
 launchers is measured. Fails if a request is not served, if memory grows, or if something is left at the end.
 
   --minutes N   least length of the run; default 15
-  --rate N      requests per second, and four times as many before memory is measured; default 75; fewer on a slow
+  --rate N      requests per second, and twelve times as many before memory is measured; default 25; fewer on a slow
                 machine, which lengthens the run
   --help        this text
 `;
@@ -27,7 +27,7 @@ const RESTARTS_SHARE = 0.15;
 /** Requests between the restarts and the samples. They fill the launchers' logs of decisions and ended requests. */
 const WARM_UP_REQUESTS = 30_000;
 /** Requests per second before memory is measured, relative to those afterwards. */
-const WARM_UP_FACTOR = 4;
+const WARM_UP_FACTOR = 12;
 /**
  * First samples, which do not count: the requests of the slower traffic replace those of the faster one in the
  * launchers' logs, and idle connections are closed.
@@ -217,7 +217,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '15' },
-      rate: { type: 'string', default: '75' },
+      rate: { type: 'string', default: '25' },
       help: { type: 'boolean', default: false },
     },
   });
