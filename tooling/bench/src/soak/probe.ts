@@ -23,7 +23,7 @@ if (file !== undefined) {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   process.on('SIGWINCH', () => {
-    // What the first collection finalizes is garbage for the second.
+    // The second collection frees the objects that the first one finalized.
     collectGarbage();
     collectGarbage();
     const { heapUsed, rss } = process.memoryUsage();

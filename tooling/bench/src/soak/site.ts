@@ -13,8 +13,8 @@ export const SIZE = 3;
 export const LABEL = 'soak';
 const SAMPLE_POLL_MS = 100;
 /**
- * V8 optimizes functions for an hour, and each sample collects garbage, which makes it discard the bytecode of functions
- * that run once a minute. These changes of the code would hide a slow growth of the launcher's objects.
+ * V8 optimizes functions for an hour, and each sample collects garbage, so that it would discard the bytecode of
+ * functions that run once a minute. These changes of the code would hide a slow growth of the launcher's objects.
  */
 const STEADY_CODE = ['--no-opt', '--no-flush-bytecode'];
 /** Time limit of a server's start; it must not depend on the speed of the machine. */
