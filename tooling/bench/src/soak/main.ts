@@ -23,22 +23,23 @@ launchers is measured. Fails if a request is not served, if memory grows, or if 
 `;
 
 /** Part of the run in which programs are restarted. */
-const RESTARTS_SHARE = 0.15;
-/** Requests between the restarts and the samples. They fill the launchers' logs of decisions and ended requests. */
-const WARM_UP_REQUESTS = 30_000;
+const RESTARTS_SHARE = 0.1;
+/** Requests after the restarts. The tables of a launcher's log of decisions grow until it has served 17,000. */
+const WARM_UP_REQUESTS = 60_000;
 /** Requests per second before memory is measured, relative to those afterwards. */
 const WARM_UP_FACTOR = 12;
 /**
- * First samples, which do not count: the requests of the slower traffic replace those of the faster one in the
- * launchers' logs, and idle connections are closed.
+ * Requests at a slower rate, which replace those of the warm-up in the launchers' logs before memory is measured: those
+ * have waited for longer and take more memory.
  */
-const SETTLING_SAMPLES = 24;
-const MIN_SAMPLES = 36;
+const SETTLING_REQUESTS = 5500;
+const SETTLING_FACTOR = 3;
+const MIN_SAMPLES = 24;
 const MAX_RUNNING = 300;
 /** Time of traffic before each sample. */
 const SAMPLE_EVERY_MS = 10_000;
-/** Interval between looks at the number of requests during the warm-up. */
-const LOOK_EVERY_MS = 15_000;
+/** Interval between looks at the number of requests. */
+const LOOK_EVERY_MS = 5000;
 const USE_MS = 500;
 /** Time limit of one request, milliseconds. */
 const REQUEST_LIMIT_MS = 600_000;
@@ -142,15 +143,23 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
     narrator.say(`${restarts} restarts; the rest of the run has none`);
-    const warm = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 15);
-    while (load.served < warm) {
-      site.check();
-      narrator.say(`${load.served} requests served`);
-      await sleep(systemClock, LOOK_EVERY_MS, signal);
-    }
+    const part = Math.min(1, minutes / 10);
+    const served = async (requests: number): Promise<void> => {
+      const end = load.served + requests * part;
+      while (load.served < end) {
+        site.check();
+        narrator.say(`${load.served} requests served`);
+        await sleep(systemClock, LOOK_EVERY_MS, signal);
+      }
+    };
+    await served(WARM_UP_REQUESTS);
     await traffic.end();
-    narrator.say('the requests become fewer, and memory is measured');
-    for (let samples = 0; samples < SETTLING_SAMPLES + MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
+    narrator.say('the requests become fewer');
+    const settling = startTraffic(requestor, rate * SETTLING_FACTOR, load, signal);
+    await served(SETTLING_REQUESTS);
+    await settling.end();
+    narrator.say('memory is measured');
+    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
       const more = startTraffic(requestor, rate, load, signal);
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
@@ -189,7 +198,7 @@ function mebibytes(bytes: number): string {
 
 /** Reports the memory, files and resources of a launcher. Returns the problems with their growth. */
 function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
-  const samples = site.samples(index).slice(SETTLING_SAMPLES);
+  const samples = site.samples(index);
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
   const { slope: perHour, error } = regression(
