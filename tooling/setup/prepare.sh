@@ -63,10 +63,13 @@ have_git() { command -v git >/dev/null; }
 have_prometheus() { [ -x /usr/bin/prometheus ] && [ -x /usr/bin/promtool ]; }
 have_systemd() { command -v systemd-analyze >/dev/null; }
 have_chromium() { [ -x /usr/bin/chromium ]; }
+have_fish() { command -v fish >/dev/null; }
+have_zsh() { command -v zsh >/dev/null; }
 
-# Prints those of the named Debian packages that are not there, judged by what we use of them.
-missing_packages() {
+# Lists in the array "missing" those of the named Debian packages that are not there, judged by what we use of them.
+find_missing_packages() {
   local package
+  missing=()
   for package in "$@"; do
     case $package in
       zookeeper) have_zookeeper ;;
@@ -83,15 +86,17 @@ missing_packages() {
       chromium) have_chromium ;;
       prometheus) have_prometheus ;;
       systemd) have_systemd ;;
+      fish) have_fish ;;
+      zsh) have_zsh ;;
       *) fail "no way to tell whether the package $package is there" ;;
-    esac || printf '%s\n' "$package"
+    esac || missing+=("$package")
   done
 }
 
 # require_packages PACKAGE...: installs the Debian packages that are missing.
 require_packages() {
   local missing=() as_root=()
-  mapfile -t missing < <(missing_packages "$@")
+  find_missing_packages "$@"
   [ ${#missing[@]} -gt 0 ] || return 0
   local by_hand="As root: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
   command -v apt-get >/dev/null ||
@@ -112,7 +117,7 @@ require_packages() {
     step apt-update 'fetching the lists of Debian packages' "${as_root[@]}" apt-get update
     step apt-install "$what" "${install[@]}"
   fi
-  mapfile -t missing < <(missing_packages "$@")
+  find_missing_packages "$@"
   [ ${#missing[@]} -eq 0 ] ||
     fail "apt-get installed ${missing[*]}, but what is used of them is not there." "See $LOG_DIR/apt-install.log."
 }

@@ -31,6 +31,12 @@ const DEFAULT_GRACE_MS = 60_000;
 
 /** util-linux's `setpriv` makes the kernel kill the child when this process dies for any reason. */
 const SETPRIV = '/usr/bin/setpriv';
+/**
+ * The kernel does not tell a child whose parent died before `setpriv` ran. This script therefore runs the command only
+ * if its parent is still this process. Its arguments are the parent's process id and the command.
+ */
+const IF_PARENT_LIVES = '[ "$PPID" = "$0" ] && exec "$@"';
+const DIES_WITH_PARENT = ['--pdeathsig', 'KILL', '--', '/bin/sh', '-c', IF_PARENT_LIVES];
 
 const alive = new Set<ChildProcess>();
 let killsAtExit = false;
@@ -61,7 +67,7 @@ export class Program {
     const log = openSync(options.logFile, 'a');
     try {
       const [command, args] = existsSync(SETPRIV)
-        ? [SETPRIV, ['--pdeathsig', 'KILL', '--', options.command, ...options.args]]
+        ? [SETPRIV, [...DIES_WITH_PARENT, String(process.pid), options.command, ...options.args]]
         : [options.command, [...options.args]];
       const child = spawn(command, args, {
         // A separate process group: an interrupt from the terminal reaches only this process, which stops the others in

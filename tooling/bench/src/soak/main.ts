@@ -34,7 +34,10 @@ const WARM_UP_FACTOR = 12;
  */
 const SETTLING_REQUESTS = 5500;
 const SETTLING_FACTOR = 3;
-const MIN_SAMPLES = 24;
+/** Samples before those that count: the first collections of garbage also free what the warm-up left. */
+const SETTLING_SAMPLES = 12;
+/** Least number of samples that count. */
+const MIN_SAMPLES = 36;
 const MAX_RUNNING = 300;
 /** Time of traffic before each sample. */
 const SAMPLE_EVERY_MS = 10_000;
@@ -159,7 +162,7 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     await served(SETTLING_REQUESTS);
     await settling.end();
     narrator.say('memory is measured');
-    for (let samples = 0; samples < MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
+    for (let samples = 0; samples < SETTLING_SAMPLES + MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
       const more = startTraffic(requestor, rate, load, signal);
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
@@ -198,7 +201,7 @@ function mebibytes(bytes: number): string {
 
 /** Reports the memory, files and resources of a launcher. Returns the problems with their growth. */
 function memoryOf(site: SoakSite, index: number, narrator: Narrator): string[] {
-  const samples = site.samples(index);
+  const samples = site.samples(index).slice(SETTLING_SAMPLES);
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
   const { slope: perHour, error } = regression(
