@@ -103,7 +103,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   if (status === 429)
     return new ThrottledError(message, { ...options, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
   if (status === 401) return new AuthError(message, options);
-  if (status === 404) return lacking(said, message, options);
+  if (status === 404) return lacking(attempted, said, message, options);
   if (status >= 500) {
     const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
     return new TransientError(message, { ...options, outcome, retryAfterMs });
@@ -141,8 +141,12 @@ interface Options {
   readonly retryAfterMs?: number | undefined;
 }
 
-function lacking(said: CloudError, message: string, options: Options): DriverError {
-  return CONFIGURATION.has(said.code) ? new ConfigurationError(message, options) : new NotFoundError(message, options);
+function lacking(attempted: Attempted, { code }: CloudError, message: string, options: Options): DriverError {
+  if (CONFIGURATION.has(code)) return new ConfigurationError(message, options);
+  if (code.endsWith('NotFound')) return new NotFoundError(message, options);
+  // A proxy answers with 404 without such a code, which does not prove that the resource is deleted.
+  const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+  return new TransientError(`${message}; is this an answer of Azure?`, { ...options, outcome });
 }
 
 /**

@@ -21,6 +21,7 @@ describe('an answer', () => {
     [400, 'InvalidAvailabilityZone', 'configuration'],
     [404, 'PlatformImageNotFound', 'configuration'],
     [404, 'ResourceNotFound', 'not-found'],
+    [404, 'NotFound', 'not-found'],
     [409, 'MissingSubscriptionRegistration', 'configuration'],
     [400, 'BadRequest', 'unexpected'],
     [400, 'InvalidSomethingNew', 'unexpected'],
@@ -34,6 +35,13 @@ describe('an answer', () => {
     expect(errorOf(put, rejection(status, code))).toMatchObject({ code: kind });
   });
 });
+
+it.each(['', 'PARSE_ERROR', 'REST_ERROR'])(
+  'a 404 with the code "%s" does not prove that a resource is deleted',
+  (code) => {
+    expect(errorOf(put, rejection(404, code))).toMatchObject({ code: 'transient', outcome: 'unknown' });
+  },
+);
 
 describe('a refusal by a policy', () => {
   it('is a configuration error for any code', () => {

@@ -37,10 +37,10 @@ export function statusOf(error: unknown): number | string {
 export function driverErrorOfStatus(operation: string, status: number, retryAfterMs: number | undefined): DriverError {
   const message = `${operation}: the endpoint answered with HTTP status ${status}`;
   if (status === 401 || status === 403) return new AuthError(`${message}: it refuses the credentials`);
-  if (status === 404) return new NotFoundError(message);
   if (status === 409) return new ConflictError(message);
   if (status === 429) return new ThrottledError(message, { retryAfterMs });
-  if (status >= 500) return new TransientError(message, { retryAfterMs });
+  // A 404 of a proxy does not prove that the instance is deleted.
+  if (status >= 500 || status === 404) return new TransientError(message, { retryAfterMs });
   return new DriverError('unexpected', `${message}; is it the endpoint of an example cloud?`);
 }
 

@@ -256,7 +256,7 @@ describe('a client over HTTP', () => {
     [400, 'unexpected', 'unknown'],
     [401, 'auth', 'not-applied'],
     [403, 'auth', 'not-applied'],
-    [404, 'not-found', 'not-applied'],
+    [404, 'transient', 'unknown'],
     [409, 'conflict', 'not-applied'],
     [429, 'throttled', 'not-applied'],
     [500, 'transient', 'unknown'],

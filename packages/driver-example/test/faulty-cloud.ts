@@ -98,5 +98,7 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
       return new CloudError('no-capacity', 'the zone has no capacity at the moment');
     case 'invalid':
       return new CloudError('invalid', 'there is no such thing');
+    case 'proxy-404':
+      throw new Error('no proxy is in front of this cloud');
   }
 }

@@ -33,6 +33,7 @@ const THROTTLED =
   /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$|^RESOURCE_OPERATION_RATE_EXCEEDED$/i;
 const QUOTA = /quota_?exceeded|^limitExceeded$/i;
 const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|^resourcesExhausted$/i;
+const NOT_FOUND = /^(resource)?not_?found$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
 /**
@@ -91,7 +92,11 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome, retryAfterMs });
   if (reason !== undefined && QUOTA.test(reason)) return new QuotaError(message, { cause });
   if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`, { cause });
-  if (status === 404 || status === 410) return new NotFoundError(message, { cause });
+  if (status === 404) {
+    // A proxy answers with 404 without a reason, which does not prove that the resource is deleted.
+    if (reason !== undefined && NOT_FOUND.test(reason)) return new NotFoundError(message, { cause });
+    return new TransientError(`${message}; is this an answer of Google Cloud?`, { cause, outcome });
+  }
   if (status === 409 || status === 412 || (reason !== undefined && BUSY.test(reason))) {
     return new ConflictError(message, { cause });
   }

@@ -175,6 +175,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   refuse: { kind: 'status', status: 500 },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
+  'proxy-404': { kind: 'proxy', status: 404 },
   throttle: { kind: 'status', status: 403, reason: 'rateLimitExceeded' },
   auth: { kind: 'status', status: 401, reason: 'authError' },
   quota: {

@@ -22,6 +22,7 @@ describe('an answer', () => {
     [400, 'resourceNotReady', 'conflict'],
     [403, 'rateLimitExceeded', 'throttled'],
     [403, 'quotaExceeded', 'quota'],
+    [404, 'notFound', 'not-found'],
     [405, 'httpMethodNotAllowed', 'unexpected'],
     [418, 'teapot', 'unexpected'],
     [429, 'rateLimitExceeded', 'throttled'],
@@ -39,6 +40,14 @@ describe('an answer', () => {
   ])('with status %i and Retry-After %s demands a wait of %s ms', (status, retryAfter, retryAfterMs) => {
     expect(answerError(insert, { status, body: '', retryAfter })).toHaveProperty('retryAfterMs', retryAfterMs);
   });
+
+  it.each(['<html>no such page</html>', '{"error": "not found"}', '{"message": "no Route matched"}', ''])(
+    'of a proxy with status 404 does not prove that something is deleted: %s',
+    (text) => {
+      const error = answerError(insert, { status: 404, body: text, retryAfter: undefined });
+      expect(error).toMatchObject({ code: 'transient', outcome: 'unknown' });
+    },
+  );
 
   it('of a proxy with status 400 is unexpected and not applied', () => {
     const error = answerError(insert, { status: 400, body: '<html>bad gateway config</html>', retryAfter: undefined });

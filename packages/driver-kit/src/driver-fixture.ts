@@ -26,7 +26,9 @@ export type FaultKind =
   /** Responds that the cloud has no capacity at the moment. */
   | 'capacity'
   /** Rejects the request as permanently invalid (400). */
-  | 'invalid';
+  | 'invalid'
+  /** Has no effect; a proxy in front of the cloud responds with 404 and a page of its own. */
+  | 'proxy-404';
 
 /** A fault to inject into future calls. */
 export interface PlannedFault {

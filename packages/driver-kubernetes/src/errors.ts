@@ -91,14 +91,14 @@ function statusError(
   const message = `${attempted.operation}: ${code} ${reason === '' ? '' : `${reason}: `}${detail}`;
   if (code === 401) return new AuthError(message);
   if (code === 403) return refusal(status, reason, message, detail);
-  // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
   if (code === 404 && reason === 'NotFound') return new NotFoundError(message);
   if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);
   if (code === 410) return new ExpiredError(message, { outcome: 'not-applied' });
   const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
   const retryAfterMs = retryAfterOf(status, retryAfter, attempted.now);
   if (code === 429) return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  if (code >= 500 || code === 408) return new TransientError(message, { outcome, retryAfterMs });
+  // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
+  if (code >= 500 || code === 408 || code === 404) return new TransientError(message, { outcome, retryAfterMs });
   if (CONFIGURATION.has(reason) || DENIED.test(detail)) return new ConfigurationError(message);
   if (code >= 400) return new DriverError('unexpected', message, { outcome: 'not-applied' });
   return new DriverError('unexpected', `${message}; is this the address of a Kubernetes API?`);

@@ -127,6 +127,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
   refuse: { kind: 'status', status: 500 },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
+  'proxy-404': { kind: 'proxy', status: 404 },
   throttle: { kind: 'status', status: 429, retryAfter: 2 },
   auth: { kind: 'status', status: 401 },
   quota: {

@@ -27,7 +27,7 @@ describe('an answer', () => {
   it.each([
     [400, 'unexpected'],
     [403, 'auth'],
-    [404, 'unexpected'],
+    [404, 'transient'],
     [408, 'transient'],
     [413, 'unexpected'],
     [431, 'unexpected'],

@@ -87,12 +87,22 @@ export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
   const detail = detailOf(answer);
   const message = `${attempted.operation}: ${status} ${detail}`;
   if (status === 401) return new AuthError(message);
-  if (status === 404 || status === 410) return new NotFoundError(message);
+  if (status === 404) return lacking(attempted, answer, message);
   if (status === 429 || status === 413 || status === 503) return refusedForLoad(attempted, answer, message, detail);
   if (status >= 500)
     return new TransientError(message, { outcome: attempted.changesSomething ? 'unknown' : 'not-applied' });
   if (status >= 400) return refusal(status, message, detail);
   return new DriverError('unexpected', `${message}; is this the endpoint of an OpenStack service?`);
+}
+
+function lacking({ changesSomething }: Attempted, { headers, text }: HttpAnswer, message: string): DriverError {
+  const isOfService =
+    headers['x-openstack-request-id'] !== undefined || /^\s*\{\s*"(itemNotFound|NeutronError)"/.test(text);
+  if (isOfService) return new NotFoundError(message);
+  // A proxy before the service has answered, which does not prove that something is deleted.
+  return new TransientError(`${message}; is this the endpoint of an OpenStack service?`, {
+    outcome: changesSomething ? 'unknown' : 'not-applied',
+  });
 }
 
 function refusedForLoad(attempted: Attempted, answer: HttpAnswer, message: string, detail: string): DriverError {

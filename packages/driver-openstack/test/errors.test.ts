@@ -9,6 +9,10 @@ function answer(status: number, body: unknown, headers: Record<string, string> =
   return { status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
+const ID_OF_REQUEST = { 'x-openstack-request-id': 'req-6d9b2d3c-4ed5-4f5c-8ad4-6b4ef2f12e53' };
+const PAGE =
+  '<html>\n <head>\n  <title>404 Not Found</title>\n </head>\n <body>\n  <h1>404 Not Found</h1>\n  No image found with ID 1<br /><br />\n </body>\n</html>';
+
 const nova = (key: string, message: string): unknown => ({ [key]: { code: 0, message } });
 const neutron = (type: string, message: string): unknown => ({ NeutronError: { type, message, detail: '' } });
 
@@ -50,11 +54,6 @@ describe('an answer', () => {
       { error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' } },
       'auth',
     ],
-    [
-      404,
-      '<html>\n <head>\n  <title>404 Not Found</title>\n </head>\n <body>\n  <h1>404 Not Found</h1>\n  No image found with ID 1<br /><br />\n </body>\n</html>',
-      'not-found',
-    ],
     [429, { overLimit: { code: 429, message: 'Too many', retryAfter: '7' } }, 'throttled'],
     [
       503,
@@ -68,10 +67,27 @@ describe('an answer', () => {
     expect(errorOf(create, answer(status, body))).toMatchObject({ code });
   });
 
+  it.each([
+    ['nova', {}, nova('itemNotFound', 'Instance 1 could not be found.'), 'not-found'],
+    ['neutron', {}, neutron('PortNotFound', 'Port 1 could not be found.'), 'not-found'],
+    ['glance', ID_OF_REQUEST, PAGE, 'not-found'],
+    ['a proxy', {}, PAGE, 'transient'],
+    ['a gateway', {}, { error: 'not found' }, 'transient'],
+    ['a gateway without a text', {}, '', 'transient'],
+  ])(
+    'with status 404 of %s proves that something is deleted only if a service sent it',
+    (_from, headers, body, code) => {
+      const outcome = code === 'not-found' ? 'not-applied' : 'unknown';
+      expect(errorOf(create, answer(404, body, headers))).toMatchObject({ code, outcome });
+    },
+  );
+
   it('leads to a message with operation, status and the text of the cloud, in one line without markup', () => {
     const html =
       '<html><head><title>No</title></head><body><h1>404 Not Found</h1>\nNo image  found<br /></body></html>';
-    expect(errorOf(create, answer(404, html)).message).toBe('compute: POST servers: 404 404 Not Found No image found');
+    expect(errorOf(create, answer(404, html, ID_OF_REQUEST)).message).toBe(
+      'compute: POST servers: 404 404 Not Found No image found',
+    );
     expect(errorOf(create, answer(403, neutron('OverQuota', 'Quota exceeded'))).message).toContain(
       'OverQuota: Quota exceeded',
     );

@@ -13,6 +13,7 @@ import { ApiError, type Answer, type RequestContext, type Route } from './reques
 const KEEP_ALIVE_MS = 900_000;
 const DEFAULT_BODY_LIMIT = 2 ** 20;
 const MAX_PARAM_LENGTH = 4096;
+const PROXY_PAGE = '<html><body><h1>The proxy has no answer for you</h1></body></html>\n';
 
 /** The members of `F` that are status faults. */
 export type StatusFaultOf<F extends VendorFault> = Extract<F, { readonly kind: 'status' }>;
@@ -148,6 +149,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
       const wait = fault.retryAfter === undefined ? {} : { 'Retry-After': String(fault.retryAfter) };
       return this.send({ ...failure, headers: { ...headers, ...wait } }, context, reply);
     }
+    if (isProxy(fault)) return reply.code(fault.status).header('Content-Type', 'text/html').send(PROXY_PAGE);
     reply.hijack();
     if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);
     else if (isCut(fault)) reply.raw.destroy();
@@ -222,11 +224,15 @@ function patternOf(path: string, ignoresCase: boolean): RegExp {
 type FailingFault = Exclude<CallFault, { readonly kind: 'latency' }>;
 
 function isFailing<F extends VendorFault>(fault: F): fault is F & FailingFault {
-  return ['status', 'cut', 'hang'].includes(fault.kind);
+  return ['status', 'proxy', 'cut', 'hang'].includes(fault.kind);
 }
 
 function isStatus<F extends VendorFault>(fault: F): fault is F & StatusFaultOf<F> & StatusFault {
   return fault.kind === 'status';
+}
+
+function isProxy(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'proxy' }> {
+  return fault.kind === 'proxy';
 }
 
 function isCut(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'cut' }> {
@@ -238,5 +244,5 @@ function isLatency(fault: VendorFault): fault is Extract<CallFault, { readonly k
 }
 
 function whenOf(fault: FailingFault): 'before' | 'during' | 'after' {
-  return fault.when ?? 'before';
+  return fault.kind === 'proxy' ? 'before' : (fault.when ?? 'before');
 }

@@ -201,6 +201,31 @@ export const outcomes: RuleGroup = {
       },
     },
     {
+      id: 'outcome.delete-proxy-404',
+      since: '1.3',
+      title: 'a 404 of a proxy does not prove a deletion',
+      text:
+        'A proxy in front of the cloud may answer with 404 while the instance exists. Only a 404 in the format of ' +
+        'the cloud proves that there is no such instance; the driver treats any other one as an error that may ' +
+        'pass. The kit sends the proxy’s answer to the first call of a deletion, then, in a new cloud, to the ' +
+        'second, and so on.',
+      needs: ['fault:any:proxy-404', 'resources'],
+      check: async (context: RuleContext): Promise<void> => {
+        for (let skip = 0; skip < MAX_CALLS; skip += 1) {
+          const harness = await context.start();
+          await harness.cloud.setTimes?.(TIMES);
+          const node = harness.node();
+          const { externalId } = await harness.launched(node);
+          const before = harness.process.apiCalls.length;
+          await harness.plan('any', 'proxy-404', skip);
+          await harness.cleanUp(node, externalId);
+          await harness.assertNothingLeft(`after a deletion whose call ${skip + 1} got a 404 of a proxy`);
+          if (harness.process.apiCalls.length - before <= skip) return;
+        }
+        assert.fail(`a deletion makes more than ${MAX_CALLS} remote calls`);
+      },
+    },
+    {
       id: 'lag.launch',
       since: '1.0',
       title: 'a new instance that is not listed yet does not count as lost',

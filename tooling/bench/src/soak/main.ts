@@ -29,13 +29,13 @@ const WARM_UP_REQUESTS = 60_000;
 /** Requests per second before memory is measured, relative to those afterwards. */
 const WARM_UP_FACTOR = 12;
 /**
- * Requests at a slower rate, which replace those of the warm-up in the launchers' logs before memory is measured: those
- * have waited for longer and take more memory.
+ * Requests at a slower rate, which replace those of the warm-up in the launchers' logs before memory is measured: their
+ * records have other sizes. A launcher remembers 5,000 requests, and the decisions about some more.
  */
-const SETTLING_REQUESTS = 5500;
+const SETTLING_REQUESTS = 7000 * SIZE;
 const SETTLING_FACTOR = 3;
 /** Samples before those that count: the first collections of garbage also free what the warm-up left. */
-const SETTLING_SAMPLES = 12;
+const SETTLING_SAMPLES = 3;
 /** Least number of samples that count. */
 const MIN_SAMPLES = 36;
 const MAX_RUNNING = 300;

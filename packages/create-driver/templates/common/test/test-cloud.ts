@@ -26,7 +26,7 @@ export const section: JsonObject = {
   pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', cores: 2, ram: 2048 }] }],
 };
 
-const FAULTS: Readonly<Record<FaultKind, TinyFault>> = {
+const FAULTS: Readonly<Partial<Record<FaultKind, TinyFault>>> = {
   refuse: 'internal',
   'lose-answer': 'lose-answer',
   hang: 'hang',
@@ -135,7 +135,9 @@ export const fixture: DriverFixture = {
 };
 
 function plan(cloud: TinyCloud, { operation, kind, skip }: PlannedFault): void {
-  cloud.failNext(operationOf(operation), FAULTS[kind], skip);
+  const fault = FAULTS[kind];
+  if (fault === undefined) throw new Error(`the tiny cloud has no fault "${kind}"`);
+  cloud.failNext(operationOf(operation), fault, skip);
 }
 
 function operationOf(operation: FaultyOperation): TinyOperation {

@@ -2,6 +2,7 @@
 
 import {
   ConfigurationError,
+  NotFoundError,
   sleep,
   TransientError,
   type Advance,
@@ -56,6 +57,10 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
   'outcome.any-call': { changes: createsAgain(), says: /more than one instance/ },
   'outcome.delete-lost': { changes: { explain: when('lose-answer', new ConfigurationError('cut')) }, says: /cut/ },
   'outcome.delete-refused': { changes: { explain: when('refuse', new ConfigurationError('500')) }, says: /500/ },
+  'outcome.delete-proxy-404': {
+    changes: { explain: when('proxy-404', new NotFoundError('404')) },
+    says: /something is left/,
+  },
   'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
   'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
