@@ -72,6 +72,9 @@ export class RefusedError extends ConfigurationError {
   }
 }
 
+/** A 404 of something before the service, e.g. a proxy. It does not prove that a resource is deleted. */
+export class ForeignNotFoundError extends TransientError {}
+
 /** A failed call, for messages: `compute: POST servers`. */
 export interface Attempted {
   readonly operation: string;
@@ -99,8 +102,7 @@ function lacking({ changesSomething }: Attempted, { headers, text }: HttpAnswer,
   const isOfService =
     headers['x-openstack-request-id'] !== undefined || /^\s*\{\s*"(itemNotFound|NeutronError)"/.test(text);
   if (isOfService) return new NotFoundError(message);
-  // A proxy before the service has answered, which does not prove that something is deleted.
-  return new TransientError(`${message}; is this the endpoint of an OpenStack service?`, {
+  return new ForeignNotFoundError(`${message}; is this the endpoint of an OpenStack service?`, {
     outcome: changesSomething ? 'unknown' : 'not-applied',
   });
 }

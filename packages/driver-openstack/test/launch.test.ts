@@ -119,6 +119,18 @@ describe('a server', () => {
     await provider({}, {}, {}, { microversion: '2.40' });
     expect(await test.launch()).toMatchObject({ resources: { instances: 1, cores: 1, ram: 512 }, region: 'RegionOne' });
   });
+
+  it('has its resources although a proxy hides the versions of the service', async () => {
+    open = await openCloud();
+    const hidden = open.cloud.faults.add({
+      on: 'compute.version',
+      times: Infinity,
+      fault: { kind: 'proxy', status: 404 },
+    });
+    test = await TestProvider.started(open, section());
+    expect(await test.launch()).toMatchObject({ resources: { instances: 1, cores: 1, ram: 512 } });
+    expect(hidden.hits).toBeGreaterThan(0);
+  });
 });
 
 describe('a floating IP', () => {

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { sleep, systemClock } from '@nodepool/core';
 import { describeExit, Program } from '@nodepool/harness';
+import { ApiClient } from '@nodepool/simulated-openstack';
 
 export interface RealOpenStack {
   readonly cloudsYaml: string;
@@ -32,7 +33,7 @@ const UNAVAILABLE = /apt-get \w+ failed|run as root/;
 function findScript(env: NodeJS.ProcessEnv): string | undefined {
   const named = env['NODEPOOL_OPENSTACK_UP'] ?? '';
   if (named !== '') {
-    if (existsSync(named)) return named;
+    if (existsSync(named)) return resolve(named);
     throw new Error(`there is no ${named}: set NODEPOOL_OPENSTACK_UP to a script that starts OpenStack services`);
   }
   const beside = resolve(__dirname, '..', '..', '..', '..', 'shared', 'openstack', 'up.sh');
@@ -69,6 +70,7 @@ export async function openRealOpenStack(
     if (UNAVAILABLE.test(started.failure)) return `the services cannot be installed here: ${started.failure}`;
     throw new Error(`${script} failed: ${started.failure}`);
   }
+  await volumesPossible(started.lastLine);
   return {
     cloudsYaml: started.lastLine,
     restartKeystone: () => restartKeystone(script, folder),
@@ -78,6 +80,16 @@ export async function openRealOpenStack(
       if (problem !== undefined) throw new Error(problem);
     },
   };
+}
+
+/** Resolves once cinder's scheduler knows a backend; before that, all volumes end in an error. */
+async function volumesPossible(cloudsYaml: string): Promise<void> {
+  const api = await ApiClient.logIn(cloudsYaml, 'real-admin');
+  await api.until(
+    'volume',
+    '/scheduler-stats/get_pools',
+    (answer) => answer.status === 200 && answer.list('pools').length > 0,
+  );
 }
 
 /** Kills keystone; the script then starts it again. */
@@ -128,6 +140,8 @@ async function runScript(
     args: [script],
     logFile,
     env: { OSTACK: folder },
+    // Services that crash write dumps into it.
+    cwd: folder,
   });
   const exit = await program.ends(timeoutMs);
   const tail = program.logTail(5);

@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type MakeCall,
 } from '@nodepool/core';
+import { ForeignNotFoundError } from '../errors.js';
 import { listOf, memberOf, objectOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
@@ -151,7 +152,8 @@ export class Compute {
         'versions',
       );
     } catch (error) {
-      if (error instanceof NotFoundError) return 1;
+      // Some clouds do not expose the root of the service.
+      if (error instanceof NotFoundError || error instanceof ForeignNotFoundError) return 1;
       throw error;
     }
     const highest = minorOf(stringAt(objectAt(described, 'version') ?? {}, 'version')) ?? 1;
