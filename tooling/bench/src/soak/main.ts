@@ -29,13 +29,10 @@ const WARM_UP_REQUESTS = 60_000;
 /** Requests per second before memory is measured, relative to those afterwards. */
 const WARM_UP_FACTOR = 12;
 /**
- * Requests at a slower rate, which replace those of the warm-up in the launchers' logs before memory is measured: their
- * records have other sizes. A launcher remembers 5,000 requests, and the decisions about some more.
+ * Samples before those that count. A launcher remembers 10,000 decisions about requests, and its memory changes until
+ * those about requests at the lower rate have replaced those of the warm-up.
  */
-const SETTLING_REQUESTS = 7000 * SIZE;
-const SETTLING_FACTOR = 3;
-/** Samples before those that count: the first collections of garbage also free what the warm-up left. */
-const SETTLING_SAMPLES = 3;
+const SETTLING_SAMPLES = 30;
 /** Least number of samples that count. */
 const MIN_SAMPLES = 36;
 const MAX_RUNNING = 300;
@@ -146,23 +143,16 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
     const at = (share: number): number => began + share * minutes * 60_000;
     const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
     narrator.say(`${restarts} restarts; the rest of the run has none`);
-    const part = Math.min(1, minutes / 10);
-    const served = async (requests: number): Promise<void> => {
-      const end = load.served + requests * part;
-      while (load.served < end) {
-        site.check();
-        narrator.say(`${load.served} requests served`);
-        await sleep(systemClock, LOOK_EVERY_MS, signal);
-      }
-    };
-    await served(WARM_UP_REQUESTS);
+    const warmUpEnd = load.served + WARM_UP_REQUESTS * Math.min(1, minutes / 10);
+    while (load.served < warmUpEnd) {
+      site.check();
+      narrator.say(`${load.served} requests served`);
+      await sleep(systemClock, LOOK_EVERY_MS, signal);
+    }
     await traffic.end();
     narrator.say('the requests become fewer');
-    const settling = startTraffic(requestor, rate * SETTLING_FACTOR, load, signal);
-    await served(SETTLING_REQUESTS);
-    await settling.end();
-    narrator.say('memory is measured');
     for (let samples = 0; samples < SETTLING_SAMPLES + MIN_SAMPLES || systemClock.monotonic() < at(1); samples += 1) {
+      if (samples === SETTLING_SAMPLES) narrator.say('memory is measured');
       const more = startTraffic(requestor, rate, load, signal);
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
