@@ -70,22 +70,19 @@ export async function openRealOpenStack(
     if (UNAVAILABLE.test(started.failure)) return `the services cannot be installed here: ${started.failure}`;
     throw new Error(`${script} failed: ${started.failure}`);
   }
-  const release = async (): Promise<void> => {
-    say('stopping the OpenStack services');
-    const problem = await stop(script, folder);
-    if (problem !== undefined) throw new Error(problem);
+  return {
+    cloudsYaml: started.lastLine,
+    restartKeystone: () => restartKeystone(script, folder),
+    release: async () => {
+      say('stopping the OpenStack services');
+      const problem = await stop(script, folder);
+      if (problem !== undefined) throw new Error(problem);
+    },
   };
-  try {
-    await volumesPossible(started.lastLine);
-  } catch (error) {
-    await release();
-    throw error;
-  }
-  return { cloudsYaml: started.lastLine, restartKeystone: () => restartKeystone(script, folder), release };
 }
 
 /** Resolves once cinder's scheduler knows a backend; before that, all volumes end in an error. */
-async function volumesPossible(cloudsYaml: string): Promise<void> {
+export async function volumesPossible(cloudsYaml: string): Promise<void> {
   const api = await ApiClient.logIn(cloudsYaml, 'real-admin');
   await api.until(
     'volume',

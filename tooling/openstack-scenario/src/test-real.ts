@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { REAL_CLOUD_VARIABLE } from '@nodepool/simulated-openstack';
 import { Narrator, Program } from '@nodepool/harness';
-import { openRealOpenStack } from './real-openstack.js';
+import { openRealOpenStack, volumesPossible } from './real-openstack.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
 const PACKAGES = ['tooling/simulated-openstack', 'packages/driver-openstack'];
@@ -33,6 +33,7 @@ async function main(): Promise<void> {
     sum.skipped = countTestFiles();
   } else {
     try {
+      await volumesPossible(cloud.cloudsYaml);
       for (const folder of PACKAGES) await runTests(folder, cloud.cloudsYaml, sum, say);
     } finally {
       await cloud.release();
