@@ -33,7 +33,7 @@ const THROTTLED =
   /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$|^RESOURCE_OPERATION_RATE_EXCEEDED$/i;
 const QUOTA = /quota_?exceeded|^limitExceeded$/i;
 const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|^resourcesExhausted$/i;
-const NOT_FOUND = /^(resource)?not_?found$/i;
+const NOT_FOUND = /^((resource)?not_?found|deleted|gone)$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
 /**
@@ -92,8 +92,8 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome, retryAfterMs });
   if (reason !== undefined && QUOTA.test(reason)) return new QuotaError(message, { cause });
   if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`, { cause });
-  if (status === 404) {
-    // A proxy answers with 404 without a reason, which does not prove that the resource is deleted.
+  if (status === 404 || status === 410) {
+    // A proxy answers without such a reason, which does not prove that the resource is deleted.
     if (reason !== undefined && NOT_FOUND.test(reason)) return new NotFoundError(message, { cause });
     return new TransientError(`${message}; is this an answer of Google Cloud?`, { cause, outcome });
   }

@@ -23,6 +23,7 @@ describe('an answer', () => {
     [403, 'rateLimitExceeded', 'throttled'],
     [403, 'quotaExceeded', 'quota'],
     [404, 'notFound', 'not-found'],
+    [410, 'deleted', 'not-found'],
     [405, 'httpMethodNotAllowed', 'unexpected'],
     [418, 'teapot', 'unexpected'],
     [429, 'rateLimitExceeded', 'throttled'],
