@@ -14,7 +14,12 @@ module.exports = function preset(rootDir) {
       '^.+\\.ts$': [
         require.resolve('./transform.cjs'),
         {
-          jsc: { target: 'es2022', parser: { syntax: 'typescript', decorators: false } },
+          // As in tooling/tsconfig/base.json.
+          jsc: {
+            target: 'es2022',
+            parser: { syntax: 'typescript', decorators: false },
+            transform: { useDefineForClassFields: false },
+          },
           module: { type: 'commonjs', ignoreDynamic: true },
           sourceMaps: true,
         },
