@@ -150,14 +150,9 @@ export class Caches {
     };
   }
 
-  /** Adds a znode that this client has created under a name that the server chose; see `TreeCache.created`. */
+  /** Adds a znode that this client has created; see `TreeCache.created`. */
   created(path: string, node: NonNullable<Written['node']>): void {
     this.cacheOf(path)?.tree?.created(path, node);
-  }
-
-  /** Adds znodes that this client has created. */
-  learn(written: readonly Written[]): void {
-    this.expect(written.map(({ path }) => path)).applied(written);
   }
 
   close(): void {

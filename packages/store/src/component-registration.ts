@@ -202,7 +202,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       { mode: 'ephemeral-sequential', signal: lost },
     );
     this.registration = { path, session: stat.ephemeralOwner, content };
-    this.context.caches.learn([{ path, node: { data, stat } }]);
+    this.context.caches.created(path, { data, stat });
   }
 
   private async write({ path, session }: Registered, { lost }: Session): Promise<void> {

@@ -246,7 +246,7 @@ async function create<D extends Stated & { readonly state: string }, I extends o
     if (made?.type !== 'create')
       throw new TypeError(`${where.path}: the server did not return the path of the new record`);
     const { path } = made;
-    context.caches.learn([{ path, node: { data, stat: made.stat ?? statOfNew(context, data) } }]);
+    context.caches.created(path, { data, stat: made.stat ?? statOfNew(context, data) });
     return new OwnedRecord(path, lock, codec, sourceOf(codec, data, where.identityOf(path), value), 0);
   } catch (error) {
     if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(where.path, error);

@@ -13,7 +13,7 @@ export async function mark(context: StoreContext, image: string, path: string, o
   for (;;) {
     try {
       const { stat } = await zooKeeper.create(path, undefined, options);
-      caches.learn([{ path, node: { data: NO_DATA, stat } }]);
+      caches.created(path, { data: NO_DATA, stat });
       return;
     } catch (error) {
       if (isZooKeeperError(error, 'node-exists')) return;

@@ -123,7 +123,7 @@ export class RequestRecords implements RequestStore {
       ...callOptions,
       mode,
     });
-    this.context.caches.learn([{ path, node: { data, stat } }]);
+    this.context.caches.created(path, { data, stat });
     return nameOf(path);
   }
 

@@ -107,3 +107,31 @@ describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
     for (const store of stores) simulation.expectMirrored(store);
   });
 });
+
+describe('a record that another client deletes in the moment of its creation', () => {
+  it.each([
+    [
+      'request',
+      '/nodepool/requests/100-0000000000',
+      (store: Store) => store.requests.submit(requestData(), { priority: 100 }),
+    ],
+    ['node', '/nodepool/nodes/0000000000', (store: Store) => store.nodes.create([nodeData()])],
+  ])('is not kept: %s', async (_, path, create) => {
+    simulation = new Simulation();
+    const store = await simulation.store();
+    await simulation.run(Promise.all([create(store), simulation.other.delete(path)]));
+    await simulation.settled();
+    expect(simulation.paths(path)).toEqual([]);
+    simulation.expectMirrored(store);
+  });
+
+  it('is not kept: mark of an image', async () => {
+    simulation = new Simulation();
+    const store = await simulation.store();
+    await simulation.run(store.images.pause('debian'));
+    const path = '/nodepool/images/debian/request-build';
+    await simulation.run(Promise.all([store.images.requestBuild('debian'), simulation.other.delete(path)]));
+    await simulation.settled();
+    expect([store.images.paused('debian'), store.images.buildRequested('debian')]).toEqual([true, false]);
+  });
+});

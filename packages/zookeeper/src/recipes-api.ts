@@ -169,8 +169,8 @@ export interface TreeCache {
    */
   expect(paths: readonly string[]): WriteExpectation;
   /**
-   * Adds a znode that this client has created under a name that the server chose. Called before the event loop
-   * continues, it replaces the read that follows the event of the creation.
+   * Adds a znode that this client has created without announcing it, unless it is known to be deleted since. Called
+   * before the event loop continues, it replaces the read that follows the event of the creation.
    */
   created(path: string, node: { readonly data: Uint8Array; readonly stat: Stat }): void;
   close(): void;

@@ -148,7 +148,7 @@ class ZooKeeperTreeCache implements TreeCache {
 
   created(path: string, { data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     if (this.closed || !this.contains(path) || !this.wantsData(path)) return;
-    // The name is unique, so the events of a znode that the cache does not have are its creation and its deletion.
+    // The event of a later deletion may have arrived between the answer and this call.
     if (this.nodes.get(path) === undefined && !this.reads.withdraw(path)) return;
     this.put(path, data, stat);
   }

@@ -24,7 +24,7 @@ export type ReadResult = { readonly data: Uint8Array; readonly stat: Stat } | un
 export class TreeReads {
   private readonly byPath = new Map<string, PathReads>();
   private queue: PathReads[] = [];
-  /** Paths that were deleted in this turn before the requested read was sent. */
+  /** Paths that were deleted in this turn before the answer to a requested read. */
   private readonly deletedUnread = new Set<string>();
   private readonly flush = (): void => {
     const { queue } = this;
@@ -46,8 +46,7 @@ export class TreeReads {
     const reads = this.readsOf(path);
     reads.requests++;
     if (reads.requests > 1) return;
-    // A tick that a microtask adds follows all microtasks.
-    if (this.queue.length === 0) queueMicrotask(this.flushSoon);
+    this.scheduleFlush();
     this.queue.push(reads);
   }
 
@@ -91,7 +90,8 @@ export class TreeReads {
     const reads = this.byPath.get(path);
     if (reads === undefined) return;
     reads.void = true;
-    if (reads.requests > 0) this.deletedUnread.add(path);
+    this.scheduleFlush();
+    this.deletedUnread.add(path);
     this.byPath.delete(path);
     release(reads);
   }
@@ -103,6 +103,11 @@ export class TreeReads {
     return Promise.all(matching.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve)))).then(
       () => undefined,
     );
+  }
+
+  private scheduleFlush(): void {
+    // A tick that a microtask adds follows all microtasks.
+    if (this.queue.length === 0 && this.deletedUnread.size === 0) queueMicrotask(this.flushSoon);
   }
 
   private readsOf(path: string): PathReads {

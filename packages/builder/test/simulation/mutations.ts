@@ -75,6 +75,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'never builds again after the disk was full',
     rule: 'L6',
+    firstSeed: 19,
     files: (files: DiskImageFiles): DiskImageFiles => {
       let wasFull = false;
       return overlay(files, {

@@ -68,7 +68,10 @@ export class QuotaInformation {
 
   /** Calls `use` with each amount that is set; costs less than `entries`. */
   forEach(use: (amount: number, resource: string) => void): void {
-    this.list.forEach(([resource, amount]) => use(amount, resource));
+    for (let index = 0; index < this.list.length; index += 1) {
+      const entry = this.list[index];
+      if (entry !== undefined) use(entry[1], entry[0]);
+    }
   }
 
   /** Returns the amounts that are set as an object, e.g. for a node's `resources`. */

@@ -12,10 +12,13 @@ let client: ZooKeeper;
 let other: ZooKeeper;
 let tree: TreeCache;
 let log: string[];
+/** Transit times of the next messages, milliseconds; 0 for further ones. */
+let delays: number[];
 
 beforeEach(async () => {
   clock = new VirtualClock();
-  const server = new SimulatedZooKeeperServer({ clock });
+  delays = [];
+  const server = new SimulatedZooKeeperServer({ clock, latencyMs: () => delays.shift() ?? 0 });
   client = server.connect();
   other = server.connect();
   void client.create('/app');
@@ -69,6 +72,17 @@ describe('a created znode', () => {
     create();
     void other.delete(PATH);
     await clock.advance(0);
+    expect(tree.get(PATH)).toBeUndefined();
+  });
+
+  it('is not kept if the deletion arrives with the answer, and the event of the creation before', async () => {
+    // Both requests, the event, and the answer.
+    delays = [0, 0, 0, 5];
+    create();
+    void other.delete(PATH);
+    await clock.advance(4);
+    expect(client.counters.requests['get']).toBe(2);
+    await clock.advance(1);
     expect(tree.get(PATH)).toBeUndefined();
   });
 
