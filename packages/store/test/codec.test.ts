@@ -83,6 +83,13 @@ describe('a changed record', () => {
     );
   });
 
+  it('keeps a record with spaces between all tokens', () => {
+    const text = ' { "state" : "ready" , "slot" : 5 , "attributes" : { "a" : [ 1 , "}" ] } , "extra" : 1.50 } ';
+    const changed = nodeCodec.change(read(nodeCodec, node, text), { state: 'used', comment: 'mine' });
+    expect(textOf(changed)).toContain('"slot" : 5 , "attributes" : { "a" : [ 1 , "}" ] } , "extra" : 1.50');
+    expect(JSON.parse(textOf(changed))).toEqual({ ...JSON.parse(text), state: 'used', comment: 'mine' });
+  });
+
   it('changes a field whose name another program has escaped', () => {
     const source = read(nodeCodec, node, String.raw`{"stat\u0065": "ready", "comment": "a \"state\""}`);
     const changed = nodeCodec.change(source, { state: 'deleting' });

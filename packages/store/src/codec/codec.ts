@@ -46,17 +46,29 @@ export interface RecordShape<I extends object, D extends Stated> {
   readonly aliases?: Readonly<Record<string, keyof D & string>>;
 }
 
-export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
-  const fieldNames = Object.keys(shape.fields) as (keyof D & string)[];
-  /** The names of the fields as JSON strings. */
-  const literals = new Map<string, string>(fieldNames.map((name) => [name, JSON.stringify(name)]));
-  const print = shape.print ?? ((_name, value) => jsonText(value));
+/** A member of the JSON object of a record. */
+interface Member<F> {
+  readonly name: string;
+  /** The field that it shows: its name, unless it is an alias. */
+  readonly field: F;
+  /** The name as a JSON string. */
+  readonly literal: string;
+  /** Its text if the field is null, as many are, or undefined to omit it. */
+  readonly nullText: string | undefined;
+}
 
-  const aliases = Object.entries<keyof D & string>(shape.aliases ?? {}).map(([alias, name]) => ({
-    alias,
-    literal: JSON.stringify(alias),
-    name,
-  }));
+export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
+  type Field = keyof D & string;
+  const print = shape.print ?? ((_name, value) => jsonText(value));
+  const memberOf = (name: string, field: Field): Member<Field> => {
+    const literal = JSON.stringify(name);
+    const printed = print(name, null);
+    return { name, field, literal, nullText: printed === undefined ? undefined : memberText(literal, printed) };
+  };
+  const names = Object.keys(shape.fields) as Field[];
+  const own = new Map<string, Member<Field>>(names.map((name) => [name, memberOf(name, name)]));
+  const aliases = Object.entries<Field>(shape.aliases ?? {}).map(([alias, field]) => memberOf(alias, field));
+  const members = [...own.values(), ...aliases];
 
   /** Changed records by their data, until `decode` receives that data after the write. */
   const changed = new WeakMap<Uint8Array, Source<I & D>>();
@@ -77,33 +89,33 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     },
 
     create(value) {
-      const members: string[] = [];
-      const add = (name: string, literal: string, field: unknown): void => {
-        const printed = field === undefined ? undefined : print(name, field);
-        if (printed !== undefined) members.push(memberText(literal, printed));
-      };
-      for (const name of fieldNames) add(name, literals.get(name) ?? '', value[name]);
-      for (const { alias, literal, name } of aliases) add(alias, literal, value[name]);
-      return objectText(members);
+      const texts: string[] = [];
+      for (const { name, field, literal, nullText } of members) {
+        const content = value[field];
+        const printed = content === null || content === undefined ? undefined : print(name, content);
+        if (printed !== undefined) texts.push(memberText(literal, printed));
+        else if (content === null && nullText !== undefined) texts.push(nullText);
+      }
+      return objectText(texts);
     },
 
     change(source, change) {
       const known: object = source.value;
       const fields: Record<string, unknown> = { ...known };
-      const changes: MemberChange[] = [];
+      const changes = new Map<string, MemberChange>();
       const wanted: Readonly<Record<string, unknown>> = change;
       for (const name of Object.keys(change)) {
         const value = wanted[name];
-        const literal = literals.get(name);
+        const literal = own.get(name)?.literal;
         if (literal === undefined || isSameObject(value, fields[name])) continue;
         const printed = value === undefined ? undefined : print(name, value);
-        changes.push({ literal, value: printed, found: false });
+        changes.set(literal, { literal, value: printed, found: false });
         fields[name] = printed === undefined ? undefined : isPlain(value) ? value : JSON.parse(printed);
       }
-      for (const { alias, literal, name } of aliases) {
-        const field = fields[name];
-        if (field === undefined || field === null) continue;
-        changes.push({ literal, value: print(alias, field), found: false });
+      for (const { name, field, literal } of aliases) {
+        const content = fields[field];
+        if (content === undefined || content === null) continue;
+        changes.set(literal, { literal, value: print(name, content), found: false });
       }
       const before = utf8.decode(source.data);
       const text = withMembers(before, changes);

@@ -7,7 +7,6 @@
 /** The highest of the characters between the tokens of valid JSON. */
 const SPACE = 0x20;
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
@@ -24,10 +23,10 @@ export interface MemberChange {
 }
 
 /**
- * Returns the text of an object that `JSON.parse` has accepted, with changed members. Further members follow at the
- * end. Returns `text` itself if it has all these values.
+ * Returns the text of an object that `JSON.parse` has accepted, with changed members, which are known by their names as
+ * JSON strings. Further members follow at the end. Returns `text` itself if it has all these values.
  */
-export function withMembers(text: string, changes: readonly MemberChange[]): string {
+export function withMembers(text: string, changes: ReadonlyMap<string, MemberChange>): string {
   /** Runs of unchanged members, verbatim, and changed members between them. */
   const parts: string[] = [];
   let runStart = -1;
@@ -35,53 +34,44 @@ export function withMembers(text: string, changes: readonly MemberChange[]): str
   // Other programs may escape any character of a name.
   const hasEscapes = text.includes('\\');
   let isSame = true;
-  let at = skipSpace(text, text.indexOf('{') + 1);
-  while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACE) {
-    const nameEnd = endOfString(text, at);
-    const start = skipSpace(text, text.indexOf(':', nameEnd) + 1);
-    const end = endOfValue(text, start);
-    const change = changeOf(changes, text, at, nameEnd, hasEscapes);
-    if (change === undefined || isAt(text, start, end, change.value)) {
+  // Every write of a record scans all its members, so this loop calls as few functions as possible.
+  let at = text.indexOf('"');
+  while (at !== -1) {
+    const nameEnd = hasEscapes ? endOfString(text, at) : text.indexOf('"', at + 1) + 1;
+    let start = text.indexOf(':', nameEnd) + 1;
+    let first = text.charCodeAt(start);
+    while (first <= SPACE) {
+      start += 1;
+      first = text.charCodeAt(start);
+    }
+    const end = first === QUOTE && !hasEscapes ? text.indexOf('"', start + 1) + 1 : endOfValue(text, start);
+    const name = text.slice(at, nameEnd);
+    const change = changes.get(hasEscapes ? withoutEscapes(name) : name);
+    const value = change?.value;
+    if (change === undefined || (value?.length === end - start && text.startsWith(value, start))) {
       if (runStart < 0) runStart = at;
       runEnd = end;
     } else {
       isSame = false;
       if (runStart >= 0) parts.push(text.slice(runStart, runEnd));
       runStart = -1;
-      if (change.value !== undefined && !change.found) parts.push(memberText(change.literal, change.value));
+      if (value !== undefined && !change.found) parts.push(memberText(change.literal, value));
     }
     if (change !== undefined) change.found = true;
-    at = skipSpace(text, end);
-    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
+    at = text.indexOf('"', end);
   }
   if (runStart >= 0) parts.push(text.slice(runStart, runEnd));
-  for (const { literal, value, found } of changes) {
-    if (found || value === undefined) continue;
+  changes.forEach(({ literal, value, found }) => {
+    if (found || value === undefined) return;
     isSame = false;
     parts.push(memberText(literal, value));
-  }
+  });
   return isSame ? text : objectText(parts);
 }
 
-/** Returns the change of the member whose name is at this place of the text. */
-function changeOf(
-  changes: readonly MemberChange[],
-  text: string,
-  from: number,
-  to: number,
-  mayBeEscaped: boolean,
-): MemberChange | undefined {
-  for (let index = 0; index < changes.length; index += 1) {
-    const change = changes[index];
-    if (change !== undefined && isAt(text, from, to, change.literal)) return change;
-  }
-  if (!mayBeEscaped) return undefined;
-  const name = text.slice(from, to);
-  return name.includes('\\') ? changes.find(({ literal }) => JSON.parse(name) === JSON.parse(literal)) : undefined;
-}
-
-function isAt(text: string, from: number, to: number, part: string | undefined): boolean {
-  return part !== undefined && part.length === to - from && text.startsWith(part, from);
+/** Returns a JSON string as `JSON.stringify` writes it. */
+function withoutEscapes(literal: string): string {
+  return literal.includes('\\') ? JSON.stringify(JSON.parse(literal)) : literal;
 }
 
 /** Returns what `JSON.stringify` does, faster for the many fields of a record that are null. */
@@ -97,13 +87,6 @@ export function memberText(literal: string, value: string): string {
 /** Returns the object with these members as text. */
 export function objectText(members: readonly string[]): string {
   return `{${members.join(', ')}}`;
-}
-
-/** Returns the index of the next character that is not a space. The text is valid JSON. */
-function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (text.charCodeAt(at) <= SPACE) at += 1;
-  return at;
 }
 
 /** Returns the index after the string that begins at `start`. */
