@@ -51,10 +51,10 @@ export class NodeLocks {
     const expectation = caches.expect(writtenPaths(claims));
     try {
       const held = await locks.tryAcquireAll(this.lockDirectories(paths), {
-        ...options,
         // The checks come first: if a node was deleted, the transaction fails before the creation of its lock would
         // create the node again.
         before: ops,
+        ...options,
       });
       if (held === undefined) {
         expectation.unknown();

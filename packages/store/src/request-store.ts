@@ -174,7 +174,7 @@ export class RequestRecords implements RequestStore {
     const { caches, locks } = this.context;
     const expectation = caches.expect([...(data === undefined ? [] : [path]), ...writtenPaths(claims)]);
     try {
-      const held = await locks.tryAcquireAll(this.nodes.locks.lockDirectories(lockPaths), { ...options, before: ops });
+      const held = await locks.tryAcquireAll(this.nodes.locks.lockDirectories(lockPaths), { before: ops, ...options });
       const lock = held?.locks[0];
       if (held === undefined || lock === undefined) {
         expectation.unknown();

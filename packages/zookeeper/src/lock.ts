@@ -92,7 +92,7 @@ class ZooKeeperLocks implements Locks {
     // `before`, so that a failing operation is found first and no ancestor of the lock is created for a deleted record.
     const { ops = [], exists, ...rest } = options;
     const locks = [exists === undefined ? { path } : { path, exists }];
-    const acquired = await this.tryAcquireAll(locks, { ...rest, before: ops });
+    const acquired = await this.tryAcquireAll(locks, { before: ops, ...rest });
     const lock = acquired?.locks[0];
     return acquired === undefined || lock === undefined ? undefined : { lock, results: acquired.before };
   }

@@ -80,7 +80,7 @@ class NamedLogger implements Logger {
   }
 
   with(fields: LogFields): Logger {
-    return new NamedLogger(this.loggers, this.channel, { ...this.fields, ...fields });
+    return new NamedLogger(this.loggers, this.channel, merged(this.fields, fields));
   }
 
   named(name: string): Logger {
@@ -95,7 +95,7 @@ class NamedLogger implements Logger {
       message,
       time: this.loggers.clock.now(),
       logger: name,
-      fields: fields === undefined ? this.fields : { ...this.fields, ...fields },
+      fields: fields === undefined ? this.fields : merged(this.fields, fields),
       error,
     };
     // Winston's logger does the same, but queues each line as a stream, which takes longer than the line itself.
@@ -179,6 +179,11 @@ class Loggers {
     await Promise.all([...this.channels.values()].map(({ winston }) => finished(winston)));
     await Promise.all([...this.streams.values()].map(finished));
   }
+}
+
+/** Copies by assignment, because V8 gives each object with two spreads a layout of its own. */
+function merged(fields: LogFields, further: LogFields): LogFields {
+  return Object.assign({}, fields, further);
 }
 
 function open(destination: LogDestination, { stdout, stderr }: LoggerOptions): ConsoleStream | LogFile {

@@ -97,7 +97,7 @@ export class PoolState implements PoolView, OfferView {
     const { health, slowLaunches } = this.sources;
     const isHealthy = (): boolean =>
       health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined;
-    return slowLaunches.begin({ ...offer, pool: this.name }, isHealthy, launch);
+    return slowLaunches.begin({ pool: this.name, ...offer }, isHealthy, launch);
   }
 
   hasNodesOf(request: NodeRequest): boolean {
