@@ -46,12 +46,15 @@ export function namesOf(driver: string, packageName = `nodepool-driver-${driver}
   return { driver, pascal, camel: pascal.charAt(0).toLowerCase() + pascal.slice(1), package: packageName };
 }
 
+/** The names in the order of their search: the package's name contains the driver's. */
+const KINDS = ['package', 'pascal', 'camel', 'driver'] as const;
+const TEMPLATE_NAME = new RegExp(KINDS.map((kind) => TEMPLATE_NAMES[kind]).join('|'), 'g');
+
 /** Returns the text of a template with the names of a driver. */
 export function renamed(text: string, names: DriverNames): string {
-  // Replace the longest name first, since the package's name contains the driver's.
-  return text
-    .replaceAll(TEMPLATE_NAMES.package, names.package)
-    .replaceAll(TEMPLATE_NAMES.pascal, names.pascal)
-    .replaceAll(TEMPLATE_NAMES.camel, names.camel)
-    .replaceAll(TEMPLATE_NAMES.driver, names.driver);
+  // Replaces in one pass, since a new name can contain one of the template, e.g. mycloud-2.
+  return text.replace(TEMPLATE_NAME, (found) => {
+    const kind = KINDS.find((each) => TEMPLATE_NAMES[each] === found);
+    return kind === undefined ? found : names[kind];
+  });
 }

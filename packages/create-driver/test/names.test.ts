@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { namesOf } from '../src/index.js';
+import { renamed } from '../src/names.js';
 
 describe('the names of a driver', () => {
   it('are derived from the name in configurations', () => {
@@ -27,4 +28,24 @@ describe('the names of a driver', () => {
       expect(() => namesOf('x', name)).toThrow(RangeError);
     },
   );
+});
+
+describe('a renamed template', () => {
+  const template = 'nodepool-driver-mycloud: class MyCloudAdapter, myCloudDriver(), driver: mycloud';
+
+  it.each([
+    ['mycloud-2', undefined, 'nodepool-driver-mycloud-2: class Mycloud2Adapter, mycloud2Driver(), driver: mycloud-2'],
+    [
+      'my-mycloud',
+      undefined,
+      'nodepool-driver-my-mycloud: class MyMycloudAdapter, myMycloudDriver(), driver: my-mycloud',
+    ],
+    [
+      'acme',
+      '@acme/nodepool-driver-mycloud',
+      '@acme/nodepool-driver-mycloud: class AcmeAdapter, acmeDriver(), driver: acme',
+    ],
+  ])('has the given names for %s in the package %s', (name, packageName, expected) => {
+    expect(renamed(template, namesOf(name, packageName))).toBe(expected);
+  });
 });
