@@ -22,6 +22,10 @@ const TEMPLATE_NAMES: DriverNames = {
 
 const DRIVER_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_DRIVER_NAME = 60;
+/** Words that YAML 1.1 does not read as texts. */
+const YAML_WORDS: ReadonlySet<string> = new Set(['false', 'no', 'null', 'off', 'on', 'true', 'yes']);
+/** Names of functions that the templates import from core, e.g. `stateMachineDriver`. */
+const CORE_NAMES: ReadonlySet<string> = new Set(['simple-task-manager', 'state-machine']);
 const PACKAGE_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
 const MAX_PACKAGE_NAME = 214;
 
@@ -35,6 +39,10 @@ export function namesOf(driver: string, packageName = `nodepool-driver-${driver}
       `${JSON.stringify(driver)} is not a valid driver name: use lower-case letters and digits, in words joined by "-", ` +
         'starting with a letter, e.g. my-cloud',
     );
+  }
+  if (YAML_WORDS.has(driver) || CORE_NAMES.has(driver)) {
+    const use = YAML_WORDS.has(driver) ? 'YAML does not read it as a text' : '@nodepool/core uses it';
+    throw new RangeError(`${JSON.stringify(driver)} is not a valid driver name: ${use}; choose another name`);
   }
   if (!PACKAGE_NAME.test(packageName) || packageName.length > MAX_PACKAGE_NAME) {
     throw new RangeError(`${JSON.stringify(packageName)} is not a valid package name such as @acme/nodepool-driver-x`);

@@ -22,6 +22,14 @@ describe('the names of a driver', () => {
     expect(() => namesOf(name)).toThrow(RangeError);
   });
 
+  it.each([
+    ['on', 'YAML does not read it as a text'],
+    ['null', 'YAML does not read it as a text'],
+    ['state-machine', '@nodepool/core uses it'],
+  ])('cannot be %s, since the driver would not work', (name, reason) => {
+    expect(() => namesOf(name)).toThrow(reason);
+  });
+
   it.each(['', 'Big', '@acme', '@acme/', '../x', 'a b', '.x', 'a'.repeat(215)])(
     'cannot have the package %j',
     (name) => {
