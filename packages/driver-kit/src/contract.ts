@@ -3,6 +3,7 @@
 import { RULE_GROUPS } from './rule-groups.js';
 import { ContractViolation, reasonToSkip, type Rule } from './rule.js';
 import type { DriverFixture } from './driver-fixture.js';
+import { endAll } from './provider-harness.js';
 import { RuleContext } from './rule-context.js';
 
 /**
@@ -56,14 +57,10 @@ export function describeDriverContract(fixture: DriverFixture, { describe, it }:
 
 async function check(rule: Rule, fixture: DriverFixture): Promise<void> {
   const context = new RuleContext(fixture);
-  const failures: unknown[] = [];
-  for (const step of [() => rule.check(context), () => context.end()]) {
-    try {
-      await step();
-    } catch (error) {
-      failures.push(error);
-    }
+  try {
+    // A driver that fails to stop also violates a rule, but the first failure is more informative.
+    await endAll([() => rule.check(context), () => context.end()]);
+  } catch (error) {
+    throw new ContractViolation(rule, error);
   }
-  // A driver that fails to stop also violates a rule, but the first failure is more informative.
-  if (failures.length > 0) throw new ContractViolation(rule, failures[0]);
 }

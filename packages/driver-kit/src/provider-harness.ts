@@ -242,10 +242,25 @@ export class ProviderHarness {
   }
 
   async close(): Promise<void> {
-    for (const end of this.endings.splice(0)) await end();
-    for (const process of this.processes) await this.finish(process.stop(), 'the stop of the provider');
-    await this.cloud.close();
+    await endAll([
+      ...this.endings.splice(0),
+      ...this.processes.map((process) => () => this.finish(process.stop(), 'the stop of the provider')),
+      async () => this.cloud.close(),
+    ]);
   }
+}
+
+/** Takes all steps in order, also after one that failed. Rejects with the first failure. */
+export async function endAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }
 
 export function describeResource({ kind, externalId, tags }: CloudResource): string {

@@ -1,6 +1,6 @@
 /** Context of one rule's check: the driver under test and any number of clouds. */
 
-import { ProviderHarness } from './provider-harness.js';
+import { endAll, ProviderHarness } from './provider-harness.js';
 import type { DriverFixture } from './driver-fixture.js';
 
 export class RuleContext {
@@ -24,6 +24,6 @@ export class RuleContext {
 
   /** Stops all providers and closes all clouds. */
   async end(): Promise<void> {
-    for (const harness of this.harnesses.splice(0)) await harness.close();
+    await endAll(this.harnesses.splice(0).map((harness) => () => harness.close()));
   }
 }

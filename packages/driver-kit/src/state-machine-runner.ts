@@ -15,7 +15,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import { DEADLINE_MS, throughJson, type ProviderHarness, type TestNode } from './provider-harness.js';
+import { DEADLINE_MS, endAll, throughJson, type ProviderHarness, type TestNode } from './provider-harness.js';
 import { requestFor } from './requests.js';
 import { ProviderProcess } from './process.js';
 import { firstLabel } from './provider-config.js';
@@ -109,10 +109,12 @@ export class StateMachineRunner {
 
   /** Stops all adapters. */
   async stop(): Promise<void> {
-    for (const { adapter } of this.adapters.splice(0)) {
-      if (adapter.stop !== undefined)
+    await endAll(
+      this.adapters.splice(0).map(({ adapter }) => async () => {
+        if (adapter.stop === undefined) return;
         await this.harness.finish(Promise.resolve(adapter.stop()), 'the stop of the adapter');
-    }
+      }),
+    );
   }
 
   async list(): Promise<Listing> {

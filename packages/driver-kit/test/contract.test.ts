@@ -9,6 +9,7 @@ import {
   describeDriverContract,
   driverContract,
   type DriverFixture,
+  type TestCloud,
   type TestRunner,
 } from '../src/index.js';
 import { acmeFixture } from './support/acme-fixture.js';
@@ -78,5 +79,35 @@ describe('the cases of a driver', () => {
     };
     const ready = driverContract(fixture).find(({ rule }) => rule.id === 'life.ready');
     await expect(ready?.run()).rejects.toThrow('TestCloud.setTimes, which is missing');
+  });
+
+  it('stop all processes and close the cloud, also if a process does not stop', async () => {
+    const stopped: string[] = [];
+    let processes = 0;
+    const fixture = acmeFixture({
+      driver: (driver) => ({
+        ...driver,
+        getProvider: (config) => {
+          const provider = driver.getProvider(config);
+          processes += 1;
+          const name = `process ${processes}`;
+          const join = provider.join.bind(provider);
+          provider.join = async () => {
+            await join();
+            stopped.push(name);
+            if (name === 'process 1') throw new Error('it cannot be stopped');
+          };
+          return provider;
+        },
+      }),
+    });
+    const open = async (): Promise<TestCloud> => {
+      const cloud = await fixture.open();
+      return { ...cloud, close: () => void stopped.push('cloud') };
+    };
+    const twice = driverContract({ ...fixture, open }).find(({ rule }) => rule.id === 'life.delete-twice');
+
+    await expect(twice?.run()).rejects.toThrow('it cannot be stopped');
+    expect(stopped).toEqual(['process 1', 'process 2', 'cloud']);
   });
 });
