@@ -52,12 +52,15 @@ function updateRemedy(found: PackageInfo, manager: PackageManager): string {
   return `${newer}: ${manager.install(`${found.name}@latest`)}`;
 }
 
-/** Returns the remedy for an older driver. A new API comes with a new major version of a driver. */
+/**
+ * Returns the remedy for a driver that is too new. A new API comes with a new major version of a driver, but before
+ * 1.0.0 with any version.
+ */
 function olderRemedy(found: PackageInfo, manager: PackageManager): string {
   const peers = found.manifest['peerDependencies'];
   const range = isJsonObject(peers) ? peers[CORE_PACKAGE] : undefined;
   const needs = typeof range === 'string' ? ` to one with ${CORE_PACKAGE} ${range}` : '';
-  const below = /^\d+/.exec(found.version)?.[0] ?? found.version;
+  const below = /^[1-9]\d*/.exec(found.version)?.[0] ?? found.version;
   const older = `install an older version of the driver, one for driver API ${DRIVER_API}: ${manager.install(`"${found.name}@<${below}"`)}`;
   return `${older}, or update Nodepool${needs}: ${manager.install('@nodepool/launcher@latest')}`;
 }

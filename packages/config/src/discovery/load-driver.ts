@@ -1,7 +1,7 @@
 /** Loads a driver of a package that was found, and remembers the drivers that run in this process. */
 
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import { reasonOf, type Driver } from '@nodepool/core';
 import { didYouMean } from '../suggest.js';
 import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
@@ -113,10 +113,16 @@ async function driverIn(
       reason: 'broken',
       driver: name,
       problem: `${labelOf(found)} fails to load: ${reasonOf(error)}`,
-      remedy: `install it again (${manager.install(found.name)}) or report it to its authors`,
+      remedy: `${repairOf(found, manager)} or report it to its authors`,
       cause: error,
     });
   }
+}
+
+/** Returns the remedy for a package with missing or damaged files. One outside `node_modules` is a checkout. */
+function repairOf({ folder, name }: PackageInfo, manager: PackageManager): string {
+  if (!folder.split(sep).includes('node_modules')) return `build it (in ${folder})`;
+  return `install it again (${manager.install(name)})`;
 }
 
 /** Returns the description of a driver of a package. */

@@ -269,6 +269,12 @@ describe('an unusable driver', () => {
     expect(error.remedy).toContain('@nodepool/core ^2.0.0');
   });
 
+  it('of version 0 for a newer API is reported with the versions before it', async () => {
+    const extra = { version: '0.3.0', nodepool: { driver: 'x', api: DRIVER_API + 1 } };
+    site.driver('node_modules/@acme/new', '@acme/new', 'x', extra);
+    expect((await failure('@acme/new')).remedy).toContain('npm install "@acme/new@<0.3.0"');
+  });
+
   it('whose code fails is reported with the failure', async () => {
     site.package(
       'etc/p',
@@ -279,6 +285,16 @@ describe('an unusable driver', () => {
     const error = await failure('./p');
     expect(error).toMatchObject({ reason: 'broken', message: expect.stringContaining('no cloud today') });
     expect(error.cause).toMatchObject({ message: 'no cloud today' });
+  });
+
+  it('whose files are missing is to be built in a checkout, and installed again elsewhere', async () => {
+    const manifest = { name: 'p', main: 'dist/index.js', nodepool: { driver: 'p', api: 1 } };
+    site.package('etc/p', manifest, 'source.js', '');
+    site.package('node_modules/@acme/q', { ...manifest, name: '@acme/q' }, 'source.js', '');
+    expect((await failure('./p')).remedy).toBe(
+      `build it (in ${join(site.path, 'etc', 'p')}) or report it to its authors`,
+    );
+    expect((await failure('@acme/q')).remedy).toContain('install it again (npm install @acme/q');
   });
 
   it.each(['{', '[]', 'null'])('is reported if its package.json is %j', async (text) => {
