@@ -7,7 +7,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { isJsonObject } from '@nodepool/core';
+import { parseArgs } from 'node:util';
+import { isJsonObject, reasonOf } from '@nodepool/core';
 import { Narrator, Program } from '@nodepool/harness';
 import { findBinaries } from './binaries.js';
 import { startControlPlane } from './control-plane.js';
@@ -18,7 +19,20 @@ const ROOT = resolve(__dirname, '..', '..', '..');
 const DRIVER_FOLDER = join(ROOT, 'packages', 'driver-kubernetes');
 const TIMEOUT_MS = 1_800_000;
 
+const HELP = `Usage: pnpm test:kubernetes
+
+Runs the tests of the Kubernetes drivers on a real control plane, and then launchers that are killed again and again.
+The first run builds the control plane, which takes minutes. Has no options but --help.
+
+Exit status: 0 no test failed, or there is no control plane (SKIPPED); 1 a test failed; 2 wrong usage.
+`;
+
 async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h', default: false } } });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const binaries = await findBinaries(say);
@@ -83,6 +97,9 @@ async function runTests(kubeconfig: string, sum: { passed: number; failed: numbe
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
+  // `parseArgs` throws this for invalid arguments; any other error is a failure.
+  const usage = error instanceof TypeError && 'code' in error;
+  const text = error instanceof Error && !usage ? (error.stack ?? error.message) : reasonOf(error);
+  process.stderr.write(`${text}\n${usage ? `\n${HELP}` : ''}`);
+  process.exitCode = usage ? 2 : 1;
 });

@@ -7,7 +7,8 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { parseArgs } from 'node:util';
+import { isJsonObject, reasonOf, type JsonObject } from '@nodepool/core';
 import { REAL_CLOUD_VARIABLE } from '@nodepool/simulated-openstack';
 import { Narrator, Program } from '@nodepool/harness';
 import { openRealOpenStack, volumesPossible } from './real-openstack.js';
@@ -23,7 +24,20 @@ interface TestTotals {
   skipped: number;
 }
 
+const HELP = `Usage: pnpm test:openstack
+
+Runs the tests that can run on real OpenStack services on such services. Starts services unless OS_CLIENT_CONFIG_FILE
+names running ones; takes minutes. Has no options but --help.
+
+Exit status: 0 no test failed, or there are no services (SKIPPED); 1 a test failed; 2 wrong usage.
+`;
+
 async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h', default: false } } });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const sum: TestTotals = { passed: 0, failed: 0, skipped: 0 };
@@ -105,6 +119,9 @@ function withoutJson(text: string): string {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
+  // `parseArgs` throws this for invalid arguments; any other error is a failure.
+  const usage = error instanceof TypeError && 'code' in error;
+  const text = error instanceof Error && !usage ? (error.stack ?? error.message) : reasonOf(error);
+  process.stderr.write(`${text}\n${usage ? `\n${HELP}` : ''}`);
+  process.exitCode = usage ? 2 : 1;
 });
