@@ -73,7 +73,7 @@ export class PoolRegistry {
     if (candidates.length === 0) return ['no pool that offers the labels is left'];
     const names = candidates.map(({ id }) => this.nameOf(id)).join(', ');
     return candidates.every(({ paused }) => paused)
-      ? [`waits for capacity of ${names}: quota or max-servers is in use`]
+      ? [`waits for capacity of ${names}: limits are in use, or the cloud is full or fails`]
       : [`waits for ${names}`];
   }
 

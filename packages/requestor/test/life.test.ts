@@ -106,7 +106,7 @@ describe('a request', () => {
     expect((await world.run(second.next())).done).toBe(true);
   });
 
-  it('reports that its pools are out of capacity', async () => {
+  it('reports that its pools are out of capacity or that their clouds fail, which looks the same', async () => {
     world.launcher.mode = 'wait';
     const request = await world.run(world.requestor.request({ labels: ['small'] }));
     const progress = request.progress();
@@ -115,7 +115,7 @@ describe('a request', () => {
     await world.run(world.zooKeeper.set(pool ?? '', encode({ ...POOL, paused: true })));
 
     expect((await world.run(progress.next())).value).toMatchObject({
-      reasons: [expect.stringMatching(/quota or max-servers is in use/)],
+      reasons: [expect.stringMatching(/: limits are in use, or the cloud is full or fails$/)],
     });
     await progress.return();
   });
