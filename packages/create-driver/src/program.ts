@@ -71,7 +71,10 @@ function read(args: readonly string[]): Wanted | 'help' | 'version' {
   if (values.version === true) return 'version';
   const [name, ...more] = positionals;
   if (name === undefined) throw new UsageError('Give the NAME of the driver, e.g. my-cloud');
-  if (more.length > 0) throw new UsageError(`Give one NAME only; unexpected: ${more.join(' ')}`);
+  if (more.length > 0) {
+    // Without "--", npm takes the options for its own, and passes on only their values.
+    throw new UsageError(`Give one NAME only; unexpected: ${more.join(' ')}. With npm, write "--" before the options`);
+  }
   const { framework } = values;
   if (framework !== undefined && !isFramework(framework)) {
     throw new UsageError(`There is no framework "${framework}"; there are: ${Object.keys(FRAMEWORKS).join(', ')}`);

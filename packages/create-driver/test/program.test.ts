@@ -120,6 +120,7 @@ describe('the program', () => {
   it.each([
     [[], 'Give the NAME'],
     [['x', 'y'], 'unexpected: y'],
+    [['x', 'simple'], 'With npm, write "--" before the options'],
     [['Big Name'], 'is not a valid driver name'],
     [['x', '--package', 'Big'], 'is not a valid package name'],
     [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
