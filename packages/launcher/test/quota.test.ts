@@ -262,6 +262,27 @@ describe('a provider', () => {
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
   });
 
+  it('reads outdated limits again before it declines a request because of them', async () => {
+    quota(1);
+    await world.launcher([demo()]);
+    await world.clock.advance(REFRESH_MS);
+    quota(2);
+    await served(['small', 'small']);
+    const id = await submit(['small', 'small', 'small']);
+    await inState(id, 'failed');
+    expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
+  });
+
+  it('declines a request because of outdated limits if it cannot read them again', async () => {
+    quota(1);
+    await world.launcher([demo()]);
+    await world.clock.advance(REFRESH_MS);
+    world.cloud.describe = () => Promise.reject(new Error('no quota today'));
+    const id = await submit(['small', 'small']);
+    await inState(id, 'failed');
+    expect(latestReason(id)).toBe('it needs 2 instances, and the limit of provider demo is 1');
+  });
+
   it('is unlimited when the cloud reports -1', async () => {
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });

@@ -115,7 +115,7 @@ export class PoolState implements PoolView, OfferView {
     const locked = this.nodesOf(request).find((entry) => entry.locked);
     if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
     const upcoming = this.labels.upcoming(request.node_types);
-    return upcoming === undefined ? undefined : { kind: 'image', reason: upcoming };
+    return upcoming === undefined ? this.limitsWait(request) : { kind: 'image', reason: upcoming };
   }
 
   labelActivity(): LabelActivity[] {
@@ -131,6 +131,20 @@ export class PoolState implements PoolView, OfferView {
     const { name } = this.provider.config;
     const { reason } = this.sources.health.state;
     return reason === undefined ? `provider ${name} is starting` : `provider ${name} is not served: ${reason}`;
+  }
+
+  /**
+   * Returns the wait for current limits of the cloud if the request exceeds outdated ones, and reads the limits again:
+   * they may have been raised since, and no other event would show that.
+   */
+  private limitsWait({ node_types: labels }: NodeRequest): Wait | undefined {
+    const { limits } = this.sources;
+    const { provider, ignoreProviderQuota } = this.place;
+    if (ignoreProviderQuota || limits.isCurrent) return undefined;
+    const excess = describeExcess(`provider ${provider}`, limits.total, this.labels.leastNeed(labels));
+    if (excess === undefined) return undefined;
+    limits.needed();
+    return { kind: 'limit', reason: `${excess}; the limit is being read again` };
   }
 
   /** Returns the nodes of this pool with which a lost request can continue. */

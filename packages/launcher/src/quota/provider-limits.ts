@@ -1,7 +1,8 @@
 /**
  * The limits of a provider's cloud minus the use of other instances in the same project. They are read at the start,
- * every few minutes while there is demand, and immediately after the cloud has refused a launch. Until the first answer
- * the provider counts as unlimited, because a cloud might never report its limits.
+ * every few minutes while there is demand, and immediately after the cloud has refused a launch. Outdated limits are
+ * also read again before a request is declined because of them. Until the first answer the provider counts as
+ * unlimited, because a cloud might never report its limits.
  */
 
 import {
@@ -48,6 +49,11 @@ export class ProviderLimits {
     return this.known?.total ?? UNLIMITED;
   }
 
+  /** True until the limits become too old to decline a request because of them. */
+  get isCurrent(): boolean {
+    return this.context.clock.monotonic() < this.staleAt;
+  }
+
   /** Reads the limits. Resolves even if that fails. */
   async load(): Promise<void> {
     if (this.provider.getQuotaLimits !== undefined) await this.read();
@@ -63,7 +69,7 @@ export class ProviderLimits {
 
   /** Reads the limits again if they are too old. Called when a decision depends on them. */
   needed(): void {
-    if (this.context.clock.monotonic() >= this.staleAt) this.refresh();
+    if (!this.isCurrent) this.refresh();
   }
 
   /**
