@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
 import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
-import { nextTurn, silentMetrics } from '@nodepool/core';
+import { nextTurn, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
@@ -39,6 +39,8 @@ export class Launcher implements ProvidersShare {
   private applying: Promise<void> = Promise.resolve();
   /** The configuration in force. */
   private config: NodepoolConfig | undefined;
+  /** Names of the configured providers that their drivers could not create. */
+  private readonly unusable = new Set<string>();
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
   private readonly drivers: DriversInUse;
@@ -90,7 +92,8 @@ export class Launcher implements ProvidersShare {
     if (this.config === undefined || !this.context.store.complete) return false;
     const { providers, loadedDrivers } = this.config;
     for (const [name, { driver }] of providers)
-      if (loadedDrivers.has(driver) && this.runtimes.get(name)?.ready !== true) return false;
+      if (loadedDrivers.has(driver) && !this.unusable.has(name) && this.runtimes.get(name)?.ready !== true)
+        return false;
     return true;
   }
 
@@ -115,8 +118,10 @@ export class Launcher implements ProvidersShare {
 
   /** Applies another configuration: only providers that differ are stopped and started. */
   apply(config: NodepoolConfig): Promise<void> {
-    this.applying = this.applying.then(() => this.applyNow(config));
-    return this.applying;
+    const applied = this.applying.then(() => this.applyNow(config));
+    // The caller receives a failure; the next configuration is applied nevertheless.
+    this.applying = applied.catch(() => undefined);
+    return applied;
   }
 
   /** Releases all work in progress so that it can be resumed, and leaves the registry. */
@@ -161,8 +166,9 @@ export class Launcher implements ProvidersShare {
 
   /** Starts the providers that are not started. Pauses between them, because a large site has hundreds of pools. */
   private async startProviders(config: NodepoolConfig): Promise<void> {
-    const { clock, log } = this.context;
+    const { clock } = this.context;
     let turnBegan = clock.monotonic();
+    this.unusable.clear();
     for (const [name, providerConfig] of config.providers) {
       const driver = config.loadedDrivers.get(providerConfig.driver);
       if (driver === undefined || this.runtimes.has(name)) continue;
@@ -171,8 +177,25 @@ export class Launcher implements ProvidersShare {
         turnBegan = clock.monotonic();
       }
       if (this.stopped) return;
-      log.info('Starting provider', { provider: name, driver: providerConfig.driver });
-      this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), this));
+      this.startProvider(driver, providerConfig);
+    }
+  }
+
+  /** Starts a provider. A driver that cannot create it affects no other provider. */
+  private startProvider(driver: Driver, config: ProviderConfig): void {
+    const { log } = this.context;
+    const { name } = config;
+    const fields = { provider: name, driver: config.driver };
+    log.info('Starting provider', fields);
+    try {
+      this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(config), this));
+    } catch (error) {
+      this.unusable.add(name);
+      log.error(
+        'The driver could not create the provider; the next change of the configuration retries',
+        error,
+        fields,
+      );
     }
   }
 

@@ -131,6 +131,30 @@ it('a launcher stops and applies configurations without waiting for a hanging dr
   expect(world.lockHolders()).toEqual([]);
 });
 
+it('a provider that its driver cannot create prevents neither the others nor later configurations', async () => {
+  const other = provider('other', [pool('main', ['large'])]);
+  const { loadedDrivers } = world.config([]);
+  const example = loadedDrivers.get('example')!;
+  const broken = new Proxy(example, {
+    get: (target, name): unknown => {
+      const getProvider: typeof example.getProvider = (config) => {
+        if (config.name === 'demo') throw new Error('the driver has a defect');
+        return target.getProvider(config);
+      };
+      return name === 'getProvider' ? getProvider : Reflect.get(target, name);
+    },
+  });
+  const withBroken = { loadedDrivers: new Map([['example', broken]]) };
+  const { launcher } = await world.launcher([demo, other], 'launcher1', withBroken);
+  const id = await world.during(world.requestor.submit(['large']));
+  await world.until('the other provider has served it', () => stateOf(id) === 'fulfilled');
+  await world.during(launcher.apply(world.config([demo, other], { loadedDrivers })));
+  await fulfilled();
+  await world.during(launcher.apply(world.config([{ ...demo, 'launch-retries': 1 }, other], withBroken)));
+  await world.during(launcher.apply(world.config([demo, other], { loadedDrivers })));
+  await fulfilled();
+});
+
 it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)(
   'a pool serves requests although %s never ends',
   async (method) => {
