@@ -19,6 +19,7 @@ import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import type { ProviderActivity, ProviderSummary, QueuePosition } from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
+import { poolComponent } from './provider/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
@@ -145,12 +146,7 @@ export class Launcher implements ProvidersShare {
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const { config: before } = this;
     this.config = config;
-    for (const [name, runtime] of [...this.runtimes]) {
-      if (before !== undefined && sameProvider(before, config, name)) continue;
-      this.runtimes.delete(name);
-      this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
-      await runtime.stop();
-    }
+    const restarts = this.stopChanged(before, config);
     this.publishDrivers(config);
     for (const [name, { driver, reason }] of config.brokenProviders) {
       this.context.log.error('The driver of the provider cannot be used', undefined, {
@@ -159,19 +155,65 @@ export class Launcher implements ProvidersShare {
         reason,
       });
     }
-    await this.candidates.grow(() => this.startProviders(config));
+    const ends = [...restarts].map(([name, stop]) => this.restart(name, stop, config));
+    const results = await Promise.allSettled([this.startNew(config, restarts), ...ends]);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    if (ends.length > 0) for (const controller of this.controllers) controller.apply?.(config);
+  }
+
+  /** Stops the providers that are removed or changed. Returns the promises of their ends by name. */
+  private stopChanged(before: NodepoolConfig | undefined, config: NodepoolConfig): ReadonlyMap<string, Promise<void>> {
+    const stops = new Map<string, Promise<void>>();
+    for (const [name, runtime] of [...this.runtimes]) {
+      if (before !== undefined && sameProvider(before, config, name)) continue;
+      this.runtimes.delete(name);
+      this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
+      stops.set(name, runtime.stop());
+    }
+    return stops;
+  }
+
+  /** Starts the providers that are not being restarted. */
+  private async startNew(config: NodepoolConfig, restarts: ReadonlyMap<string, unknown>): Promise<void> {
+    await this.candidates.grow(() => this.startProviders(config, restarts));
     this.limits.apply(config);
     for (const controller of this.controllers) controller.apply?.(config);
   }
 
+  /**
+   * Starts a provider again once it has stopped, unless it is removed. A driver that stops slowly delays only its own
+   * provider. Meanwhile its pools remain candidates, so that its requests do not fail.
+   */
+  private async restart(name: string, stop: Promise<void>, config: NodepoolConfig): Promise<void> {
+    const provider = config.providers.get(name);
+    const driver = provider === undefined ? undefined : config.loadedDrivers.get(provider.driver);
+    const leave = provider === undefined || driver === undefined ? () => undefined : this.announce(provider);
+    try {
+      await stop;
+      if (provider !== undefined && driver !== undefined && !this.stopped) this.startProvider(driver, provider);
+    } finally {
+      leave();
+    }
+  }
+
+  /** Adds the pools of a provider as paused candidates. The returned function removes them. */
+  private announce({ name, pools }: ProviderConfig): () => void {
+    const { context, candidates } = this;
+    const ends = Array.from(pools.values(), (pool) => {
+      const id = `${name}-${pool.name}-${context.random.uuidHex()}`;
+      return candidates.add({ ...poolComponent(context, id, name, pool), paused: true });
+    });
+    return () => ends.forEach((end) => end());
+  }
+
   /** Starts the providers that are not started. Pauses between them, because a large site has hundreds of pools. */
-  private async startProviders(config: NodepoolConfig): Promise<void> {
+  private async startProviders(config: NodepoolConfig, restarts: ReadonlyMap<string, unknown>): Promise<void> {
     const { clock } = this.context;
     let turnBegan = clock.monotonic();
     this.unusable.clear();
     for (const [name, providerConfig] of config.providers) {
       const driver = config.loadedDrivers.get(providerConfig.driver);
-      if (driver === undefined || this.runtimes.has(name)) continue;
+      if (driver === undefined || this.runtimes.has(name) || restarts.has(name)) continue;
       if (clock.monotonic() - turnBegan > TURN_MS) {
         await nextTurn();
         turnBegan = clock.monotonic();

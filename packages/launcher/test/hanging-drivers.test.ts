@@ -131,6 +131,25 @@ it('a launcher stops and applies configurations without waiting for a hanging dr
   expect(world.lockHolders()).toEqual([]);
 });
 
+it('a changed provider whose driver does not stop delays only its own requests, and none of them fails', async () => {
+  const providers = (maxServers: number) => [
+    provider('hangs', [pool('main', ['small'], { 'max-servers': maxServers })]),
+    provider('stops', [pool('main', ['large'], { 'max-servers': maxServers })]),
+    provider('unchanged', [pool('main', ['other'])]),
+  ];
+  const hanging = faultyDriver(world.cloud, ({ config }) => (config.name === 'hangs' ? overrides : {}));
+  const { launcher } = await world.launcher(providers(5), 'launcher1', hanging);
+  overrides = { join: hangs };
+  const applied = launcher.apply(world.config(providers(6), hanging));
+  const [small = '', large = ''] = await world.during(
+    Promise.all(['small', 'large'].map((label) => world.requestor.submit([label]))),
+  );
+  await world.clock.advance(5000);
+  expect(stateOf(large)).toBe('fulfilled');
+  await world.during(applied);
+  await world.until('the other one is fulfilled', () => stateOf(small) === 'fulfilled');
+});
+
 it('a provider that its driver cannot create prevents neither the others nor later configurations', async () => {
   const other = provider('other', [pool('main', ['large'])]);
   const { loadedDrivers } = world.config([]);
