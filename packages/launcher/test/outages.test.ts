@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   ConfigurationError,
   InstanceFailedError,
+  sleep,
   ThrottledError,
   TimeoutError,
   TransientError,
@@ -112,6 +113,38 @@ describe('an unreachable cloud', () => {
       /^it has waited for 10 min \(max-wait of small\): provider demo fails since .* \(the connection was refused\)/,
     );
   });
+
+  it('for a moment after a restart fails no request, although it is older than max-wait', async () => {
+    const launcher = await world.launcher([demo()], 'launcher1', waitingFor(60_000));
+    launchFailure = () => cut;
+    const waiting = await submit('small');
+    await world.until('it waits', () => decisions.of('request', waiting).at(-1)?.what === 'waits for capacity');
+    await launcher.stop();
+    await world.clock.advance(120_000);
+    launchFailure = () => undefined;
+    overrides = (each) => ({ start: (context) => sleep(world.clock, 5000).then(() => each.start(context)) });
+    await world.launcher([demo()], 'launcher1', waitingFor(60_000));
+    expect(await ended(waiting)).toBe('fulfilled');
+  });
+
+  it.each(['the same launcher', 'another launcher without the label'])(
+    'does not end launches in progress that are older than max-wait after a restart of their launcher (%s)',
+    async (who) => {
+      world.cloud.configure({ bootTimeMs: [120_000, 120_000] });
+      const launcher = await world.launcher([demo()], 'launcher1', waitingFor(60_000));
+      if (who !== 'the same launcher') {
+        await world.launcher([provider('next', [pool('main', ['other'])])], 'launcher2', waitingFor(60_000));
+      }
+      const id = await submit('small');
+      await world.clock.advance(90_000);
+      await launcher.stop();
+      await world.clock.advance(5000);
+      overrides = (each) => ({ start: (context) => sleep(world.clock, 5000).then(() => each.start(context)) });
+      await world.launcher([demo()], 'launcher1', waitingFor(60_000));
+      expect(await ended(id)).toBe('fulfilled');
+      expect([...world.nodes().keys()]).toEqual(['0000000000']);
+    },
+  );
 
   it('uses up no attempt before an instance is known, and one attempt after that', async () => {
     await world.launcher([demo({ 'launch-retries': 2 })], 'launcher1', drivers());

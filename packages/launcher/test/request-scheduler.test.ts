@@ -30,6 +30,7 @@ afterEach(async () => {
 function watcher(offered: (entry: RequestEntry) => void): ScheduledPool {
   return {
     id: 'watcher',
+    isStarting: false,
     hasLabels: () => true,
     hasDeclined: () => false,
     offer: (_, entry) => {

@@ -100,6 +100,10 @@ export class RequestPath implements ScheduledPool {
     return this.pool.id;
   }
 
+  get isStarting(): boolean {
+    return this.resources.health.state.state === 'starting';
+  }
+
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
     const admission = evaluate(entry, this.pool, requestClass);
     if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));

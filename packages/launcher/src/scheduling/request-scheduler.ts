@@ -246,11 +246,14 @@ export class RequestScheduler {
     const { entry, requestClass } = open;
     const leftMs = this.waitLimits.limitOf(entry.request).at - this.clock.now();
     if (leftMs > 0) return leftMs < Infinity ? { requeueAfterMs: Math.min(leftMs, MAX_TIMER_MS) } : 'done';
+    // A request that lost its launcher does not wait: a pool resumes its launches, or `LostRequests` requeues it.
+    if (entry.request.state === 'pending') return 'done';
+    const pools = this.pools.for(requestClass).filter((pool) => !pool.hasDeclined(entry.request));
     // The request may still be served now, and an expired wait must fail only requests that cannot be.
     const isUndecided = this.all || this.offers.has(requestClass) || !this.store.complete || !this.candidates.complete;
-    if (isUndecided) return { requeueAfterMs: UNDECIDED_MS };
-    for (const pool of this.pools.for(requestClass)) {
-      if (pool.hasDeclined(entry.request) || !pool.expire(requestClass, entry)) continue;
+    if (isUndecided || pools.some(({ isStarting }) => isStarting)) return { requeueAfterMs: UNDECIDED_MS };
+    for (const pool of pools) {
+      if (!pool.expire(requestClass, entry)) continue;
       this.taken(id, pool);
       return 'done';
     }

@@ -11,6 +11,8 @@ const MAX_LABEL_SETS = 10_000;
 export interface ScheduledPool {
   /** Name in `declined_by`. */
   readonly id: string;
+  /** True while the provider starts, and it is not known yet if the pool can serve requests. */
+  readonly isStarting: boolean;
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
   /** Returns true if the pool accepts the request, to serve it or to change its state. */
