@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
+  CapacityError,
   ConfigurationError,
   InstanceFailedError,
   sleep,
@@ -234,6 +235,31 @@ describe('a pool with an availability zone that the cloud does not have', () => 
   it('declines requests that no zone can serve', async () => {
     await world.launcher([demo({}, { 'availability-zones': ['unknown', 'unheard-of'] })]);
     expect(await ended(await submit('small'))).toBe('failed');
+  });
+});
+
+describe('the availability zones that cannot be read at the start', () => {
+  it('are read again until the cloud answers, and offers without a zone are forgotten', async () => {
+    let asked = 0;
+    overrides = (each) => ({
+      getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)),
+      getAvailabilityZones: () => {
+        asked += 1;
+        return asked < 3 ? Promise.reject(new TransientError('503')) : Promise.resolve(['zone-1']);
+      },
+    });
+    const { launcher } = await world.launcher([demo()], 'launcher1', drivers());
+    launchFailure = () => new CapacityError('no valid host');
+    const id = await submit('small');
+    await world.until('an offer without a zone is out of service', () =>
+      launcher.activity()[0]!.offers.some(({ obstacle }) => obstacle !== undefined),
+    );
+    launchFailure = () => undefined;
+    expect(await ended(id)).toBe('fulfilled');
+    await world.clock.advance(60_000);
+    expect(asked).toBe(3);
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(launcher.activity()[0]?.offers).toMatchObject([{ label: 'small', zone: 'zone-1', state: 'closed' }]);
   });
 });
 

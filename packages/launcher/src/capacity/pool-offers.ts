@@ -57,6 +57,13 @@ export class PoolOffers {
 
   setZones(zones: readonly string[]): void {
     this.zones = zones;
+    if (zones.length === 0) return;
+    // Offers without a zone were used while the zones were unknown, and are not chosen any more.
+    for (const [key, known] of this.known) {
+      if (known.offer.zone !== undefined) continue;
+      this.forget(known);
+      this.known.delete(key);
+    }
   }
 
   /**
@@ -307,10 +314,12 @@ export class PoolOffers {
   }
 
   private stop(): void {
-    for (const known of this.known.values()) {
-      known.breaker.stop();
-      this.report(known, undefined);
-    }
+    for (const known of this.known.values()) this.forget(known);
+  }
+
+  private forget(known: KnownOffer): void {
+    known.breaker.stop();
+    this.report(known, undefined);
   }
 }
 

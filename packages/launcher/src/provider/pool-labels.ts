@@ -1,7 +1,9 @@
 /** The labels of a pool: what resources their nodes need, their images and offers, and obstacles to serving them. */
 
 import {
+  backOffMs,
   QuotaInformation,
+  sleep,
   type Call,
   type ImageUpload,
   type LabelConfig,
@@ -18,6 +20,8 @@ import type { LabelView } from '../requests/pool-view.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
+/** Limits of the delay before the zones are requested again after a failure, milliseconds. */
+const ZONES_BACK_OFF = { firstMs: 10_000, longestMs: 600_000 } as const;
 
 export class PoolLabels implements LabelView {
   readonly offers: PoolOffers;
@@ -32,7 +36,7 @@ export class PoolLabels implements LabelView {
     private readonly signal: AbortSignal,
     private readonly log: Logger,
     /** Called when a label can be served that could not be before, and after every change of the offers. */
-    onChange: () => void,
+    private readonly onChange: () => void,
   ) {
     this.needs = new LabelNeeds(context, provider, pool, signal, onChange);
     const isKnown = (label: string, machineType: string | undefined): boolean => this.needs.isKnown(label, machineType);
@@ -42,7 +46,7 @@ export class PoolLabels implements LabelView {
   /** Loads the facts that decisions depend on from the cloud. `limiter` limits the rate of questions about labels. */
   async load(limiter: TurnLimiter): Promise<void> {
     await this.needs.load(limiter);
-    this.offers.setZones(await this.loadZones());
+    await this.loadZones();
   }
 
   label(name: string): LabelConfig | undefined {
@@ -120,20 +124,46 @@ export class PoolLabels implements LabelView {
     return QuotaInformation.use(Object.fromEntries(least));
   }
 
-  private async loadZones(): Promise<readonly string[]> {
+  /**
+   * Loads the zones that launches choose from. After a failure, launches leave the zone to the cloud until it has
+   * answered in the background.
+   */
+  private async loadZones(failures = 0): Promise<void> {
     const { provider, pool, signal, log } = this;
-    const { clock } = this.context;
+    const { clock, random, tasks } = this.context;
     const getAvailabilityZones = provider.getAvailabilityZones?.bind(provider);
-    if (pool.availabilityZones.length > 0 || getAvailabilityZones === undefined) return pool.availabilityZones;
+    if (pool.availabilityZones.length > 0 || getAvailabilityZones === undefined) {
+      this.offers.setZones(pool.availabilityZones);
+      return;
+    }
     const call: Call = { signal, deadline: clock.monotonic() + ZONES_TIMEOUT_MS, log };
     try {
-      return await driverCall(clock, 'asking for availability zones', call, (each) =>
+      const zones = await driverCall(clock, 'asking for availability zones', call, (each) =>
         getAvailabilityZones(pool.name, each),
       );
+      this.offers.setZones(zones);
+      if (failures > 0) this.onChange();
     } catch (error) {
-      log.warn('The cloud does not report its availability zones; it chooses them itself', { error });
-      return [];
+      if (signal.aborted) return;
+      const delayMs = backOffMs(failures + 1, error, random, ZONES_BACK_OFF);
+      log.warn('The cloud does not report its availability zones; it chooses them itself', {
+        error,
+        retry_in_ms: Math.round(delayMs),
+      });
+      tasks.run(`ask again for the availability zones of pool ${pool.name}`, () =>
+        this.loadZonesLater(failures + 1, delayMs),
+      );
     }
+  }
+
+  private async loadZonesLater(failures: number, delayMs: number): Promise<void> {
+    try {
+      await sleep(this.context.clock, delayMs, this.signal);
+    } catch {
+      // The sleep rejects only if the signal aborts because the pool is stopped.
+      return;
+    }
+    await this.loadZones(failures);
   }
 }
 
