@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -281,6 +282,16 @@ describe('a provider', () => {
     const id = await submit(['small', 'small']);
     await inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 2 instances, and the limit of provider demo is 1');
+  });
+
+  it('is not limited by the cloud of its previous configuration', async () => {
+    quota(1);
+    const { launcher } = await world.launcher([demo()]);
+    await served(['small']);
+    const silent = faultyDriver(world.cloud, () => ({ getQuotaLimits: () => Promise.reject(new Error('no quota')) }));
+    quota(Infinity);
+    await world.during(launcher.apply(world.config([demo({}, { 'launch-retries': 1 })], silent)));
+    await served(['small']);
   });
 
   it('is unlimited when the cloud reports -1', async () => {

@@ -40,6 +40,8 @@ export class ProviderLimits {
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
+    // The ledger may have limits of the provider's previous configuration, which may name another cloud.
+    ledger.setProviderLimit(provider.config.name, UNLIMITED);
     this.reads = new Emitter((error) => context.log.error('A listener to limits of a provider failed', error));
     signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
   }
