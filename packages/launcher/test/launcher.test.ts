@@ -152,6 +152,13 @@ describe('a launcher', () => {
     await world.until('the request fails', () => stateOf(id) === 'failed');
   });
 
+  it('fails a request whose records exceed the size of a ZooKeeper transaction', async () => {
+    await world.launcher([demo({}, { 'node-attributes': { text: 'x'.repeat(100_000) } })]);
+    const id = await submit(Array.from({ length: 11 }, () => 'small'));
+    await world.until('it has failed', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
+    await fulfilled(await submit(['small']));
+  });
+
   it('never exceeds max-servers, and serves all requests', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
     const ids = await submitEach(5, ['small']);

@@ -4,7 +4,13 @@
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
-import { LostOwnershipError, RequestGoneError, type AcceptedRequest, type RequestEntry } from '@nodepool/store';
+import {
+  LostOwnershipError,
+  RequestGoneError,
+  TransactionTooLargeError,
+  type AcceptedRequest,
+  type RequestEntry,
+} from '@nodepool/store';
 import { unixSeconds } from '../context.js';
 import { plannedNode } from '../launch/node-record.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';
@@ -26,7 +32,10 @@ export interface ScheduledRequest {
   readonly permit: { release(): void };
 }
 
-/** Accepts the request to serve it. Resolves with undefined if another launcher has accepted it first. */
+/**
+ * Accepts the request to serve it. Resolves with undefined if another launcher has accepted it first, or if the pool
+ * has declined it because its records exceed the size of a transaction.
+ */
 export async function acceptRequest(
   pool: PoolView,
   { entry, allocation }: ScheduledRequest,
@@ -34,7 +43,13 @@ export async function acceptRequest(
   const create = allocation.nodes.flatMap((node) =>
     node.kind === 'new' ? [plan(pool, entry.request, allocation.zone, node)] : [],
   );
-  const accepted = await lockRequest(pool, entry, allocation.nodes, create);
+  let accepted: AcceptedRequest | undefined;
+  try {
+    accepted = await lockRequest(pool, entry, allocation.nodes, create);
+  } catch (error) {
+    if (!(error instanceof TransactionTooLargeError)) throw error;
+    await declineRequest(pool, entry, error.message);
+  }
   if (accepted === undefined) return undefined;
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
   pool.log.info('Accepted request', aboutRequest(pool, entry, accepted.created.length));
