@@ -153,6 +153,23 @@ describe('a pool', () => {
     await inState(waits, 'fulfilled');
   });
 
+  it('gets the capacity of a node that uses less than before', async () => {
+    await world.launcher([sized({ 'max-cores': 8 })]);
+    const zk = world.server.connect();
+    const record = (cores: number): Buffer =>
+      Buffer.from(
+        JSON.stringify({ state: 'hold', provider: 'demo', pool: 'main', type: ['large'], resources: { cores } }),
+      );
+    const created = zk.create('/nodepool/nodes/', record(8), { mode: 'persistent-sequential' });
+    const { path } = await world.during(created);
+    const waits = await submit(['small']);
+    await world.clock.advance(10_000);
+    expect(latestReason(waits)).toBe('pool main of provider demo uses 8 of 8 cores, 1 more is needed');
+    await world.during(zk.set(path, record(4)));
+    await inState(waits, 'fulfilled');
+    await world.during(zk.close());
+  });
+
   it('starts no launch before it knows its limits, also with changes meanwhile', async () => {
     const { launcher } = await world.launcher([]);
     const ids = [await submit(['small']), await submit(['small']), await submit(['small'])];

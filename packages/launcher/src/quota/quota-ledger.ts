@@ -210,9 +210,11 @@ export class QuotaLedger {
     this.free.update(before, after);
     if (before === undefined) return;
     for (const key of before.scopes) {
-      // A removed node frees capacity, a free node can be evicted, and a node whose deletion ended may continue to
-      // count.
-      if (after === undefined || after.role === 'free' || before.role === 'leaving') this.scopes.get(key)?.changed();
+      // A removed node frees capacity, a free node can be evicted, a node whose deletion ended may continue to count,
+      // and a node may count in other scopes or use less than before.
+      if (after === undefined || !isOnlyRole || after.role === 'free' || before.role === 'leaving') {
+        this.scopes.get(key)?.changed();
+      }
       this.dropUnused(key);
     }
   }
