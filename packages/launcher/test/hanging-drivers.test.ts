@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { NodepoolConfig } from '@nodepool/config';
-import { silentLogger, type Logger, type Provider } from '@nodepool/core';
+import { silentLogger, type LaunchedInstance, type Logger, type NodeLaunch, type Provider } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
@@ -50,6 +50,30 @@ it('a launch without any call of the cloud is restarted by the next launcher, wi
   await world.launcher([onlyOnce], 'launcher2', drivers());
   await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
   expect(world.cloud.existingInstances()).toHaveLength(1);
+});
+
+it('a driver that reports progress of an attempt after its end changes nothing in the record', async () => {
+  world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+  let first: NodeLaunch | undefined;
+  const late = faultyDriver(world.cloud, (target) => ({
+    getRequestHandler: (of, request) => {
+      const handler = target.getRequestHandler(of, request);
+      const launch = (each: NodeLaunch): Promise<LaunchedInstance> => {
+        if (first !== undefined) return handler.launch(each);
+        first = each;
+        return hangs();
+      };
+      return { launch, launchesComplete: () => true };
+    },
+  }));
+  await world.launcher([demo], 'launcher1', late);
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('the second attempt has an instance', () => world.cloud.existingInstances().length > 0);
+  await world.clock.advance(5000);
+  const before = world.nodes().get('0000000000');
+  await expect(first?.save({ externalId: 'late', machine: null })).rejects.toThrow('has ended');
+  expect(world.nodes().get('0000000000')).toEqual(before);
+  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
 });
 
 it('a driver that reports launches after all have ended is logged, and the request is fulfilled', async () => {

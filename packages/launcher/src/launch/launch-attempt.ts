@@ -1,6 +1,7 @@
 /** One attempt of a launch: creates the instance, then waits for its login. */
 
 import {
+  AbortedError,
   INTERRUPTED_LAUNCH,
   InstanceFailedError,
   linkSignals,
@@ -29,6 +30,8 @@ export class LaunchAttempt {
   /** Ends the current stage. */
   private endStage: ((reason: Error) => void) | undefined;
   private abandoned: Error | undefined;
+  /** True once the driver's part has ended; the record then belongs to the next attempt or to the ready node. */
+  private hasEnded = false;
 
   constructor(
     private readonly context: LauncherContext,
@@ -56,7 +59,12 @@ export class LaunchAttempt {
     this.enter('creating');
     const creation = new DriverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call);
     this.endStage = (reason) => creation.end(reason);
-    const instance = await creation.run((bounded) => this.create(bounded.signal));
+    let instance: LaunchedInstance;
+    try {
+      instance = await creation.run((bounded) => this.create(bounded.signal));
+    } finally {
+      this.hasEnded = true;
+    }
     this.externalId = instance.externalId;
     if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
     try {
@@ -127,10 +135,11 @@ export class LaunchAttempt {
       tags,
       saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
       externalId: this.externalId,
-      save: (progress) => {
+      save: async (progress) => {
+        if (this.hasEnded) throw new AbortedError(`the launch attempt of node ${node.id} has ended`);
         if (this.externalId === null && progress.externalId !== null) this.onAccepted();
         this.externalId = progress.externalId;
-        return node.update({
+        await node.update({
           external_id: progress.externalId,
           progress: { ...this.progress, machine: progress.machine },
         });
