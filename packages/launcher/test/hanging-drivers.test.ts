@@ -207,6 +207,30 @@ it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)(
   },
 );
 
+it.each([
+  ['labelReady', undefined, 'failed'],
+  ['labelReady', { ready: false }, 'failed'],
+  ['getAvailabilityZones', null, 'fulfilled'],
+  ['getAvailabilityZones', 'zone-1', 'fulfilled'],
+])('a driver whose %s returns %p affects only its own provider', async (method, answer, state) => {
+  const broken = faultyDriver(world.cloud, ({ config }) =>
+    config.name === 'demo' ? { [method]: () => (method === 'labelReady' ? answer : Promise.resolve(answer)) } : {},
+  );
+  await world.launcher([demo, provider('other', [pool('main', ['large'])])], 'launcher1', broken);
+  const [small = '', large = ''] = await world.during(
+    Promise.all(['small', 'large'].map((label) => world.requestor.submit([label]))),
+  );
+  await world.until('the other provider has served its request', () => stateOf(large) === 'fulfilled');
+  await world.until('the other request has ended', () => stateOf(small) === state);
+});
+
+it('a launch whose driver returns no external id fails', async () => {
+  overrides = { getRequestHandler: () => ({ launch: async () => ({}) as never, launchesComplete: () => true }) };
+  await world.launcher([{ ...demo, 'launch-retries': 1 }], 'launcher1', drivers());
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('it has failed', () => stateOf(id) === 'failed');
+});
+
 it('a label is served once the driver answers what it needs', async () => {
   overrides = { getQuotaForLabel: hangs };
   await world.launcher([demo], 'launcher1', drivers());

@@ -2,8 +2,10 @@
 
 import {
   AbortedError,
+  DriverError,
   INTERRUPTED_LAUNCH,
   InstanceFailedError,
+  isJsonObject,
   linkSignals,
   type ExternalId,
   type ImageUpload,
@@ -61,7 +63,7 @@ export class LaunchAttempt {
     this.endStage = (reason) => creation.end(reason);
     let instance: LaunchedInstance;
     try {
-      instance = await creation.run((bounded) => this.create(bounded.signal));
+      instance = checkInstance(await creation.run((bounded) => this.create(bounded.signal)));
     } finally {
       this.hasEnded = true;
     }
@@ -177,4 +179,12 @@ export class LaunchAttempt {
   private enter(stage: LaunchStage): void {
     this.context.timelines.stage(this.job.node.id, placeOf(this.job), stage);
   }
+}
+
+/** Throws if the driver returned something else: a node without an external id could not be deleted. */
+function checkInstance(instance: LaunchedInstance): LaunchedInstance {
+  const { externalId }: { readonly externalId?: unknown } = instance;
+  if ((typeof externalId === 'string' && externalId !== '') || isJsonObject(externalId)) return instance;
+  const message = 'the driver launched an instance without an external id; this is a defect of the driver';
+  throw new DriverError('unexpected', message);
 }

@@ -2,6 +2,7 @@
 
 import {
   backOffMs,
+  DriverError,
   QuotaInformation,
   sleep,
   type Call,
@@ -138,10 +139,10 @@ export class PoolLabels implements LabelView {
     }
     const call: Call = { signal, deadline: clock.monotonic() + ZONES_TIMEOUT_MS, log };
     try {
-      const zones = await driverCall(clock, 'asking for availability zones', call, (each) =>
+      const zones: unknown = await driverCall(clock, 'asking for availability zones', call, (each) =>
         getAvailabilityZones(pool.name, each),
       );
-      this.offers.setZones(zones);
+      this.offers.setZones(checkZones(zones));
       if (failures > 0) this.onChange();
     } catch (error) {
       if (signal.aborted) return;
@@ -165,6 +166,12 @@ export class PoolLabels implements LabelView {
     }
     await this.loadZones(failures);
   }
+}
+
+function checkZones(zones: unknown): readonly string[] {
+  if (Array.isArray(zones) && zones.every((zone) => typeof zone === 'string')) return zones;
+  const message = "the driver's answer is no list of availability zones; this is a defect of the driver";
+  throw new DriverError('unexpected', message);
 }
 
 /**

@@ -7,6 +7,7 @@
 import {
   backOffMs,
   ERROR_POLICIES,
+  isJsonObject,
   QuotaInformation,
   sleep,
   toDriverError,
@@ -84,7 +85,8 @@ export class LabelNeeds {
       return { ready: false, reason: unknown[0]?.reason ?? '' };
     }
     try {
-      return this.provider.labelReady(this.pool.name, label);
+      const readiness: unknown = this.provider.labelReady(this.pool.name, label);
+      return isReadiness(readiness) ? readiness : { ready: false, reason: 'the driver does not say if it is ready' };
     } catch (error) {
       return { ready: false, reason: `the driver failed: ${toDriverError(error).message}` };
     }
@@ -151,6 +153,10 @@ export class LabelNeeds {
     }
     await this.ask(label, machineType);
   }
+}
+
+function isReadiness(value: unknown): value is Readiness {
+  return isJsonObject(value) && (value.ready === true || (value.ready === false && typeof value.reason === 'string'));
 }
 
 function keyOf(label: string, machineType: string | undefined): string {
