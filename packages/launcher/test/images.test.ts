@@ -5,6 +5,7 @@ import { DecisionLog } from '@nodepool/launcher';
 import type { DiskImageConfig, JsonObject } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { isZooKeeperError } from '@nodepool/zookeeper';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -131,6 +132,25 @@ describe('a label with a disk image', () => {
     expect(world.records(UPLOADS).get('0000000002')).toMatchObject({ state: 'ready', listed: false });
     expect(world.cloud.existingInstances().map(({ image }) => image)).toEqual(['image-0000000001']);
     expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000001`);
+  });
+
+  it('is launched again if the list of images cannot be read after the cloud has rejected an image', async () => {
+    await upload('0000000001', 'ready', 10);
+    await upload('0000000002', 'ready', 20, 'img-gone');
+    let asked = 0;
+    const failingList = faultyDriver(world.cloud, ({ images }) => ({
+      images: {
+        uploadImage: (request) => images!.uploadImage(request),
+        deleteImage: (...args) => images!.deleteImage(...args),
+        listImages: (call) => {
+          asked += 1;
+          return asked === 1 ? Promise.reject(new Error('the driver has a defect')) : images!.listImages(call);
+        },
+      },
+    }));
+    await world.launcher([demo], 'launcher1', failingList);
+    expect(imageOf(await fulfilled(await submit()))).toBe(`${UPLOADS}/0000000001`);
+    expect(asked).toBe(2);
   });
 
   it('uses the newest upload if the cloud rejects its image but lists it', async () => {

@@ -6,8 +6,8 @@
 
 import {
   externalIdKey,
-  isDriverError,
   isUsableUpload,
+  toDriverError,
   type DriverError,
   type DriverErrorCode,
   type ImageUpload,
@@ -75,8 +75,7 @@ async function isUnlisted(
     const list = await driverCall(clock, 'the list of images', call, (bounded) => images.listImages(bounded));
     return !list.some((listed) => externalIdKey(listed.externalId) === externalIdKey(externalId));
   } catch (error) {
-    if (!isDriverError(error)) throw error;
-    log.info('Failed to list the images after a refused launch', { error });
+    log.info('Failed to list the images after a refused launch', { error: toDriverError(error) });
     return false;
   }
 }
