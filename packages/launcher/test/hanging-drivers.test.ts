@@ -224,6 +224,15 @@ it.each([
   await world.until('the other request has ended', () => stateOf(small) === state);
 });
 
+it.each([
+  ['throws', () => JSON.parse('') as never],
+  ['returns no list', () => true as never],
+])('a driver whose report of its work %s does not affect explanations and the status page', async (_, inspect) => {
+  overrides = { inspect };
+  const { launcher } = await world.launcher([demo], 'launcher1', drivers());
+  expect(launcher.activity()).toMatchObject([{ provider: 'demo', state: 'serving', work: [] }]);
+});
+
 it('a launch whose driver returns no external id fails', async () => {
   overrides = { getRequestHandler: () => ({ launch: async () => ({}) as never, launchesComplete: () => true }) };
   await world.launcher([{ ...demo, 'launch-retries': 1 }], 'launcher1', drivers());

@@ -1,7 +1,14 @@
 /** The life cycle of one provider: registers its pools, starts it, serves requests, deletes nodes and stops it. */
 
 import { setMaxListeners } from 'node:events';
-import { startProvider, toDriverError, type Logger, type LoginScan, type Provider } from '@nodepool/core';
+import {
+  startProvider,
+  toDriverError,
+  type Logger,
+  type LoginScan,
+  type Provider,
+  type WorkInProgress,
+} from '@nodepool/core';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
@@ -133,8 +140,20 @@ export class ProviderRuntime {
       ...this.share.ledger.amountsOfProvider(name),
       pools: this.pools.map((pool) => pool.activity()),
       deletions: this.deletions?.ids() ?? [],
-      work: this.provider.inspect?.() ?? [],
+      work: this.work(),
     };
+  }
+
+  /** Returns the driver's work in progress, or an empty list if the driver does not report it correctly. */
+  private work(): readonly WorkInProgress[] {
+    try {
+      const work: unknown = this.provider.inspect?.() ?? [];
+      if (Array.isArray(work)) return work as readonly WorkInProgress[];
+      throw new TypeError(`a list was expected, not ${typeof work}`);
+    } catch (error) {
+      this.log.debug('The driver did not report its work in progress', { error });
+      return [];
+    }
   }
 
   /** Handles a change of tenant limits. */
