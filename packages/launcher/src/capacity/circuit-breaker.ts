@@ -84,6 +84,7 @@ export class CircuitBreaker {
   private current: BreakerState = 'closed';
   /** The launch that is the probe, if one is running. */
   private probe: symbol | undefined;
+  private stopped = false;
 
   constructor(private readonly env: BreakerEnvironment) {}
 
@@ -115,7 +116,7 @@ export class CircuitBreaker {
     const probe = Symbol('probe');
     this.probe = probe;
     return () => {
-      if (this.probe !== probe) return;
+      if (this.probe !== probe || this.stopped) return;
       this.probe = undefined;
       this.env.onChange();
     };
@@ -123,6 +124,7 @@ export class CircuitBreaker {
 
   failed(failure: BreakerFailure): void {
     const { cause, startedAt } = failure;
+    if (this.stopped) return;
     // Concurrent launches fail together and count once.
     if (this.opened !== undefined && (this.current === 'open' || startedAt < this.opened.at)) return;
     this.failures += 1;
@@ -142,7 +144,7 @@ export class CircuitBreaker {
 
   /** Makes the next probe due at once, because the fault may have ended. */
   probeNow(): void {
-    if (this.current === 'open') this.halfOpen();
+    if (this.current === 'open' && !this.stopped) this.halfOpen();
   }
 
   /** Closes the breaker without a probe, because the fault has certainly ended. */
@@ -150,14 +152,15 @@ export class CircuitBreaker {
     this.opened?.timer.cancel();
     this.failures = 0;
     this.probe = undefined;
-    if (this.opened === undefined) return;
+    if (this.opened === undefined || this.stopped) return;
     this.opened = undefined;
     this.current = 'closed';
     this.env.onChange();
   }
 
-  /** Cancels the timer. `onChange` is not called afterwards. */
+  /** Cancels the timer. Results of launches that end later have no effect, and `onChange` is not called afterwards. */
   stop(): void {
+    this.stopped = true;
     this.opened?.timer.cancel();
   }
 

@@ -135,3 +135,19 @@ describe('a half-open breaker', () => {
     expect(transitions).toEqual(['open', 'half-open', 'open']);
   });
 });
+
+describe('a stopped breaker', () => {
+  it('neither waits nor changes because of launches that end later', () => {
+    breaker.stop();
+    fails('capacity');
+    expect({ pending: clock.pending, transitions }).toEqual({ pending: 0, transitions: [] });
+  });
+
+  it('is not probed', () => {
+    fails('capacity');
+    breaker.stop();
+    breaker.probeNow();
+    breaker.close();
+    expect({ pending: clock.pending, transitions }).toEqual({ pending: 0, transitions: ['open'] });
+  });
+});
