@@ -1,10 +1,11 @@
 /** Tests of keeping nodes ready, as seen in ZooKeeper and the cloud. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type JsonObject, type LaunchedInstance, type NodeLaunch } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Launcher } from '../src/index.js';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
@@ -109,6 +110,23 @@ describe('min-ready', () => {
     expect(await served(id)).toEqual([kept]);
     await untilFree('small', 2);
     expect(world.nodes().size).toBe(3);
+  });
+
+  it('is used in a cloud whose instances have host names that are their ids, as in GCE', async () => {
+    const named = faultyDriver(world.cloud, (target) => ({
+      getRequestHandler: (of, request) => {
+        const handler = target.getRequestHandler(of, request);
+        const launch = async (each: NodeLaunch): Promise<LaunchedInstance> => {
+          const instance = await handler.launch(each);
+          return { ...instance, hostname: instance.externalId as string };
+        };
+        return { launch, launchesComplete: () => handler.launchesComplete() };
+      },
+    }));
+    await world.launcher([demo()], 'launcher1', { ...keep({ small: 1 }), ...named });
+    await untilFree('small', 1);
+    const ready = free('small');
+    expect(await served(await submit(['small']))).toEqual(ready);
   });
 
   it.each(SEEDS)('is exact with several launchers that start together (seed %i)', async (seed) => {

@@ -96,7 +96,7 @@ export class NodeSupplier implements NodeSupply {
 
   /** Returns true if a ready node may be handed out for the label, according to the latest check of its machine. */
   isUsable(node: Node, label: string): boolean {
-    if (!isSupplied(node)) return true;
+    if (!this.supplies(node)) return true;
     const checked = this.checks.get(machineKeyOf(node));
     return checked !== undefined && checked.outage === undefined && checked.machine.labels.includes(label);
   }
@@ -106,7 +106,7 @@ export class NodeSupplier implements NodeSupply {
    * check is too old.
    */
   async verify(node: Node): Promise<string | undefined> {
-    if (!isSupplied(node)) return undefined;
+    if (!this.supplies(node)) return undefined;
     const checked = this.checks.get(machineKeyOf(node));
     return checked === undefined ? 'its machine is not configured any more' : this.checks.verify(checked);
   }
@@ -136,6 +136,11 @@ export class NodeSupplier implements NodeSupply {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();
     await Promise.all([this.checks.stop(), this.queue.idle()]);
+  }
+
+  /** Returns false for nodes of a cloud: their host names may be their ids, as those of supplied machines are. */
+  private supplies(node: Node): boolean {
+    return this.options.config.createsNodes === false && isSupplied(node);
   }
 
   private follow(): void {

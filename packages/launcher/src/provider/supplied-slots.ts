@@ -22,7 +22,10 @@ export function machineKeyOf({ hostname, username, connection_port: port }: Node
   return JSON.stringify([hostname, username, port]);
 }
 
-/** Returns true for a record of a supplied machine, false for one of an instance that a driver has created. */
+/**
+ * Returns true for the record of a supplied machine. Instances of some clouds look the same, so use it only for
+ * providers that create no nodes.
+ */
 export function isSupplied({ hostname, external_id: externalId }: Node): boolean {
   return hostname !== null && externalId === hostname;
 }
