@@ -1,12 +1,13 @@
 /** Objects that all launches and deletions of a provider share: the client, and copies of the cluster's objects. */
 
-import type { Call, Clock, JsonObject, Logger, RandomSource } from '@nodepool/core';
+import { NotFoundError, type Call, type Clock, type JsonObject, type Logger, type RandomSource } from '@nodepool/core';
 import { USER } from './bodies.js';
 import type { Client } from './client/client.js';
 import type { ClusterAccess } from './client/kubeconfig.js';
 import { ObjectCache, type ObjectCacheOptions } from './client/object-cache.js';
 import { NAMESPACES, PODS, PROJECTS, type Collection, type KubernetesObject } from './client/objects.js';
 import type { KubernetesProvider } from './config.js';
+import { ForbiddenError } from './errors.js';
 import { tagsInDescription, tagsInLabels, type Tags } from './identity.js';
 
 const DESCRIPTION = 'openshift.io/description';
@@ -58,6 +59,21 @@ export class Cluster {
     const { flavour } = this.config;
     if (flavour === 'openshiftpods') return { kind: PODS, namespace };
     return { kind: flavour === 'openshift' ? PROJECTS : NAMESPACES };
+  }
+
+  /**
+   * Resolves with an object of `instances`. Rejects with `NotFoundError` if it does not exist. An account of OpenShift
+   * has rights only in its projects, so a project that it no longer sees and that the authorizer refuses is deleted.
+   */
+  async getInstance(collection: Collection, name: string, call: Call): Promise<KubernetesObject> {
+    try {
+      return await this.client.get(collection, name, call);
+    } catch (error) {
+      if (collection.kind !== PROJECTS || !(error instanceof ForbiddenError)) throw error;
+      const { items } = await this.client.list(collection, {}, call);
+      if (items.some((project) => project.name === name)) throw error;
+      throw new NotFoundError(`the account has no project ${name}`, { cause: error });
+    }
   }
 
   /** Resolves when all copies are read. Rejects with the first failure. */

@@ -74,7 +74,7 @@ export class DeleteMachine implements StateMachine {
   private async find(call: MachineCall): Promise<Target | undefined> {
     for (const { collection, name } of this.places()) {
       try {
-        const object = await this.cluster.client.get(collection, name, call);
+        const object = await this.cluster.getInstance(collection, name, call);
         return { collection, object: this.checked(object) };
       } catch (error) {
         if (!isDriverError(error) || error.code !== 'not-found') throw error;

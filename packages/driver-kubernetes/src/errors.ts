@@ -41,6 +41,9 @@ const DENIED = /\bdenied the request/i;
 /** Refusals of a pod until controllers have created the default service account and evaluated a new quota. */
 const NOT_YET = /error looking up service account|no API token found for service account|status unknown for quota/i;
 
+/** The cluster's authorizer refuses the call. OpenShift does so for projects that do not exist, too. */
+export class ForbiddenError extends AuthError {}
+
 /** The object exists already. */
 export class AlreadyExistsError extends ConflictError {}
 
@@ -113,7 +116,8 @@ function refusal(status: JsonObject, reason: string, message: string, detail: st
   }
   const isAdmission = reason === 'Forbidden' && detail !== '' && !NO_PERMISSION.test(detail);
   if (isAdmission || DENIED.test(detail)) return new ConfigurationError(message);
-  return new AuthError(`${message}; the account of the context needs a role that allows it`);
+  const text = `${message}; the account of the context needs a role that allows it`;
+  return NO_PERMISSION.test(detail) ? new ForbiddenError(text) : new AuthError(text);
 }
 
 /** Returns the wait that the answer demands (ms). */

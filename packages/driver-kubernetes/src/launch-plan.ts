@@ -129,7 +129,7 @@ export class LaunchPlan {
 
   /** Resolves if the instance exists. Rejects with `NotFoundError` if not, and if it belongs to another owner. */
   async find(call: Call): Promise<void> {
-    const found = await this.cluster.client.get(this.collection, this.name, call);
+    const found = await this.cluster.getInstance(this.collection, this.name, call);
     if (!this.isOurs(found)) {
       throw new ForeignObjectError(`${this.collection.kind.name} ${this.name} exists and has another owner`);
     }

@@ -34,7 +34,7 @@ export async function deleteResource(cluster: Cluster, resource: Resource, call:
   const { name, namespace, uid } = resource.object;
   const collection = cluster.instances(namespace);
   try {
-    const now = await client.get(collection, name, call);
+    const now = await cluster.getInstance(collection, name, call);
     if (now.uid !== uid || !sameTags(cluster.tagsOf(now), resource.tags)) return;
     await client.delete(collection, name, uid, call);
   } catch (error) {

@@ -44,7 +44,8 @@ export function section(flavour: Flavour, label: JsonObject = {}, more: JsonObje
   return {
     name: PROVIDER,
     driver: flavour,
-    context: 'admin',
+    // The account of an OpenShift cluster has no more rights than the documentation demands.
+    context: flavour === 'openshift' ? 'provisioner' : 'admin',
     pools: [
       {
         name: POOL,

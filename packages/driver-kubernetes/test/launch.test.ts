@@ -73,6 +73,8 @@ it('a launch fails if its namespace is deleted', async () => {
 });
 
 describe('openshift', () => {
+  const lastProject = (): string => open.cluster.list('namespaces').at(-1)?.metadata.name ?? '';
+
   it('creates projects with tags in their description, and the connection data of the Python Nodepool', async () => {
     await start('openshift', { type: 'project', image: 'unused' });
     const launched = await provider.launch();
@@ -84,6 +86,29 @@ describe('openshift', () => {
     expect(offered.map(({ tags }) => tags['nodepool_node_id'])).toEqual(['0000000001']);
     await provider.cleanUp(launched.externalId);
     expect(open.cluster.list('namespaces').map(({ metadata }) => metadata.name)).toEqual(['default', 'kube-system']);
+  });
+
+  it('deletes a node whose project no longer exists, which the cluster answers with 403', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    const { externalId } = await provider.launch();
+    open.cluster.remove('namespaces', lastProject());
+    await provider.cleanUp(externalId);
+  });
+
+  it('does not take 403 for a deletion while the project is listed', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    const { externalId } = await provider.launch();
+    open.cluster.remove('rolebindings', 'admin', lastProject());
+    const deadline = provider.call(60_000).deadline;
+    const deletion = provider.beginCleanUp(externalId, '0000000001', { deadline });
+    await expect(provider.end(deletion)).rejects.toThrow(/cannot get resource "projects"/);
+    expect(open.cluster.list('namespaces')).toHaveLength(3);
+  });
+
+  it('searches for a project whose creation did not reach the cluster', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    open.cluster.faults.add({ on: 'projectrequests.create', fault: { kind: 'cut', when: 'before' } });
+    expect(await provider.failedLaunch()).toMatchObject({ code: 'transient', outcome: 'not-applied' });
   });
 
   it('fails with quota if the account may not create more projects', async () => {

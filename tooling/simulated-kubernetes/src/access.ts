@@ -4,20 +4,23 @@ import { stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
 import type { RequestContext } from '@nodepool/simulated-cloud';
 import { apiError } from './api-error.js';
 import type { Controllers } from './controllers.js';
-import { ROLE_BINDINGS, ROLES, type Kind } from './kinds.js';
-import { ADMIN_TOKEN, LIMITED_TOKEN } from './settings.js';
+import { PROJECT_REQUESTS, PROJECTS, ROLE_BINDINGS, ROLES, type Kind } from './kinds.js';
+import { ADMIN_TOKEN, LIMITED_TOKEN, PROVISIONER_TOKEN } from './settings.js';
 import type { Store, StoredObject } from './store.js';
 
 /** An action that a call wants. */
 export interface Action {
   readonly verb: string;
   readonly kind: Kind;
+  /** Also the name of a project, since OpenShift authorizes calls to a project in its namespace. */
   readonly namespace: string | undefined;
 }
 
-interface User {
+export interface User {
   readonly name: string;
   readonly isAdmin: boolean;
+  /** True if the user has the roles `self-provisioner` and `basic-user` of OpenShift. */
+  readonly isProvisioner?: boolean;
   readonly account: { readonly namespace: string; readonly name: string } | undefined;
 }
 
@@ -39,21 +42,25 @@ export class Access {
     });
   }
 
-  private userOf(authorization: string | undefined): User {
+  userOf(authorization: string | undefined): User {
     if (authorization === undefined) return { name: 'system:anonymous', isAdmin: false, account: undefined };
     const token = /^Bearer (.+)$/.exec(authorization)?.[1] ?? '';
     if (token === ADMIN_TOKEN) return { name: 'admin', isAdmin: true, account: undefined };
+    if (token === PROVISIONER_TOKEN) {
+      return { name: 'provisioner', isAdmin: false, isProvisioner: true, account: undefined };
+    }
     if (token === LIMITED_TOKEN) return { name: 'limited', isAdmin: false, account: undefined };
     const account = this.controllers.accountOf(token);
     if (account === undefined) throw apiError(401, 'Unauthorized');
     return { name: `system:serviceaccount:${account.namespace}:${account.name}`, isAdmin: false, account };
   }
 
-  private isAllowed({ account }: User, { verb, kind, namespace }: Action): boolean {
-    if (account === undefined || namespace === undefined) return false;
+  private isAllowed(user: User, { verb, kind, namespace }: Action): boolean {
+    if (user.isProvisioner === true && isProvision(verb, kind)) return true;
+    if (namespace === undefined) return false;
     return this.store
       .list(ROLE_BINDINGS, namespace)
-      .filter((binding) => listOf(binding, 'subjects').some((subject) => isAccount(subject, account)))
+      .filter((binding) => listOf(binding, 'subjects').some((subject) => isSubject(subject, user)))
       .some((binding) => this.rulesOf(binding, namespace).some((rule) => permits(rule, verb, kind)));
   }
 
@@ -66,8 +73,15 @@ export class Access {
   }
 }
 
-function isAccount(subject: JsonObject, { namespace, name }: { namespace: string; name: string }): boolean {
-  return subject['kind'] === 'ServiceAccount' && subject['namespace'] === namespace && subject['name'] === name;
+/** Returns true for the calls that the roles `self-provisioner` and `basic-user` permit. */
+function isProvision(verb: string, kind: Kind): boolean {
+  return kind === PROJECT_REQUESTS ? verb === 'create' : kind === PROJECTS && ['list', 'watch'].includes(verb);
+}
+
+function isSubject(subject: JsonObject, { name, account }: User): boolean {
+  if (account === undefined) return subject['kind'] === 'User' && subject['name'] === name;
+  const { namespace } = account;
+  return subject['kind'] === 'ServiceAccount' && subject['namespace'] === namespace && subject['name'] === account.name;
 }
 
 function permits(rule: JsonObject, verb: string, { group, plural }: Kind): boolean {

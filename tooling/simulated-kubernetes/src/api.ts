@@ -14,8 +14,8 @@ import type { Access } from './access.js';
 import { checkNamespace, checkObject, checkPod } from './admission.js';
 import { alreadyExists, apiError, notFound, statusAnswer } from './api-error.js';
 import { problemOf } from './definitions.js';
-import { KINDS, NAMESPACES, PODS, type Kind } from './kinds.js';
-import { selectorIn } from './selectors.js';
+import { KINDS, NAMESPACES, PODS, PROJECTS, type Kind } from './kinds.js';
+import { selectorIn, type Matches } from './selectors.js';
 import type { ClusterSettings } from './settings.js';
 import type { Store, StoredObject } from './store.js';
 import type { Watches } from './watches.js';
@@ -45,13 +45,15 @@ export class Api {
     kind: Kind,
     source = kind,
     show = (object: StoredObject): JsonObject => object,
+    isVisible: Matches = () => true,
   ): Answer {
     const { query, params } = context;
     const { namespace } = params;
     const isWatch = ['true', '1'].includes(query.get('watch') ?? '');
     this.check(context, isWatch ? 'watch' : 'list', kind, namespace);
-    const matches = selectorIn(query);
-    if (isWatch) return this.watch(context, kind, source, show);
+    const selected = selectorIn(query);
+    const matches: Matches = (object) => selected(object) && isVisible(object);
+    if (isWatch) return this.watch(context, kind, source, show, matches);
     const items = this.parts.store.list(source, namespace).filter(matches).map(show);
     return page(kind, items, query, this.parts.store.version);
   }
@@ -62,7 +64,7 @@ export class Api {
 
   /** Deletes an object; a namespace and a running pod remain for a while. */
   delete(context: Context, kind: Kind, source: Kind, name: string, namespace: string | undefined): Answer {
-    this.check(context, 'delete', kind, namespace);
+    this.check(context, 'delete', kind, kind === PROJECTS ? name : namespace);
     const { store } = this.parts;
     const object = store.get(source, name, namespace);
     if (object === undefined) throw notFound(kind.plural, name);
@@ -148,7 +150,13 @@ export class Api {
     return { status: 201, body: store.add(kind, { ...body, ...initialState(kind) }, name, namespace) };
   }
 
-  private watch(context: Context, kind: Kind, source: Kind, show: (object: StoredObject) => JsonObject): Answer {
+  private watch(
+    context: Context,
+    kind: Kind,
+    source: Kind,
+    show: (object: StoredObject) => JsonObject,
+    matches: Matches,
+  ): Answer {
     const { query, params } = context;
     const version = query.get('resourceVersion') ?? '';
     const seconds = Number(query.get('timeoutSeconds') ?? '0');
@@ -157,7 +165,7 @@ export class Api {
       source,
       show,
       namespace: params['namespace'],
-      matches: selectorIn(query),
+      matches,
       since: version === '' || version === '0' ? undefined : Number(version),
       sendsExisting: version === '' || version === '0',
       wantsBookmarks: query.get('allowWatchBookmarks') === 'true',

@@ -28,5 +28,7 @@ export const DEFAULT_SETTINGS: ClusterSettings = {
 
 /** Token of the cluster's administrator. */
 export const ADMIN_TOKEN = 'admin-token';
+/** Token of a user of OpenShift who may request projects, and is the administrator of those. */
+export const PROVISIONER_TOKEN = 'provisioner-token';
 /** Token of a user without permissions. */
 export const LIMITED_TOKEN = 'limited-token';

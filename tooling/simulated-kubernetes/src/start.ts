@@ -18,7 +18,7 @@ import { Api, form } from './api.js';
 import { Controllers } from './controllers.js';
 import { NAMESPACES, PODS, KINDS, type Kind } from './kinds.js';
 import { Projects } from './projects.js';
-import { ADMIN_TOKEN, DEFAULT_SETTINGS, LIMITED_TOKEN, type ClusterSettings } from './settings.js';
+import { ADMIN_TOKEN, DEFAULT_SETTINGS, LIMITED_TOKEN, PROVISIONER_TOKEN, type ClusterSettings } from './settings.js';
 import { Store, type StoredObject } from './store.js';
 import { Watches } from './watches.js';
 
@@ -27,7 +27,7 @@ export type SimulatedKubernetesOptions = SimulatedCloudOptions<ClusterSettings>;
 /** A running simulated cluster. */
 export interface SimulatedKubernetes {
   readonly url: string;
-  /** Kubeconfig file with the contexts `admin` and `limited`. */
+  /** Kubeconfig file with the contexts `admin`, `provisioner` (of OpenShift) and `limited`. */
   readonly kubeconfig: string;
   readonly faults: FaultPlan<CallFault>;
   readonly calls: CallLog;
@@ -53,8 +53,9 @@ export async function startSimulatedKubernetes(options: SimulatedKubernetesOptio
   const store = new Store(state.clock, () => state.settings.history);
   const controllers = new Controllers(state, store);
   const watches = new Watches(state, store);
-  const api = new Api({ state, store, watches, access: new Access(store, controllers) });
-  const projects = new Projects(api, store);
+  const access = new Access(store, controllers);
+  const api = new Api({ state, store, watches, access });
+  const projects = new Projects(api, store, access);
   const faults = new FaultPlan(options.random ?? systemRandom);
   const calls = new CallLog();
   const server = new CloudServer<CallFault, CloudCall>({
@@ -114,7 +115,7 @@ function kindOf(plural: string): Kind {
 }
 
 function kubeconfigText(server: string): string {
-  const users = { admin: ADMIN_TOKEN, limited: LIMITED_TOKEN };
+  const users = { admin: ADMIN_TOKEN, provisioner: PROVISIONER_TOKEN, limited: LIMITED_TOKEN };
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
