@@ -11,6 +11,8 @@ export interface AddressFacts {
 }
 
 export interface ChosenAddresses {
+  /** The address on the network with `default_interface`, if there is one. */
+  readonly defaultAddress: string | undefined;
   readonly publicIpv4: string | undefined;
   readonly privateIpv4: string | undefined;
   readonly publicIpv6: string | undefined;
@@ -30,7 +32,9 @@ export function chooseAddresses({ addresses }: Pick<Server, 'addresses'>, facts:
   const publicFixed = fixed.find((address) => isPublic(address, facts));
   const privateFixed = fixed.find((address) => !isPublic(address, facts));
   const v6 = ordered.filter(({ version, address }) => version === 6 && !isLocalIpv6(address));
+  const candidates = [...v4.filter((address) => address.floating), ...fixed, ...v6];
   return {
+    defaultAddress: candidates.find((address) => preferred(address, facts))?.address,
     publicIpv4: (floating ?? publicFixed)?.address,
     privateIpv4: privateFixed?.address,
     publicIpv6: v6[0]?.address,
@@ -39,22 +43,28 @@ export function chooseAddresses({ addresses }: Pick<Server, 'addresses'>, facts:
 }
 
 /**
- * Returns the address at which requestors reach a node: the private one if `wantsPrivate` is true, else the public one.
- * Falls back to IPv6, then to a private address.
+ * Returns the address at which requestors reach a node: the one on the network with `default_interface`, else the
+ * private one if `wantsPrivate` is true, else the public one. Falls back to IPv6, then to a private address.
  */
 export function interfaceAddress(chosen: ChosenAddresses, wantsPrivate: boolean): string | undefined {
-  const { publicIpv4, privateIpv4, publicIpv6 } = chosen;
-  return (wantsPrivate ? privateIpv4 : undefined) ?? publicIpv4 ?? publicIpv6 ?? privateIpv4;
+  const { defaultAddress, publicIpv4, privateIpv4, publicIpv6 } = chosen;
+  return defaultAddress ?? (wantsPrivate ? privateIpv4 : undefined) ?? publicIpv4 ?? publicIpv6 ?? privateIpv4;
 }
 
-function preferred({ network }: ServerAddress, { hints }: AddressFacts): boolean {
-  return hints.some((hint) => hint.defaultInterface && hint.name === network);
+function preferred({ network }: ServerAddress, facts: AddressFacts): boolean {
+  return hintFor(network, facts)?.defaultInterface === true;
 }
 
-function isPublic({ network, address }: ServerAddress, { networks, hints }: AddressFacts): boolean {
-  const hinted = hints.find(({ name }) => name === network)?.routesExternally;
+/** Returns the settings of a network, which can name it by its id. */
+function hintFor(network: string, { networks, hints }: AddressFacts): AddressFacts['hints'][number] | undefined {
+  const ids = new Set(networks.filter(({ name }) => name === network).map(({ id }) => id));
+  return hints.find(({ name }) => name === network || ids.has(name));
+}
+
+function isPublic({ network, address }: ServerAddress, facts: AddressFacts): boolean {
+  const hinted = hintFor(network, facts)?.routesExternally;
   if (hinted !== undefined) return hinted;
-  return networks.some(({ name, external }) => external && name === network) || isRoutableIpv4(address);
+  return facts.networks.some(({ name, external }) => external && name === network) || isRoutableIpv4(address);
 }
 
 /** Ranges of the IANA special-purpose address registry that are used for servers. */

@@ -30,7 +30,6 @@ import {
   type ListingDeadlineOptions,
   type StateMachine,
 } from '@nodepool/core';
-import { interfaceAddress } from './addresses.js';
 import type { Server } from './client/server.js';
 import { flavorOf, type OpenStackLabel } from './config.js';
 import { faultError, RefusedError } from './errors.js';
@@ -312,18 +311,13 @@ export class CreateMachine implements StateMachine {
   private finish(): Advance {
     const { instance } = this;
     if (instance === undefined) throw new DriverError('unexpected', 'a launch ended without a server');
-    const chosen = {
-      publicIpv4: this.attachment?.address ?? instance.publicIpv4,
-      privateIpv4: instance.privateIpv4,
-      publicIpv6: instance.publicIpv6,
-      hasFloating: this.attachment !== undefined,
-    };
-    const wantsPrivate = this.request.label.useInternalIp || this.session.client.cloud.private;
+    const { useInternalIp } = this.request.label;
+    const floatingIp = this.attachment?.address;
+    const interfaceIp = (useInternalIp ? instance.privateIpv4 : undefined) ?? floatingIp ?? instance.interfaceIp;
     this.state = 'ready';
-    const { publicIpv4 } = chosen;
     return {
       next: 'complete',
-      instance: { ...instance, publicIpv4, interfaceIp: interfaceAddress(chosen, wantsPrivate) },
+      instance: { ...instance, publicIpv4: floatingIp ?? instance.publicIpv4, interfaceIp },
     };
   }
 }

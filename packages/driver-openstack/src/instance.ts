@@ -35,7 +35,8 @@ export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance
     tags: server.metadata,
     interfaceIp: interfaceAddress(chosen, facts.private),
     publicIpv4: chosen.publicIpv4,
-    privateIpv4: chosen.privateIpv4,
+    // As in the Python Nodepool: jobs with several nodes connect them at their private addresses.
+    privateIpv4: chosen.privateIpv4 ?? chosen.publicIpv4,
     publicIpv6: chosen.publicIpv6,
     cloud: facts.cloud,
     region: facts.region,

@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { chooseAddresses, interfaceAddress, type AddressFacts } from '../src/addresses.js';
-import type { ServerAddress } from '../src/client/server.js';
+import { readServer, type ServerAddress } from '../src/client/server.js';
+import { instanceOf } from '../src/instance.js';
 
 const network = (name: string, external: boolean): AddressFacts['networks'][number] => ({
   id: `id of ${name}`,
@@ -75,10 +76,46 @@ describe('the addresses of a server', () => {
     const hints = [hint('best', { defaultInterface: true })];
     expect(chooseAddresses({ addresses }, { ...facts, hints }).privateIpv4).toBe('10.1.0.4');
   });
+
+  it('network settings in clouds.yaml can name networks by id', () => {
+    const addresses = [address('10.9.9.9', 'wan'), address('203.0.113.9', 'lan')];
+    const hints = [hint('id of wan', { routesExternally: true }), hint('id of lan', { routesExternally: false })];
+    expect(chooseAddresses({ addresses }, { ...facts, hints })).toMatchObject({
+      publicIpv4: '10.9.9.9',
+      privateIpv4: '203.0.113.9',
+    });
+  });
+
+  it.each([
+    ['its private address', [address('172.24.4.9', 'wan'), address('10.0.0.4', 'lan')], '10.0.0.4'],
+    ['its floating IP', [address('10.0.0.4', 'lan'), address('172.24.4.9', 'lan', true)], '172.24.4.9'],
+    ['its IPv6 address', [address('172.24.4.9', 'wan'), address('2001:db8::7', 'lan')], '2001:db8::7'],
+    ['another network if it has none', [address('172.24.4.9', 'wan')], '172.24.4.9'],
+  ])('a node is reached on the network with default_interface: at %s', (_case, addresses, expected) => {
+    const hints = [hint('lan', { defaultInterface: true })];
+    expect(interfaceAddress(chooseAddresses({ addresses }, { ...facts, hints }), false)).toBe(expected);
+  });
+});
+
+it('the private address of a node is its public one if it has no other', () => {
+  const addresses = { wan: [{ addr: '172.24.4.9', version: 4 }] };
+  const server = readServer({ id: 'server', status: 'ACTIVE', addresses }, 'compute: GET server');
+  const more = { flavors: [], cloud: 'acme', region: undefined, private: false };
+  expect(instanceOf(server, { ...facts, ...more })).toMatchObject({
+    publicIpv4: '172.24.4.9',
+    privateIpv4: '172.24.4.9',
+    interfaceIp: '172.24.4.9',
+  });
 });
 
 describe('a node is reached at', () => {
-  const all = { publicIpv4: '8.8.8.8', privateIpv4: '10.0.0.1', publicIpv6: '2001:db8::1', hasFloating: false };
+  const all = {
+    defaultAddress: undefined,
+    publicIpv4: '8.8.8.8',
+    privateIpv4: '10.0.0.1',
+    publicIpv6: '2001:db8::1',
+    hasFloating: false,
+  };
   it.each([
     ['its public address', all, false, '8.8.8.8'],
     ['its private address with use-internal-ip', all, true, '10.0.0.1'],
