@@ -60,7 +60,10 @@ class Script implements Transport {
       issued_at: '2026-01-01T00:00:00Z',
       expires_at: '2026-01-01T01:00:00Z',
       project: { id: 'p1' },
-      catalog: [{ type: 'compute', endpoints }],
+      catalog: [
+        { type: 'compute', endpoints },
+        { type: 'volumev3', endpoints: endpoints.filter(({ region_id: region }) => region === 'south') },
+      ],
     };
     return json(201, { token }, { 'x-subject-token': `token-${this.logins}` });
   }
@@ -102,6 +105,14 @@ describe('a session', () => {
     expect(script.logins).toBe(1);
     expect(script.requests.map(({ url }) => url)).toEqual(Array(3).fill('http://north/v2.1/p1/limits'));
     expect(script.requests[0]?.headers).toMatchObject({ 'x-auth-token': 'token-1' });
+  });
+
+  it('has only the services of its region', async () => {
+    const inRegion = (regionName: string): Session =>
+      sessionOn(new Script(() => json(200, {})), { regionName }).session;
+    expect(await inRegion('north').has('volume')).toBe(false);
+    expect(await inRegion('south').has('volume')).toBe(true);
+    expect(await inRegion('south').has('network')).toBe(false);
   });
 
   it('renews its token before it expires', async () => {

@@ -48,12 +48,31 @@ export function readCatalog(token: JsonObject): readonly CatalogEntry[] {
 export function findEndpoint(cloud: Cloud, catalog: readonly CatalogEntry[], service: ServiceName): string | undefined {
   const options = cloud.services[service];
   if (options.endpoint !== undefined) return versioned(options.endpoint, service);
-  const types = options.serviceType === undefined ? SERVICE_TYPES[service] : [options.serviceType];
-  const type = types.find((candidate) => catalog.some((entry) => entry.serviceType === candidate));
-  if (type === undefined) return undefined;
-  const entries = catalog.filter((entry) => entry.serviceType === type);
-  const found = narrowed(cloud, entries, type, options.interface ?? cloud.interface);
+  const entries = entriesOf(cloud, catalog, service);
+  const [first] = entries;
+  if (first === undefined) return undefined;
+  const found = narrowed(cloud, entries, first.serviceType, options.interface ?? cloud.interface);
   return versioned(found.url, service);
+}
+
+/** Returns true if the service has an endpoint in the requested region with the requested interface. */
+export function hasEndpoint(cloud: Cloud, catalog: readonly CatalogEntry[], service: ServiceName): boolean {
+  const options = cloud.services[service];
+  if (options.endpoint !== undefined) return true;
+  const wanted = options.interface ?? cloud.interface;
+  return entriesOf(cloud, catalog, service).some((entry) => entry.interface === wanted && isInRegion(cloud, entry));
+}
+
+/** Returns the entries of a service in all regions, of its first service type in the catalog. */
+function entriesOf(cloud: Cloud, catalog: readonly CatalogEntry[], service: ServiceName): readonly CatalogEntry[] {
+  const { serviceType } = cloud.services[service];
+  const types = serviceType === undefined ? SERVICE_TYPES[service] : [serviceType];
+  const type = types.find((candidate) => catalog.some((entry) => entry.serviceType === candidate));
+  return catalog.filter((entry) => entry.serviceType === type);
+}
+
+function isInRegion({ regionName }: Cloud, { region }: CatalogEntry): boolean {
+  return regionName === undefined || region === regionName;
 }
 
 function narrowed(
@@ -65,9 +84,7 @@ function narrowed(
   const place = `${cloud.source}: cloud ${cloud.name}`;
   const atInterface = entries.filter((entry) => entry.interface === wanted);
   const regions = [...new Set(atInterface.map((entry) => entry.region ?? ''))];
-  const inRegion =
-    cloud.regionName === undefined ? atInterface : atInterface.filter((entry) => entry.region === cloud.regionName);
-  const [found] = inRegion;
+  const found = atInterface.find((entry) => isInRegion(cloud, entry));
   if (found === undefined) {
     const known =
       regions.length > 0

@@ -18,7 +18,7 @@ import type { Readable } from 'node:stream';
 import { errorOf } from '../errors.js';
 import { objectOf } from './answers.js';
 import { Caller, nameOf, type CallerOptions, type Operation } from './caller.js';
-import { findEndpoint } from './catalog.js';
+import { findEndpoint, hasEndpoint } from './catalog.js';
 import type { Cloud, ServiceName } from './cloud.js';
 import type { Credentials } from './credentials.js';
 import { logIn } from './login.js';
@@ -98,10 +98,10 @@ export class Session {
     return (await this.tokens.get()).projectId;
   }
 
-  /** Returns true if the cloud has the service. */
+  /** Returns true if the cloud has the service, in the region of the provider. */
   async has(service: ServiceName): Promise<boolean> {
     const { catalog } = await this.tokens.get();
-    return findEndpoint(this.options.cloud, catalog, service) !== undefined;
+    return hasEndpoint(this.options.cloud, catalog, service);
   }
 
   /**
