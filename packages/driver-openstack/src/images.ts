@@ -67,7 +67,7 @@ export class OpenStackImages implements ImageManager {
   }
 
   async listImages(call: Call): Promise<readonly ListedImage[]> {
-    const images = await this.session().client.image.listImages(call, { visibility: 'private' });
+    const images = await this.session().client.image.listOwnImages(call);
     return images
       .filter(({ properties }) => 'nodepool_provider_name' in properties)
       .map(({ id, name, status, properties }) => ({

@@ -41,7 +41,7 @@ async function servers({ client }: ProviderSession, call: Call): Promise<readonl
 }
 
 async function images({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
-  const listed = await client.image.listImages(call, { visibility: 'private' });
+  const listed = await client.image.listOwnImages(call);
   return listed.flatMap(({ id, name, properties }) => tagged('image', id, name, properties));
 }
 

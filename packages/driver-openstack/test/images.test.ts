@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@nodepool/core';
 import { callOn, failureOf } from '@nodepool/driver-kit';
-import { openCloud, section, type OpenCloud } from './cloud.js';
+import { clientOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 const data = Buffer.alloc(300_000, 'data of a disk image ');
@@ -123,5 +123,14 @@ describe('the list of images', () => {
     const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
     expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);
     expect(images[0]?.tags).toEqual(test.imageTags);
+  });
+
+  it('contains images that the operator has shared with other projects', async () => {
+    const client = clientOf(open);
+    const shared = { name: 'shared', disk_format: 'raw', container_format: 'bare', visibility: 'shared' };
+    const { id } = await client.image.createImage({ ...shared, ...test.imageTags }, callOn(open.time.clock));
+    await client.close();
+    const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
+    expect(images.map(({ externalId }) => externalId)).toEqual([id]);
   });
 });

@@ -30,7 +30,7 @@ export class Client {
     const session = new Session(options);
     this.session = session;
     this.compute = new Compute(session, cloud.services.compute.microversion, options.makeCall, options.clock);
-    this.image = new Images(session);
+    this.image = new Images(session, () => session.projectId());
     this.network = new Networking(session, () => session.projectId());
     this.volume = new BlockStorage(session);
   }

@@ -26,13 +26,22 @@ export interface Image {
 }
 
 export class Images {
-  constructor(private readonly session: Session) {}
+  constructor(
+    private readonly session: Session,
+    private readonly projectId: () => Promise<string | undefined>,
+  ) {}
 
   /** Lists the images that the project can see and that match the filter. */
   async listImages(call: Call, filter: Readonly<Record<string, string>> = {}): Promise<readonly Image[]> {
     const query = new URLSearchParams({ limit: String(PAGE_SIZE), ...filter }).toString();
     const images = await allPages(this.session, get('images', `/images?${query}`), 'images', call);
     return images.map((image) => readImage(image));
+  }
+
+  /** Lists the images of the project. Operators may share them with other projects, which changes their visibility. */
+  async listOwnImages(call: Call): Promise<readonly Image[]> {
+    const owner = await this.projectId();
+    return this.listImages(call, owner === undefined ? { visibility: 'private' } : { owner });
   }
 
   /** Rejects with `NotFoundError` if the image does not exist. */
