@@ -139,13 +139,14 @@ export class Lookups {
 }
 
 /**
- * Returns the smallest flavor with at least `minRam` whose name contains `name`. Without `minRam`, returns the flavor
- * with exactly that name or id.
+ * Returns the smallest flavor with at least `minRam` whose name contains `name`, and the first by name of several with
+ * that memory, as the Python Nodepool does. Without `minRam`, returns the flavor with exactly that name or id.
  */
-function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorCriteria): Flavor | undefined {
-  if (minRam === undefined) return flavors.find((flavor) => flavor.name === name || flavor.id === name);
+export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorCriteria): Flavor | undefined {
+  if (minRam === undefined || (minRam === 0 && name !== undefined))
+    return flavors.find((flavor) => flavor.name === name || flavor.id === name);
   const fitting = flavors.filter((flavor) => flavor.ram >= minRam && flavor.name.includes(name ?? ''));
-  return fitting.toSorted((a, b) => a.ram - b.ram || a.vcpus - b.vcpus || a.name.localeCompare(b.name))[0];
+  return fitting.toSorted((a, b) => a.ram - b.ram || (a.name < b.name ? -1 : 1))[0];
 }
 
 function noImage(name: string): string {
