@@ -161,6 +161,24 @@ describe('a session', () => {
     await next;
   });
 
+  it('serves other services while the calls to a service are paused', async () => {
+    const script = new Script((_request, count) =>
+      count === 1 ? json(429, {}, { 'retry-after': '600' }) : json(200, {}),
+    );
+    const network = { ...service, endpoint: 'http://neutron' };
+    const services = { ...cloud.services, network };
+    const { session } = sessionOn(script, { regionName: 'north', services });
+    const DELETE = { service: 'network', method: 'DELETE', operation: 'floatingip', path: '/floatingips/x' } as const;
+    await failureOf(session.request(DELETE, callOn(time.clock)));
+    const others = Array.from({ length: 30 }, () => session.request(DELETE, callOn(time.clock)));
+    const creation = session.request(CREATE, callOn(time.clock));
+    await time.clock.advance(10_000);
+    expect(script.requests.at(-1)?.url).toBe('http://north/v2.1/p1/servers');
+    await creation;
+    await time.clock.advance(600_000);
+    await Promise.all(others);
+  });
+
   it('repeats only reading calls if the connection breaks', async () => {
     const broken = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
     const script = new Script((_request, count) => (count % 2 === 1 ? Promise.reject(broken) : json(200, {})));

@@ -149,13 +149,18 @@ export class Session {
   private async inTurn(request: ApiRequest, call: Call): Promise<Exchange> {
     const { underway, turn } = request.method === 'GET' ? this.reads : this.writes;
     try {
-      return await underway.run(call.signal, async () => {
+      for (;;) {
+        // A call to a paused service does not occupy a slot, which calls to other services need.
         await this.untilResumed(request.service, call);
-        await turn.run(call.signal, () => this.limiter.acquire(call.signal));
-        // The token is read last, because waiting may take longer than its lifetime.
-        const token = await this.tokens.get();
-        return { token, answer: await this.exchange(request, token, call) };
-      });
+        const exchange = await underway.run(call.signal, async () => {
+          if (this.pauseOf(request.service) > 0) return undefined;
+          await turn.run(call.signal, () => this.limiter.acquire(call.signal));
+          // The token is read last, because waiting may take longer than its lifetime.
+          const token = await this.tokens.get();
+          return { token, answer: await this.exchange(request, token, call) };
+        });
+        if (exchange !== undefined) return exchange;
+      }
     } catch (error) {
       if (isDriverError(error)) throw error;
       const message = `${nameOf(request)}: it was aborted`;
@@ -166,10 +171,15 @@ export class Session {
   private async untilResumed(service: ServiceName, call: Call): Promise<void> {
     const { clock } = this.options;
     for (;;) {
-      const ms = (this.pausedUntil.get(service) ?? 0) - clock.monotonic();
+      const ms = this.pauseOf(service);
       if (ms <= 0) return;
       await sleep(clock, ms, call.signal);
     }
+  }
+
+  /** Returns the remaining time (ms) for which calls to a service are paused; 0 or less if they are not. */
+  private pauseOf(service: ServiceName): number {
+    return (this.pausedUntil.get(service) ?? 0) - this.options.clock.monotonic();
   }
 
   private async exchange(request: ApiRequest, token: Token, call: Call): Promise<HttpAnswer> {
