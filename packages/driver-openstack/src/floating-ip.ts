@@ -15,7 +15,7 @@ import {
   type MachineCall,
 } from '@nodepool/core';
 import { chooseAddresses } from './addresses.js';
-import type { FloatingIp, Port } from './client/network.js';
+import type { FloatingIp } from './client/network.js';
 import type { Server } from './client/server.js';
 import { describeTags, tagsIn } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
@@ -26,6 +26,12 @@ export interface FloatingIpOptions {
   readonly tags: InstanceTags;
   /** True if a former process may have created the address already. */
   readonly resumed: boolean;
+}
+
+/** A port of the server and its IPv4 address. */
+interface PortAddress {
+  readonly portId: string;
+  readonly fixedIp: string;
 }
 
 /**
@@ -83,16 +89,21 @@ export class FloatingIpAttachment {
     }
     const network = await session.floatingNetwork();
     if (network === undefined) throw new ConfigurationError('the cloud has no network for floating IPs');
-    const { port, fixedIp } = await this.findPort();
+    const ports = await this.findPorts();
     const description = describeTags({ ...tags });
-    try {
-      return await session.client.network.createFloatingIp(
-        { networkId: network.id, portId: port.id, fixedIp, description },
-        call,
-      );
-    } catch (error) {
-      throw this.explained(error, serverId);
+    let refusal: unknown;
+    for (const { portId, fixedIp } of ports) {
+      try {
+        return await session.client.network.createFloatingIp(
+          { networkId: network.id, portId, fixedIp, description },
+          call,
+        );
+      } catch (error) {
+        if (!isUnreachable(error)) throw error;
+        refusal = error;
+      }
     }
+    throw unreachable(refusal, serverId);
   }
 
   /** Resolves with the address that an earlier attempt or process created. */
@@ -104,16 +115,23 @@ export class FloatingIpAttachment {
     );
   }
 
-  private async findPort(): Promise<{ readonly port: Port; readonly fixedIp: string }> {
+  /**
+   * Returns the server's ports with an IPv4 address, in an order that is random unless `clouds.yaml` names the network.
+   * Some may be on networks without a router to the outside.
+   */
+  private async findPorts(): Promise<readonly PortAddress[]> {
     const { session, serverId } = this.options;
     const ports = (await session.ports.read()).filter(({ deviceId }) => deviceId === serverId);
     const { hints } = await session.facts();
     const networks = await session.lookups.networks.read();
     const destination = hints.find(({ natDestination }) => natDestination)?.name;
     const wanted = networks.find(({ name, id }) => name === destination || id === destination)?.id;
-    const port = ports.find(({ networkId }) => networkId === wanted) ?? ports[0];
-    const fixedIp = port?.fixedIps.find((address) => !address.includes(':'));
-    if (port !== undefined && fixedIp !== undefined) return { port, fixedIp };
+    const usable = ports.flatMap(({ id, networkId, fixedIps }) => {
+      const fixedIp = fixedIps.find((address) => !address.includes(':'));
+      return fixedIp === undefined ? [] : [{ portId: id, networkId, fixedIp }];
+    });
+    const preferred = usable.filter(({ networkId }) => networkId === wanted);
+    if (usable.length > 0) return preferred.length > 0 ? preferred : usable;
     throw new DriverError(
       'transient',
       `no port of server ${serverId} with an IPv4 address is known to the network service yet`,
@@ -122,14 +140,16 @@ export class FloatingIpAttachment {
       },
     );
   }
+}
 
-  /**
-   * Adds an explanation if no router connects the server's network to the external network, so that no floating IP can
-   * work.
-   */
-  private explained(error: unknown, serverId: string): unknown {
-    if (!isDriverError(error) || error.code !== 'not-found' || !/not reachable/i.test(error.message)) return error;
-    const message = `server ${serverId} cannot get a floating IP: ${error.message}; is its network connected to the outside by a router? "auto-floating-ip: false" does without`;
-    return new ConfigurationError(message, { cause: error });
-  }
+/** Returns true if no router connects the port's network to the external network. */
+function isUnreachable(error: unknown): boolean {
+  return isDriverError(error) && error.code === 'not-found' && /not reachable/i.test(error.message);
+}
+
+/** Returns the error of a server without a port to which a floating IP can be attached. */
+function unreachable(refusal: unknown, serverId: string): ConfigurationError {
+  const said = refusal instanceof Error ? refusal.message : String(refusal);
+  const message = `server ${serverId} cannot get a floating IP: ${said}; is its network connected to the outside by a router? "auto-floating-ip: false" does without`;
+  return new ConfigurationError(message, { cause: refusal });
 }

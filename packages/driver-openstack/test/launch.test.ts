@@ -150,6 +150,20 @@ describe('a floating IP', () => {
     expect(deletions).toEqual(['floatingip', 'server']);
   });
 
+  it.each([
+    ['has no IPv4 address', '2001:db8::/64', 6],
+    ['is not connected to the outside', '10.99.0.0/24', 4],
+  ])('is attached to the other port if a port %s', async (_case, cidr, version) => {
+    await provider({}, {}, { ...withFloatingIp, networks: ['other', 'private'] });
+    const api = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');
+    const created = await api.post('network', '/networks', { network: { name: 'other' } });
+    const subnet = { network_id: created.member('network')['id'], cidr, ip_version: version };
+    await api.post('network', '/subnets', { subnet });
+    // The network service lists ports in the order of their random ids.
+    for (const id of ['0000000001', '0000000002', '0000000003', '0000000004', '0000000005']) await test.launch(id);
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(5);
+  });
+
   it('is not created with use-internal-ip', async () => {
     await provider({}, {}, { ...withFloatingIp, 'use-internal-ip': true });
     const instance = await test.launch();
