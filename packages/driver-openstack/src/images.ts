@@ -8,6 +8,7 @@
 import {
   DriverError,
   isDriverError,
+  retryPassing,
   sleep,
   TransientError,
   type Call,
@@ -94,11 +95,15 @@ export class OpenStackImages implements ImageManager {
     return id;
   }
 
-  /** Polls the image with increasing intervals, because the cloud does not notify when it is done. */
+  /**
+   * Polls the image with increasing intervals, because the cloud does not notify when it is done. A failed query
+   * does not discard the data that the cloud has received.
+   */
   private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
-    const { client, clock } = this.session();
+    const { client, clock, random } = this.session();
+    const retries = { clock, random, signal: call.signal };
     for (let waitMs: number = POLL_DELAY_MS.first; ; waitMs = Math.min(2 * waitMs, POLL_DELAY_MS.longest)) {
-      const image = await client.image.getImage(id, call);
+      const image = await retryPassing(retries, () => client.image.getImage(id, call));
       onAnswer();
       if (image.status === 'active') return image;
       if (!UNDER_WAY.has(image.status)) {

@@ -71,6 +71,12 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
+  it.each([429, 500, 503])('is not lost if the cloud answers one query for its state with %i', async (status) => {
+    open.cloud.faults.add({ on: 'image.images.show', fault: { kind: 'status', status } });
+    const externalId = await test.upload(file, { md5 });
+    expect(open.cloud.inspect.images().find(({ id }) => id === externalId)).toMatchObject({ status: 'active' });
+  });
+
   it('starts again from the beginning if its token is refused', async () => {
     open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 401 } });
     const externalId = await test.upload(file, { md5 });
