@@ -63,6 +63,13 @@ it('a watch from an expired version causes one new list', async () => {
   expect(provider.count('pods.list')).toBe(2);
 });
 
+it('lists are not repeated at once while the cluster answers every watch with an expired version', async () => {
+  open.cluster.faults.add({ on: 'pods.watch', fault: { kind: 'status', status: 410 }, times: Infinity });
+  open.cluster.watches.drop();
+  await pass(60_000);
+  expect(provider.count('pods.list')).toBeLessThan(20);
+});
+
 it('events during a lost connection take effect after the reconnect', async () => {
   const { externalId } = await provider.launch();
   const rule = open.cluster.faults.add({ on: 'namespaces', fault: { kind: 'cut', when: 'before' }, times: Infinity });

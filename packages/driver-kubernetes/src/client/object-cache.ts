@@ -29,6 +29,8 @@ import { objectOf, type Collection, type KubernetesObject } from './objects.js';
  */
 const SILENCE_MS = 150_000;
 const LIST_TIMEOUT_MS = 60_000;
+/** Versions that expire sooner after each other lead to a delay before the next list (ms). */
+const FREQUENT_EXPIRY_MS = 120_000;
 /** A watch that ends sooner counts as a failure (ms). */
 const SHORT_WATCH_MS = 1000;
 
@@ -55,6 +57,9 @@ export class ObjectCache {
   private lastEventAt = -Infinity;
   private failure: DriverError | undefined;
   private failures = 0;
+  /** Number of expired versions in close succession after the first one, and the time of the last. */
+  private expiries = 0;
+  private expiredAt = -Infinity;
   private watching: AbortController | undefined;
   private running: Promise<void> | undefined;
   /** Readers that wait until the copy is current, or for the failure that prevents it. */
@@ -139,6 +144,7 @@ export class ObjectCache {
           this.options.log.info('A watch is read again, because its version is too old', { error: failure });
           this.version = undefined;
           this.synced.close();
+          await this.delayAfterExpiry();
           continue;
         }
         if (failure.code === 'aborted') continue;
@@ -146,6 +152,16 @@ export class ObjectCache {
         await sleep(clock, backOffMs(this.failures, failure, random), signal).catch(() => undefined);
       }
     }
+  }
+
+  /** Delays the next list if the server refuses one version after the other. */
+  private async delayAfterExpiry(): Promise<void> {
+    const { clock, random } = this.options;
+    const now = clock.monotonic();
+    this.expiries = now - this.expiredAt < FREQUENT_EXPIRY_MS ? this.expiries + 1 : 0;
+    this.expiredAt = now;
+    if (this.expiries === 0) return;
+    await sleep(clock, backOffMs(this.expiries, undefined, random), this.stopped.signal).catch(() => undefined);
   }
 
   private hasStopped(): boolean {
