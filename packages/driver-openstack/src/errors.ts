@@ -46,18 +46,24 @@ const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
     'image',
     /can ?not find requested image|image .*(could not be found|not found|not active|unacceptable)|invalid image|imageref/i,
   ],
-  ['flavor', /flavor .*(could not be found|not found)|invalid flavorref/i],
+  ['flavor', /flavor .*(could not be found|not found)|invalid flavorref|memory is too small|flavors with zero disk/i],
   [
     'network',
-    /network .*(could not be found|not found)|networks? .*(ambiguous|not usable)|bad networks? format|multiple possible networks|requires a subnet/i,
+    /network .*(could not be found|not found)|networks? .*(ambiguous|not usable)|bad networks? format|multiple possible networks|requires a subnet|interface on external network/i,
   ],
   ['key', /invalid key_name|key ?pair .*not found/i],
   ['zone', /availability zone/i],
   ['security group', /security group .*not found|unable to find security_group/i],
-  ['volume', /block device mapping is invalid|volume .*too small|flavor's disk is too small|disk is smaller/i],
+  [
+    'volume',
+    /block device mapping is invalid|volume .*too small|flavor's disk is too small|disk is smaller|volume is smaller/i,
+  ],
+  ['attribute', /invalid input for field\/attribute/i],
 ];
+/** Refusals with status 403 that depend on the label and not on the account. */
+const LABEL_FORBIDDEN = /flavors with zero disk|interface on external network/i;
 
-export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume';
+export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume' | 'attribute';
 
 /**
  * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
@@ -122,7 +128,8 @@ function refusal(status: number, message: string, detail: string): DriverError {
   if (QUOTA.test(detail)) return new QuotaError(message);
   if (CAPACITY.test(detail)) return new CapacityError(message);
   const subject = SUBJECTS.find(([, wording]) => wording.test(detail))?.[0];
-  if (subject !== undefined && (status === 400 || /multiple possible networks/i.test(detail))) {
+  const isOfLabel = status === 400 || (status === 403 && LABEL_FORBIDDEN.test(detail));
+  if (subject !== undefined && (isOfLabel || /multiple possible networks/i.test(detail))) {
     const hint = /multiple possible networks/i.test(detail)
       ? '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml'
       : '';

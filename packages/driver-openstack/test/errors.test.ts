@@ -48,6 +48,25 @@ describe('an answer', () => {
     [400, nova('badRequest', 'Invalid key_name provided.'), 'configuration'],
     [400, nova('badRequest', 'The requested availability zone is not available'), 'configuration'],
     [400, nova('badRequest', 'Security group x not found for project y.'), 'configuration'],
+    [
+      400,
+      nova(
+        'badRequest',
+        'Invalid input for field/attribute metadata. Value: {}. Additional properties are not allowed',
+      ),
+      'configuration',
+    ],
+    [400, nova('badRequest', "Flavor's memory is too small for requested image."), 'configuration'],
+    [
+      400,
+      nova(
+        'badRequest',
+        'Volume is smaller than the minimum size specified in image metadata. Volume size is 1 bytes.',
+      ),
+      'configuration',
+    ],
+    [403, nova('forbidden', 'Only volume-backed servers are allowed for flavors with zero disk.'), 'configuration'],
+    [403, nova('forbidden', 'It is not allowed to create an interface on external network 5a9d'), 'configuration'],
     [400, nova('badRequest', 'something new'), 'unexpected'],
     [
       401,

@@ -3,8 +3,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ApiClient, type CloudSettings } from '@nodepool/simulated-openstack';
 import type { JsonObject } from '@nodepool/core';
+import { callOn } from '@nodepool/driver-kit';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
+import { Readable } from 'node:stream';
+import { addForeignServers, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 let open: OpenCloud;
@@ -252,8 +254,24 @@ describe('a creation', () => {
   it.each([
     ['key pair', { 'key-name': 'nobodys' }],
     ['network', { networks: ['elsewhere'] }],
-  ])('with a nonexistent %s is a configuration error', async (_case, label) => {
+    ['metadata key', { 'instance-properties': { 'zuul/project': 'x' } }],
+  ])('with an unusable %s is a configuration error', async (_case, label) => {
     await provider({}, label);
+    expect(await test.failedLaunch()).toMatchObject({ code: 'configuration' });
+  });
+
+  it.each([
+    ['memory', { min_ram: 4096 }],
+    ['disk', { min_disk: 5 }],
+  ])('from an image that needs more %s than the flavor has is a configuration error', async (_case, needs) => {
+    open = await openCloud();
+    const client = clientOf(open);
+    const call = callOn(open.time.clock);
+    const image = { name: 'demanding', disk_format: 'raw', container_format: 'bare', ...needs };
+    const { id } = await client.image.createImage(image, call);
+    await client.image.putData(id, 1, () => Readable.from(['x'], { objectMode: false }), 60_000, call);
+    await client.close();
+    test = await TestProvider.started(open, section({ 'cloud-images': [{ name: 'test-image', 'image-id': id }] }));
     expect(await test.failedLaunch()).toMatchObject({ code: 'configuration' });
   });
 

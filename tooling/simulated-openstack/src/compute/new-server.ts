@@ -10,6 +10,8 @@ import { computeError } from './errors.js';
 import { objectsOf } from './read-server.js';
 import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
 
+const GIB = 2 ** 30;
+
 /** Stores for the lookups. */
 export interface ServerContext {
   readonly flavors: readonly Flavor[];
@@ -26,6 +28,7 @@ export function newServer(server: JsonObject, caller: Caller, there: ServerConte
   const bootVolume = bootVolumeOf(server, caller, there);
   const imageId = imageOf(server['imageRef'], bootVolume !== null, caller, there);
   if (flavor === undefined) throw computeError(400, `Flavor ${flavorRef} could not be found.`);
+  checkFlavor(flavor, imageId, bootVolume, there);
   const zone = textOrNull(server['availability_zone']);
   if (zone !== null && zone !== ZONE) throw computeError(400, 'The requested availability zone is not available');
   const groups = groupsOf(server, caller, there);
@@ -46,6 +49,37 @@ export function newServer(server: JsonObject, caller: Caller, there: ServerConte
     description: textOrNull(server['description']),
     minCount: Number(server['min_count'] ?? server['max_count'] ?? 1),
   };
+}
+
+/** Throws an API error if the image needs more than the flavor or the volume has. */
+function checkFlavor(
+  flavor: Flavor,
+  imageId: string | null,
+  bootVolume: BootVolume | null,
+  { images }: ServerContext,
+): void {
+  const source = bootVolume?.source;
+  const volume = source !== undefined && 'sizeGb' in source ? source : undefined;
+  const image = images.table.get(volume?.imageId ?? imageId ?? '');
+  if (image === undefined) return;
+  if (flavor.ram < image.minRam) throw computeError(400, "Flavor's memory is too small for requested image.");
+  const minBytes = image.minDisk * GIB;
+  if (bootVolume !== null) {
+    const bytes = (volume?.sizeGb ?? Infinity) * GIB;
+    if (minBytes <= bytes) return;
+    const sizes = `Volume size is ${bytes} bytes, minimum size is ${minBytes} bytes.`;
+    throw computeError(400, `Volume is smaller than the minimum size specified in image metadata. ${sizes}`);
+  }
+  const bytes = flavor.disk * GIB;
+  if (bytes === 0) throw computeError(403, 'Only volume-backed servers are allowed for flavors with zero disk.');
+  if ((image.size ?? 0) > bytes) {
+    const sizes = `Flavor disk is ${bytes} bytes, image is ${image.size} bytes.`;
+    throw computeError(400, `Flavor's disk is too small for requested image. ${sizes}`);
+  }
+  if (minBytes > bytes) {
+    const sizes = `Flavor disk is ${bytes} bytes, minimum size is ${minBytes} bytes.`;
+    throw computeError(400, `Flavor's disk is smaller than the minimum size specified in image metadata. ${sizes}`);
+  }
 }
 
 function textOrNull(value: JsonValue | undefined): string | null {

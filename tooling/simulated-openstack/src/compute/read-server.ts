@@ -35,6 +35,9 @@ const KNOWN: Readonly<Record<string, number>> = {
 };
 
 const MAX_TEXT = 255;
+const BASE64 = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}[A-Za-z0-9+/=]=)?$/;
+const MAX_USER_DATA = 65_535;
+const METADATA_KEY = /^[a-zA-Z0-9-_:. ]{1,255}$/;
 
 /** Throws an API error if the body violates the schema. */
 export function checkServerBody(server: JsonObject, microversion: number): void {
@@ -48,13 +51,27 @@ export function checkServerBody(server: JsonObject, microversion: number): void 
     }
   }
   checkText('name', server['name']);
+  checkUserData(server['user_data']);
   checkMetadata(server['metadata']);
 }
 
 export function checkMetadata(metadata: JsonValue | undefined): void {
   if (metadata === undefined) return;
   if (!isJsonObject(metadata)) throw invalid('metadata', metadata, `${pythonRepr(metadata)} is not of type 'object'`);
-  for (const [key, value] of Object.entries(metadata)) checkText(key, value);
+  for (const [key, value] of Object.entries(metadata)) {
+    if (!METADATA_KEY.test(key)) {
+      const problem = `Additional properties are not allowed (${pythonRepr(key)} was unexpected)`;
+      throw invalid('metadata', metadata, problem);
+    }
+    checkText(key, value);
+  }
+}
+
+function checkUserData(value: JsonValue | undefined): void {
+  if (value === undefined || value === null) return;
+  if (typeof value !== 'string' || !BASE64.test(value.replace(/\s/g, '')))
+    throw invalid('user_data', value, `${pythonRepr(value)} is not a 'base64'`);
+  if (value.length > MAX_USER_DATA) throw invalid('user_data', value, `${pythonRepr(value)} is too long`);
 }
 
 function checkText(field: string, value: JsonValue | undefined): void {
