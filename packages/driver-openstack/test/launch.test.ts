@@ -2,9 +2,9 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ApiClient, type CloudSettings } from '@nodepool/simulated-openstack';
-import type { JsonObject } from '@nodepool/core';
+import { sleep, type JsonObject } from '@nodepool/core';
 import { callOn } from '@nodepool/driver-kit';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { addForeignServers, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
@@ -132,6 +132,20 @@ describe('a server', () => {
     test = await TestProvider.started(open, section());
     expect(await test.launch()).toMatchObject({ resources: { instances: 1, cores: 1, ram: 512 } });
     expect(hidden.hits).toBeGreaterThan(0);
+  });
+});
+
+describe('a launch', () => {
+  it.each([
+    ['invalid', (): void => writeFileSync(open.cloud.cloudsYaml, 'clouds: {')],
+    ['empty', (): void => writeFileSync(open.cloud.cloudsYaml, '')],
+    ['missing', (): void => rmSync(open.cloud.cloudsYaml)],
+  ])('uses the former credentials while clouds.yaml is %s', async (_case, damage) => {
+    await provider({}, {}, {}, { tokenTtlMs: 60_000 });
+    damage();
+    await test.end(sleep(open.time.clock, 120_000));
+    await test.launch();
+    expect(test.count('auth.tokens', 'POST')).toBeGreaterThan(1);
   });
 });
 

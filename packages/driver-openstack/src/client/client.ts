@@ -1,8 +1,10 @@
 /** The part of a cloud's API that this driver uses: its services, on a shared session. */
 
+import { ConfigurationError } from '@nodepool/core';
 import { readCloud, type Cloud, type ServiceName } from './cloud.js';
 import type { Environment } from './cloud-files.js';
 import { Compute } from './compute.js';
+import type { Credentials } from './credentials.js';
 import { Images } from './image.js';
 import { Networking } from './network.js';
 import { Session, type SessionOptions } from './session.js';
@@ -42,7 +44,18 @@ export class Client {
     const read = (): Cloud => readCloud(cloudName, regionName, environment);
     const cloud = read();
     const transport = new UndiciTransport(cloud.tls, environment.env, `${cloud.source}: cloud ${cloud.name}`);
-    return new Client(cloud, { ...options, cloud, transport, credentials: () => read().credentials });
+    let { credentials } = cloud;
+    const latest = (): Credentials => {
+      try {
+        ({ credentials } = read());
+      } catch (error) {
+        // The file may be incomplete because an operator is changing it.
+        if (!(error instanceof ConfigurationError)) throw error;
+        options.makeCall().log.warn('The file of a cloud cannot be used; its former credentials are used', { error });
+      }
+      return credentials;
+    };
+    return new Client(cloud, { ...options, cloud, transport, credentials: latest });
   }
 
   has(service: ServiceName): Promise<boolean> {
