@@ -206,14 +206,12 @@ export class LaunchPlan {
     const { client } = this.cluster;
     const collection = { kind: SECRETS, namespace: this.name };
     const selection = { fieldSelector: `metadata.name=${USER}` };
-    const deadline = Math.min(call.deadline, this.cluster.clock.monotonic() + TOKEN_TIMEOUT_MS);
-    const bounded = { signal: call.signal, log: call.log, deadline };
     const watched = { isDeleted: false };
     const onEvent = ({ type, object }: WatchEvent): boolean => {
       watched.isDeleted = type === 'DELETED';
       return watched.isDeleted || this.takeToken(object);
     };
-    await client.watch(collection, selection, { onEvent }, bounded);
+    await client.watch(collection, selection, { onEvent, timeoutMs: TOKEN_TIMEOUT_MS }, call);
     if (watched.isDeleted) throw new NotFoundError(`the token of the service account in ${this.name} was deleted`);
     if (this.token === undefined) {
       throw new ConflictError(`the cluster has written no token for the service account in ${this.name} yet`);

@@ -59,6 +59,14 @@ it('a pod is created when its project has a default service account', async () =
   expect((await provider.end(launch)).connection?.type).toBe('kubectl');
 });
 
+it('calls that wait for the rate limit for longer than two minutes are made', async () => {
+  await start('kubernetes', { type: 'namespace' }, { rate: 1, 'launch-timeout': 3600 });
+  open.cluster.configure({ latencyMs: 50 });
+  const ids = Array.from({ length: 150 }, (_, index) => String(index).padStart(10, '0'));
+  await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
+  expect(provider.apiCalls.filter(({ status }) => status === 'timeout')).toEqual([]);
+});
+
 it('a launch fails if its namespace is deleted', async () => {
   await start('kubernetes');
   open.cluster.configure({ controllerMs: 10_000, deleteMs: 60_000 });

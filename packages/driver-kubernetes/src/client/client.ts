@@ -25,6 +25,7 @@ const PAGE_SIZE = 500;
 const WATCH_SECONDS = 1800;
 /** Time in addition to `WATCH_SECONDS` after which an open watch is aborted (s). */
 const WATCH_GRACE_SECONDS = 60;
+const WATCH_TIMEOUT_MS = (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000;
 const CALL_TIMEOUT_MS = 60_000;
 
 /** Selectors of a list or a watch. */
@@ -50,6 +51,8 @@ export interface Watcher {
   readonly onOpen?: () => void;
   /** Returns true to end the watch. */
   readonly onEvent: (event: WatchEvent) => boolean;
+  /** Time limit of the watch (ms). Default: a minute more than the server keeps it open. */
+  readonly timeoutMs?: number;
 }
 
 export interface ClientOptions {
@@ -115,19 +118,18 @@ export class Client {
   async watch(
     collection: Collection,
     selection: Selection & { readonly resourceVersion?: string },
-    { onOpen, onEvent }: Watcher,
+    { onOpen, onEvent, timeoutMs = WATCH_TIMEOUT_MS }: Watcher,
     call: Call,
   ): Promise<void> {
-    const { clock, transport } = this.options;
+    const { transport } = this.options;
     const query = queryOf({
       ...selection,
       watch: 'true',
       allowWatchBookmarks: 'true',
       timeoutSeconds: String(WATCH_SECONDS),
     });
-    const deadline = Math.min(call.deadline, clock.monotonic() + (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000);
     const message = { method: 'GET', verb: 'watch', path: pathOf(collection) + query } as const;
-    await this.measured(collection, message, { signal: call.signal, log: call.log, deadline }, async (sent) => {
+    await this.measured(collection, message, { call, timeoutMs }, async (sent) => {
       const { status, retryAfter, body } = await transport.stream(sent);
       if (status >= 300)
         throw errorOf(this.attempted(collection, message), { status, retryAfter, text: await textOf(body) });
@@ -150,9 +152,7 @@ export class Client {
 
   private async call(collection: Collection, message: Message, call: Call): Promise<JsonObject> {
     let data: JsonObject = {};
-    const deadline = Math.min(call.deadline, this.options.clock.monotonic() + CALL_TIMEOUT_MS);
-    const bounded: Call = { signal: call.signal, log: call.log, deadline };
-    await this.measured(collection, message, bounded, async (sent) => {
+    await this.measured(collection, message, { call, timeoutMs: CALL_TIMEOUT_MS }, async (sent) => {
       const answer = await this.options.transport.send(sent);
       if (answer.status >= 300) throw errorOf(this.attempted(collection, message), answer);
       data = jsonIn(answer.text, this.attempted(collection, message));
@@ -165,16 +165,20 @@ export class Client {
   private async measured(
     collection: Collection,
     message: Message,
-    call: Call,
+    { call, timeoutMs }: { readonly call: Call; readonly timeoutMs: number },
     send: (request: HttpRequest) => Promise<number>,
   ): Promise<void> {
     const { clock, onApiCall, server } = this.options;
+    const queuedAt = clock.monotonic();
     await this.limiter.acquire(call.signal);
     const startedAt = clock.monotonic();
+    // The wait does not count: a long queue would otherwise consist of calls whose deadlines have passed.
+    const deadline = Math.min(call.deadline + startedAt - queuedAt, startedAt + timeoutMs);
+    const bounded: Call = { signal: call.signal, log: call.log, deadline };
     const attempted = this.attempted(collection, message);
     let status: ApiCall['status'];
     try {
-      await this.guarded.make(attempted.operation, call, async ({ signal }) => {
+      await this.guarded.make(attempted.operation, bounded, async ({ signal }) => {
         try {
           status = await send({ method: message.method, path: message.path, body: message.body, signal });
         } catch (error) {

@@ -28,7 +28,6 @@ import { objectOf, type Collection, type KubernetesObject } from './objects.js';
  * bookmark about once a minute.
  */
 const SILENCE_MS = 150_000;
-const LIST_TIMEOUT_MS = 60_000;
 /** Versions that expire sooner after each other lead to a delay before the next list (ms). */
 const FREQUENT_EXPIRY_MS = 120_000;
 /** A watch that ends sooner counts as a failure (ms). */
@@ -174,9 +173,9 @@ export class ObjectCache {
     else await this.read(this.call());
   }
 
+  /** Returns a call without a deadline, because the client limits the time of each page. */
   private call(): Call {
-    const { clock, log } = this.options;
-    return { signal: this.stopped.signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
+    return { signal: this.stopped.signal, deadline: Infinity, log: this.options.log };
   }
 
   private async read(call: Call): Promise<void> {
