@@ -1,7 +1,7 @@
 /** Calls to the services: tokens, order, pages, retries and metrics. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { ApiCall } from '@nodepool/core';
+import { sleep, type ApiCall } from '@nodepool/core';
 import type { Cloud } from '../src/client/cloud.js';
 import { Compute } from '../src/client/compute.js';
 import { Session } from '../src/client/session.js';
@@ -78,6 +78,7 @@ const time = simulatedTime();
 function sessionOn(
   transport: Transport,
   change: Partial<Cloud> = { regionName: 'north' },
+  callsPerSecond = Infinity,
 ): { session: Session; calls: ApiCall[] } {
   const calls: ApiCall[] = [];
   const { clock } = time;
@@ -87,7 +88,7 @@ function sessionOn(
     credentials: () => all.credentials,
     transport,
     clock,
-    callsPerSecond: Infinity,
+    callsPerSecond,
     onApiCall: (call) => calls.push(call),
     makeCall: () => callOn(clock),
   });
@@ -177,6 +178,20 @@ describe('a session', () => {
     await creation;
     await time.clock.advance(600_000);
     await Promise.all(others);
+  });
+
+  it('makes calls that wait for the rate limit for longer than their deadline', async () => {
+    const script = new Script(async () => {
+      await sleep(time.clock, 10, new AbortController().signal);
+      return json(200, {});
+    });
+    const { session } = sessionOn(script, { regionName: 'north' }, 1);
+    const call = { ...callOn(time.clock), deadline: time.clock.monotonic() + 120_000 };
+    const calls = Array.from({ length: 150 }, () => session.request(CREATE, call));
+    const results = Promise.allSettled(calls);
+    await time.clock.advance(200_000);
+    expect((await results).filter(({ status }) => status === 'rejected')).toEqual([]);
+    expect(script.requests).toHaveLength(150);
   });
 
   it('repeats only reading calls if the connection breaks', async () => {

@@ -148,6 +148,8 @@ export class Session {
   /** Makes a call when the limits allow it. A call that fails while waiting had no effect. */
   private async inTurn(request: ApiRequest, call: Call): Promise<Exchange> {
     const { underway, turn } = request.method === 'GET' ? this.reads : this.writes;
+    const { clock } = this.options;
+    const queuedAt = clock.monotonic();
     try {
       for (;;) {
         // A call to a paused service does not occupy a slot, which calls to other services need.
@@ -157,7 +159,10 @@ export class Session {
           await turn.run(call.signal, () => this.limiter.acquire(call.signal));
           // The token is read last, because waiting may take longer than its lifetime.
           const token = await this.tokens.get();
-          return { token, answer: await this.exchange(request, token, call) };
+          // The wait does not count: a long queue would otherwise consist of calls whose deadlines have passed.
+          const deadline = call.deadline + clock.monotonic() - queuedAt;
+          const started: Call = { signal: call.signal, deadline, log: call.log };
+          return { token, answer: await this.exchange(request, token, started) };
         });
         if (exchange !== undefined) return exchange;
       }
