@@ -4,7 +4,9 @@
 
 import {
   ConfigurationError,
+  GuardedCalls,
   KeyScanError,
+  TimerQueue,
   type Call,
   type Instance,
   type LoginScan,
@@ -15,7 +17,7 @@ import {
   type Readiness,
   type SuppliedMachine,
 } from '@nodepool/core';
-import type { Resolve } from './addresses.js';
+import type { Addresses, Resolve } from './addresses.js';
 import type { StaticMachine, StaticProviderConfig } from './config.js';
 
 /** Connection types with ssh host keys. */
@@ -30,12 +32,16 @@ export class StaticProvider implements Provider {
   async start({ nodeSupply, loginScan, clock }: ProviderContext): Promise<void> {
     // A builder provides neither of these and needs no machines.
     if (nodeSupply === undefined || loginScan === undefined) return;
+    // The system's resolver knows neither deadlines nor signals.
+    const guarded = new GuardedCalls(new TimerQueue(clock));
+    const resolve = (host: string, call: Call): Promise<Addresses> =>
+      guarded.make(`the resolution of host name ${host}`, call, () => this.resolve(host));
     const machines = [...this.config.pools.values()].flatMap((pool) =>
       pool.machines.map((machine): SuppliedMachine => {
         const { name: hostname, connection, labels, slots } = machine;
         const check = (call: Call): Promise<MachineFacts> => {
           const deadline = Math.min(call.deadline, clock.monotonic() + machine.timeoutMs);
-          return this.check(machine, loginScan, { ...call, deadline });
+          return this.check(machine, loginScan, resolve, { ...call, deadline });
         };
         return { pool: pool.name, hostname, connection, labels, slots, check };
       }),
@@ -79,9 +85,14 @@ export class StaticProvider implements Provider {
     return [];
   }
 
-  private async check(machine: StaticMachine, scan: LoginScan, call: Call): Promise<MachineFacts> {
+  private async check(
+    machine: StaticMachine,
+    scan: LoginScan,
+    resolve: (host: string, call: Call) => Promise<Addresses>,
+    call: Call,
+  ): Promise<MachineFacts> {
     const { name, connection, hostKeys, hostKeyChecking } = machine;
-    const addresses = await this.resolve(name);
+    const addresses = await resolve(name, call);
     if (!hostKeyChecking) return { hostKeys, ...addresses };
     const found = await scan({ host: name, port: connection.port, connectionType: connection.type }, call);
     if (!SSH_TYPES.has(connection.type)) return { hostKeys: [], ...addresses };

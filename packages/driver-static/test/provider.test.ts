@@ -80,6 +80,18 @@ describe('the check of a machine', () => {
     expect((await check(3)).hostKeys).toEqual([KEY]);
   });
 
+  it('ends after the timeout of the machine although its name is still being resolved', async () => {
+    await provider.stop();
+    await start(() => new Promise(() => undefined));
+    const began = time.clock.monotonic();
+    const failure = await failureOf(check(0));
+    expect(failure).toMatchObject({
+      code: 'timeout',
+      message: 'the resolution of host name a.test had no answer in time',
+    });
+    expect(time.clock.monotonic() - began).toBe(5000);
+  });
+
   it('fails for a name that cannot be resolved', async () => {
     await provider.stop();
     await start((name) => Promise.reject(new TransientError(`host name ${name} could not be resolved: ENOTFOUND`)));
