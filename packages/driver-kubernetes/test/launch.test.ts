@@ -67,6 +67,16 @@ it('calls that wait for the rate limit for longer than two minutes are made', as
   expect(provider.apiCalls.filter(({ status }) => status === 'timeout')).toEqual([]);
 });
 
+it.each([
+  ['a request above the limit', { cpu: 4, 'cpu-limit': 2 }],
+  ['a fraction of a device', { gpu: 0.5, 'gpu-resource': 'nvidia.com/gpu' }],
+  ['an unknown volume', { 'volume-mounts': [{ name: 'data', mountPath: '/data' }] }],
+  ['an invalid annotation', { annotations: { 'not a name': 'x' } }],
+])('a label with %s is a configuration error', async (_case, label) => {
+  await start('kubernetes', label);
+  expect(await provider.failedLaunch()).toMatchObject({ code: 'configuration' });
+});
+
 it('a launch fails if its namespace is deleted', async () => {
   await start('kubernetes');
   open.cluster.configure({ controllerMs: 10_000, deleteMs: 60_000 });

@@ -36,6 +36,10 @@ export function checkObject(kind: Kind, body: JsonObject): string {
     if (!LABEL_NAME.test(key)) throw invalid(kind.kind, name, 'metadata.labels', `"${key}": name part must be valid`);
     if (!LABEL_VALUE.test(value)) throw invalid(kind.kind, name, 'metadata.labels', `"${value}": a valid label`);
   }
+  for (const key of Object.keys(textsAt(metadata, 'annotations'))) {
+    if (!LABEL_NAME.test(key))
+      throw invalid(kind.kind, name, 'metadata.annotations', `"${key}": name part must be valid`);
+  }
   return name;
 }
 
@@ -61,12 +65,49 @@ export function checkPod(store: Store, pod: JsonObject, name: string, namespace:
     const why = `error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`;
     throw forbidden('pods', name, why);
   }
-  const [container] = listOf(spec, 'containers');
+  const containers = listOf(spec, 'containers');
+  const [container] = containers;
   if (container === undefined) throw invalid('Pod', name, 'spec.containers', 'Required value');
   if (!DNS_LABEL.test(stringAt(container, 'name') ?? '')) {
     throw invalid('Pod', name, 'spec.containers[0].name', `"${stringAt(container, 'name') ?? ''}"`);
   }
+  for (const [index, each] of containers.entries()) checkContainer(spec, each, name, `spec.containers[${index}]`);
   for (const quota of store.list(QUOTAS, namespace)) checkQuota(store, quota, pod, name, namespace);
+}
+
+function checkContainer(spec: JsonObject, container: JsonObject, pod: string, path: string): void {
+  if ((stringAt(container, 'image') ?? '') === '') throw invalid('Pod', pod, `${path}.image`, 'Required value');
+  const resources = objectAt(container, 'resources') ?? {};
+  const limits = objectAt(resources, 'limits') ?? {};
+  const requests = objectAt(resources, 'requests') ?? {};
+  for (const [resource, quantity] of [...Object.entries(limits), ...Object.entries(requests)]) {
+    // Resources with a domain are devices.
+    if (!resource.includes('/') || Number.isInteger(quantityOf(quantity).amount)) continue;
+    throw invalid('Pod', pod, `${path}.resources`, `${JSON.stringify(quantity)}: must be an integer`);
+  }
+  for (const [resource, quantity] of Object.entries(requests)) {
+    const [wanted, limit] = [quantityOf(quantity), quantityOf(limits[resource])];
+    // Quantities with different suffixes are not compared.
+    if (limits[resource] === undefined || wanted.suffix !== limit.suffix || wanted.amount <= limit.amount) continue;
+    const why = `${JSON.stringify(quantity)}: must be less than or equal to ${resource} limit`;
+    throw invalid('Pod', pod, `${path}.resources.requests`, why);
+  }
+  const volumes = new Set(listOf(spec, 'volumes').map((volume) => stringAt(volume, 'name')));
+  for (const mount of listOf(container, 'volumeMounts')) {
+    const volume = stringAt(mount, 'name') ?? '';
+    if (!volumes.has(volume)) throw invalid('Pod', pod, `${path}.volumeMounts`, `Not found: "${volume}"`);
+  }
+}
+
+/** Splits a quantity into its amount and its suffix. */
+function quantityOf(value: JsonValue | undefined): { readonly amount: number; readonly suffix: string } {
+  const [, digits = '', suffix = ''] =
+    /^([0-9.]*)(.*)$/.exec(typeof value === 'number' ? `${value}` : textOf(value)) ?? [];
+  return { amount: Number(digits), suffix };
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /** Supports quotas of the number of pods and of their CPUs. */
