@@ -35,6 +35,7 @@ import { flavorOf, type OpenStackLabel } from './config.js';
 import { faultError, RefusedError } from './errors.js';
 import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
+import { volumeUse } from './quota.js';
 import { serverSpec, type Found } from './server-spec.js';
 import type { ProviderSession } from './provider-session.js';
 
@@ -311,13 +312,15 @@ export class CreateMachine implements StateMachine {
   private finish(): Advance {
     const { instance } = this;
     if (instance === undefined) throw new DriverError('unexpected', 'a launch ended without a server');
-    const { useInternalIp } = this.request.label;
+    const { useInternalIp, volumeSize } = this.request.label;
     const floatingIp = this.attachment?.address;
     const interfaceIp = (useInternalIp ? instance.privateIpv4 : undefined) ?? floatingIp ?? instance.interfaceIp;
+    // The list of servers does not contain the sizes of their volumes.
+    const resources = { ...instance.resources, ...volumeUse(volumeSize) };
     this.state = 'ready';
     return {
       next: 'complete',
-      instance: { ...instance, publicIpv4: floatingIp ?? instance.publicIpv4, interfaceIp },
+      instance: { ...instance, publicIpv4: floatingIp ?? instance.publicIpv4, interfaceIp, resources },
     };
   }
 }

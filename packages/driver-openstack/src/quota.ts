@@ -1,6 +1,6 @@
 /** Reads the quota of a project and computes the resources of a label's nodes. */
 
-import { QuotaInformation, type Call } from '@nodepool/core';
+import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
 import { flavorOf, type OpenStackLabel } from './config.js';
 import type { ProviderSession } from './provider-session.js';
 
@@ -21,6 +21,10 @@ export async function quotaOfLabel(
   machineType: string | undefined,
 ): Promise<QuotaInformation> {
   const { vcpus, ram } = await lookups.flavor(flavorOf(label, machineType));
-  const volume = label.volumeSize === undefined ? {} : { volumes: 1, 'volume-gb': label.volumeSize };
-  return QuotaInformation.use({ instances: 1, cores: vcpus, ram, ...volume });
+  return QuotaInformation.use({ instances: 1, cores: vcpus, ram, ...volumeUse(label.volumeSize) });
+}
+
+/** Returns the use of the boot volume of a label; `volumeSize` is undefined for a label without one. */
+export function volumeUse(volumeSize: number | undefined): Resources {
+  return volumeSize === undefined ? {} : { volumes: 1, 'volume-gb': volumeSize };
 }
