@@ -11,6 +11,7 @@
  */
 
 import {
+  ConflictError,
   DriverError,
   InstanceFailedError,
   PendingCall,
@@ -28,7 +29,7 @@ import type { ObjectCache } from './client/object-cache.js';
 import { EVENTS, type KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
-import { ForeignObjectError, TerminatingError } from './errors.js';
+import { ForbiddenError, ForeignObjectError, TerminatingError } from './errors.js';
 import type { Tags } from './identity.js';
 import { LaunchPlan, type PodPlace } from './launch-plan.js';
 import { podStateOf, failureError, warningIn, type PodState } from './pod-state.js';
@@ -122,10 +123,17 @@ export class CreateMachine implements StateMachine {
       return this.end(new InstanceFailedError(error.message, { cause: error }), call);
     const repeatable =
       !(error instanceof ForeignObjectError) && (this.state !== 'creating' || error.outcome === 'not-applied');
-    const retry = repeatable ? this.retries.after(error, this.state, call.log) : undefined;
+    const cause = this.hasNoRightsYet(error) ? new ConflictError(error.message, { cause: error }) : error;
+    const retry = repeatable ? this.retries.after(cause, this.state, call.log) : undefined;
     if (retry === undefined) return this.end(error, call);
     if (this.state === 'creating') this.state = 'start';
     return retry;
+  }
+
+  /** Returns true if the account may not use its new project: OpenShift needs a moment to apply the rights. */
+  private hasNoRightsYet(error: DriverError): boolean {
+    const isInProject = this.cluster.config.flavour === 'openshift' && this.externalId !== undefined;
+    return isInProject && this.state !== 'looking' && error instanceof ForbiddenError;
   }
 
   /** Ends the launch with an error that is not retried. */

@@ -106,6 +106,14 @@ describe('openshift', () => {
     expect(open.cluster.list('namespaces').map(({ metadata }) => metadata.name)).toEqual(['default', 'kube-system']);
   });
 
+  it('waits until the rights of the account in a new project take effect', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    const message = 'serviceaccounts is forbidden: User "provisioner" cannot create resource "serviceaccounts"';
+    const fault = { kind: 'status', status: 403, body: { message } } as const;
+    open.cluster.faults.add({ on: 'serviceaccounts.create', times: 2, fault });
+    await provider.launch();
+  });
+
   it('deletes a node whose project no longer exists, which the cluster answers with 403', async () => {
     await start('openshift', { type: 'project', image: 'unused' });
     const { externalId } = await provider.launch();
