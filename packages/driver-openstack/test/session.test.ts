@@ -194,6 +194,19 @@ describe('a session', () => {
     expect(script.requests).toHaveLength(150);
   });
 
+  it('ends an aborted call although its login gets no answer', async () => {
+    const silent: Transport = { send: () => new Promise(() => undefined), close: () => Promise.resolve() };
+    const { session } = sessionOn(silent);
+    const controller = new AbortController();
+    const failure = failureOf(session.request(LIMITS, { ...callOn(time.clock), signal: controller.signal }));
+    await time.clock.advance(1000);
+    const began = time.clock.monotonic();
+    controller.abort(new Error('withdrawn'));
+    expect(await failure).toMatchObject({ code: 'aborted', outcome: 'not-applied' });
+    expect(time.clock.monotonic()).toBe(began);
+    session.stop();
+  });
+
   it('repeats only reading calls if the connection breaks', async () => {
     const broken = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
     const script = new Script((_request, count) => (count % 2 === 1 ? Promise.reject(broken) : json(200, {})));

@@ -9,6 +9,7 @@ import {
   Slots,
   ThrottledError,
   toDriverError,
+  untilAborted,
   type Call,
   type DriverError,
   type JsonObject,
@@ -158,7 +159,7 @@ export class Session {
           if (this.pauseOf(request.service) > 0) return undefined;
           await turn.run(call.signal, () => this.limiter.acquire(call.signal));
           // The token is read last, because waiting may take longer than its lifetime.
-          const token = await this.tokens.get();
+          const token = await untilAborted(this.tokens.get(), call.signal);
           // The wait does not count: a long queue would otherwise consist of calls whose deadlines have passed.
           const deadline = call.deadline + clock.monotonic() - queuedAt;
           const started: Call = { signal: call.signal, deadline, log: call.log };
