@@ -120,19 +120,20 @@ export class GceImages implements ImageManager {
   private async store(upload: ImageUploadRequest, size: number): Promise<string> {
     const sums = { disk: { md5: createHash('md5'), sha256: createHash('sha256') }, packed: createHash('md5') };
     let read = 0;
-    const packed = packDisk({
-      file: upload.file,
-      size,
-      signal: upload.signal,
-      onPiece: (piece) => {
-        sums.disk.md5.update(piece);
-        sums.disk.sha256.update(piece);
-        read += piece.byteLength;
-        upload.progress(read, size);
-      },
-    });
+    const pack = (): Readable =>
+      packDisk({
+        file: upload.file,
+        size,
+        signal: upload.signal,
+        onPiece: (piece) => {
+          sums.disk.md5.update(piece);
+          sums.disk.sha256.update(piece);
+          read += piece.byteLength;
+          upload.progress(read, size);
+        },
+      });
     const name = this.fileOf(upload);
-    const stored = await this.bucket.upload({ name, metadata: upload.tags }, hashed(packed, sums.packed), upload);
+    const stored = await this.bucket.upload({ name, metadata: upload.tags }, hashed(pack, sums.packed), upload);
     verify(upload, 'MD5', upload.md5, sums.disk.md5);
     verify(upload, 'SHA-256', upload.sha256, sums.disk.sha256);
     const sent = sums.packed.digest('base64');
@@ -189,8 +190,9 @@ export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'exte
   return `${named.slice(0, NAME_MAX_LENGTH - hash.length - 1)}-${hash}`;
 }
 
-async function* hashed(stream: Readable, hash: Hash): AsyncGenerator<Buffer> {
-  for await (const piece of stream as AsyncIterable<Buffer>) {
+/** Opens the stream when the first piece is read, so that an upload that never begins leaves no open file. */
+async function* hashed(open: () => Readable, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const piece of open() as AsyncIterable<Buffer>) {
     hash.update(piece);
     yield piece;
   }

@@ -2,7 +2,17 @@
 
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, truncateSync, writeFileSync, createWriteStream, readFileSync } from 'node:fs';
+import {
+  createWriteStream,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -39,6 +49,18 @@ afterEach(async () => {
 
 function sha256(): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex');
+}
+
+/** Returns the paths of the files that this process has open. */
+function openFiles(): readonly string[] {
+  return readdirSync('/proc/self/fd').flatMap((descriptor) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${descriptor}`)];
+    } catch {
+      // The descriptor of the folder itself is closed by now.
+      return [];
+    }
+  });
 }
 
 describe('an upload', () => {
@@ -99,6 +121,20 @@ describe('an upload', () => {
     expect(error.message).toContain('differs from the build: its SHA-256 is');
     expect(open.cloud.inspect.images()).toEqual([]);
     expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
+  it('leaves no file open if the bucket refuses its beginning', async () => {
+    open.cloud.faults.add({ on: 'objects.insert', fault: { kind: 'status', status: 403 } });
+    expect((await failureOf(provider.upload(file))).code).toBe('auth');
+    expect(openFiles()).not.toContain(file);
+  });
+
+  it('fails, and does not end the process, if its file cannot be read while the upload begins', async () => {
+    open.cloud.faults.add({ on: 'objects.insert', fault: { kind: 'status', status: 503 } });
+    const unreadable = join(folder, 'folder');
+    mkdirSync(unreadable);
+    await expect(provider.upload(unreadable)).rejects.toThrow('EISDIR');
+    expect(open.cloud.inspect.openUploads()).toBe(0);
   });
 
   it('leaves a tagged file for cleanup if it cannot delete it', async () => {
