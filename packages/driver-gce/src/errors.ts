@@ -40,6 +40,11 @@ const BUSY =
  * Reasons of a 400 that only a configuration change resolves. Any other reason counts as a failure of the single call.
  */
 const CONFIGURATION: ReadonlySet<string> = new Set(['invalid', 'invalidParameter', 'required', 'resourceNotFound']);
+/** Errors of a token endpoint, with status 400, that only new credentials resolve (RFC 6749, section 5.2). */
+const LOGIN: ReadonlySet<string> = new Set(['invalid_client', 'invalid_grant', 'invalid_scope', 'unauthorized_client']);
+/** Messages of libraries that could not read or use the credentials. */
+const NO_CREDENTIALS =
+  /credential|(ENOENT|EACCES|EPERM|EISDIR): .*, (open|read)|invalid_grant|private key|DECODER routines|key must be a/i;
 /** Operation error codes that only a configuration change resolves. */
 const CONFIGURATION_CODES: ReadonlySet<string> = new Set([
   'INVALID_FIELD_VALUE',
@@ -84,7 +89,7 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   const message = `${attempted.operation}: ${status} ${reason === undefined ? '' : `${reason}: `}${said}`;
   const outcome: Outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
   const retryAfterMs = retryAfterMsIn(answer.retryAfter, attempted.now);
-  if (status === 401) return new AuthError(message, { cause });
+  if (status === 401 || (reason !== undefined && LOGIN.has(reason))) return new AuthError(message, { cause });
   if (status === 429 || (reason !== undefined && THROTTLED.test(reason))) {
     return new ThrottledError(message, { cause, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
   }
@@ -178,7 +183,7 @@ function lineOf(text: string): string {
 function connectionError({ operation, changesSomething }: Attempted, cause: unknown): DriverError {
   const network = networkCauseOf(cause);
   const reason = network?.systemCode ?? (cause instanceof Error ? lineOf(cause.message) : String(cause));
-  if (/default credentials|credential|ENOENT.*\.json|invalid_grant|private key/i.test(messageOf(cause))) {
+  if (NO_CREDENTIALS.test(messageOf(cause))) {
     return new AuthError(
       `${operation}: no credentials (${lineOf(messageOf(cause))}); set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS`,
       { cause },

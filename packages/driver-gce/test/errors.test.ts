@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, it } from '@jest/globals';
-import { answerError, operationError } from '../src/errors.js';
+import { answerError, errorOf, operationError } from '../src/errors.js';
 
 const insert = { operation: 'instances.insert', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
@@ -53,6 +53,29 @@ describe('an answer', () => {
   it('of a proxy with status 400 is unexpected and not applied', () => {
     const error = answerError(insert, { status: 400, body: '<html>bad gateway config</html>', retryAfter: undefined });
     expect(error).toMatchObject({ code: 'unexpected', outcome: 'not-applied' });
+  });
+});
+
+describe('credentials', () => {
+  it.each(['invalid_grant', 'invalid_client', 'unauthorized_client', 'invalid_scope'])(
+    'that the token endpoint refuses with %s are a failed login, and nothing was sent',
+    (reason) => {
+      const refused = { error: reason, error_description: 'reauth related error (invalid_rapt)' };
+      const error = answerError(insert, { status: 400, body: refused, retryAfter: undefined });
+      expect(error).toMatchObject({ code: 'auth', outcome: 'not-applied' });
+    },
+  );
+
+  it.each([
+    "Error: ENOENT: no such file or directory, open '/etc/nodepool/key'",
+    "Error: EACCES: permission denied, open '/etc/nodepool/gce.json'",
+    'Error: EISDIR: illegal operation on a directory, read',
+    'Error: error:1E08010C:DECODER routines::unsupported',
+    'key must be a string, a buffer or an object',
+  ])('that cannot be read are a failed login, and the message names them: %s', (message) => {
+    const error = errorOf(insert, new Error(message));
+    expect(error).toMatchObject({ code: 'auth', outcome: 'not-applied' });
+    expect(error.message).toContain(`no credentials (${message})`);
   });
 });
 
