@@ -127,19 +127,20 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     return limitsIn(region);
   }
 
-  /** Rejects with `ConfigurationError` if the zone does not have the machine type. */
+  /** Rejects with `ConfigurationError` if none of the pool's zones has the machine type. */
   async getQuotaForLabel(
     _tasks: TaskManager,
     label: GceLabel,
     call: Call,
     machineType = label.instanceType,
   ): Promise<QuotaInformation> {
-    const size = await this.running.machineTypes.read(this.config.zone, machineType, call);
+    const size = await this.running.machineTypes.read(label.zones, machineType, call);
     if (size !== undefined) {
       const preemptible = this.preemptibleQuota && label.provisioning !== 'standard';
       return needOf({ machineType, preemptible, accelerators: label.accelerators }, size);
     }
-    throw new ConfigurationError(`label ${label.name}: zone ${this.config.zone} has no machine type ${machineType}`);
+    const zones = label.zones.join(', ');
+    throw new ConfigurationError(`label ${label.name}: machine type ${machineType} does not exist in ${zones}`);
   }
 
   async getAvailabilityZones(_tasks: TaskManager, pool: PoolConfig<GceLabel>): Promise<readonly string[]> {

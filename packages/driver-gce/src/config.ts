@@ -38,6 +38,8 @@ export interface Accelerator {
 }
 
 export interface GceLabel extends LabelConfig {
+  /** Zones of the pool. */
+  readonly zones: readonly string[];
   /** The preferred type, which a launch without a machine type uses. */
   readonly instanceType: string;
   /** Path of the image, e.g. `projects/debian-cloud/global/images/family/debian-12`; undefined for a disk image. */
@@ -135,12 +137,16 @@ function loadPool(
   context: ProviderConfigContext,
 ): PoolConfig<GceLabel> {
   const region = stringAt(providerSection, 'region') ?? '';
-  const zones = stringsAt(section, 'zones') ?? [];
-  zones.forEach((zone, index) => {
+  stringsAt(section, 'zones')?.forEach((zone, index) => {
     if (!isZoneOf(region, zone)) context.problem([...path, 'zones', index], { expected: `a zone of ${region}` });
   });
   if (!fitsLabel(pool.name)) context.problem([...path, 'name'], tooLong);
-  return { ...pool, availabilityZones: zones.length > 0 ? zones : [stringAt(providerSection, 'zone') ?? ''] };
+  return { ...pool, availabilityZones: zonesOf(section, providerSection) };
+}
+
+function zonesOf(pool: JsonObject, provider: JsonObject): readonly string[] {
+  const zones = stringsAt(pool, 'zones') ?? [];
+  return zones.length > 0 ? zones : [stringAt(provider, 'zone') ?? ''];
 }
 
 function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
@@ -153,6 +159,7 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
   const instanceTypes = stringsAt(section, 'instance-types');
   return {
     ...label,
+    zones: zonesOf(poolSection, providerSection),
     machineTypes: instanceTypes,
     instanceType: instanceTypes?.[0] ?? stringAt(section, 'instance-type') ?? '',
     cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, project),

@@ -8,6 +8,7 @@ import { sizeIn, type MachineSize } from './quota.js';
 
 export class MachineTypes {
   private readonly sizes = new Map<string, MachineSize | undefined>();
+  /** By zone and type. */
   private readonly underway = new Map<string, Promise<MachineSize | undefined>>();
 
   constructor(private readonly compute: Compute) {}
@@ -21,22 +22,14 @@ export class MachineTypes {
   }
 
   /**
-   * Resolves with undefined if the zone does not have the type. This result is not cached, since the type may be added.
+   * Resolves with undefined if none of the zones has the type. This result is not cached, since the type may be added.
    */
-  async read(zone: string, machineType: string, call: Call): Promise<MachineSize | undefined> {
-    const known = this.sizes.get(machineType);
-    if (known !== undefined) return known;
-    const underway = this.underway.get(machineType);
-    if (underway !== undefined) return underway;
-    const reading = this.ask(zone, machineType, call);
-    this.underway.set(machineType, reading);
-    try {
-      const size = await reading;
-      if (size !== undefined) this.sizes.set(machineType, size);
-      return size;
-    } finally {
-      this.underway.delete(machineType);
+  async read(zones: readonly string[], machineType: string, call: Call): Promise<MachineSize | undefined> {
+    for (const zone of zones) {
+      const size = this.sizes.get(machineType) ?? (await this.readIn(zone, machineType, call));
+      if (size !== undefined) return size;
     }
+    return undefined;
   }
 
   /** Reads the sizes of listed instances' types that are not cached. */
@@ -50,9 +43,25 @@ export class MachineTypes {
     await Promise.all(
       [...unknown].map(async ([type, zone]) => {
         // Prevents a query for a discontinued type with every listing.
-        if ((await this.read(zone, type, call)) === undefined) this.sizes.set(type, undefined);
+        if ((await this.read([zone], type, call)) === undefined) this.sizes.set(type, undefined);
       }),
     );
+  }
+
+  /** Shares a reading in progress. */
+  private async readIn(zone: string, machineType: string, call: Call): Promise<MachineSize | undefined> {
+    const key = `${zone}/${machineType}`;
+    const underway = this.underway.get(key);
+    if (underway !== undefined) return underway;
+    const reading = this.ask(zone, machineType, call);
+    this.underway.set(key, reading);
+    try {
+      const size = await reading;
+      if (size !== undefined) this.sizes.set(machineType, size);
+      return size;
+    } finally {
+      this.underway.delete(key);
+    }
   }
 
   private async ask(zone: string, machineType: string, call: Call): Promise<MachineSize | undefined> {

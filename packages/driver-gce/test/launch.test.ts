@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { CloudSettings, SimulatedGce } from '@nodepool/simulated-gce';
-import type { ExternalId, JsonObject } from '@nodepool/core';
+import type { ExternalId, JsonObject, QuotaInformation } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceleratorMetric, CORE_METRICS } from '../src/quota.js';
@@ -278,6 +278,30 @@ describe('an instance of a provider', () => {
     const { externalId } = await provider.launch();
     await provider.cleanUp(`${ZONE}/${nameIn(externalId)}`);
     expect(cloud.inspect.instances()).toEqual([]);
+  });
+});
+
+describe('the need of a label', () => {
+  const need = (provider: TestProvider): Promise<QuotaInformation> =>
+    provider.end(
+      provider.provider.getQuotaForLabel?.('main', 'small', provider.call()) ?? Promise.reject(new Error('no needs')),
+    );
+
+  it('is known if only another zone of the pool than that of the provider has the machine type', async () => {
+    const zone = 'us-central1-c';
+    const zones = [zone, 'us-central1-f'];
+    const { provider } = await openWith(section({ zone }, { 'instance-type': 't2a-standard-1' }, { zones }));
+    expect((await need(provider)).toResources()).toEqual({ instances: 1, cores: 1, ram: 4096, T2A_CPUS: 1 });
+    const launched = await provider.launch('0000000001', { availabilityZone: 'us-central1-f' });
+    expect(launched.az).toBe('us-central1-f');
+  });
+
+  it('is a configuration error if no zone of the pool has the machine type', async () => {
+    const label = { 'instance-type': 't2a-standard-1' };
+    const { provider } = await openWith(section({}, label, { zones: ['us-central1-c'] }));
+    const error = await failureOf(need(provider));
+    expect(error.code).toBe('configuration');
+    expect(error.message).toContain('label small: machine type t2a-standard-1 does not exist in us-central1-c');
   });
 });
 

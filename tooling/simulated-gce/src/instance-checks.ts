@@ -5,7 +5,7 @@ import { labelProblem, messageAt, messagesAt, NAME, textAt, textsAt, type Messag
 import {
   ACCELERATOR_TYPES,
   DISK_TYPES,
-  MACHINE_TYPES,
+  machineTypesIn,
   NETWORKS,
   SUBNETWORKS,
   type MachineTypeSpec,
@@ -36,8 +36,8 @@ export function checkInstance(project: string, zone: string, body: Message, size
   if (wrong !== undefined) throw invalid(wrong);
   if (Object.keys(labels).length > MAX_LABELS) throw refused('labels', '', `at most ${MAX_LABELS} labels are allowed`);
   const typeName = inZone(body, 'machineType', 'machineTypes', zone);
-  const type = MACHINE_TYPES.find((each) => each.name === typeName);
-  if (type === undefined) throw refused('machineType', typeName, 'The machine type does not exist');
+  const type = machineTypesIn(zone).find((each) => each.name === typeName);
+  if (type === undefined) throw refused('machineType', typeName, `The machine type does not exist in zone '${zone}'.`);
   checkDisks(messagesAt(body, 'disks'), zone, sizeOfImage);
   checkNetworks(messagesAt(body, 'networkInterfaces'), project, zone);
   checkMetadata(messagesAt(messageAt(body, 'metadata'), 'items'));

@@ -8,7 +8,7 @@ import { checkInstance, checkRequestId } from './instance-checks.js';
 import type { OperationError } from './faults.js';
 import type { Operations } from './operations.js';
 import { alreadyExists, notFound } from './api-error.js';
-import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
+import { machineTypesIn, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
 
 /** An instance as tests inspect it. */
 export interface InspectedInstance {
@@ -189,11 +189,11 @@ export class Instances {
   }
 
   machineTypes(project: string, zone: string): readonly Message[] {
-    return MACHINE_TYPES.map(({ name }) => this.machineType(project, zone, name));
+    return machineTypesIn(zone).map(({ name }) => this.machineType(project, zone, name));
   }
 
   machineType(project: string, zone: string, name: string): Message {
-    const found = MACHINE_TYPES.find((type) => type.name === name);
+    const found = machineTypesIn(zone).find((type) => type.name === name);
     if (found === undefined) throw notFound(`projects/${project}/zones/${zone}/machineTypes/${name}`);
     return {
       kind: 'compute#machineType',
@@ -224,7 +224,8 @@ export class Instances {
     const { preemptible, provisioningModel } = messageAt(body, 'scheduling');
     const isPreemptible = preemptible === true || provisioningModel === 'SPOT';
     if (isPreemptible && (this.limits['PREEMPTIBLE_CPUS'] ?? 0) > 0) return 'PREEMPTIBLE_CPUS';
-    return name.startsWith('n2-') ? 'N2_CPUS' : 'CPUS';
+    const [, family] = /^(n2|t2a)-/.exec(name) ?? [];
+    return family === undefined ? 'CPUS' : `${family.toUpperCase()}_CPUS`;
   }
 
   private usage(region: string, metric: string): number {

@@ -43,15 +43,23 @@ export interface MachineTypeSpec {
   readonly name: string;
   readonly cores: number;
   readonly ramMb: number;
+  /** Default: every zone. */
+  readonly zones?: readonly string[];
 }
 
-export const MACHINE_TYPES: readonly MachineTypeSpec[] = [
+const MACHINE_TYPES: readonly MachineTypeSpec[] = [
   { name: 'f1-micro', cores: 1, ramMb: 614 },
   { name: 'e2-micro', cores: 2, ramMb: 1024 },
   { name: 'e2-standard-2', cores: 2, ramMb: 8192 },
   { name: 'n1-standard-1', cores: 1, ramMb: 3840 },
   { name: 'n2-standard-4', cores: 4, ramMb: 16_384 },
+  { name: 't2a-standard-1', cores: 1, ramMb: 4096, zones: ['us-central1-a', 'us-central1-b', 'us-central1-f'] },
 ];
+
+/** Returns the machine types that a zone has. */
+export function machineTypesIn(zone: string): readonly MachineTypeSpec[] {
+  return MACHINE_TYPES.filter(({ zones = [zone] }) => zones.includes(zone));
+}
 
 export const DISK_TYPES: readonly string[] = [
   'pd-standard',
