@@ -101,7 +101,12 @@ function chooseImage(images: readonly Image[], { name, location, tags }: ImageFi
       (location === undefined || sameLocation(image.location, location)) &&
       Object.entries(tags).every(([key, value]) => tagsOf(image)[key] === value),
   );
-  return fitting.toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? '')).at(-1);
+  return fitting.reduce<Image | undefined>((last, image) => (isAfter(image, last) ? image : last), undefined);
+}
+
+/** Compares names by their characters, as the Python Nodepool does, and not by the rules of the host's language. */
+function isAfter({ name = '' }: Image, other: Image | undefined): boolean {
+  return other === undefined || name >= (other.name ?? '');
 }
 
 function noImage(filter: ImageFilter): string {

@@ -189,6 +189,14 @@ describe('a launch', () => {
     expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci-3');
   });
 
+  it('orders the names of images by their characters, as the Python Nodepool does', async () => {
+    for (const name of ['ci-2', 'ci_1', 'CI-3']) open.cloud.disks.addImage('nodepool', name, 'centralus', {});
+    const test = await provider(image({ 'image-filter': { location: 'centralus' } }));
+    await test.launch();
+    const [vm] = open.cloud.list(VMS);
+    expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci_1');
+  });
+
   it('can generate a password that Azure accepts', async () => {
     open.cloud.disks.addImage('nodepool', 'own', 'centralus', {});
     const [own] = open.cloud.list('Microsoft.Compute/images');
