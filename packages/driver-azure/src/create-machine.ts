@@ -150,7 +150,7 @@ export class CreateMachine implements StateMachine {
       accepted = this.creation.take();
     } catch (error) {
       const failure = toDriverError(error);
-      if (failure.outcome !== 'unknown') throw failure;
+      if (failure.outcome !== 'unknown') throw this.refused(failure);
       this.doubt = failure;
       call.log.info('Searching the cloud for the VM of a launch attempt whose outcome is unknown', {
         external_id: this.name,
@@ -163,6 +163,13 @@ export class CreateMachine implements StateMachine {
     this.operationUrl = accepted.url;
     this.state = accepted.url === undefined ? 'looking' : 'following';
     return { next: 'delay', ms: accepted.retryAfterMs };
+  }
+
+  /** Discards the cached images if the chosen one may have been deleted, so that the next launch chooses another. */
+  private refused(failure: DriverError): DriverError {
+    const mayLackImage = failure.code === 'not-found' || failure.code === 'configuration';
+    if (mayLackImage && this.request.label.imageSource.kind === 'filter') this.session.lookups.images.forget();
+    return failure;
   }
 
   /** Polls the operation at the interval that Azure specifies. */

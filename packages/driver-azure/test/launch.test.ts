@@ -197,6 +197,17 @@ describe('a launch', () => {
     expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci_1');
   });
 
+  it('uses another matching image after a launch whose image was deleted', async () => {
+    for (const name of ['ci-1', 'ci-2']) open.cloud.disks.addImage('nodepool', name, 'centralus', {});
+    const test = await provider(image({ 'image-filter': { location: 'centralus' } }));
+    const newest = open.cloud.list('Microsoft.Compute/images').find(({ name }) => name === 'ci-2');
+    if (newest !== undefined) open.cloud.remove(newest);
+    expect((await test.failedLaunch()).message).toContain('/images/ci-2');
+    await test.launch('0000000002');
+    const [vm] = open.cloud.list(VMS);
+    expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci-1');
+  });
+
   it('can generate a password that Azure accepts', async () => {
     open.cloud.disks.addImage('nodepool', 'own', 'centralus', {});
     const [own] = open.cloud.list('Microsoft.Compute/images');
