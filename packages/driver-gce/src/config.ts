@@ -16,7 +16,7 @@ import {
   type ProviderConfig,
   type ProviderConfigContext,
 } from '@nodepool/core';
-import { fitsLabel } from './labels.js';
+import { fitsLabel, LABEL_MAX_LENGTH, propertyLabel } from './labels.js';
 import {
   DEFAULT_GUEST_OS_FEATURES,
   DEFAULT_NETWORK,
@@ -117,7 +117,7 @@ function check(provider: GceProvider, section: JsonObject, context: ProviderConf
   for (const { index, name } of entriesAt(section, 'diskimages')) {
     if (!fitsLabel(name)) context.problem(['diskimages', index, 'name'], tooLong);
     for (const [key, value] of Object.entries(provider.diskImages.get(name)?.metadata ?? {})) {
-      if (/^[a-z][a-z0-9_-]{0,62}$/.test(key) && fitsLabel(value)) continue;
+      if (/^[a-z][a-z0-9_-]{0,62}$/.test(key) && propertyLabel(value).length <= LABEL_MAX_LENGTH) continue;
       context.problem(['diskimages', index], {
         expected: 'properties of the image that can be labels in Google Cloud',
         hint: `"${key}" cannot: a name begins with a-z and has at most 63 of a-z, 0-9, _ and -`,

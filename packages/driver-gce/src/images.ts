@@ -30,7 +30,7 @@ import type { Compute } from './client/compute.js';
 import type { Storage } from './client/storage.js';
 import type { GceProvider } from './config.js';
 import { requestId } from './instance.js';
-import { tagsInLabels, tagsToLabels } from './labels.js';
+import { propertyLabel, tagsInLabels, tagsToLabels } from './labels.js';
 import { deleteResource } from './resources.js';
 import { packDisk } from './tar-gz.js';
 
@@ -102,7 +102,7 @@ export class GceImages implements ImageManager {
       {
         name,
         description: upload.externalName,
-        labels: { ...tagsToLabels(upload.metadata), ...tagsToLabels(upload.tags) },
+        labels: { ...propertyLabels(upload.metadata), ...tagsToLabels(upload.tags) },
         rawDisk: { source: this.bucket.urlOf(object), containerType: 'TAR' },
         sourceType: 'RAW',
         ...(traits?.architecture === undefined ? {} : { architecture: traits.architecture }),
@@ -188,6 +188,10 @@ export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'exte
   const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const named = /^[a-z]/.test(cleaned) ? cleaned : `image-${cleaned}`;
   return `${named.slice(0, NAME_MAX_LENGTH - hash.length - 1)}-${hash}`;
+}
+
+function propertyLabels(metadata: ImageUploadRequest['metadata']): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, propertyLabel(value)]));
 }
 
 /** Opens the stream when the first piece is read, so that an upload that never begins leaves no open file. */

@@ -4,8 +4,9 @@
  * digits per UTF-8 byte: `North 1` is `_4eorth_201`. Every driver version can decode that.
  */
 
-const LABEL_MAX_LENGTH = 63;
+export const LABEL_MAX_LENGTH = 63;
 
+const VALID = /^[a-z0-9_-]{0,63}$/;
 const ESCAPED = /_([0-9a-f]{2})/g;
 
 /** Encodes a value. The result may exceed the length of a label; see `fitsLabel`. */
@@ -20,6 +21,14 @@ export function toLabel(value: string): string {
 
 export function fitsLabel(value: string): boolean {
   return toLabel(value).length <= LABEL_MAX_LENGTH;
+}
+
+/**
+ * Returns an operator's property as a label. Valid values are unchanged: they are never decoded, and the operator
+ * searches for them.
+ */
+export function propertyLabel(value: string): string {
+  return VALID.test(value) ? value : toLabel(value);
 }
 
 /** Decodes the result of `toLabel`. Text in another format is returned unchanged. */

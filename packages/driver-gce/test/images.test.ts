@@ -84,6 +84,11 @@ describe('an upload', () => {
     expect(inspect.openUploads()).toBe(0);
   });
 
+  it('has its properties as labels: valid values unchanged, others escaped', async () => {
+    await provider.upload(file, { metadata: { team: 'ci_images', release: '12.5' } });
+    expect(open.cloud.inspect.images()[0]?.labels).toMatchObject({ team: 'ci_images', release: '12_2e5' });
+  });
+
   it('gets the same operation if its insertion arrives twice', async () => {
     const paths = pathsOf(open.cloud, 'images.insert');
     await provider.upload(file, { sha256: sha256() });
