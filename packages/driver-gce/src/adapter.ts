@@ -105,12 +105,12 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   /** Lists the instances of the region, because they count against its limits. */
   async listInstances(_tasks: TaskManager, call: Call): Promise<readonly Instance[]> {
     const { zones, machineTypes } = this.running;
-    const { region, zone } = this.config;
+    const { region, zone, internalPools } = this.config;
     const listed = await zones.list(call);
     await machineTypes.learn(listed, region, call);
     const sizeOf = (machineType: string): MachineSize | undefined => machineTypes.known(machineType);
     const { preemptibleQuota } = this;
-    return listed.map((data) => instanceOf(data, { region, zone, sizeOf, preemptibleQuota }));
+    return listed.map((data) => instanceOf(data, { region, zone, sizeOf, preemptibleQuota, internalPools }));
   }
 
   listResources(_tasks: TaskManager, call: Call): Promise<readonly Resource[]> {

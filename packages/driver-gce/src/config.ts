@@ -57,8 +57,8 @@ export interface GceLabel extends LabelConfig {
   readonly provisioning: Provisioning;
   readonly accelerators: readonly Accelerator[];
   readonly instanceLabels: Readonly<Record<string, string>>;
-  /** If true, nodes are reached at their internal addresses and get no external one. */
-  readonly useInternalIp: boolean;
+  /** If true, instances have an external IPv4 address. */
+  readonly publicIpv4: boolean;
 }
 
 /** Cloud settings of a disk image; see `Image` of the API. */
@@ -68,6 +68,8 @@ export interface ImageTraits {
 }
 
 export interface GceProvider extends ProviderConfig<GceLabel> {
+  /** Names of the pools whose nodes are reached at their internal addresses. */
+  readonly internalPools: ReadonlySet<string>;
   /** By name of the disk image. */
   readonly imageTraits: ReadonlyMap<string, ImageTraits>;
   readonly project: string;
@@ -97,6 +99,11 @@ export function loadProvider(section: JsonObject, context: ProviderConfigContext
     apiEndpoint: stringAt(section, 'api-endpoint'),
     storageEndpoint: stringAt(section, 'storage-endpoint'),
     storageBucket: stringAt(section, 'storage-bucket'),
+    internalPools: new Set(
+      entriesAt(section, 'pools')
+        .filter((pool) => booleanAt(pool.section, 'use-internal-ip') === true)
+        .map(({ name }) => name),
+    ),
     imageTraits: new Map(entriesAt(section, 'diskimages').map((entry) => [entry.name, imageTraitsOf(entry.section)])),
   };
   check(provider, section, context);
@@ -175,7 +182,7 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
       count: numberAt(entry.section, 'count') ?? 1,
     })),
     instanceLabels: textsAt(section, 'labels'),
-    useInternalIp: booleanAt(poolSection, 'use-internal-ip') ?? false,
+    publicIpv4: booleanAt(poolSection, 'public-ipv4') ?? true,
   };
 }
 

@@ -89,7 +89,7 @@ export function instanceBody(
       {
         ...(label.network === undefined ? {} : { network: label.network }),
         ...(label.subnetwork === undefined ? {} : { subnetwork: label.subnetwork }),
-        ...(label.useInternalIp ? {} : { accessConfigs: [{ type: 'ONE_TO_ONE_NAT', name: 'External NAT' }] }),
+        ...(label.publicIpv4 ? { accessConfigs: [{ type: 'ONE_TO_ONE_NAT', name: 'External NAT' }] } : {}),
       },
     ],
     metadata: {
@@ -139,10 +139,15 @@ export interface InstanceFacts {
   readonly sizeOf: (machineType: string) => MachineSize | undefined;
   /** True if the region has a quota for preemptible cores. */
   readonly preemptibleQuota: boolean;
+  /** Names of the pools whose nodes are reached at their internal addresses. */
+  readonly internalPools: ReadonlySet<string>;
 }
 
 /** Converts a listed instance to an instance of core. A stopped instance still exists and must be deleted. */
-export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptibleQuota }: InstanceFacts): Instance {
+export function instanceOf(
+  data: JsonObject,
+  { region, zone, sizeOf, preemptibleQuota, internalPools }: InstanceFacts,
+): Instance {
   const place = { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
   const status = stringAt(data, 'status') ?? '';
   const [network = {}] = listAt(data, 'networkInterfaces');
@@ -151,6 +156,9 @@ export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptible
   const privateIpv4 = stringAt(network, 'networkIP');
   const publicIpv4 = stringAt(access, 'natIP');
   const machineType = linkAt(data, 'machineType') ?? '';
+  // The Python Nodepool writes tags only as metadata.
+  const tags = { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) };
+  const isInternal = internalPools.has(tags['nodepool_pool_name'] ?? '');
   return {
     externalId: externalIdOf(place, zone),
     hostname: place.name,
@@ -159,9 +167,8 @@ export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptible
       status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
-    // The Python Nodepool writes tags only as metadata.
-    tags: { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) },
-    interfaceIp: publicIpv4 ?? privateIpv4,
+    tags,
+    interfaceIp: isInternal ? (privateIpv4 ?? publicIpv4) : (publicIpv4 ?? privateIpv4),
     publicIpv4,
     privateIpv4,
     publicIpv6: stringAt(access6, 'externalIpv6'),

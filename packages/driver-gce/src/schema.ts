@@ -108,6 +108,7 @@ export const schema: JsonSchema = providerSchema({
   pool: {
     incompatible: [
       'zones',
+      'public-ipv4',
       'network',
       'subnetwork',
       'service-account',
@@ -121,6 +122,12 @@ export const schema: JsonSchema = providerSchema({
         ...names,
         description:
           "Zones of the region; all nodes of a request are in one. Each zone is an offer of the pool's labels. Default: the provider's `zone`.",
+      },
+      'public-ipv4': {
+        type: 'boolean',
+        default: true,
+        description:
+          'If true, instances have an external IPv4 address. Otherwise they need a NAT in the network to reach the internet.',
       },
       ...network,
       ...identity,

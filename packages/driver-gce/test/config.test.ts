@@ -40,6 +40,7 @@ describe('the configuration', () => {
       launchRetries: 3,
       imageFormat: 'raw',
     });
+    expect(provider).toMatchObject({ internalPools: new Set(['main']) });
     const pool = provider?.pools.get('main');
     expect(pool).toMatchObject({ maxServers: 8, availabilityZones: ['us-central1-a'] });
     expect(pool?.labels.get('debian-stretch-f1-micro')).toMatchObject({
@@ -49,7 +50,7 @@ describe('the configuration', () => {
       volumeType: 'standard',
       volumeSize: 10,
       network: 'global/networks/default',
-      useInternalIp: true,
+      publicIpv4: true,
       provisioning: 'standard',
     });
   });

@@ -94,6 +94,7 @@ const everyKey: JsonObject = {
       'node-attributes': { key: 'value' },
       'host-key-checking': true,
       'use-internal-ip': true,
+      'public-ipv4': false,
       labels: [
         {
           name: 'small',

@@ -147,8 +147,15 @@ describe('an instance', () => {
     expect(resources).toEqual({ instances: 1, cores: 2, ram: 1024, ...own });
   });
 
-  it('has no external address with use-internal-ip, and is reached at its internal one', async () => {
+  it('is reached at its internal address with use-internal-ip, and has an external one for the internet', async () => {
     const { provider } = await openWith(section({}, {}, { 'use-internal-ip': true }));
+    const instance = await provider.launch();
+    expect(instance.publicIpv4).toMatch(/^127\.1\./);
+    expect(instance.interfaceIp).toBe(instance.privateIpv4);
+  });
+
+  it('has no external address with public-ipv4: false, and is reached at its internal one', async () => {
+    const { provider } = await openWith(section({}, {}, { 'public-ipv4': false }));
     const instance = await provider.launch();
     expect(instance.publicIpv4).toBeUndefined();
     expect(instance.interfaceIp).toBe(instance.privateIpv4);
