@@ -75,7 +75,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, random, onApiCall });
     this.preemptibleQuota = hasPreemptibleQuota(region);
     const zones = new ZoneLists(compute, clock, usedZones(config), zonesIn(region));
-    this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute) };
+    this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute, clock) };
     this.images.start({ compute, storage, clock });
   }
 

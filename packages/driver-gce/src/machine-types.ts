@@ -1,17 +1,25 @@
-/** Caches the sizes of machine types without expiration, because they never change. */
+/** Caches the sizes of machine types. Known sizes never expire, because they never change. */
 
-import { isDriverError, type Call, type JsonObject } from '@nodepool/core';
+import { isDriverError, type Call, type Clock, type JsonObject } from '@nodepool/core';
 import { linkAt } from './client/answers.js';
 import type { Compute } from './client/compute.js';
 import { isZoneOf } from './config.js';
 import { sizeIn, type MachineSize } from './quota.js';
 
+/** Interval between queries for a machine type of listed instances that the cloud does not know (ms). */
+const MISSING_INTERVAL_MS = 600_000;
+
 export class MachineTypes {
-  private readonly sizes = new Map<string, MachineSize | undefined>();
+  private readonly sizes = new Map<string, MachineSize>();
+  /** Monotonic time (ms) at which the cloud did not know a type of listed instances, e.g. a discontinued one. */
+  private readonly missing = new Map<string, number>();
   /** By zone and type. */
   private readonly underway = new Map<string, Promise<MachineSize | undefined>>();
 
-  constructor(private readonly compute: Compute) {}
+  constructor(
+    private readonly compute: Compute,
+    private readonly clock: Clock,
+  ) {}
 
   /**
    * Returns the cached size, which is the same in every zone. Returns undefined if the type is unknown or not cached
@@ -35,15 +43,16 @@ export class MachineTypes {
   /** Reads the sizes of listed instances' types that are not cached. */
   async learn(instances: readonly JsonObject[], region: string, call: Call): Promise<void> {
     const unknown = new Map<string, string>();
+    const now = this.clock.monotonic();
     for (const data of instances) {
       const zone = linkAt(data, 'zone') ?? '';
       const type = linkAt(data, 'machineType');
-      if (type !== undefined && isZoneOf(region, zone) && !this.sizes.has(type)) unknown.set(type, zone);
+      if (type === undefined || !isZoneOf(region, zone) || this.sizes.has(type)) continue;
+      if (now - (this.missing.get(type) ?? -Infinity) >= MISSING_INTERVAL_MS) unknown.set(type, zone);
     }
     await Promise.all(
       [...unknown].map(async ([type, zone]) => {
-        // Prevents a query for a discontinued type with every listing.
-        if ((await this.read([zone], type, call)) === undefined) this.sizes.set(type, undefined);
+        if ((await this.read([zone], type, call)) === undefined) this.missing.set(type, now);
       }),
     );
   }

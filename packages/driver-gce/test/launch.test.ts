@@ -372,6 +372,23 @@ describe('the list of instances', () => {
   });
 });
 
+describe('the size of a foreign instance', () => {
+  it('is read again some time after the cloud did not know its machine type', async () => {
+    const { cloud, provider, time } = await openWith();
+    await addForeignInstances(cloud, 1);
+    cloud.faults.add({ on: 'machineTypes.get', fault: { kind: 'status', status: 404, reason: 'notFound' } });
+    const list = async (): Promise<unknown> => {
+      const [instance] = await provider.end(provider.provider.listNodes(provider.call()));
+      return instance?.resources;
+    };
+    expect(await list()).toEqual({ instances: 1 });
+    expect(await list()).toEqual({ instances: 1 });
+    expect(cloud.calls.count('machineTypes.get')).toBe(1);
+    await time.until(() => false, 600_000);
+    expect(await list()).toEqual({ instances: 1, cores: 2, ram: 1024, CPUS: 2 });
+  });
+});
+
 describe('the console', () => {
   it('is the end of the first serial port', async () => {
     const { provider } = await openWith();
