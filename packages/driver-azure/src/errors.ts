@@ -172,7 +172,8 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
 /** Returns the `DriverError` for a failed login, which precedes any call to the cloud. */
 function loginError(message: string, error: unknown): DriverError {
   const passing =
-    /network_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) && !/AADSTS/.test(message);
+    /network_error|endpoints_resolution_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) &&
+    !/AADSTS/.test(message);
   const options = { cause: error, outcome: 'not-applied' } as const;
   return passing ? new TransientError(message, options) : new AuthError(message, options);
 }

@@ -66,3 +66,16 @@ describe('an operation that failed with', () => {
     expect(failureOf('creation', { code, message: 'said so' })).toMatchObject({ code: kind, outcome: 'applied' });
   });
 });
+
+describe('a failed login', () => {
+  it.each([
+    ['AuthenticationRequiredError', 'network_error: See https://aka.ms/msal.js.errors', 'transient'],
+    // The library's error for a private login service that is unreachable.
+    ['CredentialUnavailableError', 'endpoints_resolution_error: See https://aka.ms/msal.js.errors', 'transient'],
+    ['AuthenticationRequiredError', 'invalid_client: 7000215 - AADSTS7000215: Invalid client secret', 'auth'],
+    ['CredentialUnavailableError', "ENOENT: no such file or directory, open '/token'", 'auth'],
+  ])('%s with "%s" is of kind %s, and nothing was sent', (name, message, kind) => {
+    const error = Object.assign(new Error(message), { name });
+    expect(errorOf(put, error)).toMatchObject({ code: kind, outcome: 'not-applied' });
+  });
+});
