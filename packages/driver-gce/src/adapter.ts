@@ -25,6 +25,7 @@ import { externalIdOf, instanceBody, instanceName, instanceOf, placeOf, requestI
 import { MachineTypes } from './machine-types.js';
 import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota.js';
 import { deleteResource, listResources } from './resources.js';
+import { DISK_GRAIN_BYTES } from './tar-gz.js';
 import { usedZones, ZoneLists, zonesIn } from './zone-lists.js';
 
 /**
@@ -53,8 +54,11 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   /** True if the region has a quota for preemptible cores. */
   private preemptibleQuota = false;
 
-  constructor(private readonly config: GceProvider) {
-    this.images = new GceImages(config);
+  constructor(
+    private readonly config: GceProvider,
+    diskGrainBytes = DISK_GRAIN_BYTES,
+  ) {
+    this.images = new GceImages(config, diskGrainBytes);
   }
 
   /** Reads the region, so that wrong credentials, projects and regions are reported at startup. */

@@ -47,7 +47,10 @@ export interface ImageEnvironment {
 export class GceImages implements ImageManager {
   private around: ImageEnvironment | undefined;
 
-  constructor(private readonly config: GceProvider) {}
+  constructor(
+    private readonly config: GceProvider,
+    private readonly diskGrainBytes: number,
+  ) {}
 
   start(environment: ImageEnvironment): void {
     this.around = environment;
@@ -124,6 +127,7 @@ export class GceImages implements ImageManager {
       packDisk({
         file: upload.file,
         size,
+        grainBytes: this.diskGrainBytes,
         signal: upload.signal,
         onPiece: (piece) => {
           sums.disk.md5.update(piece);

@@ -1,5 +1,5 @@
 /**
- * Packs a disk for Compute Engine: a gzipped GNU tar that contains only `disk.raw`
+ * Packs a disk for Compute Engine: a gzipped GNU tar that contains only `disk.raw`, which must have a size of whole GiB
  * (https://cloud.google.com/compute/docs/import/import-existing-image). Memory use is limited to stream buffers for
  * disks of any size.
  */
@@ -11,6 +11,8 @@ import { constants, createGzip } from 'node:zlib';
 const BLOCK_BYTES = 512;
 const RECORD_BYTES = 10_240;
 const PIECE_BYTES = 256 * 1024;
+/** Compute Engine refuses disks whose size is not a multiple of this. */
+export const DISK_GRAIN_BYTES = 2 ** 30;
 /** Sizes from this limit do not fit into the header's octal digits and are encoded in binary, as in GNU tar. */
 const OCTAL_LIMIT = 8 ** 11;
 
@@ -18,6 +20,8 @@ export interface PackOptions {
   readonly file: string;
   /** File size in bytes. */
   readonly size: number;
+  /** The packed disk ends with zeros up to a multiple of this size in bytes, which is a multiple of 512. */
+  readonly grainBytes: number;
   readonly signal: AbortSignal;
   /** Called with each piece of the disk that was read. */
   readonly onPiece: (piece: Buffer) => void;
@@ -32,8 +36,9 @@ export function packDisk(options: PackOptions): Readable {
   return tar.pipe(gzip);
 }
 
-async function* tarPieces({ file, size, signal, onPiece }: PackOptions): AsyncGenerator<Buffer> {
-  yield tarHeader('disk.raw', size);
+async function* tarPieces({ file, size, grainBytes, signal, onPiece }: PackOptions): AsyncGenerator<Buffer> {
+  const diskBytes = Math.ceil(size / grainBytes) * grainBytes;
+  yield tarHeader('disk.raw', diskBytes);
   let read = 0;
   const pieces = createReadStream(file, { signal, highWaterMark: PIECE_BYTES }) as AsyncIterable<Buffer>;
   for await (const piece of pieces) {
@@ -42,9 +47,13 @@ async function* tarPieces({ file, size, signal, onPiece }: PackOptions): AsyncGe
     yield piece;
   }
   if (read !== size) throw new Error(`${file} has ${read} bytes, and had ${size} when its upload began`);
-  const padding = (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
-  const used = BLOCK_BYTES + size + padding + 2 * BLOCK_BYTES;
-  yield Buffer.alloc(padding + 2 * BLOCK_BYTES + ((RECORD_BYTES - (used % RECORD_BYTES)) % RECORD_BYTES));
+  const used = BLOCK_BYTES + diskBytes + 2 * BLOCK_BYTES;
+  yield* zeros(diskBytes - size + 2 * BLOCK_BYTES + ((RECORD_BYTES - (used % RECORD_BYTES)) % RECORD_BYTES));
+}
+
+function* zeros(bytes: number): Generator<Buffer> {
+  const piece = Buffer.alloc(PIECE_BYTES);
+  for (let left = bytes; left > 0; left -= PIECE_BYTES) yield piece.subarray(0, left);
 }
 
 /** Returns a header in GNU tar's old format (`--format=oldgnu`), without owner and modification time. */

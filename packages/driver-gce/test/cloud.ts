@@ -14,6 +14,9 @@ import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const ZONE = 'us-central1-a';
 
+/** Grain of disks in tests, which is smaller than that of Compute Engine, because packing zeros takes long (bytes). */
+export const DISK_GRAIN_BYTES = 2 ** 20;
+
 const MAX_PAUSE_MS = 20_000;
 const POLL_INTERVAL_MS = 5;
 
@@ -80,7 +83,14 @@ export async function openCloud(
   settings: Partial<CloudSettings> = {},
   time: TestTime = simulatedTime(),
 ): Promise<OpenCloud> {
-  return { time, cloud: await startSimulatedGce({ clock: time.clock, random: seededRandom(1), settings }) };
+  return {
+    time,
+    cloud: await startSimulatedGce({
+      clock: time.clock,
+      random: seededRandom(1),
+      settings: { diskGrainBytes: DISK_GRAIN_BYTES, ...settings },
+    }),
+  };
 }
 
 /** Creates foreign instances through the API. */

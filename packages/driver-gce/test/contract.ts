@@ -10,9 +10,9 @@ import {
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
-import { driver } from '../src/index.js';
+import { gceDriver } from '../src/driver.js';
 import { tagsInLabels } from '../src/labels.js';
-import { addForeignInstances, openCloud, section, sectionFor, ZONE } from './cloud.js';
+import { addForeignInstances, DISK_GRAIN_BYTES, openCloud, section, sectionFor, ZONE } from './cloud.js';
 
 const used: JsonObject = section({
   diskimages: [{ name: 'built' }],
@@ -147,7 +147,7 @@ export const simulated: DriverFixture = {
     return {
       time,
       section: sectionFor(cloud, used),
-      makeDriver: () => driver,
+      makeDriver: () => gceDriver(DISK_GRAIN_BYTES),
       resources: () => resourcesOf(cloud),
       addForeignInstances: (count) => addForeignInstances(cloud, count),
       setTimes: (times) => cloud.configure(times),

@@ -18,13 +18,24 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { CHUNK_BYTES } from '../src/client/storage.js';
+import { driver } from '../src/index.js';
 import { packDisk, tarHeader } from '../src/tar-gz.js';
 import { failureOf } from '@nodepool/driver-kit';
-import { openCloud, pathsOf, repeat, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
+import {
+  DISK_GRAIN_BYTES,
+  openCloud,
+  pathsOf,
+  repeat,
+  section,
+  timeWithoutDeadlines,
+  type OpenCloud,
+} from './cloud.js';
 import { TestProvider } from './provider.js';
 
 /** Larger than one chunk, even when compressed. */
 const DISK_BYTES = CHUNK_BYTES + 100;
+const CLOUD_DISK_BYTES = 9 * DISK_GRAIN_BYTES;
+const GIB = 2 ** 30;
 
 const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };
 
@@ -51,6 +62,12 @@ function sha256(): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex');
 }
 
+/** Returns the checksum of the disk in the cloud: the file and zeros. */
+function cloudSha256(): string {
+  const zeros = Buffer.alloc(CLOUD_DISK_BYTES - DISK_BYTES);
+  return createHash('sha256').update(readFileSync(file)).update(zeros).digest('hex');
+}
+
 /** Returns the paths of the files that this process has open. */
 function openFiles(): readonly string[] {
   return readdirSync('/proc/self/fd').flatMap((descriptor) => {
@@ -71,8 +88,8 @@ describe('an upload', () => {
     expect(inspect.images()).toMatchObject([
       {
         name: externalId,
-        sha256: sha256(),
-        diskBytes: DISK_BYTES,
+        sha256: cloudSha256(),
+        diskBytes: CLOUD_DISK_BYTES,
         labels: { team: 'ci', nodepool_upload_id: '0000000001' },
       },
     ]);
@@ -87,6 +104,14 @@ describe('an upload', () => {
   it('has its properties as labels: valid values unchanged, others escaped', async () => {
     await provider.upload(file, { metadata: { team: 'ci_images', release: '12.5' } });
     expect(open.cloud.inspect.images()[0]?.labels).toMatchObject({ team: 'ci_images', release: '12_2e5' });
+  });
+
+  it('creates an image of whole GiB, the only sizes that Compute Engine accepts', async () => {
+    open.cloud.configure({ diskGrainBytes: GIB });
+    const real = await new TestProvider(open, section({ diskimages: [DISK_IMAGE] }), driver).start();
+    await real.upload(file);
+    await real.stop();
+    expect(open.cloud.inspect.images()).toMatchObject([{ diskBytes: GIB }]);
   });
 
   it('gets the same operation if its insertion arrives twice', async () => {
@@ -104,7 +129,7 @@ describe('an upload', () => {
   ] as const)('continues at the same position after a piece was %s', async (_what, fault) => {
     open.cloud.faults.add({ on: 'objects.upload', after: 1, fault });
     await provider.upload(file, { sha256: sha256() });
-    expect(open.cloud.inspect.images()).toMatchObject([{ sha256: sha256() }]);
+    expect(open.cloud.inspect.images()).toMatchObject([{ sha256: cloudSha256() }]);
   });
 
   it('fails and leaves nothing behind if the bucket always refuses it', async () => {
@@ -159,15 +184,18 @@ describe('an upload', () => {
 describe('a packed disk', () => {
   const pack = async (target: string, size: number): Promise<void> => {
     const { signal } = new AbortController();
-    await pipeline(packDisk({ file, size, signal, onPiece: () => undefined }), createWriteStream(target));
+    await pipeline(
+      packDisk({ file, size, grainBytes: DISK_GRAIN_BYTES, signal, onPiece: () => undefined }),
+      createWriteStream(target),
+    );
   };
 
-  it('can be unpacked by GNU tar without differences', async () => {
+  it('can be unpacked by GNU tar without differences, and ends with zeros', async () => {
     const target = join(folder, 'packed.tar.gz');
     await pack(target, DISK_BYTES);
     expect(execFileSync('tar', ['-tzf', target]).toString()).toBe('disk.raw\n');
-    execFileSync('tar', ['-xzf', target, '-C', folder]);
-    expect(readFileSync(join(folder, 'disk.raw')).equals(readFileSync(file))).toBe(true);
+    truncateSync(file, CLOUD_DISK_BYTES);
+    execFileSync('sh', ['-c', 'tar -xzOf "$0" | cmp - "$1"', target, file]);
   });
 
   it('encodes sizes of 8 GiB and more in the format of GNU tar', () => {

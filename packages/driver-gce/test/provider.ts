@@ -1,12 +1,16 @@
 /** A provider of this driver on a simulated cloud. */
 
-import type { JsonObject } from '@nodepool/core';
+import type { Driver, JsonObject } from '@nodepool/core';
 import { TestProvider as AnyTestProvider } from '@nodepool/driver-kit';
-import { driver } from '../src/index.js';
-import { section, sectionFor, ZONE, type OpenCloud } from './cloud.js';
+import { gceDriver } from '../src/driver.js';
+import { DISK_GRAIN_BYTES, section, sectionFor, ZONE, type OpenCloud } from './cloud.js';
 
 export class TestProvider extends AnyTestProvider {
-  constructor({ time, cloud }: OpenCloud, providerSection: JsonObject = section()) {
+  constructor(
+    { time, cloud }: OpenCloud,
+    providerSection: JsonObject = section(),
+    driver: Driver = gceDriver(DISK_GRAIN_BYTES),
+  ) {
     super({ time, driver, section: sectionFor(cloud, providerSection), launch: { availabilityZone: ZONE } });
   }
 

@@ -159,7 +159,7 @@ export class Images {
     if (data === undefined)
       throw invalid(`Invalid value for field 'resource.rawDisk.source': '${source}'. The object was not found`);
     try {
-      return await diskIn(data);
+      return await diskIn(data, this.state.settings.diskGrainBytes);
     } catch (error) {
       const message = `The tar archive is not valid: ${error instanceof Error ? error.message : String(error)}`;
       return { error: { code: 'INVALID_IMAGE_FORMAT', message } };
@@ -171,13 +171,15 @@ function pick(message: Message, keys: readonly string[]): Message {
   return Object.fromEntries(keys.flatMap((key) => (message[key] === undefined ? [] : [[key, message[key]]])));
 }
 
+const PIECE_BYTES = 2 ** 20;
+
 interface DiskFacts {
   readonly diskBytes: number;
   readonly sha256: string;
 }
 
 /** Unpacks a gzipped GNU tar, which must contain only `disk.raw`. */
-async function diskIn(data: Iterable<Uint8Array>): Promise<DiskFacts> {
+async function diskIn(data: Iterable<Uint8Array>, grainBytes: number): Promise<DiskFacts> {
   const hash = createHash('sha256');
   let header = Buffer.alloc(0);
   let size = -1;
@@ -191,19 +193,24 @@ async function diskIn(data: Iterable<Uint8Array>): Promise<DiskFacts> {
     if (after.some((byte) => byte !== 0)) throw new Error('there is more in it than disk.raw');
     rest += after.byteLength;
   };
-  await pipeline(Readable.from(data), createGunzip(), async (pieces: AsyncIterable<Buffer>) => {
-    for await (const piece of pieces) {
-      if (size >= 0) {
-        take(piece);
-        continue;
+  await pipeline(
+    Readable.from(data),
+    createGunzip({ chunkSize: PIECE_BYTES }),
+    async (pieces: AsyncIterable<Buffer>) => {
+      for await (const piece of pieces) {
+        if (size >= 0) {
+          take(piece);
+          continue;
+        }
+        header = Buffer.concat([header, piece]);
+        if (header.byteLength < 512) continue;
+        size = sizeIn(header);
+        take(header.subarray(512));
       }
-      header = Buffer.concat([header, piece]);
-      if (header.byteLength < 512) continue;
-      size = sizeIn(header);
-      take(header.subarray(512));
-    }
-  });
+    },
+  );
   if (size < 0 || read < size || rest < 1024) throw new Error('it ends too early');
+  if (size % grainBytes !== 0) throw new Error(`the size of disk.raw is not a multiple of ${grainBytes} bytes`);
   return { diskBytes: size, sha256: hash.digest('hex') };
 }
 

@@ -13,6 +13,8 @@ export interface CloudSettings {
   readonly listLagMs: number;
   /** Latency of each call (ms); half precedes its effect, half follows it. */
   readonly latencyMs: number;
+  /** Disks of images must have a multiple of this size (bytes). */
+  readonly diskGrainBytes: number;
   /** Maximum number of items per page. */
   readonly pageSize: number;
   /** Maximum calls to Compute Engine per second; further ones are refused with 403 `rateLimitExceeded`. */
@@ -26,6 +28,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   operationMs: 100,
   listLagMs: 0,
   latencyMs: 0,
+  diskGrainBytes: 2 ** 30,
   pageSize: 500,
   callsPerSecond: Infinity,
 };

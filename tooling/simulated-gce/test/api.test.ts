@@ -12,13 +12,15 @@ import { Definitions } from '../src/definitions.js';
 const ZONE = `/compute/v1/projects/${PROJECT}/zones/us-central1-a`;
 const UPLOAD = '/upload/storage/v1/b/acme-images/o';
 const GRAIN = 256 * 1024;
+const DISK_BYTES = 2 ** 20;
 
 let clock: VirtualClock;
 let cloud: SimulatedGce;
 
 beforeEach(async () => {
   clock = new VirtualClock();
-  cloud = await startSimulatedGce({ clock, random: seededRandom(1), settings: { operationMs: 1000, pageSize: 2 } });
+  const settings = { operationMs: 1000, pageSize: 2, diskGrainBytes: DISK_BYTES };
+  cloud = await startSimulatedGce({ clock, random: seededRandom(1), settings });
 });
 
 afterEach(() => cloud.close());
@@ -247,9 +249,9 @@ describe('an image', () => {
 });
 
 /** Returns a disk in an archive for Compute Engine, packed by GNU tar. */
-function gzippedDisk(): Uint8Array {
+function gzippedDisk(bytes = DISK_BYTES): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), 'disk-'));
-  writeFileSync(join(folder, 'disk.raw'), Buffer.alloc(2 ** 20));
+  writeFileSync(join(folder, 'disk.raw'), Buffer.alloc(bytes));
   const archive = execFileSync('tar', ['--format=oldgnu', '-C', folder, '-cz', 'disk.raw']);
   rmSync(folder, { recursive: true });
   return archive;
@@ -278,15 +280,18 @@ describe('an upload', () => {
     expect((await ask('PUT', await begin(), new Uint8Array(10), { 'content-range': 'bytes 0-9/*' })).status).toBe(400);
   });
 
-  it('of invalid content does not become an image', async () => {
-    const session = await begin();
-    await ask('PUT', session, new Uint8Array(10), { 'content-range': 'bytes 0-9/10' });
+  it.each([
+    ['that is no archive', () => new Uint8Array(10), 'INVALID_IMAGE_FORMAT'],
+    ['of a disk with a part of a GiB', () => gzippedDisk(DISK_BYTES + 512), 'is not a multiple of'],
+  ])('%s does not become an image', async (_what, content, reason) => {
+    const [session, data] = [await begin(), content()];
+    await ask('PUT', session, data, { 'content-range': `bytes 0-${data.length - 1}/${data.length}` });
     const rawDisk = { source: 'https://storage.googleapis.com/acme-images/nodepool/x' };
     const images = `/compute/v1/projects/${PROJECT}/global/images`;
     const { body } = await ask('POST', images, { name: 'broken', rawDisk });
     await clock.advance(1000);
     const operation = `/compute/v1/projects/${PROJECT}/global/operations/${String(body['name'])}`;
-    expect(JSON.stringify((await ask('GET', operation)).body)).toContain('INVALID_IMAGE_FORMAT');
+    expect(JSON.stringify((await ask('GET', operation)).body)).toContain(reason);
     expect(cloud.inspect.images()).toEqual([]);
   });
 });

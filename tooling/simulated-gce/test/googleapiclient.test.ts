@@ -20,7 +20,7 @@ withClient('google-api-python-client', () => {
 
   beforeAll(async () => {
     // The client is another process, so the operations take real time.
-    cloud = await startSimulatedGce({ settings: { operationMs: 10 } });
+    cloud = await startSimulatedGce({ settings: { operationMs: 10, diskGrainBytes: 512 } });
     // The second piece of the upload arrives, but the client learns of a failure.
     cloud.faults.add({ on: 'objects.upload', after: 1, fault: { kind: 'status', status: 503, when: 'after' } });
     const setup = {

@@ -112,7 +112,7 @@ def disk_archive(folder):
     """Packs an incompressible disk, so that the archive has several pieces."""
     disk, archive = os.path.join(folder, "disk.raw"), os.path.join(folder, "disk.tar.gz")
     with open(disk, "wb") as file:
-        file.write(os.urandom(2 * GRAIN + 1000))
+        file.write(os.urandom(2 * GRAIN + 1024))
     with tarfile.open(archive, "w:gz", format=tarfile.GNU_FORMAT) as tar:
         tar.add(disk, arcname="disk.raw")
     return archive
