@@ -6,7 +6,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { SAMPLE_GALLERY, type Resource } from '@nodepool/simulated-azure';
-import { failureOf } from '@nodepool/driver-kit';
+import { VirtualClock } from '@nodepool/core/testing';
+import { callOn, failureOf } from '@nodepool/driver-kit';
+import { readAuth } from '../src/auth.js';
+import { Arm } from '../src/client/arm.js';
+import { Client } from '../src/client/client.js';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
@@ -339,6 +343,22 @@ describe('a launch under faults', () => {
     const launched = await second.launch('0000000001', { saved: saved as null, externalId: vm?.name ?? null });
     expect(launched.externalId).toBe(vm?.name);
     expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
+  });
+});
+
+describe('a call that waits for the rate limit', () => {
+  it('has its whole time for the answer, so that a long queue does not make all launches fail', async () => {
+    const clock = new VirtualClock();
+    const auth = readAuth(open.cloud.authFile);
+    const arm = new Arm({ auth, clock, callsPerSecond: 1 / 60, onApiCall: () => undefined });
+    const client = new Client(arm, { resourceGroup: 'nodepool', location: 'centralus' });
+    const call = { ...callOn(clock), deadline: 10_000 };
+    await client.deleteVm('first', call);
+    const second = client.deleteVm('second', call);
+    await clock.advance(60_000);
+    await clock.advance(9000);
+    expect(await second).toMatchObject({ nothing: true });
+    arm.stop();
   });
 });
 

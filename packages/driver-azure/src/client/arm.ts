@@ -190,9 +190,14 @@ export class Arm {
     url: string,
     body: unknown,
   ): Promise<PipelineResponse> {
-    await this.limiter.acquire(call.signal);
+    const { signal, deadline, log } = call;
+    const waitingSince = this.options.clock.monotonic();
+    await this.limiter.acquire(signal);
+    // The wait does not count: if many calls wait, each would be sent too late to get an answer in time.
+    const waitedMs = this.options.clock.monotonic() - waitingSince;
+    const sent: Call = { signal, deadline: deadline + waitedMs, log };
     const { createHttpHeaders, createPipelineRequest } = loadPipeline();
-    return await this.measured(kind, call, CALL_TIMEOUT_MS, async (abortSignal) => {
+    return await this.measured(kind, sent, CALL_TIMEOUT_MS, async (abortSignal) => {
       const answer = await pipeline.sendRequest(
         this.http,
         createPipelineRequest({
