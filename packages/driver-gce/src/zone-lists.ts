@@ -36,8 +36,9 @@ export class ZoneLists {
   }
 
   /**
-   * Resolves with the instances of all zones. Rejects if a failing zone is not yet known to be unreachable or has never
-   * been listed, because its instances would be missing. Also rejects if none of the pools' zones can be listed.
+   * Resolves with the instances of all zones. Rejects if a failing zone is not yet known to be unreachable, or if a
+   * pool's zone has never been listed, because its instances would be missing. Also rejects if none of the pools' zones
+   * can be listed.
    */
   async list(call: Call): Promise<readonly JsonObject[]> {
     const results = await Promise.allSettled(this.zones.map((zone) => this.refresh(zone, call)));
@@ -46,7 +47,8 @@ export class ZoneLists {
       const result = results[index];
       if (result?.status !== 'rejected') continue;
       const unreachable = (this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE;
-      if (!answered || !unreachable || !this.known.has(zone)) throw result.reason;
+      const isMissing = this.used.has(zone) && !this.known.has(zone);
+      if (!answered || !unreachable || isMissing) throw result.reason;
     }
     return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
   }
@@ -69,7 +71,7 @@ export class ZoneLists {
     const failures = (this.failures.get(zone) ?? 0) + 1;
     this.failures.set(zone, failures);
     if (failures !== FAILURES_UNTIL_UNREACHABLE) return;
-    log.warn('A zone does not answer; its last known instances are used', { zone, error });
+    log.warn('A zone does not answer; its last known instances, if any, are used', { zone, error });
   }
 }
 

@@ -352,6 +352,22 @@ describe('the list of instances', () => {
     expect(listed.map(({ az }) => az).toSorted()).toEqual(['us-central1-a', 'us-central1-b']);
   });
 
+  it.each([
+    ['does not fail if a zone that no pool uses', OTHER_ZONE, []],
+    ['fails if a zone of a pool', 'us-central1-b', 'transient'],
+  ])('%s has not answered since the start', async (_what, failing, expected) => {
+    const { cloud, provider } = await openWith(twoZones);
+    cloud.faults.add({
+      on: ({ operation, path }) => operation === 'instances.list' && path.includes(failing),
+      fault: { kind: 'status', status: 503 },
+      times: Infinity,
+    });
+    const list = (): Promise<readonly unknown[]> => provider.end(provider.provider.listNodes(provider.call()));
+    for (let failure = 1; failure < 3; failure += 1) expect((await failureOf(list())).code).toBe('transient');
+    const result = expected === 'transient' ? (await failureOf(list())).code : await list();
+    expect(result).toEqual(expected);
+  });
+
   it('fails if no zone of the pools answers', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.list', fault: { kind: 'status', status: 503 }, times: Infinity });
