@@ -288,6 +288,12 @@ describe('an instance of a provider', () => {
   });
 });
 
+it('calls that wait for the rate limit for longer than two minutes are made', async () => {
+  const { provider } = await openWith(section({ rate: 2 }));
+  const ids = Array.from({ length: 300 }, (_, index) => String(index).padStart(10, '0'));
+  await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
+});
+
 describe('the need of a label', () => {
   const need = (provider: TestProvider): Promise<QuotaInformation> =>
     provider.end(

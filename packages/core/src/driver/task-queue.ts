@@ -179,6 +179,7 @@ class Job {
   private state: 'waiting' | 'running' | 'ended' = 'waiting';
   private timer: Timer | undefined;
   private onAbandoned: () => void = () => undefined;
+  private readonly queuedAt: number;
 
   constructor(
     private readonly env: { readonly clock: Clock; readonly timers: TimerQueue; readonly timeoutMs: number },
@@ -186,31 +187,32 @@ class Job {
     private readonly call: Call,
     private readonly reject: (error: unknown) => void,
     private readonly work: (signal: AbortSignal) => Promise<void>,
-  ) {}
+  ) {
+    this.queuedAt = env.clock.monotonic();
+  }
 
-  /** Abandons the job if its call's signal aborts or its deadline passes. */
+  /** Abandons the job if its call's signal aborts. */
   watch(onAbandoned: () => void): void {
     this.onAbandoned = onAbandoned;
     this.call.signal.addEventListener('abort', this.onAbort, { once: true });
-    this.limit(this.call.deadline);
   }
 
-  /** Starts the call, limited to `timeoutMs` from now or to its deadline, whichever comes first. */
+  /**
+   * Starts the call, limited to `timeoutMs` or to its deadline, whichever comes first. The wait does not count: in a
+   * long queue, every task would otherwise be abandoned before its turn.
+   */
   start(onSettled: () => void, onAbandoned: () => void): void {
+    const now = this.env.clock.monotonic();
     this.state = 'running';
     this.onAbandoned = onAbandoned;
-    this.limit(Math.min(this.call.deadline, this.env.clock.monotonic() + this.env.timeoutMs));
+    this.timer = this.env.timers.schedule(
+      Math.min(this.call.deadline + now - this.queuedAt, now + this.env.timeoutMs),
+      () => {
+        const after = Math.round(this.env.clock.monotonic() - now);
+        this.abandon(new TimeoutError(`${this.name} had no answer within ${after} ms`, { outcome: 'unknown' }));
+      },
+    );
     void this.run(onSettled);
-  }
-
-  private limit(at: number): void {
-    const since = this.env.clock.monotonic();
-    this.timer?.cancel();
-    this.timer = this.env.timers.schedule(at, () => {
-      const after = Math.round(this.env.clock.monotonic() - since);
-      const what = this.state === 'waiting' ? 'was not started' : 'had no answer';
-      this.abandon(new TimeoutError(`${this.name} ${what} within ${after} ms`, { outcome: this.outcome() }));
-    });
   }
 
   private async run(onSettled: () => void): Promise<void> {

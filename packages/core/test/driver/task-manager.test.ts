@@ -124,16 +124,27 @@ describe('a task manager', () => {
     expect(harness.manager.queueLength).toBe(0);
   });
 
-  it('aborts a task at the deadline: not-applied while it waits, unknown while it runs', async () => {
+  it('aborts a running task at its deadline, and rejects one whose deadline has passed', async () => {
     const harness = new Harness();
     const running = watch(harness.manager.submit(harness.task('a', 1000), harness.call({ deadline: 50 })));
-    const waiting = watch(harness.manager.submit(harness.task('b'), harness.call({ deadline: 40 })));
-    const late = watch(harness.manager.submit(harness.task('c'), harness.call({ deadline: 0 })));
+    const late = watch(harness.manager.submit(harness.task('b'), harness.call({ deadline: 0 })));
     await harness.clock.advance(2000);
     await expect(running.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
-    await expect(waiting.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     await expect(late.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     expect(harness.events).toEqual(['a starts at 0']);
+  });
+
+  it('does not count the wait in the queue against the deadline', async () => {
+    const harness = new Harness();
+    const first = watch(harness.manager.submit(harness.task('a', 100), harness.call()));
+    const second = watch(harness.manager.submit(harness.task('b', 30), harness.call({ deadline: 40 })));
+    const slow = watch(harness.manager.submit(harness.task('c', 1000), harness.call({ deadline: 40 })));
+    await harness.clock.advance(5000);
+    expect([await first.promise, await second.promise]).toEqual(['a', 'b']);
+    await expect(slow.promise).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('within 40 ms'),
+    });
   });
 
   it('is not blocked by a call that never ends, even without a deadline of the caller', async () => {
@@ -169,7 +180,7 @@ describe('a task manager', () => {
     expect(harness.calls).toEqual([
       { service: 'compute', method: 'GET', operation: 'list', durationMs: 10, status: 'ok' },
       { service: 'compute', method: 'GET', operation: 'create', durationMs: 0, status: 'quota' },
-      { service: 'compute', method: 'GET', operation: 'wait', durationMs: 90, status: undefined },
+      { service: 'compute', method: 'GET', operation: 'wait', durationMs: 100, status: undefined },
     ]);
   });
 
