@@ -203,11 +203,8 @@ class ZooKeeperTreeCache implements TreeCache {
         if (!this.deletedInLoad.has(path)) this.putPresence(path);
       },
       onChildren: (path, names) => this.listed(path, names),
-      onFailure: (path, error, retry) =>
-        this.retryLater(path, error, () => {
-          this.resolveRetry(path);
-          retry();
-        }),
+      // Not among `retries`, because a later read of the same path does not replace a part of the load.
+      onFailure: (error, retry) => void this.schedule(error, retry),
       onDone: () => {
         this.walk = undefined;
         this.loaded = this.zk.state === 'connected';
@@ -332,11 +329,18 @@ class ZooKeeperTreeCache implements TreeCache {
 
   /** Schedules a retry. The cache is incomplete until it succeeds. */
   private retryLater(path: string, error: unknown, retry: () => void): void {
-    if (isZooKeeperError(error, 'closed')) return;
-    if (this.zk.state === 'connected') this.warn(error);
+    const timer = this.schedule(error, retry);
+    if (timer === undefined) return;
     this.retries.get(path)?.cancel();
-    this.retries.set(path, this.clock.schedule(RETRY_MS, retry, { background: true }));
+    this.retries.set(path, timer);
     this.updateComplete();
+  }
+
+  /** Reports the error of a read and schedules its retry, unless the client is closed. */
+  private schedule(error: unknown, retry: () => void): Timer | undefined {
+    if (isZooKeeperError(error, 'closed')) return undefined;
+    if (this.zk.state === 'connected') this.warn(error);
+    return this.clock.schedule(RETRY_MS, retry, { background: true });
   }
 
   private resolveRetry(path: string): void {

@@ -16,8 +16,8 @@ export interface WalkHandler {
   /** A znode exists whose data is not wanted. */
   onPresent(path: string): void;
   onChildren(path: string, names: readonly string[]): void;
-  /** A request failed; `retry` issues it again. */
-  onFailure(path: string, error: unknown, retry: () => void): void;
+  /** A request failed; `retry` issues it again, unless the walk was abandoned. */
+  onFailure(error: unknown, retry: () => void): void;
   onDone(): void;
 }
 
@@ -202,7 +202,7 @@ export class TreeWalk {
       visit.reads = undefined;
     }
     if (parent !== undefined) this.complete(parent);
-    this.handler.onFailure(visit.path, error, () => {
+    this.handler.onFailure(error, () => {
       if (this.abandoned) return;
       this.enqueue(visit);
       this.fill();

@@ -27,8 +27,8 @@ function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {
   return truth;
 }
 
-function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock): Mirror {
-  const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs: 20_000 });
+function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock, operationTimeoutMs = 20_000): Mirror {
+  const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs });
   const reported = new Map<string, string>();
   const tree = treeCache(
     client,
@@ -177,4 +177,31 @@ describe('tree caches during their initial load', () => {
       }
     },
   );
+});
+
+describe('tree caches whose load takes longer than a call may', () => {
+  it.each(['changed', 'deleted'])('become complete if a znode is %s before it is read again', async (how) => {
+    const clock = new VirtualClock();
+    const server = new SimulatedZooKeeperServer({ clock, latencyMs: 1 });
+    const writer = server.connect();
+    const setUp = Promise.all([ROOT, `${ROOT}/one`, `${ROOT}/two`].map((path) => writer.create(path)));
+    await clock.advance(100);
+    await setUp;
+    const { client, tree, reported } = mirrorOf(server, clock, 1000);
+    await clock.advance(8);
+    server.setLag(client, 1500);
+    await clock.advance(1500);
+    expect(tree.complete).toBe(false);
+    server.setLag(client, 0);
+    const path = `${ROOT}/one`;
+    const change = how === 'deleted' ? writer.delete(path) : writer.set(path, Buffer.from('changed'));
+    await clock.advance(60_000);
+    await change;
+    expect(tree.complete).toBe(true);
+    expect([...reported].sort()).toEqual([...truthOf(server)].sort());
+    tree.close();
+    const closed = Promise.all([client.close(), writer.close()]);
+    await clock.advance(100);
+    await closed;
+  });
 });
