@@ -95,6 +95,7 @@ export class WatchRegistry {
         done: (kind) => {
           this.endAsking(path);
           if (kind !== undefined) this.addOneShot(kind, path, listener);
+          this.removeIfUnused(path);
         },
       };
     }
@@ -303,7 +304,8 @@ export class WatchRegistry {
   private removeIfUnused(path: string): void {
     const entry = this.entries.get(path);
     if (entry === undefined || entry.pins > 0 || entry.registrations.length > 0) return;
-    if (this.waitsFor('any', path)) return;
+    // Removing it at the server would also remove the one-shot watches at its path.
+    if (this.waitsFor('any', path) || this.asking.has(path)) return;
     this.removeEntry(path);
     if (this.connected) this.port.removeWatches(path);
   }

@@ -132,6 +132,16 @@ function describePersistent(harness: Harness): void {
       ]);
     });
 
+    it('may be closed during a read that sets a one-shot watch', async () => {
+      const { log: once, watch } = collector();
+      const read = harness.zk.get(harness.root, { watch });
+      harness.zk.watch(harness.root, 'persistent', new EventLog()).close();
+      await read;
+      await harness.zk.set(harness.root, bytes('1'));
+      await harness.zk.set(harness.root, bytes('2'));
+      expect(once.items).toEqual([`changed ${harness.root}`]);
+    });
+
     it('get no events after they were closed', async () => {
       const log = new EventLog();
       const watch = harness.zk.watch(harness.root, 'persistent-recursive', log);

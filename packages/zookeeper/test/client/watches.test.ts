@@ -48,6 +48,27 @@ describe('watches', () => {
     expect(asked).toEqual(['remove /a']);
   });
 
+  it('of the one-shot type survive a persistent one that is opened and closed during their read', () => {
+    const { watches, asked } = registry();
+    const once = log();
+    const read = watches.watchingRead('/a', once.record);
+    watches.addPersistent('/a', 'persistent', log().listener).close();
+    expect(asked).toEqual(['add persistent /a']);
+    read.done('data');
+    expect(asked).toEqual(['add persistent /a']);
+    watches.dispatch({ type: 'changed', path: '/a' });
+    expect(once.received).toEqual(['changed /a']);
+    expect(asked).toEqual(['add persistent /a', 'remove /a']);
+  });
+
+  it('of the persistent type that were closed during a read are removed if the read sets no watch', () => {
+    const { watches, asked } = registry();
+    const read = watches.watchingRead('/a', log().record);
+    watches.addPersistent('/a', 'persistent', log().listener).close();
+    read.done(undefined);
+    expect(asked).toEqual(['add persistent /a', 'remove /a']);
+  });
+
   it('of the one-shot type rely on a persistent one at their path, which remains until they fire', () => {
     const { watches, asked } = registry();
     const once = log();
