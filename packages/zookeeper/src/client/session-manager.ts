@@ -359,7 +359,8 @@ export class SessionManager {
     this.state = 'connecting';
     session.end(error);
     this.handler.onLost(session, error);
-    this.handler.onState('connecting');
+    // A listener may have closed the client.
+    if (!this.stop.signal.aborted) this.handler.onState('connecting');
     this.dropLink();
   }
 

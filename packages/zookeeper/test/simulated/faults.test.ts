@@ -47,6 +47,27 @@ async function after<T>(ms: number, promise: Promise<T>): Promise<T | string> {
   return outcome;
 }
 
+describe('a client that is closed by a listener', () => {
+  it.each(['lost', 'state', 'signal'] as const)('of the loss of its session (%s) stays closed', async (by) => {
+    const client = await connected();
+    const states: ConnectionState[] = [];
+    const close = (): void => void client.close();
+    if (by === 'lost') client.on('lost', close);
+    if (by === 'signal') client.session?.lost.addEventListener('abort', close);
+    client.on('state', (state) => {
+      states.push(state);
+      if (by === 'state' && state === 'connecting') close();
+    });
+    server.expireSession(client);
+    await clock.advance(60_000);
+    expect([client.state, states.at(-1), states.filter((state) => state === 'closed')]).toEqual([
+      'closed',
+      'closed',
+      ['closed'],
+    ]);
+  });
+});
+
 describe('a partition', () => {
   it('suspends the client, which resumes its session when the partition ends in time', async () => {
     const client = await connected({ sessionTimeoutMs: 10_000 });
