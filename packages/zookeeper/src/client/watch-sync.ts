@@ -100,8 +100,8 @@ export class WatchSync implements WatchPort {
   }
 
   /**
-   * Handles the answer to the oldest `setWatches`. If the server is too old for persistent watches, closes those and
-   * throws `ConnectionLostError`, because the other watches must be set on another connection.
+   * Handles the answer to the oldest `setWatches`. Throws `ConnectionLostError` if the server has set none of the
+   * watches, because they must be set on another connection. If it is too old for persistent watches, closes those.
    */
   onWatchesSet(code: number): void {
     const registrations = this.unanswered.shift() ?? [];
@@ -109,14 +109,13 @@ export class WatchSync implements WatchPort {
       this.registry.wasSet(registrations);
       return;
     }
-    const error = serverError(code, { operation: 'setWatches' });
-    if (error.code !== 'unimplemented' || registrations.length === 0) {
-      this.port.warn(error);
-      return;
+    const cause = serverError(code, { operation: 'setWatches' });
+    let message = `the watches were not set again; reconnecting: ${cause.message}`;
+    if (cause.code === 'unimplemented' && registrations.length > 0) {
+      this.registry.refused(registrations, tooOld(cause, undefined));
+      message = 'the server does not support persistent watches; reconnecting without them';
     }
-    this.registry.refused(registrations, tooOld(error, undefined));
-    const message = 'the server does not support persistent watches; reconnecting without them';
-    throw new ConnectionLostError('connection-lost', message, { cause: error });
+    throw new ConnectionLostError('connection-lost', message, { cause });
   }
 
   // ---- For the registry

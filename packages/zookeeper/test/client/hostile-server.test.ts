@@ -21,6 +21,7 @@ const PING = 11;
 const CLOSE = -11;
 const PING_XID = -2;
 const SET_WATCHES_XID = -8;
+const THROTTLED = -127;
 
 let server: FakeServer;
 let clients: ZooKeeper[];
@@ -224,6 +225,32 @@ describe('a connection that is lost', () => {
     replyToGet(next, await next.next(), 'x');
     await got;
     expect(resets).toEqual(['tree', 'root']);
+  });
+
+  it('is replaced by another one if the server does not set the watches again', async () => {
+    const { zk, peer } = await pair();
+    const events: string[] = [];
+    zk.watch('/tree', 'persistent-recursive', { onEvent: () => undefined, onReset: () => events.push('reset') });
+    peer.reply((await peer.next()).xid, 7n, 0);
+    const got = zk.get('/one', { watch: ({ type }) => events.push(type) });
+    replyToGet(peer, await peer.next(), 'x', 42n);
+    await got;
+    peer.socket.destroy();
+    const throttled = await server.session();
+    await throttled.next();
+    const warned = eventOf(zk, 'warning', ({ message }) => message.includes('watches'));
+    throttled.reply(SET_WATCHES_XID, 43n, THROTTLED);
+    expect((await warned)[0]).toMatchObject({ code: 'connection-lost', cause: { code: 'throttled' } });
+
+    const next = await server.session();
+    const { opcode, body } = await next.next();
+    expect([opcode, body.long(), body.texts()]).toEqual([SET_WATCHES_2, 42n, ['/one']]);
+    expect(events).toEqual(['reset']);
+    next.reply(SET_WATCHES_XID, 43n, 0);
+    const read = zk.get('/x');
+    replyToGet(next, await next.next(), 'x');
+    await read;
+    expect(events).toEqual(['reset', 'reset']);
   });
 });
 
