@@ -7,6 +7,7 @@ import {
   systemRandom,
   type Clock,
   type JsonObject,
+  type LogFields,
   type Logger,
   type RandomSource,
 } from '@nodepool/core';
@@ -167,12 +168,16 @@ export class Requestor {
     await this.disconnect();
   }
 
-  /** Cancels the request. A failure is only logged, because the caller needs the original error. */
+  /**
+   * Cancels the request. If the first attempt fails, others follow in the background, because the caller needs the
+   * original error. Never rejects.
+   */
   private async cancel(request: SubmittedRequest): Promise<void> {
     try {
       await request.cancel();
-    } catch (error) {
-      this.context.log.warn('A request could not be cancelled', { node_request_id: request.id, error });
+    } catch {
+      const about = { node_request_id: request.id };
+      void this.inBackground(() => request.cancel(), 'A request could not be cancelled', about);
     }
   }
 
@@ -204,24 +209,33 @@ export class Requestor {
         }
       }
     } catch (error) {
-      if (attempt.unknown) void this.withdraw(record, prefix);
+      if (attempt.unknown) {
+        const failure = 'A request of unknown outcome could not be removed';
+        void this.inBackground(() => this.withdraw(record, prefix), failure);
+      }
       throw error;
     }
   }
 
-  /** Removes the request that a creation of unknown outcome may have created. Never rejects. */
+  /** Removes the request that a creation of unknown outcome may have created. */
   private async withdraw(record: JsonObject, prefix: string): Promise<void> {
-    const { closing, store, log } = this.context;
+    const { closing, store } = this.context;
+    const found = await this.find(record, prefix, closing);
+    if (found !== undefined) await store.requests.remove(found.id, { signal: closing });
+  }
+
+  /** Repeats `work` while ZooKeeper cannot be reached, until `close`. Never rejects: logs `failure` at the end. */
+  private async inBackground(work: () => Promise<void>, failure: string, about: LogFields = {}): Promise<void> {
+    const { closing, log } = this.context;
     for (;;) {
       try {
-        const found = await this.find(record, prefix, closing);
-        if (found !== undefined) await store.requests.remove(found.id, { signal: closing });
+        await work();
         return;
       } catch (error) {
         try {
           await pauseAfter(this.context, error, closing);
         } catch {
-          log.warn('A request of unknown outcome could not be removed', { error });
+          log.warn(failure, { ...about, error });
           return;
         }
       }

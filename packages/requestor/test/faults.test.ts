@@ -152,6 +152,26 @@ it('an interrupted submission is withdrawn with any outcome', async () => {
   await world.stop();
 });
 
+it.each([true, false])(
+  'a request is cancelled at its deadline even if ZooKeeper is away, durable: %s',
+  async (durable) => {
+    const world = await World.start();
+    world.launcher.mode = 'wait';
+    const acquired = world.requestor.acquire({ labels: ['small'], durable }, { timeoutMs: 10_000 });
+    acquired.catch(() => undefined);
+    await world.clock.advance(5000);
+    expect(world.records('requests').size).toBe(1);
+    world.server.partition(world.zooKeeper, 'silent');
+
+    await expect(world.run(acquired)).rejects.toMatchObject({ code: 'request-timeout' });
+    await world.clock.advance(60_000);
+    world.server.heal(world.zooKeeper);
+    await world.clock.advance(10_000);
+    expect(world.records('requests').size).toBe(0);
+    await world.stop();
+  },
+);
+
 it('equal requests are submitted as often as requested although answers are lost', async () => {
   const world = await World.start();
   world.launcher.mode = 'wait';
