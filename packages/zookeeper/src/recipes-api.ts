@@ -151,7 +151,10 @@ export interface TreeCache {
   readonly root: string;
   /** True if every znode was loaded since the last connection. While false, the cache may be stale. */
   readonly complete: boolean;
-  /** Resolves once the cache is complete. Rejects if the server is older than 3.6, which has no recursive watches. */
+  /**
+   * Resolves once the cache is complete. Rejects if the server is older than 3.6, which has no recursive watches, and
+   * when the client is closed.
+   */
   ready(options?: CallOptions): Promise<void>;
   get(path: string): TreeNode | undefined;
   /** Returns the names of the present children of a path, unordered; empty if the path is unknown. */

@@ -8,7 +8,7 @@
 
 import type { CallOptions, PersistentWatch, Stat, WatchEvent, ZooKeeper } from './api.js';
 import { systemClock, type Clock, type Timer } from './clock.js';
-import { isZooKeeperError, type ZooKeeperError } from './errors.js';
+import { ClosedError, isZooKeeperError, type ZooKeeperError } from './errors.js';
 import { Deadline, untilAborted } from './deadline.js';
 import type { TreeCache, TreeCacheOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
 import { CachedNode, childPath, nameOf, TreeNodes } from './tree-nodes.js';
@@ -100,6 +100,8 @@ class ZooKeeperTreeCache implements TreeCache {
     try {
       while (!this.complete) {
         if (this.failure !== undefined) throw this.failure;
+        if (this.zk.state === 'closed')
+          throw new ClosedError('closed', `the cache of ${this.root}: the client is closed`);
         const completed = new Promise<void>((resolve) => this.waiters.push(resolve));
         await untilAborted(completed, [deadline.signal]);
       }
@@ -168,6 +170,7 @@ class ZooKeeperTreeCache implements TreeCache {
       this.loaded = false;
       this.updateComplete();
     }
+    if (this.zk.state === 'closed') this.wake();
   };
 
   private onEvent({ type, path }: WatchEvent): void {

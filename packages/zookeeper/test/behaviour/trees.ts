@@ -164,6 +164,17 @@ function describeMirror(harness: Harness): void {
       tree.close();
       await expect(tree.ready({ timeoutMs: 10 })).rejects.toMatchObject({ code: 'timeout' });
     });
+
+    it('stop waiting when the client is closed', async () => {
+      const client = await harness.client();
+      const { tree } = mirror(harness, client, harness.root);
+      const early = tree.ready();
+      const closing = client.close();
+      await expect(early).rejects.toMatchObject({ code: 'closed' });
+      await closing;
+      await expect(tree.ready()).rejects.toMatchObject({ code: 'closed' });
+      tree.close();
+    });
   });
 }
 
