@@ -210,6 +210,8 @@ class ZooKeeperTreeCache implements TreeCache {
       onFailure: (error, retry) => void this.schedule(error, retry),
       onDone: () => {
         this.walk = undefined;
+        // No listing shows that a znode is missing whose parent was deleted before the cache had read it.
+        this.nodes.removeUnconfirmed(this.generation, this.removed);
         this.loaded = this.zk.state === 'connected';
         this.deletedInLoad = new Set();
         this.updateComplete();

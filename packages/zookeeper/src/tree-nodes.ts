@@ -48,7 +48,16 @@ export class TreeNodes {
   remove(path: string, onRemoved: (node: CachedNode) => void): void {
     for (const child of this.childrenOf(path)) this.remove(child, onRemoved);
     const node = this.nodes.get(path);
-    if (node === undefined) return;
+    if (node !== undefined) this.removeOne(node, onRemoved);
+  }
+
+  /** Removes the znodes of earlier generations, and calls `onRemoved` for each. */
+  removeUnconfirmed(generation: number, onRemoved: (node: CachedNode) => void): void {
+    for (const node of this.nodes.values()) if (node.generation !== generation) this.removeOne(node, onRemoved);
+  }
+
+  private removeOne(node: CachedNode, onRemoved: (node: CachedNode) => void): void {
+    const { path } = node;
     this.nodes.delete(path);
     const parent = parentPath(path);
     if (parent !== undefined) this.removeChild(parent, path);

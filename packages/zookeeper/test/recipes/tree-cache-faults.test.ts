@@ -179,6 +179,43 @@ describe('tree caches during their initial load', () => {
   );
 });
 
+describe('tree caches that lose their connection', () => {
+  it.each(['while they load', 'when the znodes are created'])(
+    'do not retain znodes that are deleted meanwhile, %s',
+    async (when) => {
+      for (let moment = 0; moment <= 40; moment++) {
+        const clock = new VirtualClock();
+        const server = new SimulatedZooKeeperServer({ clock, latencyMs: 3 });
+        const writer = server.connect();
+        const paths = ['/a', '/a/lock', '/a/lock/one', '/a/child'].map((name) => ROOT + name);
+        const root = writer.create(ROOT);
+        await clock.advance(100);
+        await root;
+        const early = when === 'while they load' ? undefined : mirrorOf(server, clock);
+        await clock.advance(100);
+        const created = Promise.all(paths.map((path) => writer.create(path)));
+        if (early === undefined) await clock.advance(100);
+        const { client, tree, reported } = early ?? mirrorOf(server, clock);
+        await clock.advance(moment);
+        server.partition(client);
+        await clock.advance(100);
+        await created;
+        const deleted = Promise.all(paths.toReversed().map((path) => writer.delete(path)));
+        await clock.advance(100);
+        await deleted;
+        server.heal(client);
+        await clock.advance(10_000);
+        expect(tree.complete).toBe(true);
+        expect({ moment, reported: [...reported] }).toEqual({ moment, reported: [[ROOT, '']] });
+        tree.close();
+        const closed = Promise.all([client.close(), writer.close()]);
+        await clock.advance(100);
+        await closed;
+      }
+    },
+  );
+});
+
 describe('tree caches whose load takes longer than a call may', () => {
   it.each(['changed', 'deleted'])('become complete if a znode is %s before it is read again', async (how) => {
     const clock = new VirtualClock();
