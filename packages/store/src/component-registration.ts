@@ -22,6 +22,8 @@ interface Registered {
   readonly session: bigint;
   /** The component that the znode holds. */
   readonly content: ComponentData;
+  /** True until the first write if a search found the znode: another registration may have created and deleted it. */
+  readonly isGuess?: boolean;
 }
 
 interface Waiter {
@@ -76,7 +78,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
   /** Handles the deletion of the znode. */
   vanished(path: string): void {
     if (this.registration?.path !== path) return;
-    this.registration = undefined;
+    this.forget(this.context.zooKeeper.session);
     this.wake();
   }
 
@@ -176,10 +178,16 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       else if (!isClosing) await this.create(session);
     } catch (error) {
       if (session.lost.aborted) return;
-      if (isZooKeeperError(error, 'no-node')) this.registration = undefined;
+      if (isZooKeeperError(error, 'no-node')) this.forget(session);
       else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
       else if (this.registration === undefined) this.unresolved = session;
     }
+  }
+
+  /** Forgets a deleted znode. If a search found it, the own one may still exist. */
+  private forget(session: Session | undefined): void {
+    if (this.registration?.isGuess === true) this.unresolved = session;
+    this.registration = undefined;
   }
 
   /** Forgets the znodes of earlier sessions, which ended with those sessions. */
@@ -244,7 +252,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       // Another registration of this process may have claimed it during the search.
       if (stat?.ephemeralOwner !== session.id || this.isTaken(path)) continue;
       // A copy of the content makes the next step write it, because the znode may hold an older one.
-      this.registration = { path, session: session.id, content: { ...this.present } };
+      this.registration = { path, session: session.id, content: { ...this.present }, isGuess: true };
       break;
     }
     this.unresolved = undefined;

@@ -1,8 +1,9 @@
 /** The component registry. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { seededRandom } from '@nodepool/core/testing';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import type { ComponentData, PoolComponentData, Store } from '@nodepool/store';
+import type { ComponentData, ComponentHandle, PoolComponentData, Store } from '@nodepool/store';
 import { Simulation, given } from './simulation.js';
 
 let simulation: Simulation;
@@ -187,4 +188,28 @@ describe('an unreadable component', () => {
       { path: '/nodepool/components/launcher/other0000000000', component: launcher },
     ]);
   });
+});
+
+it('contain exactly the open components after a time in which no creation was answered', async () => {
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const random = seededRandom(seed);
+    const slow = new Simulation({ seed, latencyMs: () => Math.floor(random.next() * 6) });
+    const client = slow.client({ operationTimeoutMs: 1500 });
+    const { components } = await slow.store(client);
+    slow.server.setLag(client, 2000);
+    const handles: ComponentHandle<PoolComponentData>[] = [];
+    for (let index = 0; index < 8; index += 1) {
+      handles.push(components.register({ ...pool, id: `pool-${index}` }));
+      await slow.clock.advance(Math.floor(random.next() * 500));
+    }
+    const closed = handles.filter((_, index) => index % 2 === 0).map((handle) => handle.close());
+    await slow.clock.advance(Math.floor(random.next() * 4000));
+    slow.server.setLag(client, 0);
+    await slow.run(Promise.all([...closed, ...handles.map((handle) => handle.registered())]));
+    await slow.settled();
+    const paths = slow.paths('/nodepool/components/pool/');
+    const ids = paths.map((path) => (slow.json(path) as PoolComponentData).id).sort();
+    expect({ seed, ids }).toEqual({ seed, ids: ['pool-1', 'pool-3', 'pool-5', 'pool-7'] });
+    await slow.close();
+  }
 });
