@@ -31,8 +31,8 @@ export class BuildController implements Controller {
   private readonly queue: WorkQueue<string>;
   /** Ids of the builds in progress, by image. */
   private readonly builds = new Map<string, string>();
-  /** Times of failures since the last success, Unix milliseconds, by image. */
-  private readonly failedAt = new Map<string, number>();
+  /** Images whose last build failed, each with the time of the request that was pending then. */
+  private readonly failedRequests = new Map<string, number | undefined>();
 
   constructor(
     private readonly context: BuilderContext,
@@ -63,10 +63,10 @@ export class BuildController implements Controller {
   /** Reconciles an image that changed. An operator's request that is newer than the last failure ends its back-off. */
   changed(image: string): void {
     if (this.config?.diskImages.has(image) !== true) return;
-    const failedAt = this.failedAt.get(image);
     const requestedAt = this.context.store.images.buildRequestedAt(image);
-    if (failedAt !== undefined && requestedAt !== undefined && requestedAt * 1000 > failedAt) {
-      this.failedAt.delete(image);
+    // The times are ZooKeeper's, whose clock may differ from this builder's: they identify requests.
+    const isNew = requestedAt !== undefined && requestedAt !== this.failedRequests.get(image);
+    if (isNew && this.failedRequests.delete(image)) {
       this.queue.forgetFailures(image);
     }
     this.queue.add(image);
@@ -130,7 +130,7 @@ export class BuildController implements Controller {
       this.builds.delete(image);
       await lock.release();
     }
-    this.failedAt.delete(image);
+    this.failedRequests.delete(image);
     return { requeueAfterMs: 0 };
   }
 
@@ -150,12 +150,12 @@ export class BuildController implements Controller {
   }
 
   private failed(image: string, error: unknown, retry: Retry | undefined): void {
-    const { log, clock } = this.context;
+    const { log, store } = this.context;
     if (retry === undefined) {
       log.warn('A build was aborted because the builder is stopping', { image });
       return;
     }
-    this.failedAt.set(image, clock.now());
+    this.failedRequests.set(image, store.images.buildRequestedAt(image));
     const failure = error instanceof BuildFailedError ? error.failure : undefined;
     log.error('An image could not be built; retrying', error, {
       ...{ image, failure, seconds: retry.waitMs / 1000 },

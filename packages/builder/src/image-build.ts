@@ -45,7 +45,7 @@ export async function buildImage(
     await recordFailedBuild(context, lock, { image: name, build: undefined, error });
     throw error;
   }
-  const startedAt = unixSeconds(context);
+  const requestedAt = context.store.images.buildRequestedAt(name);
   const handle = await lock.create(newBuild(context, plan), { id: context.random.uuidHex(), signal: stop });
   const { build } = handle;
   onBuild(build.id);
@@ -53,7 +53,7 @@ export async function buildImage(
   const linked = linkSignals(stop, lock.lock.lost);
   try {
     const files = await runBuild(context, plan, build.id, log, linked.signal);
-    await becomeReady(context, handle, plan.image, startedAt);
+    await becomeReady(context, handle, plan.image, requestedAt);
     log.info('The image is built', { files: files.map(({ path, bytes }) => ({ path, bytes })) });
   } catch (error) {
     await fail(context, handle, error, log);
@@ -126,11 +126,11 @@ async function becomeReady(
   context: BuilderContext,
   handle: BuildHandle,
   { name, username, pythonPath, shellType }: DiskImageConfig,
-  startedAt: number,
+  requestedAt: number | undefined,
 ): Promise<void> {
-  const requestedAt = context.store.images.buildRequestedAt(name);
-  // A request that came during the build is for the next build.
-  const fulfilsRequest = requestedAt !== undefined && requestedAt <= startedAt;
+  // A request that came during the build is for the next build. Its time is ZooKeeper's and identifies it; the
+  // builder's clock may differ.
+  const fulfilsRequest = requestedAt !== undefined && requestedAt === context.store.images.buildRequestedAt(name);
   await handle.release(
     { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null },
     { fulfilsRequest },

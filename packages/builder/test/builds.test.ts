@@ -76,6 +76,26 @@ describe('an image', () => {
   });
 
   it.each([
+    ['ahead', 60_000],
+    ['behind', -60_000],
+  ])('is built once per request if the clock of ZooKeeper is %s', async (_how, aheadMs) => {
+    world.serverAheadMs = aheadMs;
+    const { dib } = await world.builder(site());
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    const { images, zooKeeper } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is being built', () => dib.jobs.length === 2);
+    await world.after(HOUR);
+    expect(dib.jobs.length).toBe(2);
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is being built again', () => dib.jobs.length === 3);
+    await world.during(zooKeeper.delete('/nodepool/images/debian/request-build'));
+    await world.during(images.requestBuild('debian'));
+    await world.after(HOUR);
+    expect(dib.jobs.length).toBe(4);
+  });
+
+  it.each([
     ['the configuration pauses it', site({ pause: true })],
     ['it is abstract', site({ abstract: true })],
     ['it has no format', { images: { debian: {} }, providers: {} }],
@@ -187,6 +207,18 @@ describe('a failed build', () => {
     await world.during(images.requestBuild('debian'));
     await world.after(120_000);
     expect(world.readyBuilds('debian')).toBe(1);
+  });
+
+  it('is retried with a delay also if the clock of ZooKeeper is ahead', async () => {
+    world.serverAheadMs = 600_000;
+    const { dib } = await world.builder(site());
+    dib.ending = () => 'fails';
+    dib.durationMs = () => 1000;
+    const { images } = await world.operator();
+    await world.until('it has failed', () => world.builds('debian').some(({ state }) => state === 'failed'));
+    await world.during(images.requestBuild('debian'));
+    await world.after(300_000);
+    expect(dib.jobs.length).toBeLessThan(6);
   });
 
   it('is not started on a full disk, and continues when the disk has space again', async () => {

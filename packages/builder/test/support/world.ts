@@ -4,6 +4,7 @@ import {
   loadImageUploadSettings,
   silentLogger,
   TaskSupervisor,
+  type Clock,
   type ImageUploadSettings,
   type JsonObject,
   type Logger,
@@ -80,13 +81,15 @@ export class World {
   metrics: Metrics | undefined;
   hook: PostUploadHook = () => Promise.resolve();
   workers: { readonly buildWorkers?: number; readonly uploadWorkers?: number } = {};
+  /** Difference (ms) of the wall clock of ZooKeeper to that of the builders. */
+  serverAheadMs = 0;
   private readonly builders: RunningBuilder[] = [];
   private machines = 0;
   private operatorStore: Store | undefined;
 
   constructor(seed = 1) {
     this.random = seededRandom(seed);
-    this.server = new SimulatedZooKeeperServer({ clock: this.clock, latencyMs: () => 1 });
+    this.server = new SimulatedZooKeeperServer({ clock: this.serverClock(), latencyMs: () => 1 });
     this.cloud = new ImageCloud(seededRandom(seed + 1));
   }
 
@@ -205,6 +208,14 @@ export class World {
     this.operatorStore?.close();
     if (this.operatorStore !== undefined) await this.during(this.operatorStore.zooKeeper.close());
     return this.builders.flatMap(({ failures }) => failures);
+  }
+
+  private serverClock(): Clock {
+    return {
+      now: () => this.clock.now() + this.serverAheadMs,
+      monotonic: () => this.clock.monotonic(),
+      schedule: (delayMs, callback) => this.clock.schedule(delayMs, callback),
+    };
   }
 
   private recordsBelow(root: string, depth: number): StoredRecord[] {
