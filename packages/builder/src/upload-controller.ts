@@ -9,6 +9,7 @@ import {
   WorkQueue,
   type DueKey,
   type ImageBuild,
+  type ProviderConfig,
   type Reconciled,
   type Reconciliation,
   type Retry,
@@ -50,7 +51,8 @@ export class UploadController implements Controller {
   private readonly calls: GuardedCalls;
   private readonly uploads = new Map<Target, Progress>();
   /**
-   * Builds whose file in a format does not exist: deleted after the uploads (`delete-after-upload`), or by an operator.
+   * Builds whose file for a provider does not exist: deleted after the uploads (`delete-after-upload`), or by an
+   * operator. By provider, because the image of another provider may disappear later.
    */
   private readonly withoutFile = new Set<string>();
 
@@ -133,7 +135,7 @@ export class UploadController implements Controller {
     const config = this.providers.get(provider)?.config;
     if (config === undefined || !store.complete) return undefined;
     const build = buildToUpload(store.images, config, image, builderId);
-    const isGone = build !== undefined && this.withoutFile.has(fileKeyOf(build, config.imageFormat ?? ''));
+    const isGone = build !== undefined && this.withoutFile.has(fileKeyOf(build, config));
     return isGone ? undefined : build;
   }
 
@@ -184,8 +186,8 @@ export class UploadController implements Controller {
     const format = provider.config.imageFormat ?? '';
     const file = await files.find(build, format);
     if (file === undefined) {
-      this.withoutFile.add(fileKeyOf(build, format));
       await this.requestBuildIfGone(lock, signal);
+      this.withoutFile.add(fileKeyOf(build, provider.config));
       log.warn('The file of a build no longer exists; the provider gets the image with its next build', {
         ...{ image: build.image, build_id: build.id, provider: provider.config.name },
         file: `${files.basePath(build)}.${format}`,
@@ -233,6 +235,6 @@ export class UploadController implements Controller {
   }
 }
 
-function fileKeyOf({ image, id }: ImageBuild, format: string): string {
-  return `${image}-${id}.${format}`;
+function fileKeyOf({ image, id }: ImageBuild, { name, imageFormat = '' }: ProviderConfig): string {
+  return `${name}/${image}-${id}.${imageFormat}`;
 }

@@ -67,6 +67,19 @@ describe('an image that is missing in its cloud', () => {
     expect(world.paths().some((path) => path.endsWith('/request-build'))).toBe(false);
   });
 
+  it('is rebuilt if its file was missing for another provider before', async () => {
+    const images = { debian: { deleteAfterUpload: true } };
+    const { dib, apply } = await world.builder({ ...SITE, images });
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true && newest('two')?.['listed'] === true);
+    await world.after(MINUTE);
+    apply({ images, providers: { ...SITE.providers, three: { images: ['debian'] } } });
+    await world.after(MINUTE);
+    deleteInCloud(newest('one'));
+    await world.after(HOUR);
+    expect(dib.jobs.length).toBe(2);
+    expect(newest('one')).toMatchObject({ state: 'ready', build: dib.jobs[1]?.build });
+  });
+
   it('is detected by the next builder on the machine', async () => {
     const { stop, machine } = await world.builder(SITE);
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
