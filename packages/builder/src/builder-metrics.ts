@@ -33,7 +33,7 @@ export const LAST_BUILD: Gauge<'image'> = {
 export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
   kind: 'gauge',
   name: 'nodepool_image_size_bytes',
-  help: 'Size of the last build of the image, by format.',
+  help: 'Disk usage of the last build of the image, by format.',
   labels: ['image', 'format'],
   statsd: ({ image, format }) => [`nodepool.dib_image_build.${name(image)}.${name(format)}.size`],
 };

@@ -10,6 +10,8 @@ export interface DiskImageFile {
   readonly format: string;
   readonly path: string;
   readonly bytes: number;
+  /** Disk usage, bytes; less than `bytes` for a sparse file. */
+  readonly usedBytes: number;
 }
 
 export interface Checksums {

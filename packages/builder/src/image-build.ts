@@ -109,7 +109,7 @@ async function runBuild(
   try {
     await creator.create({ ...ref, build, ...command, timeoutMs: image.buildTimeoutMs, signal, log });
     const made = await files.complete(ref, formats, signal);
-    for (const { format, bytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, bytes);
+    for (const { format, usedBytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, usedBytes);
     exitCode = 0;
     return made;
   } catch (error) {

@@ -34,8 +34,8 @@ export class ImagesDir implements DiskImageFiles {
   async find(build: BuildRef, format: string): Promise<DiskImageFile | undefined> {
     const path = `${this.basePath(build)}.${format}`;
     try {
-      const { size } = await stat(path);
-      return { format, path, bytes: size };
+      const { size, blocks } = await stat(path);
+      return { format, path, bytes: size, usedBytes: blocks * BLOCK_BYTES };
     } catch (error) {
       if (errorCodeOf(error) === 'ENOENT') return undefined;
       throw error;

@@ -1,7 +1,7 @@
 /** The files of builds on disk. */
 
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
@@ -41,6 +41,14 @@ it('the images folder computes missing or unreadable checksums, and uses existin
   const [file] = await files.complete({ image: 'debian', id: ONE }, ['qcow2'], signal);
   expect(file && (await files.checksums(file))).toEqual({ md5: hashOf('md5', name), sha256: 'c'.repeat(64) });
   expect(await readFile(join(folder, `${name}.md5`), 'utf8')).toBe(`${hashOf('md5', name)}  ${name}\n`);
+});
+
+it('the images folder distinguishes the size of a sparse file from its disk usage', async () => {
+  const build = { image: 'debian', id: ONE };
+  await truncate(`${files.basePath(build)}.raw`, 2 ** 30);
+  const file = await files.find(build, 'raw');
+  expect(file?.bytes).toBe(2 ** 30);
+  expect(file?.usedBytes).toBeLessThan(2 ** 20);
 });
 
 it('the images folder deletes all files of a build, and of no other', async () => {

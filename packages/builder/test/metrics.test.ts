@@ -67,8 +67,8 @@ it('has the names and values that dashboards use', async () => {
   expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian.12.build.state')).toBe(0);
   expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian.12.provider.one_a.upload.state')).toBe(2);
   expect(gauges.get('nodepool.dib_image_build.debian.12.status.rc')).toBe(0);
-  expect(gauges.get('nodepool.dib_image_build.debian.12.qcow2.size')).toBe(1000);
-  expect(gauges.get('nodepool.dib_image_build.debian.12.raw.size')).toBe(1000);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.qcow2.size')).toBe(500);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.raw.size')).toBe(500);
   const [build] = world.builds('debian.12');
   expect(gauges.get('nodepool.dib_image_build.debian.12.status.last_build')).toBe(
     Math.floor(Number(build?.['state_time'])),

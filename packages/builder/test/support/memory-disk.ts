@@ -6,7 +6,7 @@ import { BuildFailedError, type DiskImageFile, type DiskImageFiles } from '../..
 const FREE = 2 ** 40;
 
 export class MemoryDisk implements DiskImageFiles {
-  /** Sizes by `<image>-<build>.<format>`. */
+  /** By `<image>-<build>.<format>`; all files are sparse. */
   readonly files = new Map<string, DiskImageFile & BuildRef>();
   full = false;
   /** Called right before an image is deleted. */
@@ -14,7 +14,7 @@ export class MemoryDisk implements DiskImageFiles {
 
   write(build: BuildRef, format: string, bytes = 1000): void {
     const path = `${this.basePath(build)}.${format}`;
-    this.files.set(path, { ...build, format, path, bytes });
+    this.files.set(path, { ...build, format, path, bytes, usedBytes: bytes / 2 });
   }
 
   basePath({ image, id }: BuildRef): string {
