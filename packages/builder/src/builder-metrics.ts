@@ -66,7 +66,7 @@ export const FAILED_BUILDS: Counter<'image' | 'reason'> = {
 export const BUILD_REQUESTS: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_image_build_requests',
-  help: 'Number of images with a requested build.',
+  help: 'Number of images with a requested build that has not started.',
   labels: [],
   statsd: () => ['nodepool.image_build_requests'],
 };
@@ -74,7 +74,7 @@ export const BUILD_REQUESTS: Gauge<never> = {
 export const IMAGE_BUILD_REQUESTS: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_build_requested',
-  help: '1 while a build of the image is requested, else 0.',
+  help: '1 while a build of the image is requested and has not started, else 0.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.image.${name(image)}.image_build_requests`],
 };

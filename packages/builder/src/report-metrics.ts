@@ -46,7 +46,7 @@ function reportImages(context: BuilderContext, config: NodepoolConfig, activity:
   let requests = 0;
   for (const { name: image, abstract, pause } of config.diskImages.values()) {
     if (abstract) continue;
-    const requested = store.images.buildRequested(image) ? 1 : 0;
+    const requested = store.images.buildRequested(image) && !store.images.isBuilding(image) ? 1 : 0;
     requests += requested;
     metrics.set(IMAGE_BUILD_REQUESTS, { image }, requested);
     const paused = pause || store.images.paused(image);

@@ -82,6 +82,22 @@ it('has the names and values that dashboards use', async () => {
   ]);
 });
 
+it('counts requests until their builds start', async () => {
+  const { dib } = await world.builder(SITE);
+  await world.until('the image is built', () => world.readyBuilds('debian.12') === 1);
+  const { images } = await world.operator();
+  await world.during(images.pause('debian.12'));
+  await world.during(images.requestBuild('debian.12'));
+  await world.after(INTERVAL_MS);
+  expect(gauges.get('nodepool.image_build_requests')).toBe(1);
+  expect(gauges.get('nodepool.image.debian.12.image_build_requests')).toBe(1);
+  await world.during(images.unpause('debian.12'));
+  await world.until('it is being built', () => dib.jobs.length === 2);
+  await world.after(INTERVAL_MS);
+  expect(gauges.get('nodepool.image_build_requests')).toBe(0);
+  expect(gauges.get('nodepool.image.debian.12.image_build_requests')).toBe(0);
+});
+
 it.each([
   ['fails', 100],
   ['full', 1],
