@@ -22,43 +22,61 @@ export interface ReportSources {
   readonly workers: { readonly build: number; readonly upload: number };
 }
 
+type SetGauge = <L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number) => void;
+
 /** Starts reporting. Returns a function that ends it. */
 export function reportBuilder(context: BuilderContext, sources: ReportSources): () => void {
-  const { metrics, fqdn: host } = context;
+  const { metrics } = context;
+  /** The series of the last report, each with a function that removes it. */
+  let last = new Map<string, () => void>();
   return metrics.onCollect(() => {
-    const activity = sources.activity();
-    const set = <L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number): void =>
+    const series = new Map<string, () => void>();
+    report(context, sources, (gauge, labels, value) => {
       metrics.set(gauge, labels, value);
-    set(BUILDER_WORK, { host, what: 'current_builds' }, activity.builds.length);
-    set(BUILDER_WORK, { host, what: 'current_uploads' }, activity.uploads.length);
-    set(BUILDER_WORK, { host, what: 'build_workers' }, sources.workers.build);
-    set(BUILDER_WORK, { host, what: 'upload_workers' }, sources.workers.upload);
-    for (const { image, provider, sentBytes } of activity.uploads) {
-      set(UPLOADED_BYTES, { host, image, provider }, sentBytes);
-    }
-    const config = sources.config();
-    if (config !== undefined) reportImages(context, config, activity);
+      const key = [gauge.name, ...gauge.labels.map((name) => labels[name])].join('\0');
+      series.set(key, () => metrics.set(gauge, labels, undefined));
+    });
+    for (const [key, remove] of last) if (!series.has(key)) remove();
+    last = series;
   });
 }
 
-function reportImages(context: BuilderContext, config: NodepoolConfig, activity: BuilderActivity): void {
-  const { metrics, fqdn: host, store } = context;
+function report(context: BuilderContext, sources: ReportSources, set: SetGauge): void {
+  const { fqdn: host } = context;
+  const activity = sources.activity();
+  set(BUILDER_WORK, { host, what: 'current_builds' }, activity.builds.length);
+  set(BUILDER_WORK, { host, what: 'current_uploads' }, activity.uploads.length);
+  set(BUILDER_WORK, { host, what: 'build_workers' }, sources.workers.build);
+  set(BUILDER_WORK, { host, what: 'upload_workers' }, sources.workers.upload);
+  for (const { image, provider, sentBytes } of activity.uploads) {
+    set(UPLOADED_BYTES, { host, image, provider }, sentBytes);
+  }
+  const config = sources.config();
+  if (config !== undefined) reportImages(context, config, activity, set);
+}
+
+function reportImages(
+  { fqdn: host, store }: BuilderContext,
+  config: NodepoolConfig,
+  activity: BuilderActivity,
+  set: SetGauge,
+): void {
   let requests = 0;
   for (const { name: image, abstract, pause } of config.diskImages.values()) {
     if (abstract) continue;
     const requested = store.images.buildRequested(image) && !store.images.isBuilding(image) ? 1 : 0;
     requests += requested;
-    metrics.set(IMAGE_BUILD_REQUESTS, { image }, requested);
+    set(IMAGE_BUILD_REQUESTS, { image }, requested);
     const paused = pause || store.images.paused(image);
     const building = activity.builds.some((build) => build.image === image);
-    metrics.set(BUILD_STATE, { host, image }, building ? STATES.building : paused ? STATES.paused : STATES.idle);
+    set(BUILD_STATE, { host, image }, building ? STATES.building : paused ? STATES.paused : STATES.idle);
     for (const { name: provider, diskImages } of config.providers.values()) {
       const listed = diskImages.get(image);
       if (listed === undefined) continue;
       const uploading = activity.uploads.some((upload) => upload.image === image && upload.provider === provider);
       const state = uploading ? STATES.uploading : listed.pause ? STATES.paused : STATES.idle;
-      metrics.set(UPLOAD_STATE, { host, image, provider }, state);
+      set(UPLOAD_STATE, { host, image, provider }, state);
     }
   }
-  metrics.set(BUILD_REQUESTS, {}, requests);
+  set(BUILD_REQUESTS, {}, requests);
 }

@@ -98,6 +98,32 @@ it('counts requests until their builds start', async () => {
   expect(gauges.get('nodepool.image.debian.12.image_build_requests')).toBe(0);
 });
 
+it('does not report images, providers and uploads that no longer exist', async () => {
+  const set: string[] = [];
+  const { set: setGauge } = metrics;
+  metrics.set = (gauge, labels, value) => {
+    const series = [gauge.name, ...Object.values<string>(labels)].join(' ');
+    if (value === undefined) set.splice(set.indexOf(series), 1);
+    else if (!set.includes(series)) set.push(series);
+    setGauge.call(metrics, gauge, labels, value);
+  };
+  const { apply } = await world.builder(SITE);
+  world.cloud.uploadMs = [60_000, 60_000];
+  await world.until('it is being uploaded', () => world.cloud.startedUploads.length === 1);
+  await world.after(INTERVAL_MS);
+  const upload = 'nodepool_builder_upload_sent_bytes builder-1.example.org debian.12 one:a';
+  expect(set).toContain(upload);
+  await world.until('it is uploaded', () => world.readyUploads('debian.12', 'one:a') === 1);
+  await world.after(INTERVAL_MS);
+  expect(set).not.toContain(upload);
+  apply({ images: { 'debian.12': {} }, providers: { two: { images: ['debian.12'], pause: true } } });
+  await world.after(INTERVAL_MS);
+  expect(set.filter((series) => /fedora|one:a/.test(series))).toEqual([]);
+  gauges.clear();
+  await world.after(INTERVAL_MS);
+  expect([...gauges.keys()].filter((key) => /fedora|one_a/.test(key))).toEqual([]);
+});
+
 it.each([
   ['fails', 100],
   ['full', 1],
