@@ -91,7 +91,9 @@ export function logPath(folder: string, { image, id }: BuildRef): string {
   return join(folder, `${image}-${id}.log`);
 }
 
-/** Deletes the oldest logs of an image, so that `keep` are left; -1 keeps all. Never rejects. */
+/**
+ * Deletes the oldest logs of an image, so that `keep` are left, or the newest if it is 0; -1 keeps all. Never rejects.
+ */
 export async function removeOldLogs(folder: string, image: string, keep: number, log: Logger): Promise<void> {
   if (keep < 0) return;
   try {
@@ -100,7 +102,7 @@ export async function removeOldLogs(folder: string, image: string, keep: number,
       names.map(async (name) => ({ name, time: (await stat(join(folder, name))).mtimeMs })),
     );
     dated.sort((a, b) => b.time - a.time || (a.name < b.name ? 1 : -1));
-    for (const { name } of dated.slice(keep)) await rm(join(folder, name), { force: true });
+    for (const { name } of dated.slice(Math.max(keep, 1))) await rm(join(folder, name), { force: true });
   } catch (error) {
     log.warn('Old logs of builds could not be removed', { folder, image, reason: reasonOf(error) });
   }

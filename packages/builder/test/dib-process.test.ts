@@ -83,6 +83,12 @@ describe('a successful build', () => {
     expect(await readdir(logs)).toHaveLength(4);
   });
 
+  it('keeps its own log if no others are kept', async () => {
+    await writeFile(join(logs, `debian-${'1'.repeat(32)}.log`), '');
+    await dib(0).create(job('works'));
+    expect(await readdir(logs)).toEqual([`debian-${ID}.log`]);
+  });
+
   it('continues without a log where that cannot be written', async () => {
     const warnings: string[] = [];
     const log: Logger = { ...silentLogger, with: () => log, warn: (message) => void warnings.push(message) };
