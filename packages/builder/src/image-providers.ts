@@ -2,14 +2,22 @@
 
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import {
+  GuardedCalls,
   Latch,
   startProvider,
+  TimerQueue,
+  toDriverError,
+  type Call,
+  type Driver,
   type ImageManager,
   type Logger,
   type Provider,
   type ProviderConfig,
 } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
+
+/** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
+const STOP_TIMEOUT_MS = 30_000;
 
 /** A provider whose images can be managed. */
 export interface ImageProvider {
@@ -56,7 +64,8 @@ export class ImageProviders {
     for (const [name, providerConfig] of config.providers) {
       const driver = config.loadedDrivers.get(providerConfig.driver);
       if (driver === undefined || this.members.has(name)) continue;
-      this.members.set(name, new Member(this.context, driver.getProvider(providerConfig), () => this.onReady(name)));
+      const provider = this.create(driver, providerConfig);
+      if (provider !== undefined) this.members.set(name, new Member(this.context, provider, () => this.onReady(name)));
     }
     this.config = config;
   }
@@ -66,6 +75,17 @@ export class ImageProviders {
     const all = [...this.members.values(), ...this.retired];
     this.members.clear();
     await Promise.all(all.map((member) => member.stop()));
+  }
+
+  /** Returns undefined if the driver throws; the next configuration repeats the attempt. */
+  private create(driver: Driver, config: ProviderConfig): Provider | undefined {
+    try {
+      return driver.getProvider(config);
+    } catch (error) {
+      const about = { provider: config.name, driver: config.driver };
+      this.context.log.error('The driver could not create the provider', toDriverError(error), about);
+      return undefined;
+    }
   }
 
   private retire(member: Member): void {
@@ -105,12 +125,23 @@ class Member {
     await this.stop();
   }
 
+  /** Waits for the driver for a limited time, because a driver that does not stop must not delay the builder. */
   async stop(): Promise<void> {
+    const { name, driver } = this.config;
+    const { clock, log } = this.context;
     this.usable = undefined;
-    this.stopping.abort(new Error(`provider ${this.config.name} is stopped`));
+    this.stopping.abort(new Error(`provider ${name} is stopped`));
     await this.started.wait();
-    this.provider.stop();
-    await this.provider.join();
+    const call: Call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log };
+    try {
+      await new GuardedCalls(new TimerQueue(clock)).make(`the end of provider ${name}`, call, async () => {
+        this.provider.stop();
+        await this.provider.join();
+      });
+    } catch (error) {
+      const about = { provider: name, driver };
+      log.error('The driver did not stop the provider; the builder continues without it', toDriverError(error), about);
+    }
   }
 
   private async start(): Promise<void> {

@@ -1,6 +1,7 @@
 /** Targets and outcomes of uploads. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Provider } from '@nodepool/core';
 import type { HookCall } from '../src/index.js';
 import { NO_FAULTS } from './support/image-cloud.js';
 import { World, type Site } from './support/world.js';
@@ -258,5 +259,49 @@ describe('a stop', () => {
     await world.until('it is being uploaded', () => world.cloud.images.size === 1);
     await world.during(builder.stop());
     expect(world.readyUploads('debian', 'one')).toBe(1);
+  });
+});
+
+describe('a faulty driver', () => {
+  const site: Site = {
+    images: { debian: {} },
+    providers: { faulty: { images: ['debian'] }, sound: { images: ['debian'] } },
+  };
+  const faulty = (defects: Partial<Provider>): void => {
+    world.getProvider = (provider) => (provider.config.name === 'faulty' ? { ...provider, ...defects } : provider);
+  };
+
+  it('that creates no provider does not concern the others', async () => {
+    world.getProvider = (provider) => {
+      if (provider.config.name === 'faulty') throw new Error('no such zone');
+      return provider;
+    };
+    const { apply } = await world.builder(site);
+    await world.until('the image is uploaded', () => world.readyUploads('debian', 'sound') === 1);
+    expect(world.readyUploads('debian', 'faulty')).toBe(0);
+    world.getProvider = (provider) => provider;
+    apply(site);
+    await world.until('it is uploaded to the other', () => world.readyUploads('debian', 'faulty') === 1);
+  });
+
+  it.each<[string, Partial<Provider>]>([
+    ['never ends', { join: () => new Promise(() => undefined) }],
+    [
+      'throws when it is stopped',
+      {
+        stop: () => {
+          throw new Error('not connected');
+        },
+      },
+    ],
+  ])('that %s does not delay the end of the builder', async (_how, defects) => {
+    faulty(defects);
+    const { builder } = await world.builder(site);
+    await world.until('the image is uploaded', () => world.readyUploads('debian', 'sound') === 1);
+    let ended = false;
+    void builder.stop().then(() => (ended = true));
+    await world.after(60_000);
+    expect(ended).toBe(true);
+    expect(world.paths().filter((path) => path.startsWith('/nodepool/components/builder/'))).toEqual([]);
   });
 });

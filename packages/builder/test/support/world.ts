@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type Logger,
   type Metrics,
+  type Provider,
   type ProviderConfig,
   type RandomSource,
   type DiskImageConfig,
@@ -80,6 +81,8 @@ export class World {
   log: Logger = silentLogger;
   metrics: Metrics | undefined;
   hook: PostUploadHook = () => Promise.resolve();
+  /** Returns the provider that the driver returns, for drivers with defects. */
+  getProvider = (provider: Provider): Provider => provider;
   workers: { readonly buildWorkers?: number; readonly uploadWorkers?: number } = {};
   /** Difference (ms) of the wall clock of ZooKeeper to that of the builders. */
   serverAheadMs = 0;
@@ -100,7 +103,8 @@ export class World {
 
   config({ images, providers }: Site): NodepoolConfig {
     const driver = imageDriver((provider) => this.cloud.manager(provider, this.clock));
-    return nodepoolConfig({ images, providers }, driver);
+    const getProvider = (config: ProviderConfig): Provider => this.getProvider(driver.getProvider(config));
+    return nodepoolConfig({ images, providers }, { ...driver, getProvider });
   }
 
   /** Starts a builder and waits until its caches are complete. */
