@@ -2,7 +2,7 @@
  * `post-upload-hook`: a program of the operator that runs on every uploaded image before nodes are launched from it.
  */
 
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { errorCodeOf, reasonOf, type ExternalId, type Logger } from '@nodepool/core';
 
 /** Limit (characters) of a hook's output that is kept. */
@@ -26,14 +26,18 @@ export const runPostUploadHook: PostUploadHook = async ({ command, provider, ext
   let said = '';
   signal.throwIfAborted();
   // The child leads a process group, which is ended as a whole.
-  const child = spawn(command, [provider, id, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  // Without free file descriptors it has no streams, and reports an error.
+  const child: ChildProcess = spawn(command, [provider, id, file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   const onAbort = (): void => killGroup(child.pid);
   signal.addEventListener('abort', onAbort, { once: true });
   const hear = (piece: Buffer): void => {
     said = (said + piece.toString('utf8')).slice(-KEPT_LENGTH);
   };
-  child.stdout.on('data', hear);
-  child.stderr.on('data', hear);
+  child.stdout?.on('data', hear);
+  child.stderr?.on('data', hear);
   const failure = await new Promise<{ readonly why: string; readonly cause?: unknown } | undefined>((resolve) => {
     child.once('error', (cause) => resolve({ why: `cannot be run: ${reasonOf(cause)}`, cause }));
     child.once('close', (code, killedBy) => {

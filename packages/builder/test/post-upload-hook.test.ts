@@ -1,9 +1,10 @@
 /** The post-upload hook as a process. */
 
+import childProcess, { ChildProcess } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { silentLogger } from '@nodepool/core';
 import { runPostUploadHook, type HookCall } from '../src/index.js';
 import { eventually, isRunning } from './support/processes.js';
@@ -36,6 +37,21 @@ it('the post-upload-hook rejects an image by its exit status, and its output is 
 it('a missing post-upload-hook rejects every image', async () => {
   const call = { ...(await hook('')), command: '/usr/bin/no-such-hook' };
   await expect(runPostUploadHook(call)).rejects.toThrow('/usr/bin/no-such-hook cannot be run');
+});
+
+it('a post-upload-hook for which no file descriptors are left rejects the image', async () => {
+  // Node.js returns a child without streams, and reports the error later.
+  const child = new ChildProcess();
+  const spawn = jest.spyOn(childProcess, 'spawn').mockImplementation(() => {
+    process.nextTick(() => child.listenerCount('error') > 0 && child.emit('error', new Error('spawn EMFILE')));
+    return child;
+  });
+  try {
+    await expect(runPostUploadHook(await hook(''))).rejects.toThrow('cannot be run: spawn EMFILE');
+    expect(child.listenerCount('error')).toBe(0);
+  } finally {
+    spawn.mockRestore();
+  }
 });
 
 it('the post-upload-hook is stopped with its child processes once its result is no longer needed', async () => {
