@@ -100,12 +100,15 @@ export class ImagePresence {
     return missing.size > 0 ? CONFIRM_MS : INTERVAL_MS;
   }
 
-  /** Returns ready uploads of builds that this builder can upload again. */
+  /**
+   * Returns ready uploads of builds that this builder can upload again, and those whose mark it can remove: the builder
+   * of a marked upload may never return.
+   */
   private uploadsTo(provider: string): readonly ImageUpload[] {
     const { store, builderId } = this.context;
     return [...store.images.uploads({ provider })].filter(
-      ({ state, image, build }) =>
-        state === 'ready' && store.images.build({ image, id: build })?.builder_id === builderId,
+      ({ state, listed, image, build }) =>
+        state === 'ready' && (listed === false || store.images.build({ image, id: build })?.builder_id === builderId),
     );
   }
 

@@ -135,4 +135,19 @@ describe('an image', () => {
     const { images } = await world.operator();
     expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id, listed: true });
   });
+
+  it('that a launcher marked, and that is listed, returns to service if its builder is gone, too', async () => {
+    const site = { ...SITE, providers: { one: { images: ['debian'] } } };
+    const { stop } = await world.builder(site);
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    await stop();
+    const { images } = await world.operator();
+    const upload = images.newestReadyUpload('debian', 'one')!;
+    const marked = await world.during(images.tryLockUpload(upload, { change: { listed: false } }));
+    await world.during(marked!.lock.release());
+    expect(images.newestReadyUpload('debian', 'one')).toBeUndefined();
+    await world.builder(site);
+    await world.after(HOUR);
+    expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id: upload.id, listed: true });
+  });
 });
