@@ -7,6 +7,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { constants as system } from 'node:os';
 import { basename, join } from 'node:path';
+import { Writable } from 'node:stream';
 import { abortReason, errorCodeOf, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
 import type { BuildRef } from '@nodepool/store';
 import { BuildLog, logPath, removeOldLogs } from './build-log.js';
@@ -92,11 +93,17 @@ export class DibProcesses implements DiskImageCreator {
 }
 
 /**
- * Shell script that becomes the command, and leaves a guard in its process group. The guard ends the group when the
- * other end of descriptor 3 closes, which also happens if the builder is killed.
+ * Shell script that becomes the command, and leaves a guard. The guard ends the process group of the command when the
+ * other end of descriptor 3 closes without a line, which also happens if the builder is killed. It is in a session of
+ * its own, because `sudo` ignores signals from its own process group.
  */
 const GUARDED = `
-(trap '' TERM; read -r _ <&3; kill -TERM 0; sleep 10; kill -KILL 0) >/dev/null 2>&1 &
+setsid /bin/sh -c '
+read -r _ <&3 && exit
+kill -s TERM -- "-$0"
+for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; kill -s 0 -- "-$0" || exit; done
+kill -s KILL -- "-$0"
+' $$ >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"
 `;
@@ -160,9 +167,13 @@ class ProcessGroup {
     private readonly child: ChildProcess,
     private readonly clock: Clock,
   ) {
+    const [, , , guard] = child.stdio;
+    // The guard may have ended.
+    guard?.on('error', () => guard.destroy());
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         this.exit = { code, signal };
+        if (guard instanceof Writable) guard.end('\n');
         // Ends the rest of the group immediately, before the process id can be reused.
         this.signal('SIGKILL');
         resolve(this.exit);

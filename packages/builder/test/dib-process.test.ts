@@ -9,7 +9,7 @@ import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
 import { VirtualClock } from '@nodepool/core/testing';
 import { BuildFailedError, DibProcesses, ImagesDir, type DiskImageJob } from '../src/index.js';
 import { dibCommand } from '../src/dib-command.js';
-import { eventually, processesWith } from './support/processes.js';
+import { eventually, groupOf, processesWith } from './support/processes.js';
 import { diskImage } from './support/world.js';
 
 const ID = '0123456789abcdef0123456789abcdef';
@@ -123,6 +123,18 @@ describe('an unsuccessful build', () => {
     expect((await failing).failure).toBe('timeout');
     await noProcessesLeft();
     expect(await logText()).toContain('Ended: the build took longer than build-timeout (1 s)');
+  });
+
+  it('is ended by a process of another group if the builder dies, because sudo ignores signals of its own', async () => {
+    const stop = new AbortController();
+    const failing = dib()
+      .create(job('hangs', { signal: stop.signal }))
+      .catch((error: unknown) => error);
+    await eventually(async () => (await logText().catch(() => '')).includes('sleep'));
+    await eventually(async () => new Set(await Promise.all((await processesOfBuild()).map(groupOf))).size === 2);
+    stop.abort(new Error('stopped'));
+    await failing;
+    await noProcessesLeft();
   });
 
   it('is killed after some time when it ignores the first signal', async () => {

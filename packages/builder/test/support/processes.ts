@@ -24,5 +24,10 @@ export async function isRunning(pid: string): Promise<boolean> {
   return status !== '' && !status.includes(') Z ') && !status.includes(') X ');
 }
 
+/** Returns the process group. */
+export async function groupOf(pid: string): Promise<string | undefined> {
+  return /\) \S \d+ (\d+) /.exec(await read(`/proc/${pid}/stat`))?.[1];
+}
+
 /** Returns the content of a file, or an empty string if its process has ended. */
 const read = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '');
