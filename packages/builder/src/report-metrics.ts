@@ -1,13 +1,16 @@
 /** Reports a builder's work whenever the metrics are collected. */
 
-import type { Gauge, MetricLabels } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
+import type { Gauge, MetricLabels, Metrics } from '@nodepool/core';
 import type { BuilderActivity } from './activity.js';
 import {
+  BUILD_EXIT_CODE,
   BUILD_REQUESTS,
   BUILD_STATE,
   BUILDER_WORK,
   IMAGE_BUILD_REQUESTS,
+  IMAGE_SIZE,
+  LAST_BUILD,
   UPLOAD_STATE,
   UPLOADED_BYTES,
 } from './builder-metrics.js';
@@ -29,6 +32,8 @@ export function reportBuilder(context: BuilderContext, sources: ReportSources): 
   const { metrics } = context;
   /** The series of the last report, each with a function that removes it. */
   let last = new Map<string, () => void>();
+  /** The formats of all images that were ever configured. */
+  const formats = new Map<string, ReadonlySet<string>>();
   return metrics.onCollect(() => {
     const series = new Map<string, () => void>();
     report(context, sources, (gauge, labels, value) => {
@@ -38,7 +43,22 @@ export function reportBuilder(context: BuilderContext, sources: ReportSources): 
     });
     for (const [key, remove] of last) if (!series.has(key)) remove();
     last = series;
+    const config = sources.config();
+    if (config !== undefined) removeResults(metrics, config, formats);
   });
+}
+
+/** Removes the results of builds of images that are no longer built, which would raise alerts. */
+function removeResults(metrics: Metrics, config: NodepoolConfig, formats: Map<string, ReadonlySet<string>>): void {
+  for (const { name, abstract } of config.diskImages.values()) {
+    if (!abstract) formats.set(name, new Set([...(formats.get(name) ?? []), ...requiredFormats(config, name)]));
+  }
+  for (const [image, known] of formats) {
+    if (config.diskImages.get(image)?.abstract === false) continue;
+    metrics.set(BUILD_EXIT_CODE, { image }, undefined);
+    metrics.set(LAST_BUILD, { image }, undefined);
+    for (const format of known) metrics.set(IMAGE_SIZE, { image, format }, undefined);
+  }
 }
 
 function report(context: BuilderContext, sources: ReportSources, set: SetGauge): void {

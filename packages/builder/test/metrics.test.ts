@@ -119,9 +119,11 @@ it('does not report images, providers and uploads that no longer exist', async (
   apply({ images: { 'debian.12': {} }, providers: { two: { images: ['debian.12'], pause: true } } });
   await world.after(INTERVAL_MS);
   expect(set.filter((series) => /fedora|one:a/.test(series))).toEqual([]);
+  apply({ images: {}, providers: {} });
   gauges.clear();
   await world.after(INTERVAL_MS);
-  expect([...gauges.keys()].filter((key) => /fedora|one_a/.test(key))).toEqual([]);
+  expect(set.filter((series) => /debian/.test(series))).toEqual([]);
+  expect([...gauges.keys()].filter((key) => /debian|fedora|one_a/.test(key))).toEqual([]);
 });
 
 it.each([
