@@ -18,6 +18,9 @@ interface Extent {
   readonly levels: number;
 }
 
+/** A value that can have an anchor. */
+type Target = Exclude<Node, Alias>;
+
 interface Total {
   values: number;
   levels: number;
@@ -29,7 +32,7 @@ const LEAF: Extent = { values: 1, levels: 0 };
 export class DocumentCheck {
   readonly problems: YamlProblem[] = [];
   fatal = false;
-  private readonly anchors = new Map<string, Node>();
+  private readonly anchors = new Map<string, Target>();
   /** The extents of the values with anchors. */
   private readonly extents = new Map<Node, Extent>();
   /** The place of the value that is visited. */
@@ -47,7 +50,7 @@ export class DocumentCheck {
     return extent;
   }
 
-  private addAnchor(name: string, node: Node): void {
+  private addAnchor(name: string, node: Target): void {
     if (this.anchors.has(name))
       this.refuse(spanOf(node), `the anchor &${name} once`, 'it a second time', 'rename one of the two');
     this.anchors.set(name, node);
@@ -74,6 +77,7 @@ export class DocumentCheck {
     if (target === undefined) this.refuse(spanOf(alias), `an anchor &${name} above this line`, 'none');
     else if (extent === undefined)
       this.refuse(spanOf(alias), 'a value that does not contain itself', `*${name} inside of &${name}`);
+    else bind(alias, target);
     return extent ?? LEAF;
   }
 
@@ -82,7 +86,10 @@ export class DocumentCheck {
     const extent = { ...LEAF };
     for (const pair of map.items) {
       const keyNode = asNode(pair.key);
-      if (isMergeKey(keyNode)) continue;
+      if (isMergeKey(keyNode)) {
+        this.visitMerge(asNode(pair.value), map, extent);
+        continue;
+      }
       const key = this.checkKey(keyNode, map);
       if (key === undefined) continue;
       if (isScalar(keyNode)) {
@@ -99,24 +106,19 @@ export class DocumentCheck {
       add(extent, this.visit(asNode(pair.value)));
       this.path.pop();
     }
-    this.visitMerges(map, extent);
+    const pairs = mergePairs(map);
+    // PyYAML puts merged keys first, and the last merge key takes precedence. The library puts them at the merge key's
+    // place, and the first takes precedence.
+    if (pairs.length > 0) map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
     return extent;
   }
 
-  private visitMerges(map: YAMLMap, extent: Total): void {
-    const pairs = mergePairs(map);
-    if (pairs.length === 0) return;
+  private visitMerge(value: Node | null, map: YAMLMap, extent: Total): void {
     this.path.push('<<');
-    for (const pair of pairs) {
-      const value = asNode(pair.value);
-      add(extent, this.visit(value));
-      if (!this.isMergeable(value))
-        this.refuse(spanOf(value ?? map), 'a mapping, or a list of mappings, to merge', 'something else');
-    }
+    add(extent, this.visit(value));
+    if (!this.isMergeable(value))
+      this.refuse(spanOf(value ?? map), 'a mapping, or a list of mappings, to merge', 'something else');
     this.path.pop();
-    // PyYAML puts merged keys first, and the last merge key takes precedence. The library puts them at the merge key's
-    // place, and the first takes precedence.
-    map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
   }
 
   private isMergeable(value: Node | null): boolean {
@@ -165,6 +167,12 @@ export class DocumentCheck {
   private add(span: Span, expected: string, found: string, hint?: string): void {
     this.problems.push({ span, path: [...this.path], expected, found, hint });
   }
+}
+
+/** Fixes the value of an alias. The library would search the anchors before it, whose order `visitMap` changes. */
+function bind(alias: Alias, target: Target): void {
+  alias.resolve = () => target;
+  alias.toJSON = (_arg, context): unknown => context?.anchors.get(target)?.res ?? target.toJSON('', context);
 }
 
 /** Adds the extent of a child to that of its parent. */
