@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
+import type * as Store from '@nodepool/store';
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { ExitCode, RefusedError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
@@ -36,6 +37,9 @@ import { printFailure } from './print-failure.js';
 
 const load = createRequire(__filename);
 
+/** Characters that control a terminal; line breaks and tabs are part of the text. */
+const CONTROLS = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
 /** Runs the command line; resolves with the exit code, never rejects. */
 export async function run(args: readonly string[], process: ProcessIo): Promise<number> {
   const io = { ...process, out: outputOf(process, () => program.opts<CommonOptions>().color) };
@@ -55,11 +59,12 @@ export async function run(args: readonly string[], process: ProcessIo): Promise<
   }
 }
 
-/** Returns the output of the process, with its display. */
+/** Returns the output of the process, with its display. Notes can name records, whose text may come from any source. */
 function outputOf({ out, terminal, env }: ProcessIo, color: () => ColorChoice): Output {
   return {
     print: (text) => out.print(text),
-    note: (text) => out.note(text),
+    note: (text) =>
+      out.note(text.replace(CONTROLS, (found) => (load('@nodepool/store') as typeof Store).printable(found))),
     display: () => displayOf(terminal?.size(), env, color()),
     ...(terminal === undefined ? {} : { redraw: (text) => terminal.redraw(text) }),
   };

@@ -34,6 +34,18 @@ describe('nodepool wait', () => {
     expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, nodes.join('\n')]);
   });
 
+  it('escapes control characters of records', async () => {
+    const hostile = { nodes: ['\u001b[2J'], declined_by: ['pool-a\u009b2J\u202e'] };
+    const submit = (state: 'fulfilled' | 'failed'): Promise<string> =>
+      world.finish(world.store.requests.submit({ ...REQUEST, ...hostile, state }, { priority: 200 }));
+    const fulfilled = world.cli('wait', 'request', await submit('fulfilled'));
+    await world.until(() => fulfilled.code !== undefined);
+    expect(fulfilled.out.printed).toBe('\\u001b[2J');
+    const failed = world.cli('wait', 'request', await submit('failed'));
+    await world.until(() => failed.code !== undefined);
+    expect(failed.out.noted).toMatch(/failed: declined by pool-a\\u009b2J\\u202e$/);
+  });
+
   it('ends when a node reaches the state, or is deleted', async () => {
     const id = await world.node({ state: 'building' });
     const ready = world.cli('wait', 'node', String(Number(id)));

@@ -1,6 +1,7 @@
 /** `nodepool wait request|node|label ID`: waits for a condition, for scripts. */
 
 import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
+import { printable } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
 import { waitUntil } from '../wait.js';
@@ -66,7 +67,7 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
       if (request.state === 'failed') {
         throw new RefusedError(`request ${id} failed: declined by ${request.declined_by.join(', ') || 'no pool'}`);
       }
-      return request.state === 'fulfilled' ? request.nodes.join('\n') : undefined;
+      return request.state === 'fulfilled' ? request.nodes.map(printable).join('\n') : undefined;
     },
     subscribe: (listener) => requests.onChange(listener),
   };
