@@ -8,8 +8,12 @@ import { run } from './program.js';
 /** The reason with which interrupted commands are aborted. */
 class InterruptedError extends Error {
   readonly code = 'interrupted';
-  constructor(readonly signal: string) {
-    super(`interrupted by ${signal}`);
+  /** `signal` is passed to commands on nodes. */
+  constructor(
+    readonly signal: string,
+    reason = `by ${signal}`,
+  ) {
+    super(`interrupted ${reason}`);
     this.name = 'InterruptedError';
   }
 }
@@ -24,11 +28,16 @@ function onSignal(signal: string): void {
 
 process.on('SIGINT', onSignal);
 process.on('SIGTERM', onSignal);
-// A closed pipe is no error: `nodepool list | head` reads only the first lines.
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) =>
-    process.exit(error.code === 'EPIPE' ? ExitCode.done : ExitCode.refused),
-  );
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') {
+      // `nodepool list | head` reads only the first lines: a command that has done its work keeps its exit code.
+      interruption.abort(new InterruptedError('SIGTERM', 'because its output was closed'));
+      return;
+    }
+    if (stream === process.stdout) process.stderr.write(`nodepool: the output cannot be written: ${error.message}\n`);
+    process.exit(ExitCode.refused);
+  });
 }
 
 async function ask(question: string, signal: AbortSignal): Promise<string> {

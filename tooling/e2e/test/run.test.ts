@@ -1,7 +1,7 @@
 /** `nodepool run` and `nodepool request` as processes, with nodes whose SSH server is OpenSSH. */
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -118,7 +118,37 @@ describe('the command of docs/requestors.md', () => {
   it('has two examples', () => expect(commands).toHaveLength(2));
 });
 
+describe('a closed output', () => {
+  it('does not change the exit status', async () => {
+    const file = join(folder, 'invalid.yaml');
+    writeFileSync(file, 'unknown: 1\n');
+    const running = nodepool(['-c', file, 'config-validate']);
+    for (const stream of [running.child.stdout, running.child.stderr]) stream?.destroy();
+    expect((await running.ended).code).toBe(1);
+  });
+
+  it('is an error if it is a full disk', async () => {
+    const config = configFileOf({ folder: site.folder, name: launcher.name });
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [programPath('nodepool'), '-c', config, 'list'], {
+      stdio: ['ignore', full, 'pipe'],
+    });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const code = await new Promise((resolve) => void child.once('close', resolve));
+    closeSync(full);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^nodepool: the output cannot be written: .*ENOSPC/)]);
+  });
+});
+
 describe('nodepool request', () => {
+  it('returns the nodes if its output is closed', async () => {
+    const running = nodepool(['request', 'debian', '--no-wait', '--hold', '600']);
+    running.child.stdout?.destroy();
+    const { code, stderr } = await running.ended;
+    expect([code, stderr]).toEqual([0, expect.stringContaining('the nodes are returned')]);
+  });
+
   it('prints the reasons of the launchers if the request fails', async () => {
     const { code, stdout, stderr } = await nodepool(['request', 'debian', 'plan9', '--format', 'json']).ended;
 
@@ -162,6 +192,17 @@ describe('nodepool run', () => {
     const { code, stdout } = await running.ended;
 
     expect([code, stdout]).toEqual([9, 'begun\nstopped\n']);
+  });
+
+  it('ends the command if its output is closed, and returns the node', async () => {
+    const script = 'trap "" PIPE; echo begun; sleep 1; while :; do echo more; done';
+    const running = run('--', 'sh', '-c', script);
+    await printed(running, 'begun');
+    running.child.stdout?.destroy();
+    const { code, stderr } = await running.ended;
+
+    expect([code, stderr]).toEqual([143, expect.stringContaining('the command ended with status 143')]);
+    await site.clean(launcher);
   });
 
   it('ends on the second signal, and launchers delete the node', async () => {

@@ -80,7 +80,10 @@ async function passOn(source: Readable | null, transforms: readonly Transform[],
   if (source === null) return;
   const last = transforms.reduce<Readable>((stream, transform) => stream.pipe(transform), source);
   last.pipe(destination, { end: false });
-  await finished(last, { writable: false });
+  // The process ends only when its output was read, even if the destination is closed.
+  const discard = (): void => void last.resume();
+  destination.once('error', discard);
+  await finished(last, { writable: false }).finally(() => destination.off('error', discard));
 }
 
 function reportTo(stderr: Writable): (error: unknown) => void {
