@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The program `nodepool`. */
 
+import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { ExitCode } from './command-context.js';
 import { run } from './program.js';
@@ -19,6 +20,8 @@ class InterruptedError extends Error {
 }
 
 const interruption = new AbortController();
+// `nodepool run` listens for each node.
+setMaxListeners(0, interruption.signal);
 
 /** Aborts the command at the first signal; exits at the second one. */
 function onSignal(signal: string): void {

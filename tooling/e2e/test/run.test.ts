@@ -205,6 +205,11 @@ describe('nodepool run', () => {
     await site.clean(launcher);
   });
 
+  it('runs on many nodes without warnings', async () => {
+    const { code, stderr } = await run('--count', '12', '--', 'true').ended;
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('Warning')]);
+  });
+
   it('ends on the second signal, and launchers delete the node', async () => {
     const running = run('--', 'sh', '-c', 'trap "" INT; echo begun; sleep 20');
     await printed(running, 'begun');

@@ -79,6 +79,8 @@ export async function runRemotely(client: SshClient, target: SshTarget, run: Rem
 async function passOn(source: Readable | null, transforms: readonly Transform[], destination: Writable): Promise<void> {
   if (source === null) return;
   const last = transforms.reduce<Readable>((stream, transform) => stream.pipe(transform), source);
+  // All nodes share the destination.
+  destination.setMaxListeners(0);
   last.pipe(destination, { end: false });
   // The process ends only when its output was read, even if the destination is closed.
   const discard = (): void => void last.resume();
