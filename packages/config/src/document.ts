@@ -29,7 +29,7 @@ export class ConfigDocument {
     return value;
   }
 
-  /** Returns the text of a scalar as it is written, quotes included. */
+  /** Returns the text of a scalar as it is written, quotes included; for an alias, that of its value. */
   writtenAt(path: KeyPath): string | undefined {
     const span = this.spanOf(path);
     return span === undefined ? undefined : this.source.text.slice(span.start, span.end);
@@ -41,13 +41,13 @@ export class ConfigDocument {
    */
   isSecret(path: KeyPath): boolean {
     if (this.source.secret || isSecretPath(path)) return true;
-    const { start, end } = this.document.locate(path).place.value;
+    const { start, end } = this.document.locate(path).text;
     return this.source.isSubstituted(start, end);
   }
 
   private spanOf(path: KeyPath): Span | undefined {
-    const { place, depth } = this.document.locate(path);
-    return depth === path.length ? place.value : undefined;
+    const { text, depth } = this.document.locate(path);
+    return depth === path.length ? text : undefined;
   }
 }
 

@@ -201,12 +201,13 @@ describe('environment variables', () => {
 
   it('do not shift the positions of later problems, and are not shown', async () => {
     const problems = await problemsOf(
-      'images-dir: "%(NODEPOOL_A)"\nwebapp: {listen_address: %(NODEPOOL_A), prot: 1}\nmax-hold-age: %(NODEPOOL_A)\n',
+      'images-dir: &a "%(NODEPOOL_A)"\nwebapp: {listen_address: %(NODEPOOL_A), prot: 1}\nmax-hold-age: %(NODEPOOL_A)\n' +
+        'build-log-retention: *a\n',
       {
         env: { NODEPOOL_A: 'a-long-and-secret-text' },
       },
     );
-    expect(placesOf(problems)).toEqual(['2:41 webapp.prot', '3:15 max-hold-age']);
+    expect(placesOf(problems)).toEqual(['2:41 webapp.prot', '3:15 max-hold-age', '4:22 build-log-retention']);
     expect(JSON.stringify(problems)).not.toContain('secret-text');
   });
 });
@@ -344,9 +345,9 @@ diskimages:
 
   it('preserve the text of the release', async () => {
     const config = await configOf(
-      'diskimages: [{name: a, release: 8.0}, {name: b, release: 22.10}, {name: c, release: 21}]\n',
+      'diskimages: [{name: a, release: 8.0}, {name: b, release: &b 22.10}, {name: c, release: 21}, {name: d, release: *b}]\n',
     );
-    expect([...config.diskImages.values()].map((image) => image.release)).toEqual(['8.0', '22.10', '21']);
+    expect([...config.diskImages.values()].map((image) => image.release)).toEqual(['8.0', '22.10', '21', '22.10']);
   });
 
   it('are rejected when they inherit from themselves', async () => {

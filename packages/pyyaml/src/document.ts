@@ -27,12 +27,13 @@ export class YamlDocument {
 
   /**
    * Returns the place of the value at `path`, through aliases and merge keys, and the number of existing steps
-   * (`depth`). If a step is missing, the place is that of the innermost existing value.
+   * (`depth`). If a step is missing, the place is that of the innermost existing value. If the value is an alias,
+   * `text` is the span of the value behind it.
    *
    * @example
    * document.locate(['providers', 0, 'rate']).place.value; // { start: 42, end: 45 }
    */
-  locate(path: YamlPath): { readonly place: YamlPlace; readonly depth: number } {
+  locate(path: YamlPath): { readonly place: YamlPlace; readonly text: Span; readonly depth: number } {
     let node = this.resolve(this.document.contents);
     const whole = node === null ? { start: 0, end: 0 } : spanOf(node);
     let place: YamlPlace = { key: whole, value: whole };
@@ -40,12 +41,12 @@ export class YamlDocument {
       const next = this.entry(node, step);
       if (next === undefined) {
         const container = node === null ? place.value : spanOf(node);
-        return { place: { key: container, value: container }, depth };
+        return { place: { key: container, value: container }, text: container, depth };
       }
       place = next.place;
       node = this.resolve(next.node);
     }
-    return { place, depth: path.length };
+    return { place, text: node === null ? place.value : spanOf(node), depth: path.length };
   }
 
   /** Returns the path of the scalar (key or value) at the offset, or undefined if there is none. */

@@ -192,6 +192,11 @@ test('locates values and keys, also behind aliases and merge keys', () => {
   expect(lines.position(place.key.start)).toEqual({ line: 2, column: 3 });
   expect(lines.position(place.value.start)).toEqual({ line: 2, column: 9 });
   expect(document!.locate(['providers', 0, 'region', 'x']).depth).toBe(2);
+  const alias = parseYaml('a: &a one\nb: *a\n').document!.locate(['b']);
+  expect([alias.place.value, alias.text]).toEqual([
+    { start: 13, end: 15 },
+    { start: 6, end: 9 },
+  ]);
   expect(document!.pathAt(text.indexOf('east'))).toEqual(['providers', 0, 'name']);
   expect(document!.pathAt(text.indexOf('providers'))).toEqual(['providers']);
   expect(document!.pathAt(text.indexOf(': &base'))).toBeUndefined();
