@@ -122,15 +122,16 @@ function makeList(list: List, context: WebContext, columns: ColumnChoice, query:
 /** Returns the requested fields; undefined if the query does not specify any. */
 function fieldsOf(query: Query): readonly string[] | undefined {
   const fields = single(query, 'fields');
-  if (fields === undefined || fields === '') return undefined;
+  if (fields === undefined) return undefined;
   if (fields.length > MAX_FIELDS_LENGTH) throw new BadQueryError(`fields: longer than ${MAX_FIELDS_LENGTH} characters`);
   return [...new Set(fields.split(',').map((field) => field.trim()))].sort();
 }
 
-/** Returns a query parameter that must not occur more than once. */
+/** Returns a query parameter that must not occur more than once; an empty one counts as absent. */
 function single(query: Query, name: string): string | undefined {
   const value = query[name];
-  if (value === undefined || typeof value === 'string') return value;
+  if (value === undefined || value === '') return undefined;
+  if (typeof value === 'string') return value;
   throw new BadQueryError(`${name}: given more than once; give it once, with commas between several values`);
 }
 

@@ -90,6 +90,7 @@ describe('the lists', () => {
     records.nodes = [nodeEntry('0000000001'), nodeEntry('0000000002')];
     expect(await json('/node-list?node_id=0000000002&fields=id')).toEqual([{ id: '0000000002' }]);
     expect(await json('/node-list?node_id=999999')).toEqual([]);
+    expect(await json('/node-list?node_id=')).toEqual(await json('/node-list'));
   });
 
   it('show requests and the labels of the registered pools', async () => {
