@@ -8,6 +8,12 @@ import type { ZooKeeperConfig } from './types.js';
 
 const DEFAULT_PORT = 2281;
 const DEFAULT_TIMEOUT_SECONDS = 10;
+/** The protocol has signed 32-bit milliseconds. */
+const MAX_TIMEOUT_SECONDS = 2_147_483;
+const HOST = /^(?:\[[^\]]+\]|[^:[\]\s/]+)$/;
+/** Names that ZooKeeper accepts; it refuses controls, surrogates, private use and specials. */
+// eslint-disable-next-line no-control-regex -- excludes control characters
+const ZNODE_NAME = /^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]+$/;
 
 /** Reads the ZooKeeper endpoint. Settings of the secure file replace those of the main file. */
 export function loadZooKeeper(
@@ -18,12 +24,18 @@ export function loadZooKeeper(
 ): ZooKeeperConfig {
   const mainRoot = rootOf(main);
   const document = secure !== undefined && entriesAt(rootOf(secure), 'zookeeper-servers').length > 0 ? secure : main;
-  const servers = entriesAt(rootOf(document), 'zookeeper-servers').map(({ section }) => address(section));
+  const entries = entriesAt(rootOf(document), 'zookeeper-servers');
+  for (const { index, section } of entries) checkServer(document, index, section, report);
+  const servers = entries.map(({ section }) => address(section));
   if (servers.length === 0 && required) {
     report.at(main, ['zookeeper-servers'], {
       expected: 'at least one ZooKeeper server',
       hint: 'name the servers here or in the secure file',
     });
+  }
+  const timeout = numberAt(mainRoot, 'zookeeper-timeout') ?? DEFAULT_TIMEOUT_SECONDS;
+  if (timeout > MAX_TIMEOUT_SECONDS) {
+    report.at(main, ['zookeeper-timeout'], { expected: `a number of at most ${MAX_TIMEOUT_SECONDS}` });
   }
   const tls =
     objectAt(secure === undefined ? {} : rootOf(secure), 'zookeeper-tls') ?? objectAt(mainRoot, 'zookeeper-tls');
@@ -38,7 +50,7 @@ export function loadZooKeeper(
             keyFile: stringAt(tls, 'key') ?? '',
             caFile: stringAt(tls, 'ca') ?? '',
           },
-    sessionTimeoutMs: (numberAt(mainRoot, 'zookeeper-timeout') ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    sessionTimeoutMs: timeout * 1000,
   };
 }
 
@@ -46,8 +58,34 @@ function rootOf(document: ConfigDocument): JsonObject {
   return isJsonObject(document.value) ? document.value : {};
 }
 
+/** Reports values that no client accepts: a daemon could neither start nor continue with them. */
+function checkServer(document: ConfigDocument, index: number, server: JsonObject, report: ProblemReport): void {
+  const path = ['zookeeper-servers', index] as const;
+  const host = hostOf(server);
+  if (!isIPv6(host) && !HOST.test(host)) {
+    report.at(document, [...path, 'host'], { expected: 'the name or the address of a host, without a port' });
+  }
+  const port = numberAt(server, 'port') ?? DEFAULT_PORT;
+  if (port < 1 || port > 65_535) report.at(document, [...path, 'port'], { expected: 'a port from 1 to 65535' });
+  const chroot = normalizeChroot(stringAt(server, 'chroot') ?? '');
+  if (
+    !chroot
+      .split('/')
+      .slice(1)
+      .every((name) => ZNODE_NAME.test(name))
+  ) {
+    report.at(document, [...path, 'chroot'], { expected: 'the path of a znode' });
+  }
+}
+
+/** Returns the host; an empty one counts as absent. */
+function hostOf(server: JsonObject): string {
+  const host = stringAt(server, 'host') ?? '';
+  return host === '' ? 'localhost' : host;
+}
+
 function address(server: JsonObject): string {
-  const host = stringAt(server, 'host') ?? 'localhost';
+  const host = hostOf(server);
   const port = numberAt(server, 'port') ?? DEFAULT_PORT;
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

@@ -85,6 +85,26 @@ tenant-resource-limits:
     expect(config.zookeeper.chroot).toBe('/test');
   });
 
+  it.each([
+    ['[{host: a b}]', 'zookeeper-servers[0].host: expected the name or the address of a host, without a port'],
+    ['[{host: "a:2181"}]', 'zookeeper-servers[0].host: expected the name or the address of a host, without a port'],
+    ['[{host: a}, {host: a/b}]', 'zookeeper-servers[1].host: expected'],
+    ['[{host: a, port: "65536"}]', 'zookeeper-servers[0].port: expected a port from 1 to 65535, found "65536"'],
+    ['[{host: a, chroot: a/../b}]', 'zookeeper-servers[0].chroot: expected the path of a znode, found "a/../b"'],
+    ['[{host: a}]\nzookeeper-timeout: 2147484', 'zookeeper-timeout: expected a number of at most 2147483'],
+  ])('rejects what the client of ZooKeeper refuses: %s', async (servers, problem) => {
+    const [first, ...others] = (await problemsOf(`zookeeper-servers: ${servers}\n`)).map(formatProblem);
+    expect([first, others]).toEqual([expect.stringContaining(problem), []]);
+  });
+
+  it('accepts every form of a host', async () => {
+    const hosts = '[{host: zk-1_a.example.org}, {host: "[::1]"}, {host: 192.0.2.1}, {host: ""}, {host: zk.example.}]';
+    const { zookeeper } = await configOf(`zookeeper-servers: ${hosts}\n`);
+    expect(zookeeper.servers).toEqual(
+      ['zk-1_a.example.org', '[::1]', '192.0.2.1', 'localhost', 'zk.example.'].map((host) => `${host}:2281`),
+    );
+  });
+
   it('rejects two chroots, and a configuration without servers unless it is only checked', async () => {
     const two = 'zookeeper-servers:\n  - {host: a, chroot: /x}\n  - {host: b, chroot: /y}\n';
     expect(placesOf(await problemsOf(two))).toEqual(['3:23 zookeeper-servers[1].chroot']);
