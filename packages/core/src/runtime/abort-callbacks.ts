@@ -35,7 +35,7 @@ export function addAbortCallback(signal: AbortSignal, callback: () => void): voi
   callbacks.add(callback);
 }
 
-/** Removes a callback. */
+/** Removes a callback, also while the signal aborts. */
 export function removeAbortCallback(signal: AbortSignal, callback: () => void): void {
   callbacksOf.get(signal)?.delete(callback);
 }
@@ -46,6 +46,9 @@ function onAbort({ target }: Event): void {
 
 function callAll(signal: AbortSignal): void {
   const callbacks = callbacksOf.get(signal);
+  callbacks?.forEach((callback) => {
+    callbacks.delete(callback);
+    callback();
+  });
   callbacksOf.delete(signal);
-  callbacks?.forEach((callback) => callback());
 }
