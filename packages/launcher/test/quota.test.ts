@@ -5,7 +5,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
-import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { isJsonObject, QuotaInformation, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
@@ -289,6 +289,35 @@ describe('a provider', () => {
     const id = await submit(['small', 'small', 'small']);
     await inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
+  });
+
+  it('reads its limits again before it declines a request because of a single answer', async () => {
+    const answers = world.cloud.describe.bind(world.cloud);
+    const wrong = { instances: 0, cores: 0, ram: 0 };
+    await world.launcher([demo()]);
+    await served(['small']);
+    let wrongAnswers = 1;
+    world.cloud.describe = async () => {
+      const answer = await answers();
+      wrongAnswers -= 1;
+      return wrongAnswers < 0 ? answer : { ...answer, quota: wrong };
+    };
+    await refreshed();
+    await served(['small']);
+    expect(wrongAnswers).toBeLessThan(0);
+  });
+
+  it('serves requests although its first answer was wrong', async () => {
+    let instances = 0;
+    const wrong = faultyDriver(world.cloud, () => ({
+      getQuotaLimits: () => {
+        const limits = QuotaInformation.limit({ instances });
+        instances = 1;
+        return Promise.resolve(limits);
+      },
+    }));
+    await world.launcher([demo()], 'launcher1', wrong);
+    await served(['small']);
   });
 
   it('declines a request because of outdated limits if it cannot read them again', async () => {

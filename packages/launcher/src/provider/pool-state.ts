@@ -134,16 +134,17 @@ export class PoolState implements PoolView, OfferView {
   }
 
   /**
-   * Returns the wait for current limits of the cloud if the request exceeds outdated ones, and reads the limits again:
-   * they may have been raised since, and no other event would show that.
+   * Returns the wait for other limits of the cloud if the request exceeds outdated ones or those of a single read, and
+   * reads the limits again: they may be higher, and no other event would show that.
    */
   private limitsWait({ node_types: labels }: NodeRequest): Wait | undefined {
     const { limits } = this.sources;
     const { provider, ignoreProviderQuota } = this.place;
-    if (ignoreProviderQuota || limits.isCurrent) return undefined;
-    const excess = describeExcess(`provider ${provider}`, limits.total, this.labels.leastNeed(labels));
-    if (excess === undefined) return undefined;
-    limits.needed();
+    if (ignoreProviderQuota) return undefined;
+    const need = this.labels.leastNeed(labels);
+    const excess = describeExcess(`provider ${provider}`, limits.total, need);
+    if (excess === undefined || (limits.isCurrent && !limits.confirmedTotal.fits(need))) return undefined;
+    limits.doubted();
     return { kind: 'limit', reason: `${excess}; the limit is being read again` };
   }
 
@@ -169,7 +170,7 @@ export class PoolState implements PoolView, OfferView {
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
       // Resources that other programs use at the moment may become free, so only the total limit counts.
-      const limit = scope.kind === 'provider' ? this.sources.limits.total : scope.limit;
+      const limit = scope.kind === 'provider' ? this.sources.limits.confirmedTotal : scope.limit;
       const excess = describeExcess(scope.name, limit, need);
       if (excess !== undefined) return excess;
     }

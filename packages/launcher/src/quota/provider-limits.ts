@@ -1,8 +1,8 @@
 /**
  * The limits of a provider's cloud minus the use of other instances in the same project. They are read at the start,
- * every few minutes while there is demand, and immediately after the cloud has refused a launch. Outdated limits are
- * also read again before a request is declined because of them. Until the first answer the provider counts as
- * unlimited, because a cloud might never report its limits.
+ * every few minutes while there is demand, and immediately after the cloud has refused a launch. Outdated limits, and
+ * limits that only one read has reported, are read again before a request is declined because of them. Until the first
+ * answer the provider counts as unlimited, because a cloud might never report its limits.
  */
 
 import {
@@ -22,6 +22,8 @@ import type { QuotaLedger } from './quota-ledger.js';
 const MAX_AGE_MS = 300_000;
 /** Delay before limits are read again after a failure, if there is demand, milliseconds. */
 const RETRY_MS = 60_000;
+/** Delay before limits are read again to confirm them, milliseconds. */
+const CONFIRM_MS = 5000;
 const CALL_TIMEOUT_MS = 60_000;
 
 export class ProviderLimits {
@@ -31,6 +33,9 @@ export class ProviderLimits {
   /** `Clock.monotonic` milliseconds at which the limits become too old. */
   private staleAt = -Infinity;
   private timer: Timer | undefined;
+  /** `Clock.monotonic` milliseconds at which the timer fires. */
+  private timerAt = Infinity;
+  private confirmed = UNLIMITED;
   private readonly reads: Emitter<boolean>;
 
   constructor(
@@ -49,6 +54,14 @@ export class ProviderLimits {
   /** The total limits of the cloud, including what is in use. */
   get total(): QuotaInformation {
     return this.known?.total ?? UNLIMITED;
+  }
+
+  /**
+   * The total limits that the last two reads agree on: the greater of both for each resource. After a failed read,
+   * these are the last known limits.
+   */
+  get confirmedTotal(): QuotaInformation {
+    return this.confirmed;
   }
 
   /** True until the limits become too old to decline a request because of them. */
@@ -79,18 +92,35 @@ export class ProviderLimits {
    * event may occur.
    */
   awaited(): void {
-    const { clock } = this.context;
-    if (this.timer !== undefined || this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
-    this.timer = clock.schedule(Math.max(this.staleAt - clock.monotonic(), 0), () => {
-      this.timer = undefined;
-      this.refresh();
-    });
+    this.refreshAfter(Math.max(this.staleAt - this.context.clock.monotonic(), 0));
+  }
+
+  /**
+   * Reads the limits again soon, or at once if they are too old. Called while a request exceeds them, unless they are
+   * confirmed and current.
+   */
+  doubted(): void {
+    if (this.isCurrent) this.refreshAfter(CONFIRM_MS);
+    else this.refresh();
   }
 
   /** Reads the limits again at once, because the cloud has contradicted them. */
   invalidate(): void {
     this.readAgain = this.reading;
     this.refresh();
+  }
+
+  private refreshAfter(delayMs: number): void {
+    const { clock } = this.context;
+    const at = clock.monotonic() + delayMs;
+    if (this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
+    if (this.timer !== undefined && this.timerAt <= at) return;
+    this.timer?.cancel();
+    this.timerAt = at;
+    this.timer = clock.schedule(delayMs, () => {
+      this.timer = undefined;
+      this.refresh();
+    });
   }
 
   private refresh(): void {
@@ -101,7 +131,8 @@ export class ProviderLimits {
   private async read(): Promise<void> {
     const { clock } = this.context;
     this.reading = true;
-    const before = this.known?.available;
+    const last = this.known;
+    const before = last?.available;
     try {
       do {
         this.readAgain = false;
@@ -118,6 +149,7 @@ export class ProviderLimits {
       });
     } finally {
       this.reading = false;
+      if (last !== undefined) this.confirmed = greater(last.total, this.total);
       const after = this.known?.available;
       const changed = after !== undefined && (before === undefined || !isSame(before, after));
       // Waiting requests are scheduled again.
@@ -157,6 +189,13 @@ export class ProviderLimits {
 
 const UNLIMITED = QuotaInformation.limit({});
 const NOTHING = QuotaInformation.use({});
+
+/** Returns the greater of both limits for each resource. */
+function greater(a: QuotaInformation, b: QuotaInformation): QuotaInformation {
+  return QuotaInformation.limit(
+    Object.fromEntries([...b.entries()].map(([resource, amount]) => [resource, Math.max(a.get(resource), amount)])),
+  );
+}
 
 function isUnlimited(limits: QuotaInformation): boolean {
   return Object.keys(limits.toResources()).length === 0;
