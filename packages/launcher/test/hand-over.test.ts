@@ -1,7 +1,8 @@
 /** Tests of ready nodes that several launchers allocate at the same time to requests of a tenant with a limit. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import { untilAborted, type JsonObject } from '@nodepool/core';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -111,6 +112,39 @@ it('a handover that a lost session left unconfirmed is confirmed when the reques
   await world.during(world.requestor.giveBack(taken));
   await serveOneByOne([lost]);
   expect(over).toBe(0);
+});
+
+it('a handover is not declined if the stop of its provider interrupts the confirmation', async () => {
+  await world.end();
+  world = new World();
+  const labels = new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
+  const hanging = faultyDriver(world.cloud, (target) => ({
+    getQuotaForLabel: (pool, label, ...rest) =>
+      pool === 'starting'
+        ? new Promise(() => undefined)
+        : (target.getQuotaForLabel?.(pool, label, ...rest) ?? Promise.reject(new Error('unknown'))),
+  }));
+  const pools = [pool('main', ['small']), pool('starting', ['large'])];
+  const tenantLimits = new Map([['red', { instances: 1 }]]);
+  const config = { ...hanging, labels, tenantLimits };
+  const { store, launcher } = await world.launcher([provider('demo', pools)], 'launcher1', config);
+  await world.until('a node is ready', () => countOf(({ state }) => state === 'ready') === 1);
+  let isReading = false;
+  Object.defineProperty(store, 'complete', { get: () => !isReading });
+  store.ready = async ({ signal } = {}) => {
+    if (signal !== undefined) await untilAborted(new Promise<void>(() => undefined), signal);
+  };
+  const read = store.nodes.read.bind(store.nodes);
+  store.nodes.read = (...args) => {
+    isReading = true;
+    return read(...args);
+  };
+  const [id = ''] = await submit([handOver('small')]);
+  await world.until('the handover is being confirmed', () => isReading);
+  await world.clock.advance(1000);
+  await world.during(launcher.stop());
+  expect(world.records(REQUESTS).get(id)).toMatchObject({ state: 'pending' });
+  expect(world.records(REQUESTS).get(id)).not.toHaveProperty('declined_by');
 });
 
 describe('a ready node that is freed again', () => {

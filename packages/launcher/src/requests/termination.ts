@@ -78,16 +78,18 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
     decided(held, 'lost it with the session');
     return;
   }
+  // The stop of a provider may interrupt a stage, which then fails, before it stops the work on requests.
+  if (termination.kind === 'stopped' || (termination.kind === 'failed' && held.pool.signal.aborted)) {
+    log.info('Released the request; it will be resumed');
+    decided(held, 'released it, to be resumed');
+    await releaseForResumption(held);
+    return;
+  }
   switch (termination.kind) {
     case 'cancelled':
       log.info('Request withdrawn');
       decided(held, 'withdrawn');
       await releaseNodes(held);
-      return;
-    case 'stopped':
-      log.info('Released the request; it will be resumed');
-      decided(held, 'released it, to be resumed');
-      await releaseForResumption(held);
       return;
     case 'unconfirmed':
       await undo(held, termination);
