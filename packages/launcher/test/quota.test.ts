@@ -404,6 +404,26 @@ describe('a provider', () => {
   });
 });
 
+it('the resources that a launched instance does not report are those that its label needs', async () => {
+  const partly = faultyDriver(world.cloud, (target) => ({
+    getRequestHandler: (...args) => {
+      const handler = target.getRequestHandler(...args);
+      return {
+        launch: async (call) => ({ ...(await handler.launch(call)), resources: { instances: 1 } }),
+        launchesComplete: () => handler.launchesComplete(),
+      };
+    },
+  }));
+  await world.launcher([sized({ 'max-cores': 8 })], 'launcher1', partly);
+  const large = await served(['large']);
+  expect([...world.nodes().values()]).toMatchObject([{ resources: { instances: 1, cores: 8, ram: 16_384 } }]);
+  const waits = await submit(['small']);
+  await world.clock.advance(10_000);
+  expect(stateOf(waits)).toBe('requested');
+  await giveBack(large);
+  await inState(waits, 'fulfilled');
+});
+
 describe('a tenant', () => {
   it('has a limit over all providers, and does not delay others', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];

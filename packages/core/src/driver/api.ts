@@ -239,7 +239,10 @@ export interface LaunchedInstance {
   readonly region?: string | undefined;
   readonly az?: string | undefined;
   readonly hostId?: string | undefined;
-  /** Resources that the instance uses, e.g. `{cores, instances, ram}`. */
+  /**
+   * Resources that the instance uses, e.g. `{cores, instances, ram}`. The label's need, see `getQuotaForLabel`, counts
+   * for those that are missing.
+   */
   readonly resources?: Resources | undefined;
   /** Login settings for requestors that the label's configuration does not contain. */
   readonly connection?: Partial<Connection> | undefined;

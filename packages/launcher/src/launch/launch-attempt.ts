@@ -68,9 +68,10 @@ export class LaunchAttempt {
       this.hasEnded = true;
     }
     this.externalId = instance.externalId;
-    if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
+    const { node } = this.job.node;
+    if (!this.job.label.hostKeyChecking) return readyNode(node, instance, []);
     try {
-      return readyNode(instance, await this.logIn(instance));
+      return readyNode(node, instance, await this.logIn(instance));
     } catch (error) {
       if (!signal.aborted && this.abandoned === undefined) await this.logConsole();
       throw error;

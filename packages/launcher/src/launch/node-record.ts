@@ -78,8 +78,12 @@ export function imageIdOf(upload: ImageUpload): string {
   return `/nodepool/images/${upload.image}/builds/${upload.build}/providers/${upload.provider}/images/${upload.id}`;
 }
 
-/** Returns the change that makes a node `ready`. */
-export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[]): Partial<NodeData> {
+/** Returns the change that makes a node `ready`. Planned amounts that the instance does not report still count. */
+export function readyNode(
+  { resources: planned }: Pick<NodeData, 'resources'>,
+  instance: LaunchedInstance,
+  hostKeys: readonly string[],
+): Partial<NodeData> {
   const { connection } = instance;
   const address = instance.interfaceIp ?? instance.publicIpv4 ?? instance.publicIpv6 ?? instance.privateIpv4;
   const change: Mutable<Partial<NodeData>> = {
@@ -97,7 +101,7 @@ export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[
   };
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
-  if (instance.resources !== undefined) change.resources = instance.resources;
+  if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };
   if (instance.driverData !== undefined) change.driver_data = instance.driverData;
   if (instance.slot !== undefined) change.slot = instance.slot;
   if (connection === undefined) return change;
