@@ -11,6 +11,8 @@ import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
  * Time for which a pool that left the registry remains a candidate, milliseconds; long enough for a launcher's restart.
  */
 const RETURN_MS = 30_000;
+/** Limit of the sets of labels whose pools are cached, because requestors may name any labels. */
+const MAX_CACHED = 10_000;
 
 interface Departed {
   readonly pool: PoolComponentData;
@@ -94,6 +96,7 @@ export class CandidatePools implements Candidates {
       found = [...this.present(), ...this.absent()].filter((pool) =>
         labels.every((label) => pool.supported_labels.includes(label)),
       );
+      if (this.byLabels.size >= MAX_CACHED) this.byLabels.clear();
       this.byLabels.set(key, found);
     }
     return found;
