@@ -124,6 +124,12 @@ describe('a static machine', () => {
     expect(ready()).toEqual(all);
   });
 
+  it('is registered with all its slots although its records exceed the size of one transaction', async () => {
+    const large = { 'node-attributes': { notes: 'x'.repeat(20_000) } };
+    await start(rack([host('192.0.2.1', ['small'], { 'max-parallel-jobs': 70 })], large));
+    await world.until('all slots are ready', () => ready().length === 70);
+  });
+
   it('is not registered by a provider that was stopped while ZooKeeper was unreachable', async () => {
     const nodes = [host('192.0.2.1', ['small'])];
     hostKeys.set('192.0.2.1', []);

@@ -15,7 +15,14 @@ import {
   type Reconciled,
   type SuppliedMachine,
 } from '@nodepool/core';
-import { describeOutage, Index, type Change, type MachineOutage, type NodeEntry } from '@nodepool/store';
+import {
+  describeOutage,
+  Index,
+  TransactionTooLargeError,
+  type Change,
+  type MachineOutage,
+  type NodeEntry,
+} from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
 import { MachineChecks, nameOfMachine, type CheckedMachine } from './machine-checks.js';
@@ -265,16 +272,24 @@ export class NodeSupplier implements NodeSupply {
   private async register(hosts: ReadonlySet<string>): Promise<void> {
     const { context, config, signal, log } = this.options;
     for (const { checked } of this.vacancies(hosts)) if (!checked.cleared) this.checks.request(checked.key);
+    let maxCreated = MAX_CREATED;
     while (!signal.aborted && this.registrable(hosts).length > 0) {
       let planned: readonly Vacancy[] = [];
       const plan = (): readonly NodeData[] => {
         // A stopped provider no longer watches the records.
-        planned = signal.aborted ? [] : this.registrable(hosts);
+        planned = signal.aborted ? [] : this.registrable(hosts).slice(0, maxCreated);
         return planned.flatMap(({ record }) =>
           record === undefined ? [] : [suppliedNode(record, unixSeconds(context))],
         );
       };
-      const ids = await context.store.nodes.createOnce(config.name, plan, { signal });
+      let ids: readonly string[];
+      try {
+        ids = await context.store.nodes.createOnce(config.name, plan, { signal });
+      } catch (error) {
+        if (!(error instanceof TransactionTooLargeError) || planned.length <= 1) throw error;
+        maxCreated = Math.ceil(planned.length / 2);
+        continue;
+      }
       for (const [index, { checked, record }] of planned.entries()) {
         const fields = { node_id: ids[index], machine: checked.machine.hostname, slot: record?.slot };
         log.info('Registered a ready node', { ...fields, pool: checked.machine.pool });
@@ -285,9 +300,7 @@ export class NodeSupplier implements NodeSupply {
   }
 
   private registrable(hosts: ReadonlySet<string>): readonly Vacancy[] {
-    return this.vacancies(hosts)
-      .filter(({ checked, record }) => checked.cleared && record !== undefined)
-      .slice(0, MAX_CREATED);
+    return this.vacancies(hosts).filter(({ checked, record }) => checked.cleared && record !== undefined);
   }
 
   private vacancies(hosts: ReadonlySet<string>): Vacancy[] {
