@@ -201,25 +201,30 @@ export class ComponentRegistration<C extends ComponentData> implements Component
    * Creates the znode. Here and below, a call ends with the session that it was made for: in a later session, after a
    * backup was restored, it could change the znode of another component that now has the same name.
    */
-  private async create({ lost }: Session): Promise<void> {
+  private async create(session: Session): Promise<void> {
     const content = this.present;
     const data = bytesOf(encodeComponent(content));
     const { path, stat } = await this.context.zooKeeper.create(
       `${componentsPath(content.kind)}/${content.hostname}`,
       data,
-      { mode: 'ephemeral-sequential', signal: lost },
+      { mode: 'ephemeral-sequential', signal: session.lost },
     );
-    this.registration = { path, session: stat.ephemeralOwner, content };
-    this.context.caches.created(path, { data, stat });
+    const { caches } = this.context;
+    caches.created(path, { data, stat });
+    // Another client may have deleted it: the event can arrive together with the answer.
+    if (caches.has(path)) this.registration = { path, session: stat.ephemeralOwner, content };
+    else this.unresolved = session;
   }
 
-  private async write({ path, session }: Registered, { lost }: Session): Promise<void> {
+  private async write(registered: Registered, { lost }: Session): Promise<void> {
+    const { path, session } = registered;
     const content = this.present;
     const data = bytesOf(encodeComponent(content));
     const expectation = this.context.caches.expect([path]);
     try {
       const stat = await this.context.zooKeeper.set(path, data, { signal: lost });
-      this.registration = { path, session, content };
+      // As above, it may have vanished.
+      if (this.registration === registered) this.registration = { path, session, content };
       expectation.applied([{ path, node: { data, stat } }]);
     } catch (error) {
       expectation.unknown();

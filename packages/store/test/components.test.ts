@@ -213,3 +213,46 @@ it('contain exactly the open components after a time in which no creation was an
     await slow.close();
   }
 });
+
+describe('a component that another client deletes at the moment of a write', () => {
+  let latencyMs: number;
+  let slow: Simulation;
+
+  beforeEach(() => {
+    latencyMs = 1;
+    slow = new Simulation({ latencyMs: () => latencyMs });
+  });
+
+  afterEach(() => slow.close());
+
+  /** Deletes a znode, so that its deletion arrives together with the answer to the write that was just called. */
+  const deleteWithAnswer = async (path: string): Promise<void> => {
+    await slow.clock.advance(0);
+    latencyMs = 50;
+    await slow.clock.advance(1);
+    latencyMs = 1;
+    await slow.run(slow.other.delete(path));
+    await slow.settled();
+  };
+  const registered = '/nodepool/components/pool/host0000000000';
+
+  it('is registered again after its creation', async () => {
+    const { components } = await slow.store();
+    const handle = components.register(pool);
+    await deleteWithAnswer(registered);
+    await slow.run(handle.registered());
+    expect(slow.paths('/nodepool/components/pool/')).toEqual(['/nodepool/components/pool/host0000000001']);
+  });
+
+  it('is registered again after an update', async () => {
+    const { components } = await slow.store();
+    const handle = components.register(pool);
+    await slow.run(handle.registered());
+    const updated = handle.update({ paused: true });
+    await deleteWithAnswer(registered);
+    await slow.run(updated);
+    const [path, ...others] = slow.paths('/nodepool/components/pool/');
+    expect(others).toEqual([]);
+    expect(slow.json(given(path))).toEqual({ ...pool, paused: true });
+  });
+});
