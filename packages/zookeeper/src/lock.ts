@@ -199,8 +199,14 @@ class ZooKeeperLocks implements Locks {
     const changed = new Promise<void>((resolve) => {
       notify = resolve;
     });
-    const stat = await this.zk.exists(predecessor, { ...deadline.options, watch: () => notify() });
-    if (stat !== undefined) await untilAborted(changed, [session.lost, deadline.signal]);
+    try {
+      // A read of a znode that does not exist sets no watch. A watch from `exists` would stay for the session.
+      await this.zk.get(predecessor, { ...deadline.options, watch: () => notify() });
+    } catch (error) {
+      if (isZooKeeperError(error, 'no-node')) return;
+      throw error;
+    }
+    await untilAborted(changed, [session.lost, deadline.signal]);
   }
 }
 

@@ -242,6 +242,21 @@ describe('a one-shot watch', () => {
     expect(await countAtServer()).toBe('Total watches:0');
   });
 
+  it('of a lock on the contender ahead is not set if that one was deleted meanwhile', async () => {
+    const { zk, path } = await clientAndPath();
+    const held = await lockRecipe(zk).acquire(`${path}/lock`);
+    const racing = Object.create(zk) as ZooKeeper;
+    racing.children = async (directory, options) => {
+      const listing = await zk.children(directory, options);
+      await held.release();
+      return listing;
+    };
+    const lock = await lockRecipe(racing).acquire(`${path}/lock`);
+    await lock.release();
+    await zk.sync(path);
+    expect(await countAtServer()).toBe('Total watches:0');
+  });
+
   it('is not set again on another connection after its removal', async () => {
     const { zk, path } = await clientAndPath();
     await zk.get(path, { watch: record });
