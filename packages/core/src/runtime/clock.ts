@@ -25,9 +25,14 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback, options) {
-    // eslint-disable-next-line no-restricted-globals -- the one place where real timers are made
-    const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS));
-    if (options?.background === true) handle.unref();
+    let handle: NodeJS.Timeout | undefined;
+    const wait = (leftMs: number): void => {
+      const ms = Math.min(Math.max(leftMs, 0), MAX_DELAY_MS);
+      // eslint-disable-next-line no-restricted-globals -- the one place where real timers are made
+      handle = setTimeout(() => (leftMs > ms ? wait(leftMs - ms) : callback()), ms);
+      if (options?.background === true) handle.unref();
+    };
+    wait(delayMs);
     return { cancel: () => clearTimeout(handle) };
   },
 };
