@@ -68,11 +68,13 @@ export class CreateMachine implements StateMachine {
     private readonly request: CreateRequest<AzureLabel>,
     saved: JsonValue,
   ) {
-    this.name = vmNameOf(request.hostname, request.tags);
+    const { externalId } = request;
+    // Another program, e.g. the Python Nodepool, may have named the VM of a recorded launch.
+    this.name = typeof externalId === 'string' ? externalId : vmNameOf(request.hostname, request.tags);
     this.retries = new StepRetries(session.clock, session.random);
-    if (request.externalId === null && saved === null) return;
+    if (externalId === null && saved === null) return;
     // A restored machine never creates a VM, because its predecessor may have done so.
-    if (request.externalId !== null) this.externalId = this.name;
+    if (externalId !== null) this.externalId = this.name;
     this.operationUrl = isJsonObject(saved) ? stringAt(saved, 'operation') : undefined;
     this.state = this.operationUrl === undefined ? 'looking' : 'following';
   }

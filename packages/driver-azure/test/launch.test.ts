@@ -344,6 +344,28 @@ describe('a launch under faults', () => {
     expect(launched.externalId).toBe(vm?.name);
     expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
   });
+
+  it('resumes a launch of the Python Nodepool, which records no attempt and names the VM differently', async () => {
+    const first = await provider();
+    let name: unknown;
+    const launch = first.begin('0000000001', {
+      save: async ({ externalId }) => {
+        name = externalId;
+      },
+    });
+    launch.catch(() => undefined);
+    await open.time.until(() => name !== undefined, 60_000);
+    await first.stop();
+    const second = await provider();
+    const saved: unknown[] = [];
+    const launched = await second.launch('0000000001', {
+      externalId: name as string,
+      tags: second.tagsOf('0000000001', 'new-attempt'),
+      save: async ({ externalId }) => void saved.push(externalId),
+    });
+    expect([...new Set([...saved, launched.externalId])]).toEqual([name]);
+    expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
+  });
 });
 
 describe('a call that waits for the rate limit', () => {
