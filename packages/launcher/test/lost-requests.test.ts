@@ -51,6 +51,33 @@ describe('a request whose launcher lost its lock', () => {
     expect(world.nodes().size).toBe(3);
   });
 
+  it('gets complete nodes although the Python Nodepool had not completed their records', async () => {
+    await (await world.launcher([])).stop();
+    const zk = world.server.connect();
+    const id = await submit(['small']);
+    await world.during(world.requestor.change(`/nodepool/requests/${id}`, { state: 'pending' }));
+    // The record of a Python launcher before it begins the launch.
+    const begun = {
+      ...{ state: 'building', state_time: 1, created_time: 1, provider: 'demo', pool: 'main', type: ['small'] },
+      ...{ allocated_to: id, external_id: null, image_id: null, resources: null, az: null, hostname: null },
+      ...{ connection_port: 22, connection_type: null, username: null, python_path: null, shell_type: null },
+    };
+    const data = Buffer.from(JSON.stringify(begun));
+    await world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
+    await world.launcher([provider('demo', [pool('main', ['small'])])]);
+    await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+    const other = await submit(['small'], { reuse: false });
+    await world.until('another request is fulfilled', () => stateOf(other) === 'fulfilled');
+    const fields = [...world.nodes().values()].map(
+      ({ connection_type, connection_port, username, python_path, shell_type, image_id, resources }) => ({
+        ...{ connection_type, connection_port, username, python_path, shell_type, image_id, resources },
+      }),
+    );
+    expect(fields).toHaveLength(2);
+    expect(fields[0]).toEqual(fields[1]);
+    await world.during(zk.close());
+  });
+
   it('changes no other ready node when it releases its own', async () => {
     // The first launcher creates the root znodes.
     await (await world.launcher([])).stop();

@@ -27,7 +27,6 @@ export interface NodePlan {
 
 /** Returns the record of a node whose launch has not begun. */
 export function plannedNode(plan: NodePlan, now: number): NodeData {
-  const { connection } = plan.label;
   return {
     state: 'init',
     state_time: now,
@@ -47,13 +46,8 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     public_ipv4: null,
     private_ipv4: null,
     public_ipv6: null,
-    connection_type: connection.type,
-    connection_port: connection.port,
-    username: connection.username,
-    python_path: connection.pythonPath,
-    shell_type: connection.shellType,
+    ...labelFields(plan),
     host_keys: [],
-    image_id: plan.upload === undefined ? cloudImageIdOf(plan.label) : imageIdOf(plan.upload),
     attributes: plan.pool.nodeAttributes,
     resources: plan.resources,
     slot: null,
@@ -65,6 +59,24 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     hold_expiration: null,
     user_data: null,
     progress: null,
+  };
+}
+
+type LabelFields = Pick<
+  NodeData,
+  'connection_type' | 'connection_port' | 'username' | 'python_path' | 'shell_type' | 'image_id'
+>;
+
+/** Returns the fields that depend on the label and its upload. */
+export function labelFields({ label, upload }: Pick<NodePlan, 'label' | 'upload'>): LabelFields {
+  const { connection } = label;
+  return {
+    connection_type: connection.type,
+    connection_port: connection.port,
+    username: connection.username,
+    python_path: connection.pythonPath,
+    shell_type: connection.shellType,
+    image_id: upload === undefined ? cloudImageIdOf(label) : imageIdOf(upload),
   };
 }
 

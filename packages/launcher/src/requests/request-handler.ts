@@ -25,6 +25,7 @@ import type { Offer } from '../diagnostics/health.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';
+import { labelFields } from '../launch/node-record.js';
 import { describeExcess, useOf } from '../quota/need.js';
 import { confirmQuota, retryShortfall } from '../quota/quota-confirmation.js';
 import { isTakenElsewhere } from './admission.js';
@@ -142,10 +143,11 @@ export class RequestHandler {
     const records = tentativeRecords(slots, accepted.created);
     const created = accepted.created[Symbol.iterator]();
     const toLaunch = slots.filter(({ node }) => node === undefined);
-    const targets = toLaunch.map(({ resumed, planned }) => {
+    const targets = toLaunch.map((slot) => {
+      const { resumed, planned } = slot;
       const progress = resumed?.node.progress ?? firstAttempt(pool.context, planned?.machineType);
       const change = { state: 'building', progress } as const;
-      if (resumed !== undefined) return { id: resumed.id, from: resumed, change };
+      if (resumed !== undefined) return { id: resumed.id, from: resumed, change: { ...change, ...this.missing(slot) } };
       return { id: created.next().value ?? '', change };
     });
     const unconfirmed = unconfirmedPart(request.request, slots, records);
@@ -159,6 +161,13 @@ export class RequestHandler {
     if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${targets[0]?.id ?? ''}`);
     toLaunch.forEach((slot, index) => (slot.node = handles[index]));
     return undefined;
+  }
+
+  /** Returns the fields that the record of a Python launcher lacks before the launch; none if the launch has begun. */
+  private missing({ label, upload, resumed }: Slot): Partial<NodeData> {
+    if (resumed === undefined || resumed.node.progress !== null || resumed.node.external_id !== null) return {};
+    const resources = resumed.node.resources ?? this.pool.labels.need(label.name, undefined).toResources();
+    return { ...labelFields({ label, upload }), resources };
   }
 
   /** Checks the machines of ready nodes before they are handed out. */
