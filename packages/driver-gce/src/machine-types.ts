@@ -8,11 +8,13 @@ import { sizeIn, type MachineSize } from './quota.js';
 
 /** Interval between queries for a machine type of listed instances that the cloud does not know (ms). */
 const MISSING_INTERVAL_MS = 600_000;
+/** Interval between queries for a machine type of listed instances after the cloud refused one (ms). */
+const REFUSED_INTERVAL_MS = 60_000;
 
 export class MachineTypes {
   private readonly sizes = new Map<string, MachineSize>();
-  /** Monotonic time (ms) at which the cloud did not know a type of listed instances, e.g. a discontinued one. */
-  private readonly missing = new Map<string, number>();
+  /** Monotonic time (ms) of the next query for a type of listed instances whose size is unknown. */
+  private readonly nextQueries = new Map<string, number>();
   /** By zone and type. */
   private readonly underway = new Map<string, Promise<MachineSize | undefined>>();
 
@@ -40,7 +42,10 @@ export class MachineTypes {
     return undefined;
   }
 
-  /** Reads the sizes of listed instances' types that are not cached. */
+  /**
+   * Reads the sizes of listed instances' types that are not cached. A type that cannot be read remains unknown for a
+   * while, so that it does not make the listing fail.
+   */
   async learn(instances: readonly JsonObject[], region: string, call: Call): Promise<void> {
     const unknown = new Map<string, string>();
     const now = this.clock.monotonic();
@@ -48,13 +53,30 @@ export class MachineTypes {
       const zone = linkAt(data, 'zone') ?? '';
       const type = linkAt(data, 'machineType');
       if (type === undefined || !isZoneOf(region, zone) || this.sizes.has(type)) continue;
-      if (now - (this.missing.get(type) ?? -Infinity) >= MISSING_INTERVAL_MS) unknown.set(type, zone);
+      if (now >= (this.nextQueries.get(type) ?? -Infinity)) unknown.set(type, zone);
     }
     await Promise.all(
       [...unknown].map(async ([type, zone]) => {
-        if ((await this.read([zone], type, call)) === undefined) this.missing.set(type, now);
+        const waitMs = await this.query(zone, type, call);
+        if (waitMs === undefined) this.nextQueries.delete(type);
+        else this.nextQueries.set(type, now + waitMs);
       }),
     );
+  }
+
+  /** Resolves with the time until the next query if the size is still unknown (ms). */
+  private async query(zone: string, type: string, call: Call): Promise<number | undefined> {
+    try {
+      return (await this.read([zone], type, call)) === undefined ? MISSING_INTERVAL_MS : undefined;
+    } catch (error) {
+      if (call.signal.aborted) throw error;
+      call.log.warn('Could not read the machine type of listed instances; their size is unknown', {
+        machine_type: type,
+        zone,
+        error,
+      });
+      return REFUSED_INTERVAL_MS;
+    }
   }
 
   /** Shares a reading in progress. */

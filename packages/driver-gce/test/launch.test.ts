@@ -411,6 +411,22 @@ describe('the size of a foreign instance', () => {
   });
 });
 
+describe('the list of instances', () => {
+  it('does not fail if the cloud refuses to describe the machine type of a foreign instance', async () => {
+    const { cloud, provider, time } = await openWith();
+    await addForeignInstances(cloud, 1);
+    const fault = { kind: 'status', status: 403, reason: 'forbidden' } as const;
+    cloud.faults.add({ on: 'machineTypes.get', times: 1, fault });
+    const list = async (): Promise<unknown> =>
+      (await provider.end(provider.provider.listNodes(provider.call()))).map(({ resources }) => resources);
+    expect(await list()).toEqual([{ instances: 1 }]);
+    expect(await list()).toEqual([{ instances: 1 }]);
+    expect(cloud.calls.count('machineTypes.get')).toBe(1);
+    await time.until(() => false, 60_000);
+    expect(await list()).toEqual([{ instances: 1, cores: 2, ram: 1024, CPUS: 2 }]);
+  });
+});
+
 describe('the console', () => {
   it('is the end of the first serial port', async () => {
     const { provider } = await openWith();
