@@ -15,14 +15,27 @@ export interface Places {
   readonly storage: Storage | undefined;
 }
 
-/** Lists all tagged resources; the caller identifies its own. */
+/**
+ * Lists all tagged resources; the caller identifies its own. Omits the files if the bucket cannot be listed, so that
+ * leaked instances and images are deleted nevertheless.
+ */
 export async function listResources({ compute, storage }: Places, call: Call): Promise<readonly Resource[]> {
-  const [images, objects] = await Promise.all([compute.listImages(call), storage?.listObjects(call) ?? []]);
+  const [images, objects] = await Promise.all([compute.listImages(call), storage === undefined ? [] : objectsIn(storage, call)]);
   const found: Resource[] = [
     ...images.map((image) => resource('image', stringAt(image, 'name') ?? '', tagsInLabels(labelsOf(image)))),
     ...objects.map(({ name, metadata }) => resource('object', name, metadata)),
   ];
   return found.filter(({ tags }) => 'nodepool_provider_name' in tags);
+}
+
+async function objectsIn(storage: Storage, call: Call): ReturnType<Storage['listObjects']> {
+  try {
+    return await storage.listObjects(call);
+  } catch (error) {
+    if (call.signal.aborted) throw error;
+    call.log.warn('Could not list the files in the bucket; cleanup skips them', { error });
+    return [];
+  }
 }
 
 /** Deletes a resource. Succeeds if it does not exist. */

@@ -261,6 +261,15 @@ describe('an instance of a provider', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
+  it('is reported in a clean-up round although the bucket cannot be listed', async () => {
+    const { cloud, provider } = await openWith();
+    const { externalId } = await provider.launch();
+    const fault = { kind: 'status', status: 403, reason: 'forbidden' } as const;
+    cloud.faults.add({ on: 'objects.list', times: Infinity, fault });
+    expect(await provider.cleanUpRound(() => true)).toMatchObject([{ kind: 'instance', externalId }]);
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
   it('does not exist after its deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();
