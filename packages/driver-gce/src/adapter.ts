@@ -21,7 +21,19 @@ import { connect } from './client/google.js';
 import { Storage } from './client/storage.js';
 import { imagePath, type GceLabel, type GceProvider } from './config.js';
 import { GceImages } from './images.js';
-import { externalIdOf, instanceBody, instanceName, instanceOf, placeOf, requestId } from './instance.js';
+import {
+  externalIdOf,
+  hasZone,
+  instanceBody,
+  instanceName,
+  instanceOf,
+  isNameOf,
+  placeIn,
+  placeOf,
+  requestId,
+  tagsOf,
+  type InstancePlace,
+} from './instance.js';
 import { MachineTypes } from './machine-types.js';
 import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota.js';
 import { deleteResource, listResources } from './resources.js';
@@ -100,10 +112,37 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   async deleteInstance(_tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
+    const place = placeOf(externalId, this.config.zone);
+    try {
+      await this.deleteAt(place, call);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+      const former = hasZone(externalId) ? undefined : await this.formerPlaceOf(place, call);
+      if (former === undefined) throw error;
+      await this.deleteAt(former, call);
+    }
+  }
+
+  private async deleteAt({ zone, name }: InstancePlace, call: Call): Promise<void> {
     const { compute } = this.running;
-    const { zone, name } = placeOf(externalId, this.config.zone);
     const operation = await compute.deleteInstance(zone, name, call);
     await compute.finish(operation, `deletion of instance ${name}`, call);
+  }
+
+  /**
+   * Resolves with the place of an instance in another zone, if the provider's zone was different at its creation. Only
+   * an instance with the launch attempt that its name is derived from counts. A known list suffices, because the
+   * instance is older than this provider.
+   */
+  private async formerPlaceOf({ name }: InstancePlace, call: Call): Promise<InstancePlace | undefined> {
+    const places = (await this.running.zones.latest(call)).map((data) => ({
+      place: placeIn(data),
+      tags: tagsOf(data),
+    }));
+    return places.find(
+      ({ place, tags: { nodepool_provider_name: provider, nodepool_launch_attempt: attempt } }) =>
+        place.name === name && provider === this.config.name && attempt !== undefined && isNameOf(attempt, name),
+    )?.place;
   }
 
   /** Lists the instances of the region, because they count against its limits. */

@@ -34,6 +34,11 @@ export function externalIdOf({ zone, name }: InstancePlace, providerZone: string
   return zone === providerZone ? name : `${zone}/${name}`;
 }
 
+/** Returns true if the external id contains the zone. */
+export function hasZone(externalId: ExternalId): boolean {
+  return typeof externalId === 'string' && externalId.includes('/');
+}
+
 /** Returns the place that an external id refers to. Ids without a zone are in `zone`, the provider's zone. */
 export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
   const text = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
@@ -46,13 +51,19 @@ export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
  * exist.
  */
 export function instanceName(hostname: string, attempt: string): string {
-  const suffix = createHash('sha256')
-    .update(attempt)
-    .digest('hex')
-    .slice(0, SUFFIX_LENGTH - 1);
   const cleaned = hostname.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const host = /^[a-z]/.test(cleaned) ? cleaned : `np-${cleaned}`;
-  return `${host.slice(0, NAME_MAX_LENGTH - SUFFIX_LENGTH)}-${suffix}`;
+  return `${host.slice(0, NAME_MAX_LENGTH - SUFFIX_LENGTH)}${suffixOf(attempt)}`;
+}
+
+/** Returns true if the instance name can be that of the launch attempt. */
+export function isNameOf(attempt: string, name: string): boolean {
+  return name.endsWith(suffixOf(attempt));
+}
+
+function suffixOf(attempt: string): string {
+  const hash = createHash('sha256').update(attempt).digest('hex');
+  return `-${hash.slice(0, SUFFIX_LENGTH - 1)}`;
 }
 
 /** Returns a deterministic UUID for a purpose. Repeated calls with the same UUID take effect once. */
@@ -148,7 +159,7 @@ export function instanceOf(
   data: JsonObject,
   { region, zone, sizeOf, preemptibleQuota, internalPools }: InstanceFacts,
 ): Instance {
-  const place = { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
+  const place = placeIn(data);
   const status = stringAt(data, 'status') ?? '';
   const [network = {}] = listAt(data, 'networkInterfaces');
   const [access = {}] = listAt(network, 'accessConfigs');
@@ -156,8 +167,7 @@ export function instanceOf(
   const privateIpv4 = stringAt(network, 'networkIP');
   const publicIpv4 = stringAt(access, 'natIP');
   const machineType = linkAt(data, 'machineType') ?? '';
-  // The Python Nodepool writes tags only as metadata.
-  const tags = { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) };
+  const tags = tagsOf(data);
   const isInternal = internalPools.has(tags['nodepool_pool_name'] ?? '');
   return {
     externalId: externalIdOf(place, zone),
@@ -181,6 +191,15 @@ export function instanceOf(
       sizeOf(machineType),
     ).toResources(),
   };
+}
+
+export function placeIn(data: JsonObject): InstancePlace {
+  return { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
+}
+
+/** Returns the tags of a listed instance. The Python Nodepool writes them only as metadata. */
+export function tagsOf(data: JsonObject): Readonly<Record<string, string>> {
+  return { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) };
 }
 
 function isPreemptible(data: JsonObject): boolean {

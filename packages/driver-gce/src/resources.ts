@@ -20,7 +20,10 @@ export interface Places {
  * leaked instances and images are deleted nevertheless.
  */
 export async function listResources({ compute, storage }: Places, call: Call): Promise<readonly Resource[]> {
-  const [images, objects] = await Promise.all([compute.listImages(call), storage === undefined ? [] : objectsIn(storage, call)]);
+  const [images, objects] = await Promise.all([
+    compute.listImages(call),
+    storage === undefined ? [] : objectsIn(storage, call),
+  ]);
   const found: Resource[] = [
     ...images.map((image) => resource('image', stringAt(image, 'name') ?? '', tagsInLabels(labelsOf(image)))),
     ...objects.map(({ name, metadata }) => resource('object', name, metadata)),

@@ -53,6 +53,12 @@ export class ZoneLists {
     return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
   }
 
+  /** Resolves with the instances of the last lists. Lists only if a zone has never been listed. */
+  async latest(call: Call): Promise<readonly JsonObject[]> {
+    if (this.zones.some((zone) => !this.known.has(zone))) return this.list(call);
+    return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
+  }
+
   private async refresh(zone: string, call: Call): Promise<void> {
     const last = this.known.get(zone);
     const now = this.clock.monotonic();

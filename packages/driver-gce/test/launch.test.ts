@@ -270,6 +270,27 @@ describe('an instance of a provider', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
+  it('is deleted in its zone after the zone of the provider was changed', async () => {
+    const open = await openWith();
+    const { externalId } = await open.provider.launch();
+    const changed = await TestProvider.started(open, section({ zone: OTHER_ZONE }));
+    ending.unshift(() => changed.stop());
+    await changed.cleanUp(externalId);
+    expect(open.cloud.inspect.instances()).toEqual([]);
+  });
+
+  it('does not cover an instance of the same name in another zone', async () => {
+    const open = await openWith();
+    const { externalId } = await open.provider.launch();
+    const labels = { nodepool_provider_name: 'test', nodepool_node_id: '0000000001' };
+    await open.provider.cleanUp(externalId);
+    await addInstance(open.cloud, { name: nameIn(externalId), labels });
+    const changed = await TestProvider.started(open, section({ zone: OTHER_ZONE }));
+    ending.unshift(() => changed.stop());
+    await changed.cleanUp(externalId);
+    expect(open.cloud.inspect.instances()).toHaveLength(1);
+  });
+
   it('does not exist after its deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();
