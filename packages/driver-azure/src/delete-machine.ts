@@ -3,11 +3,14 @@
  * creation.
  *
  *     start ──> deleting ──> following ──> confirming ──> gone
- *                  ^                           │
- *                  └────────── still there ────┘
+ *       ^                                   │  │           ^
+ *       │<────────────── still there ───────┘  v           │
+ *       └<─ in a former resource group ─── searching ──────┘
  *
  * Deletion is idempotent, so an error ends the machine and the framework retries with a new one. The node's record is
- * removed when this machine completes, so the machine finally verifies by name that the VM is deleted.
+ * removed when this machine completes, so the machine finally verifies by name that the VM is deleted. If Azure did not
+ * know the VM from the start, the machine searches for it in the other resource groups, because that of the provider
+ * may have been changed.
  */
 
 import {
@@ -30,11 +33,16 @@ import type { ProviderSession } from './provider-session.js';
 const POLL_INTERVAL_MS = 5000;
 
 export class DeleteMachine implements StateMachine {
-  state: 'start' | 'deleting' | 'following' | 'confirming' | 'gone' = 'start';
+  state: 'start' | 'deleting' | 'following' | 'confirming' | 'searching' | 'gone' = 'start';
   private readonly deletion = new PendingCall<Accepted>();
   private readonly following = new PendingCall<Progress>();
   private readonly confirmation = new PendingCall<'gone' | 'going' | 'there'>();
+  private readonly search = new PendingCall<string | undefined>();
   private operationUrl: string | undefined;
+  /** The VM's resource group if it is not that of the provider. */
+  private group: string | undefined;
+  /** True if Azure has deleted the VM. */
+  private deleted = false;
   private readonly name: string;
 
   constructor(
@@ -51,13 +59,15 @@ export class DeleteMachine implements StateMachine {
     switch (this.state) {
       case 'start':
         this.state = 'deleting';
-        return this.deletion.start(this.session.client.deleteVm(this.name, call));
+        return this.deletion.start(this.session.client.deleteVm(this.name, call, this.group));
       case 'deleting':
         return this.deletion.underway ?? this.afterDeletion(call);
       case 'following':
         return this.following.underway ?? this.follow(call);
       case 'confirming':
         return this.confirmation.underway ?? this.confirm(call);
+      case 'searching':
+        return this.search.underway ?? this.afterSearch(call);
       case 'gone':
         return { next: 'complete' };
     }
@@ -90,6 +100,7 @@ export class DeleteMachine implements StateMachine {
       if (progress.status === 'running') return { next: 'delay', ms: progress.retryAfterMs };
       this.operationUrl = undefined;
       if (progress.status === 'failed') throw progress.error;
+      this.deleted = true;
     } catch (error) {
       // Azure deletes operations after a while; the VM itself shows the outcome.
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
@@ -105,7 +116,7 @@ export class DeleteMachine implements StateMachine {
 
   private async ask(call: Call): Promise<'gone' | 'going' | 'there'> {
     try {
-      const { properties } = await this.session.client.getVm(this.name, call);
+      const { properties } = await this.session.client.getVm(this.name, call, undefined, this.group);
       return properties?.provisioningState === 'Deleting' ? 'going' : 'there';
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return 'gone';
@@ -122,7 +133,22 @@ export class DeleteMachine implements StateMachine {
   }
 
   private finish(): Advance {
+    if (!this.deleted) {
+      this.state = 'searching';
+      return this.search.start(this.session.otherGroupOf(this.name));
+    }
     this.state = 'gone';
     return { next: 'complete' };
+  }
+
+  private afterSearch(call: MachineCall): Advance {
+    const last = this.group;
+    this.group = this.search.take();
+    this.deleted = this.group === undefined;
+    if (this.deleted) return this.finish();
+    call.log.info('Deleting a VM in its former resource group', { external_id: this.name, resource_group: this.group });
+    this.state = 'start';
+    // The list may still contain a VM that was just deleted.
+    return this.group === last ? { next: 'delay', ms: POLL_INTERVAL_MS } : this.advance(call);
   }
 }

@@ -1,13 +1,25 @@
 /** Objects that all state machines of a provider share. */
 
-import { retryPassing, sleep, type Call, type Clock, type JsonValue, type RandomSource } from '@nodepool/core';
+import {
+  CachedRead,
+  retryPassing,
+  sleep,
+  type Call,
+  type Clock,
+  type JsonValue,
+  type RandomSource,
+} from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
 import type { Client } from './client/client.js';
+import type { VirtualMachine } from './client/types.js';
 import type { AzureProvider } from './config.js';
+import { groupIn, nameIn, tagsOf } from './identity.js';
 import { Lookups } from './lookups.js';
 
 export class ProviderSession {
   readonly lookups: Lookups;
+  /** Shared by deletions that search at the same time. */
+  private readonly vms: CachedRead<readonly VirtualMachine[]>;
 
   constructor(
     readonly config: AzureProvider,
@@ -17,6 +29,7 @@ export class ProviderSession {
     readonly makeCall: () => Call,
   ) {
     this.lookups = new Lookups(client, config.location, makeCall, clock);
+    this.vms = new CachedRead((call) => client.listVms(call), makeCall, clock, 0);
   }
 
   get subnetId(): string {
@@ -28,6 +41,20 @@ export class ProviderSession {
   computeId(kind: 'disks' | 'images', name: string): string {
     const { subscriptionId } = this.client.arm;
     return `/subscriptions/${subscriptionId}/resourceGroups/${this.config.resourceGroup}/providers/Microsoft.Compute/${kind}/${name}`;
+  }
+
+  /**
+   * Resolves with the resource group of a VM outside the provider's group. Only a VM with the launch attempt in its
+   * name counts.
+   */
+  async otherGroupOf(vmName: string): Promise<string | undefined> {
+    const { name: provider, resourceGroup } = this.config;
+    const found = (await this.vms.read()).find((vm) => {
+      const { nodepool_provider_name: owner, nodepool_launch_attempt: attempt } = tagsOf(vm);
+      const ours = owner === provider && attempt !== undefined && vmName.endsWith(`-${attempt}`);
+      return ours && (vm.name ?? nameIn(vm.id)) === vmName && groupIn(vm.id) !== resourceGroup.toLowerCase();
+    });
+    return groupIn(found?.id);
   }
 
   /** Waits for an operation outside of state machines and resolves with its result. Rejects if the operation fails. */

@@ -398,6 +398,22 @@ describe('a deletion', () => {
     expect(open.cloud.calls.count('virtualMachines.delete')).toBe(1);
   });
 
+  it('deletes the VM in its resource group after that of the provider was changed', async () => {
+    const { externalId } = await (await provider()).launch();
+    const changed = await provider({ 'resource-group': 'other' });
+    await changed.cleanUp(externalId);
+    expect(everything()).toEqual([]);
+  });
+
+  it('keeps a VM of the same name in another resource group that is of another launch attempt', async () => {
+    const { externalId } = await (await provider()).launch();
+    const [vm] = open.cloud.list(VMS);
+    if (vm !== undefined) vm.tags = { ...vm.tags, nodepool_launch_attempt: 'another' };
+    const changed = await provider({ 'resource-group': 'other' });
+    await changed.cleanUp(externalId);
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
   it('succeeds after a lost answer and an error', async () => {
     const test = await provider();
     const { externalId } = await test.launch();

@@ -49,10 +49,10 @@ export class Client {
   }
 
   /** Reads a VM. Azure includes the instance view, which contains the reason of a failure, only on request. */
-  getVm(name: string, call: Call, expand?: 'instanceView'): Promise<VirtualMachine> {
+  getVm(name: string, call: Call, expand?: 'instanceView', group?: string): Promise<VirtualMachine> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'virtualMachines' };
     const query = expand === undefined ? {} : { $expand: expand };
-    return this.arm.call(kind, call, { ...this.resource('virtualMachines', name), query });
+    return this.arm.call(kind, call, { ...this.resource('virtualMachines', name, group), query });
   }
 
   /** Lists the VMs of the whole subscription, because all of them use the same quota. */
@@ -61,8 +61,10 @@ export class Client {
     return this.list('compute', 'virtualMachines', { path, version: VERSIONS.virtualMachines }, call);
   }
 
-  deleteVm(name: string, call: Call): Promise<Accepted> {
-    return this.begin('DELETE', 'virtualMachines', name, call);
+  /** Deletes a VM, by default one in the provider's resource group. */
+  deleteVm(name: string, call: Call, group?: string): Promise<Accepted> {
+    const kind: Operation = { service: 'compute', method: 'DELETE', operation: 'virtualMachines' };
+    return this.arm.begin(kind, call, this.resource('virtualMachines', name, group));
   }
 
   /** Returns a network interface with its public addresses. */
@@ -145,18 +147,22 @@ export class Client {
   }
 
   private get group(): string {
-    return `${this.subscription}/resourceGroups/${encodeURIComponent(this.place.resourceGroup)}`;
+    return this.pathOfGroup(this.place.resourceGroup);
   }
 
-  private collection(type: Compute | Network): ArmRequest {
+  private pathOfGroup(name: string): string {
+    return `${this.subscription}/resourceGroups/${encodeURIComponent(name)}`;
+  }
+
+  private collection(type: Compute | Network, group = this.place.resourceGroup): ArmRequest {
     const network = type === 'networkInterfaces' || type === 'publicIPAddresses';
-    const path = `${this.group}/providers/Microsoft.${network ? 'Network' : 'Compute'}/${type}`;
+    const path = `${this.pathOfGroup(group)}/providers/Microsoft.${network ? 'Network' : 'Compute'}/${type}`;
     return { path, version: network ? VERSIONS.network : VERSIONS[type] };
   }
 
   /** `name` can be followed by a slash and an action of the resource. */
-  private resource(type: Compute | Network, name: string): ArmRequest {
-    const { path, version } = this.collection(type);
+  private resource(type: Compute | Network, name: string, group?: string): ArmRequest {
+    const { path, version } = this.collection(type, group);
     return { path: `${path}/${name.split('/').map(encodeURIComponent).join('/')}`, version };
   }
 
