@@ -30,8 +30,12 @@ export function groupIn(id: string | undefined): string | undefined {
 
 /** Returns true if both names mean the same location: Azure writes `centralus` and `Central US`. */
 export function sameLocation(a: string | undefined, b: string): boolean {
-  const plain = (location: string): string => location.replaceAll(' ', '').toLowerCase();
-  return a !== undefined && plain(a) === plain(b);
+  return a !== undefined && locationName(a) === locationName(b);
+}
+
+/** Returns the name of a location, which can be configured by its display name. */
+export function locationName(location: string): string {
+  return location.replaceAll(' ', '').toLowerCase();
 }
 
 /** Returns the tags of a resource, which Azure's libraries declare as optional. */

@@ -227,6 +227,12 @@ describe('a launch', () => {
     expect(everything()).toEqual([]);
   });
 
+  it('finds its size if the location is configured by its display name', async () => {
+    const test = await provider({ location: 'Central US' });
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
   it('can use another size of the label if one of them does not exist', async () => {
     const sizes = [{ 'vm-size': 'Standard_X9' }, { 'vm-size': 'Standard_B2s' }];
     const label = { name: 'small', 'cloud-image': 'debian', 'hardware-profiles': sizes };

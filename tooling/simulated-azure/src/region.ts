@@ -71,7 +71,10 @@ export class Region {
   }
 
   private skus(context: AzureContext): Answer {
-    return this.cloud.page(SAMPLE_SIZES.map(skuOf), context);
+    const wanted = /^location eq '(.*)'$/.exec(context.query.get('$filter') ?? '')?.[1];
+    // The published filter is by name, so this simulation does not accept a display name such as `Central US`.
+    const isWanted = wanted === undefined || wanted.toLowerCase() === SAMPLE.location;
+    return this.cloud.page(isWanted ? SAMPLE_SIZES.map(skuOf) : [], context);
   }
 
   private usages(context: AzureContext): Answer {

@@ -1,6 +1,7 @@
 /** The Azure calls of this driver. All are in one resource group, except listings of the subscription. */
 
 import { isDriverError, type Call } from '@nodepool/core';
+import { locationName } from '../identity.js';
 import type { Accepted, Arm, ArmRequest, Operation, Progress } from './arm.js';
 import type { Disk, Image, NetworkInterface, PublicIpAddress, ResourceSku, Usage, VirtualMachine } from './types.js';
 
@@ -128,12 +129,12 @@ export class Client {
 
   listSkus(call: Call): Promise<readonly ResourceSku[]> {
     const path = `${this.subscription}/providers/Microsoft.Compute/skus`;
-    const query = { $filter: `location eq '${this.place.location}'` };
+    const query = { $filter: `location eq '${locationName(this.place.location)}'` };
     return this.list('compute', 'skus', { path, version: VERSIONS.skus, query }, call);
   }
 
   listUsages(call: Call): Promise<readonly Usage[]> {
-    const location = encodeURIComponent(this.place.location);
+    const location = encodeURIComponent(locationName(this.place.location));
     const path = `${this.subscription}/providers/Microsoft.Compute/locations/${location}/usages`;
     return this.list('compute', 'usages', { path, version: VERSIONS.usages }, call);
   }
