@@ -327,6 +327,21 @@ describe('a launch under faults', () => {
     rmSync(folder, { recursive: true });
   });
 
+  it.each([
+    ['an invalid tenant', { tenantId: 'acme north' }],
+    ['a token file that is missing', { authentication: 'workload-identity', federatedTokenFile: '/does/not/exist' }],
+    ['a workload identity without a token file', { authentication: 'workload-identity' }],
+  ])('is a configuration or login error with %s', async (_what, change) => {
+    const auth = JSON.parse(readFileSync(open.cloud.authFile, 'utf8')) as Record<string, string>;
+    const folder = mkdtempSync(join(tmpdir(), 'azure-auth-'));
+    const authFile = join(folder, 'auth.json');
+    writeFileSync(authFile, JSON.stringify({ ...auth, ...change }));
+    const error = await failureOf(provider({ 'auth-path': authFile }));
+    expect(['configuration', 'auth']).toContain(error.code);
+    expect(error.message).not.toContain(auth['clientSecret']);
+    rmSync(folder, { recursive: true });
+  });
+
   it('fails with quota if the VM family of its size has no quota', async () => {
     open.cloud.setLimit('standardBSFamily', 0);
     const test = await provider();

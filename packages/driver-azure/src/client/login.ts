@@ -2,6 +2,7 @@
 
 import type { Pipeline, PipelineOptions } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
+import { ConfigurationError, reasonOf } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { loadIdentity, loadPipeline } from './libraries.js';
 
@@ -13,9 +14,18 @@ export function makePipeline(auth: AzureAuth): Pipeline {
     ...(auth.ca === undefined ? {} : { tlsOptions: { ca: auth.ca } }),
   };
   const pipeline = createPipelineFromOptions(options);
-  const credential = credentialOf(auth, options);
+  const credential = checkedCredential(auth, options);
   pipeline.addPolicy(bearerTokenAuthenticationPolicy({ credential, scopes: `${auth.endpoint}/.default` }));
   return pipeline;
+}
+
+/** Throws `ConfigurationError` if Microsoft's library refuses a value, e.g. a tenant id with a space. */
+function checkedCredential(auth: AzureAuth, options: PipelineOptions): TokenCredential {
+  try {
+    return credentialOf(auth, options);
+  } catch (error) {
+    throw new ConfigurationError(`the Azure credentials are invalid: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
 function credentialOf({ login, authorityHost }: AzureAuth, common: PipelineOptions): TokenCredential {
