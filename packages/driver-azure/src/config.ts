@@ -20,6 +20,12 @@ import {
 } from '@nodepool/core';
 import { DEFAULTS } from './schema.js';
 
+/** Maximum number of tags of a resource (Azure Resource Manager). */
+const TAGS_MAX = 50;
+/** Number of tags that Nodepool adds to VMs (`InstanceTags`), and to images (`ImageTags` and the image's name). */
+const OWN_TAGS = { vm: 5, image: 7 } as const;
+/** Maximum length of a tag name in characters (Azure Resource Manager). */
+const TAG_NAME_MAX = 512;
 /** Maximum length of a tag value in characters (Azure Resource Manager). */
 const TAG_MAX = 256;
 /** Characters that are invalid in tag names (Azure Resource Manager). */
@@ -121,6 +127,7 @@ export function loadProvider(
     loadLabel: (label, source) => loadLabel(label, source, context),
     loadPool: (pool, { section: pools }) => ({ ...pool, availabilityZones: stringsAt(pools, 'zones') ?? [] }),
   });
+  checkImageTags(common, section, context);
   const resourceGroup = stringAt(section, 'resource-group') ?? '';
   return {
     ...common,
@@ -254,11 +261,39 @@ type Problem = (key: readonly (string | number)[], expected: string, hint?: stri
 
 function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<string, string>> {
   const tags = textsAt(section, 'tags');
-  for (const [name, value] of Object.entries(tags)) {
-    if (INVALID_TAG_CHARACTERS.test(name)) problem(['tags', name], 'a name of a tag, without any of <>%&\\?/');
-    if (value.length > TAG_MAX) problem(['tags', name], `at most ${TAG_MAX} characters, as the value of a tag`);
-  }
+  const dynamic = Object.keys(textsAt(section, 'dynamic-tags'));
+  for (const [name, value] of Object.entries(tags)) checkTag(name, value, ['tags', name], problem);
+  for (const name of dynamic) checkTag(name, '', ['dynamic-tags', name], problem);
+  checkNumber(
+    new Set([...Object.keys(tags), ...dynamic]).size,
+    OWN_TAGS.vm,
+    ['tags' in section ? 'tags' : 'dynamic-tags'],
+    problem,
+  );
   return tags;
+}
+
+/** Checks the tags of disk images, which can also be properties of the image that is built. */
+function checkImageTags({ diskImages }: ProviderConfig, section: JsonObject, context: ProviderConfigContext): void {
+  for (const { index, name: image } of entriesAt(section, 'diskimages')) {
+    const path = ['diskimages', index];
+    const problem: Problem = (key, expected) => context.problem([...path, ...key], { expected });
+    const tags = Object.entries(diskImages.get(image)?.metadata ?? {});
+    for (const [name, value] of tags)
+      checkTag(name, value, [], (key, expected) => problem(key, `${expected}: ${name}`));
+    checkNumber(tags.length, OWN_TAGS.image, [], problem);
+  }
+}
+
+function checkTag(name: string, value: string, key: readonly string[], problem: Problem): void {
+  if (INVALID_TAG_CHARACTERS.test(name)) problem(key, 'a name of a tag, without any of <>%&\\?/');
+  if (name.length > TAG_NAME_MAX) problem(key, `at most ${TAG_NAME_MAX} characters, as the name of a tag`);
+  if (value.length > TAG_MAX) problem(key, `at most ${TAG_MAX} characters, as the value of a tag`);
+}
+
+function checkNumber(tags: number, own: number, key: readonly string[], problem: Problem): void {
+  const allowed = TAGS_MAX - own;
+  if (tags > allowed) problem(key, `at most ${allowed} tags, because Azure allows ${TAGS_MAX} including Nodepool's`);
 }
 
 /** Returns a value of the section in base64, as the API requires. */

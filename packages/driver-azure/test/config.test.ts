@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config';
 import { azureDriver, type AzureProvider } from '../src/index.js';
+import type { JsonObject } from '@nodepool/core';
 import { readAuth } from '../src/auth.js';
+import { section } from './cloud.js';
 
 const FILES = join(__dirname, '..', '..', 'config', 'test', 'files', 'valid');
 const folder = mkdtempSync(join(tmpdir(), 'azure-config-'));
@@ -64,6 +66,26 @@ describe('the configuration of a site', () => {
       diskimage_metadata: 'diskimage',
       provider_metadata: 'provider',
     });
+  });
+});
+
+describe('tags that Azure would refuse', () => {
+  const many = Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`tag-${index}`, '1']));
+  const image = (tags: JsonObject): JsonObject => ({ diskimages: [{ name: 'built', tags }] });
+
+  it.each([
+    ['of a label with an invalid name', section({}, { tags: { 'a/b': '1' } })],
+    ['of a label, too many', section({}, { tags: many })],
+    ['of a request with an invalid name', section({}, { 'dynamic-tags': { 'a/b': '{request.id}' } })],
+    ['of a request, too many', section({}, { 'dynamic-tags': many })],
+    ['of an image with an invalid name', section(image({ 'a/b': '1' }))],
+    ['of an image with a long value', section(image({ long: 'x'.repeat(257) }))],
+    ['of an image, too many', section(image(many))],
+  ])('%s, are problems of the configuration', (_what, used) => {
+    const problems: string[] = [];
+    const context = { diskImages: new Map(), labels: new Set(['small']) };
+    azureDriver({}).getProviderConfig(used, { ...context, problem: (path) => problems.push(path.join('.')) });
+    expect(problems).toHaveLength(1);
   });
 });
 
