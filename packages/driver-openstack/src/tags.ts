@@ -12,11 +12,21 @@ const TAGS = [
 /** Maximum length of a description in characters (neutron). */
 const MAX_LENGTH = 255;
 
-/** Returns e.g. `nodepool_node_id=0000000001 nodepool_launch_attempt=…`; values are URL-encoded. */
+/**
+ * Characters of values that are URL-encoded: separators, and those outside the Basic Multilingual Plane, which some
+ * databases refuse. All others remain as they are, since the length of descriptions is limited.
+ */
+const ENCODED = /[\s=%\u{10000}-\u{10ffff}]/gu;
+
+/** Returns e.g. `nodepool_node_id=0000000001 nodepool_launch_attempt=…`. */
 export function describeTags(tags: Readonly<Record<string, string>>): string {
-  const words = TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : [`${tag}=${encodeURIComponent(tags[tag])}`]));
+  const words = TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : [`${tag}=${encoded(tags[tag])}`]));
   while (words.join(' ').length > MAX_LENGTH) words.pop();
   return words.join(' ');
+}
+
+function encoded(value: string): string {
+  return value.replace(ENCODED, (character) => encodeURIComponent(character));
 }
 
 /** Returns the tags in a description, or no tags if Nodepool did not write it. */

@@ -37,6 +37,17 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0 });
   });
 
+  it('finds floating IPs with all tags if the name of the provider is not ASCII', async () => {
+    const name = '東京データセンター北館の継続的インテグレーション = 100% ☂ 😀';
+    await started({ name }, {}, { 'auto-floating-ip': true });
+    await test.launch();
+    const offered = await test.cleanUpRound();
+    const { nodepool_pool_name: _pool, ...tags } = test.tagsOf('0000000001');
+    expect(offered.find(({ kind }) => kind === 'floating-ip')?.tags).toMatchObject(tags);
+    const [address] = open.cloud.inspect.floatingIps();
+    expect(address?.description.length).toBeLessThanOrEqual(255);
+  });
+
   it('reports a leaked volume of this provider, and no volume without its tags', async () => {
     await started();
     await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });

@@ -28,6 +28,8 @@ import type {
 } from './records.js';
 import { Views } from './views.js';
 
+/** Maximum length of a description in characters. */
+const MAX_DESCRIPTION = 255;
 /** Extensions that clients query. */
 const EXTENSIONS = [
   'external-net',
@@ -259,8 +261,13 @@ class NetworkRoutes {
       const message = `Bad floatingip request: Network ${network.id} is not a valid external network.`;
       throw networkError(400, 'BadRequest', message);
     }
+    const description = textOf(spec['description'], '');
+    if (description.length > MAX_DESCRIPTION) {
+      const message = `Invalid input for description. Reason: '${description}' exceeds maximum length of ${MAX_DESCRIPTION}.`;
+      throw networkError(400, 'HTTPBadRequest', message);
+    }
     this.quotas.check('floatingip', request);
-    const floating = this.store.addFloatingIp(caller.projectId, network, textOf(spec['description'], ''));
+    const floating = this.store.addFloatingIp(caller.projectId, network, description);
     const portId = spec['port_id'];
     const problem = typeof portId === 'string' ? this.store.associate(floating, portId, caller) : undefined;
     if (problem !== undefined) {
