@@ -89,8 +89,11 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
    */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const facts = await this.session.facts();
-    const servers = await this.session.client.compute.listServers(call);
-    return servers.map((server) => instanceOf(server, facts));
+    const [servers, volumeSizes] = await Promise.all([
+      this.session.client.compute.listServers(call),
+      this.session.volumeSizes(call),
+    ]);
+    return servers.map((server) => instanceOf(server, facts, volumeSizes));
   }
 
   listResources(call: Call): Promise<readonly Resource[]> {

@@ -22,7 +22,12 @@ export interface InstanceFacts extends AddressFacts {
 
 const DELETED_STATES = new Set(['DELETED', 'SOFT_DELETED']);
 
-export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance {
+/** `volumeSizes` are the known sizes of volumes (GB) by id. */
+export function instanceOf(
+  server: Server,
+  facts: InstanceFacts,
+  volumeSizes: ReadonlyMap<string, number> = new Map(),
+): ServerInstance {
   const chosen = chooseAddresses(server, facts);
   return {
     server,
@@ -42,7 +47,7 @@ export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance
     region: facts.region,
     az: server.availabilityZone,
     hostId: server.hostId,
-    resources: resourcesOf(server, facts),
+    resources: resourcesOf(server, facts, volumeSizes),
   };
 }
 
@@ -60,11 +65,17 @@ function failureOf({ status, task, fault }: Server): string | undefined {
   return task === 'deleting' || DELETED_STATES.has(status) ? 'it is being deleted' : undefined;
 }
 
-function resourcesOf({ flavor, volumes }: Server, { flavors }: InstanceFacts): Resources {
+function resourcesOf(
+  { flavor, volumes }: Server,
+  { flavors }: InstanceFacts,
+  volumeSizes: ReadonlyMap<string, number>,
+): Resources {
   const size = 'id' in flavor ? flavors.find(({ id }) => id === flavor.id) : flavor;
+  const known = volumes.flatMap((id) => volumeSizes.get(id) ?? []);
   return {
     instances: 1,
     ...(size === undefined ? {} : { cores: size.vcpus, ram: size.ram }),
     ...(volumes.length === 0 ? {} : { volumes: volumes.length }),
+    ...(known.length === 0 ? {} : { 'volume-gb': known.reduce((sum, size) => sum + size, 0) }),
   };
 }

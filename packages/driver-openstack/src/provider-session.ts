@@ -1,17 +1,25 @@
 /** Objects that all state machines of a provider share: the client, cached lookups, and deduplicated reads. */
 
-import type { Call, Clock, MakeCall, RandomSource } from '@nodepool/core';
+import { CachedRead, type Call, type Clock, type Logger, type MakeCall, type RandomSource } from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { FloatingIp, Network, Port } from './client/network.js';
 import { FreshRead } from './client/shared-read.js';
 import type { OpenStackProvider } from './config.js';
 import type { InstanceFacts } from './instance.js';
 import { Lookups } from './lookups.js';
+import { usesVolumes } from './quota.js';
+
+/** Minimum interval between lists of volumes (ms). */
+const VOLUMES_INTERVAL_MS = 60_000;
 
 export class ProviderSession {
   readonly lookups: Lookups;
   readonly ports: FreshRead<readonly Port[]>;
   readonly floatingIps: FreshRead<readonly FloatingIp[]>;
+  /** GB, by id. */
+  private readonly sizes: CachedRead<ReadonlyMap<string, number>>;
+  /** Monotonic time of the next list of volumes (ms). */
+  private nextSizesAt = -Infinity;
 
   constructor(
     readonly config: OpenStackProvider,
@@ -23,6 +31,30 @@ export class ProviderSession {
     this.lookups = new Lookups(client, makeCall, clock);
     this.ports = new FreshRead((call: Call) => client.network.listPorts(call), makeCall, clock);
     this.floatingIps = new FreshRead((call: Call) => client.network.listFloatingIps(call), makeCall, clock);
+    const readSizes = async (call: Call): Promise<ReadonlyMap<string, number>> =>
+      new Map((await client.volume.listVolumes(call)).map(({ id, size }) => [id, size]));
+    this.sizes = new CachedRead(readSizes, makeCall, clock, VOLUMES_INTERVAL_MS);
+  }
+
+  /**
+   * Resolves with the sizes of volumes (GB) by id if a label uses volumes, because only then their quota matters. Waits
+   * only for the first read, so that a failure of block storage does not delay lists of servers.
+   */
+  async volumeSizes({ log }: Call): Promise<ReadonlyMap<string, number>> {
+    if (!usesVolumes(this.config) || !(await this.client.has('volume'))) return new Map();
+    const reading = this.readSizes(log);
+    if (this.sizes.latest === undefined) await reading;
+    return this.sizes.latest ?? new Map();
+  }
+
+  private async readSizes(log: Logger): Promise<void> {
+    if (this.clock.monotonic() < this.nextSizesAt) return;
+    this.nextSizesAt = this.clock.monotonic() + VOLUMES_INTERVAL_MS;
+    try {
+      await this.sizes.read(0);
+    } catch (error) {
+      log.debug('Could not list the volumes; the sizes of new ones are unknown', { error });
+    }
   }
 
   /** Returns the facts for describing servers, and reads those that are not cached. */

@@ -108,6 +108,24 @@ describe('a server', () => {
     expect(await test.launch()).toMatchObject({ resources: { ram } });
   });
 
+  it('of another provider counts with the sizes of its volumes', async () => {
+    const label = { 'boot-from-volume': true, 'volume-size': 7 };
+    await provider({}, label);
+    await test.launch();
+    const other = await TestProvider.started(open, section({ name: 'other' }, label));
+    const listed = await other.end(other.provider.listNodes(other.call()));
+    expect(listed[0]?.resources).toEqual({ instances: 1, cores: 1, ram: 512, volumes: 1, 'volume-gb': 7 });
+    await other.stop();
+  });
+
+  it('is listed although its volumes cannot be listed', async () => {
+    await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
+    const fault = { kind: 'status', status: 500 } as const;
+    open.cloud.faults.add({ on: 'volume.volumes.list-detail', times: Infinity, fault });
+    await test.launch();
+    expect(await test.end(test.provider.listNodes(test.call()))).toMatchObject([{ resources: { volumes: 1 } }]);
+  });
+
   it('that boots from a volume has a tagged volume of the given size, which is deleted with it', async () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
     const { externalId, resources } = await test.launch();
