@@ -39,6 +39,7 @@ clusters:
     tls-server-name: internal
 - name: three
   cluster: {server: "https://three.example", insecure-skip-tls-verify: true}
+- {name: proxied, cluster: {server: "https://four.example", proxy-url: "http://proxy:3128"}}
 users:
 - {name: token, user: {token: secret}}
 - {name: file, user: {tokenFile: token, token: ignored}}
@@ -47,6 +48,8 @@ users:
 - {name: basic, user: {username: u, password: p}}
 - name: exec
   user: {exec: {command: aws}}
+- name: another
+  user: {token: secret, as: someone-else}
 contexts:
 - {name: first, context: {cluster: one, user: token}}
 - {name: second, context: {cluster: two, user: file}}
@@ -54,6 +57,8 @@ contexts:
 - {name: fourth, context: {cluster: three, user: basic}}
 - {name: fifth, context: {cluster: one, user: exec}}
 - {name: sixth, context: {cluster: none, user: token}}
+- {name: eighth, context: {cluster: proxied, user: token}}
+- {name: ninth, context: {cluster: one, user: another}}
 `;
 
 describe('a context', () => {
@@ -91,6 +96,8 @@ describe('a context', () => {
   it.each([
     ['fifth', /context fifth of .*config: credentials of the kind "exec" are not supported/],
     ['sixth', /there is no cluster "none" in clusters/],
+    ['eighth', /context eighth of .*config: "proxy-url" of the cluster is not supported; set HTTPS_PROXY/],
+    ['ninth', /context ninth of .*config: "as" of the user is not supported; use the credentials of that user/],
     ['seventh', /there is no context "seventh" in contexts/],
   ])('%s is refused with the reason', (name, message) => {
     expect(() => access(name)).toThrow(message);

@@ -15,6 +15,7 @@ import {
   reasonOf,
   stringAt,
   type JsonObject,
+  type JsonValue,
 } from '@nodepool/core';
 import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 
@@ -47,6 +48,9 @@ export interface ClusterAccess {
 
 /** Credentials that need another program, which the launcher does not run. */
 const UNSUPPORTED = ['exec', 'auth-provider'] as const;
+
+/** Keys of users that act as another user. Without them, the launcher would have other permissions than expected. */
+const IMPERSONATION = ['as', 'as-uid', 'as-groups', 'as-user-extra'] as const;
 
 /**
  * Returns the access of a context. Throws `ConfigurationError` with the file and the key if there is none or if it is
@@ -122,6 +126,13 @@ function accessOf(contextName: string | undefined, files: readonly Kubeconfig[])
       `${source}: credentials of the kind "${key}" are not supported; use a token or a client certificate`,
     );
   }
+  for (const key of IMPERSONATION) {
+    if (!isSet(user.section[key])) continue;
+    throw new ConfigurationError(`${source}: "${key}" of the user is not supported; use the credentials of that user`);
+  }
+  if (isSet(cluster.section['proxy-url'])) {
+    throw new ConfigurationError(`${source}: "proxy-url" of the cluster is not supported; set HTTPS_PROXY instead`);
+  }
   const server = stringAt(cluster.section, 'server') ?? '';
   if (!/^https?:\/\/[^/]/.test(server)) throw new ConfigurationError(`${source}: its cluster has no "server"`);
   const tokenFile = stringAt(user.section, 'tokenFile');
@@ -138,6 +149,12 @@ function accessOf(contextName: string | undefined, files: readonly Kubeconfig[])
     clientKey: pemOf(user, 'client-key', source),
     source,
   };
+}
+
+/** Returns true if the value of a key has an effect in `kubectl`. */
+function isSet(value: JsonValue | undefined): boolean {
+  if (value === undefined || value === null || value === '') return false;
+  return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
 /** Returns the PEM text of `<key>-data` or of the file `<key>`. */
