@@ -22,7 +22,8 @@ export interface TaskManager {
   readonly queueLength: number;
   /**
    * Queues the task and resolves with its result. Rejects with `AbortedError` if the call's signal aborts first or the
-   * manager is stopped, or with `TimeoutError` at the deadline, which moves by the time that the task waits in the queue.
+   * manager is stopped, or with `TimeoutError` at the deadline, which moves by the time that the task waits in the
+   * queue.
    */
   submit<T>(task: Task<T>, call: Call): Promise<T>;
   /** Rejects new tasks, runs the waiting tasks, then ends. */
