@@ -74,6 +74,12 @@ export function flavorOf({ flavor }: Pick<OpenStackLabel, 'flavor'>, machineType
   return machineType === undefined ? flavor : { ...flavor, name: machineType };
 }
 
+/** Returns true if a label uses volumes. */
+export function usesVolumes({ pools }: OpenStackProvider): boolean {
+  const labels = [...pools.values()].flatMap((pool) => [...pool.labels.values()]);
+  return labels.some(({ volumeSize }) => volumeSize !== undefined);
+}
+
 /** Returns the image format from the files of a cloud while the configuration is read. */
 export type ImageFormatOf = (
   cloud: string,

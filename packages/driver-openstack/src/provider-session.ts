@@ -4,10 +4,9 @@ import { CachedRead, type Call, type Clock, type Logger, type MakeCall, type Ran
 import type { Client } from './client/client.js';
 import type { FloatingIp, Network, Port } from './client/network.js';
 import { FreshRead } from './client/shared-read.js';
-import type { OpenStackProvider } from './config.js';
+import { usesVolumes, type OpenStackProvider } from './config.js';
 import type { InstanceFacts } from './instance.js';
 import { Lookups } from './lookups.js';
-import { usesVolumes } from './quota.js';
 
 /** Minimum interval between lists of volumes (ms). */
 const VOLUMES_INTERVAL_MS = 60_000;

@@ -1,7 +1,7 @@
 /** Reads the quota of a project and computes the resources of a label's nodes. */
 
 import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
-import { flavorOf, type OpenStackLabel, type OpenStackProvider } from './config.js';
+import { flavorOf, usesVolumes, type OpenStackLabel } from './config.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** Returns the project's limits, including block storage only if a label uses volumes. */
@@ -10,12 +10,6 @@ export async function quotaLimits({ client, config }: ProviderSession, call: Cal
   if (!usesVolumes(config) || !(await client.has('volume'))) return QuotaInformation.limit({ ...compute });
   const { volumes, gigabytes } = await client.volume.limits(call);
   return QuotaInformation.limit({ ...compute, volumes, 'volume-gb': gigabytes });
-}
-
-/** Returns true if a label uses volumes. */
-export function usesVolumes({ pools }: OpenStackProvider): boolean {
-  const labels = [...pools.values()].flatMap((pool) => [...pool.labels.values()]);
-  return labels.some(({ volumeSize }) => volumeSize !== undefined);
 }
 
 /** Rejects with `ConfigurationError` if the cloud has no flavor for the label. */
