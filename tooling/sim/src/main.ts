@@ -2,11 +2,12 @@
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { runCommandLine, UsageError } from '@nodepool/harness';
 import { KNOWN_GAPS } from './known-gaps.js';
 import { runSeeds } from './run-seeds.js';
 import { simulate, type RunResult } from './simulate.js';
 
-const USAGE = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going] [--workers N]
+const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going] [--workers N]
   --seeds N     run N seeds, from S on or from 1 (default 100)
   --seed S      the first seed; without --seeds, the only one
   --steps       print every step of the only seed
@@ -33,17 +34,13 @@ interface Wanted {
   readonly without: readonly string[];
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   const wanted = read();
-  if (wanted === 'help') {
-    process.stdout.write(USAGE);
-    return 0;
-  }
   if (wanted === undefined) {
-    process.stderr.write(USAGE);
-    return 2;
+    process.stdout.write(HELP);
+    return;
   }
-  return wanted.count === 1 ? await replay(wanted) : await runAll(wanted);
+  process.exitCode = wanted.count === 1 ? await replay(wanted) : await runAll(wanted);
 }
 
 /** Runs the seed in this process, so that it can be debugged. */
@@ -71,31 +68,31 @@ async function runAll(wanted: Wanted): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function read(): Wanted | 'help' | undefined {
-  try {
-    const { values } = parseArgs({
-      options: {
-        seeds: { type: 'string' },
-        seed: { type: 'string' },
-        steps: { type: 'boolean', default: false },
-        strict: { type: 'boolean', default: false },
-        'keep-going': { type: 'boolean', default: false },
-        workers: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-    if (values.help) return 'help';
-    const first = Number(values.seed ?? 1);
-    const count = Number(values.seeds ?? (values.seed === undefined ? 100 : 1));
-    const workers = Number(values.workers ?? availableParallelism());
-    if (![first, count, workers].every((number) => Number.isInteger(number) && number >= 0)) return undefined;
-    if (count < 1 || workers < 1) return undefined;
-    const without = values.strict ? [] : [...KNOWN_GAPS];
-    return { first, count, workers, steps: values.steps, keepGoing: values['keep-going'], without };
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    return undefined;
-  }
+/** Returns undefined if the help is wanted. */
+function read(): Wanted | undefined {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string' },
+      seed: { type: 'string' },
+      steps: { type: 'boolean', default: false },
+      strict: { type: 'boolean', default: false },
+      'keep-going': { type: 'boolean', default: false },
+      workers: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const first = integer('--seed', values.seed ?? '1', 0);
+  const count = integer('--seeds', values.seeds ?? (values.seed === undefined ? '100' : '1'), 1);
+  const workers = integer('--workers', values.workers ?? String(availableParallelism()), 1);
+  const without = values.strict ? [] : [...KNOWN_GAPS];
+  return { first, count, workers, steps: values.steps, keepGoing: values['keep-going'], without };
+}
+
+function integer(option: string, text: string, least: number): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isInteger(value) && value >= least) return value;
+  throw new UsageError(`${option} must be an integer of at least ${least}, not ${JSON.stringify(text)}`);
 }
 
 function tell({ seed, violation, lastSteps }: RunResult, withSteps: boolean): void {
@@ -109,12 +106,4 @@ function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-main().then(
-  (code) => (process.exitCode = code),
-  (error: unknown) => {
-    process.stderr.write(
-      `the simulation itself failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
-    process.exitCode = 1;
-  },
-);
+runCommandLine(HELP, main);
