@@ -1,7 +1,9 @@
 /** Measures the launcher against its targets and prints one table. */
 
-import { loadavg, tmpdir } from 'node:os';
+import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { runCommandLine } from '@nodepool/harness';
+import { dataFolder } from './data-folder.js';
 import type { EnvironmentOptions, LauncherFacts } from './environment.js';
 import { SCENARIOS, type MeasuredLoop } from './plan.js';
 import { mebibytes, milliseconds, row } from './rows.js';
@@ -95,13 +97,4 @@ function eventLoopRows(loops: readonly MeasuredLoop[]): Row[] {
   ];
 }
 
-function dataFolder(option: string): string {
-  if (option === 'disk') return tmpdir();
-  if (option === 'memory') return '/dev/shm';
-  throw new Error(`--data is memory or disk, not "${option}"`);
-}
-
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
-});
+runCommandLine(HELP, main);

@@ -11,7 +11,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { startZooKeeper } from '@nodepool/dev-zookeeper';
+import { runCommandLine, UsageError } from '@nodepool/harness';
 import { connect } from '@nodepool/zookeeper';
+import { dataFolder } from './data-folder.js';
 import { IN_FLIGHT, OPERATIONS, WATCH_EVENTS, type Measurement } from './zookeeper-measure.js';
 
 const NPM_PACKAGE = join(__dirname, '../../../.tools/zookeeper-reference/node_modules/zookeeper');
@@ -115,10 +117,11 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const parentFolder = dataFolder(values.data);
   const runs = positive('--runs', values.runs);
   const operations = positive('--operations', values.operations);
   const server = await startZooKeeper({
-    parentFolder: values.data === 'memory' ? '/dev/shm' : tmpdir(),
+    parentFolder,
     javaHeap: '1g',
     optimized: true,
   });
@@ -151,7 +154,7 @@ async function main(): Promise<void> {
 function positive(name: string, text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value > 0) return value;
-  throw new Error(`${name} takes a positive whole number, not "${text}"`);
+  throw new UsageError(`${name} takes a positive whole number, not "${text}"`);
 }
 
 /** Runs a client's program and keeps the measurements that are better than earlier ones. */
@@ -227,7 +230,4 @@ function row(clients: readonly ComparedClient[], inFlight: number, operation: st
   return [String(inFlight), operation, ...cells];
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
-});
+runCommandLine(HELP, main);

@@ -3,6 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { runCommandLine, UsageError } from '@nodepool/harness';
 import { DISTURBANCES, type Disturbance } from './disturbances.js';
 import { measureAll, type MeasurementOrder } from './measurements.js';
 import { boundOf, markdownTable, misses, seconds, type Row, type Summary } from './report.js';
@@ -48,11 +49,11 @@ interface Selection {
   readonly jobs: number;
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   const wanted = readArguments();
   if (wanted === undefined) {
     process.stdout.write(HELP);
-    return 0;
+    return;
   }
   const { scenarios, order, compare } = wanted;
   const orders: MeasurementOrder[] = [];
@@ -87,7 +88,7 @@ async function main(): Promise<number> {
   if (wanted.write) await writePage(text);
   const missed = rows.flatMap((row) => misses(row, bound));
   for (const sentence of missed) process.stdout.write(`missed: ${sentence}\n`);
-  return missed.length === 0 ? 0 : 1;
+  process.exitCode = missed.length === 0 ? 0 : 1;
 }
 
 function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selection['order']): string {
@@ -126,7 +127,7 @@ function readArguments(): Selection | undefined {
   const names = values.scenario ?? DISTURBANCES.map(({ name }) => name);
   const scenarios = names.map((name) => {
     const scenario = DISTURBANCES.find((each) => each.name === name);
-    if (scenario === undefined) throw new Error(`there is no scenario ${name}; see --help`);
+    if (scenario === undefined) throw new UsageError(`there is no scenario ${name}`);
     return scenario;
   });
   const calmMs = wholeNumber('--calm', values.calm) * MINUTE_MS;
@@ -146,13 +147,13 @@ function readArguments(): Selection | undefined {
 }
 
 function wholeNumber(option: string, text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} must be a whole number, not "${text}"`);
+  if (!/^[0-9]{1,9}$/.test(text)) throw new UsageError(`${option} must be a whole number, not "${text}"`);
   return Number(text);
 }
 
 function partOf(option: string, text: string): number {
   const part = Number(text);
-  if (!(part > 0 && part <= 1)) throw new Error(`${option} must be more than 0 and at most 1, not "${text}"`);
+  if (!(part > 0 && part <= 1)) throw new UsageError(`${option} must be more than 0 and at most 1, not "${text}"`);
   return part;
 }
 
@@ -164,10 +165,4 @@ async function writePage(text: string): Promise<void> {
   await writeFile(PAGE, `${page.slice(0, from + BEGIN.length)}\n\n${text}\n\n${page.slice(to)}`);
 }
 
-main().then(
-  (code) => (process.exitCode = code),
-  (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    process.exitCode = 2;
-  },
-);
+runCommandLine(HELP, main, 2);

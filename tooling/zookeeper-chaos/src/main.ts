@@ -5,6 +5,7 @@
 
 import { parseArgs } from 'node:util';
 import { systemClock } from '@nodepool/core';
+import { runCommandLine, UsageError } from '@nodepool/harness';
 import type { FaultCounts } from './faults.js';
 import { runRound } from './round.js';
 
@@ -68,7 +69,7 @@ async function main(): Promise<void> {
 
 function wholeNumber(name: string, text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 0) throw new Error(`${name} takes a whole number, not "${text}"`);
+  if (!Number.isInteger(value) || value < 0) throw new UsageError(`${name} takes a whole number, not "${text}"`);
   return value;
 }
 
@@ -76,7 +77,4 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 2;
-});
+runCommandLine(HELP, main, 2);

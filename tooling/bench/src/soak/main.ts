@@ -3,7 +3,7 @@
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { sleep, systemClock } from '@nodepool/core';
-import { interruption, Narrator, noNodesLeft } from '@nodepool/harness';
+import { interruption, Narrator, noNodesLeft, runCommandLine, UsageError } from '@nodepool/harness';
 import { openRequestor, type Requestor } from '@nodepool/requestor';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { MEBIBYTE } from '../rows.js';
@@ -228,14 +228,11 @@ async function main(): Promise<void> {
     return;
   }
   const [minutes, rate] = [Number(values.minutes), Number(values.rate)];
-  if (!(minutes > 0) || !(rate > 0)) throw new Error('--minutes and --rate are positive numbers');
+  if (!(minutes > 0) || !(rate > 0)) throw new UsageError('--minutes and --rate are positive numbers');
   const problems = await soak(minutes, rate, interruption());
   for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
   if (problems.length === 0) process.stdout.write('No request failed, no record is left, and memory does not grow.\n');
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
-});
+runCommandLine(HELP, main);
