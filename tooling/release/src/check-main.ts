@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { runCommandLine } from '@nodepool/harness';
 import { createRecordList, toTable, type ListColumn } from '@nodepool/store';
 import { checkPackage, type PackageReport } from './check-package.js';
 import { manifestRules } from './checks/manifest.js';
@@ -11,7 +12,7 @@ import { build, copyWorkspace } from './copy.js';
 import { pack, type PackedPackage } from './pack.js';
 import { Progress } from './progress.js';
 import { repositoryUrl } from './repository.js';
-import { packageNamed, withNeeds, workspaceRoot } from './workspace.js';
+import { packageNamed, readWorkspace, withNeeds, workspaceRoot } from './workspace.js';
 
 const HELP = `Usage: pnpm release:check [options] [PACKAGE...]
 
@@ -86,6 +87,8 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const workspace = await readWorkspace(workspaceRoot());
+  for (const name of positionals) packageNamed(workspace, name);
   const scratch = await mkdtemp(join(tmpdir(), 'nodepool-release-check-'));
   try {
     const { signatures, repository = repositoryUrl(process.env) } = values;
@@ -97,9 +100,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().catch((error: unknown) => {
-  // `parseArgs` throws this for invalid arguments; any other error is a failure.
-  const usage = error instanceof TypeError && 'code' in error;
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
-  process.exitCode = usage ? 2 : 1;
-});
+runCommandLine(HELP, main);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startZooKeeper } from '@nodepool/dev-zookeeper';
+import { runCommandLine } from '@nodepool/harness';
 import { connect } from '@nodepool/zookeeper';
 import { copyWorkspace } from './copy.js';
 import { Progress } from './progress.js';
@@ -65,9 +66,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().catch((error: unknown) => {
-  // `parseArgs` throws this for invalid arguments; any other error is a failure.
-  const usage = error instanceof TypeError && 'code' in error;
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
-  process.exitCode = usage ? 2 : 1;
-});
+runCommandLine(HELP, main);

@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
+import { UsageError } from '@nodepool/harness';
 
 export interface PublicPackage {
   readonly name: string;
@@ -74,12 +75,12 @@ export function withNeeds(workspace: Workspace, name: string): PublicPackage[] {
   return workspace.packages.filter((each) => needed.has(each.name));
 }
 
-/** Returns the package. Throws an error that lists all names if it does not exist. */
+/** Returns the package. Throws a `UsageError` that lists all names if it does not exist. */
 export function packageNamed(workspace: Workspace, name: string): PublicPackage {
   const found = workspace.packages.find((each) => each.name === name || each.name === `@nodepool/${name}`);
   if (found !== undefined) return found;
   const known = workspace.packages.map((each) => each.name).join(', ');
-  throw new Error(`there is no public package ${name}; there are: ${known}`);
+  throw new UsageError(`there is no public package ${name}; there are: ${known}`);
 }
 
 function identityOf(manifest: JsonObject, folder: string): { name: string; version: string } {
