@@ -2,7 +2,7 @@
 
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { runCommandLine } from '@nodepool/harness';
+import { listOption, runCommandLine } from '@nodepool/harness';
 import { dataFolder } from './data-folder.js';
 import type { EnvironmentOptions, LauncherFacts } from './environment.js';
 import { SCENARIOS, type MeasuredLoop } from './plan.js';
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       data: { type: 'string', default: 'disk' },
-      only: { type: 'string', default: '' },
+      only: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -41,14 +41,15 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
-  const wanted = values.only.split(',').filter((letter) => letter !== '');
+  const known = SCENARIOS.flatMap(({ letters }) => letters.split(' '));
+  const wanted = values.only === undefined ? known : listOption('--only', values.only, known);
   const environmentOptions: EnvironmentOptions = { dataFolder: dataFolder(values.data) };
   const rows: Row[] = [];
   const launchers: MeasuredLauncher[] = [];
   const loops: MeasuredLoop[] = [];
   for (const scenario of SCENARIOS) {
     const letters = scenario.letters.split(' ');
-    if (wanted.length > 0 && !wanted.some((letter) => letters.includes(letter))) continue;
+    if (!wanted.some((letter) => letters.includes(letter))) continue;
     process.stderr.write(`${scenario.what} …\n`);
     try {
       const outcome = await scenario.run(environmentOptions);

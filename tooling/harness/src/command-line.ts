@@ -39,3 +39,11 @@ export function runCommandLine(help: string, main: () => Promise<void>, failureS
 function isUsageError(error: unknown): boolean {
   return error instanceof UsageError || errorCodeOf(error)?.startsWith('ERR_PARSE_ARGS') === true;
 }
+
+/** Returns the values of an option such as `--only a,b`. Throws a `UsageError` if one of them is unknown. */
+export function listOption(option: string, text: string, known: readonly string[]): readonly string[] {
+  const values = text.split(',');
+  const unknown = values.find((value) => !known.includes(value));
+  if (unknown === undefined) return values;
+  throw new UsageError(`${option}: there is no ${JSON.stringify(unknown)}; there are: ${known.join(', ')}`);
+}

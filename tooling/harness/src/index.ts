@@ -1,5 +1,5 @@
 /** Runs the built programs as users run them: for the demonstration, the end-to-end tests and the benchmarks. */
-export { runCommandLine, UsageError } from './command-line.js';
+export { listOption, runCommandLine, UsageError } from './command-line.js';
 export { conditionMet, labelsOffered, noNodesLeft, registeredPools } from './conditions.js';
 export {
   exampleConfig,

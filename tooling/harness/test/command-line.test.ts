@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
+import { listOption, UsageError } from '@nodepool/harness';
 
 interface Ended {
   readonly status: number | null;
@@ -73,5 +74,22 @@ describe('a program of this workspace', () => {
     `;
 
     expect(await run(main)).toEqual({ status: 130, stdout: '', stderr: '\ninterrupted\n' });
+  });
+});
+
+describe('an option that lists values', () => {
+  it('has the values between its commas', () => {
+    expect(listOption('--only', 'a,c', ['a', 'b', 'c'])).toEqual(['a', 'c']);
+  });
+
+  it.each(['b,zz', 'zz,b'])('names the unknown value and the known ones: %s', (value) => {
+    const read = (): unknown => listOption('--only', value, ['a', 'b']);
+
+    expect(read).toThrow(UsageError);
+    expect(read).toThrow('--only: there is no "zz"; there are: a, b');
+  });
+
+  it('cannot be empty', () => {
+    expect(() => listOption('--only', '', ['a'])).toThrow('--only: there is no ""; there are: a');
   });
 });

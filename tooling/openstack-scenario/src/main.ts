@@ -4,9 +4,10 @@
  */
 
 import { parseArgs } from 'node:util';
-import { Narrator } from '@nodepool/harness';
+import { listOption, Narrator, runCommandLine } from '@nodepool/harness';
 import { realCloud, simulatedCloud } from './cloud.js';
 import { FULL_SIZES, runScenes, SMALL_SIZES, tableOf } from './run-scenes.js';
+import { scenes } from './scenes.js';
 
 const HELP = `Usage: pnpm scenario:openstack [options]
 
@@ -17,7 +18,7 @@ Runs the launcher with the OpenStack driver on real OpenStack services, asks it 
   --only a,b,…      only these scenes
   --help            this text
 
-Exit status: 0 everything was as it should be, or there are no services (SKIPPED); 1 something was not.
+Exit status: 0 everything was as it should be, or there are no services (SKIPPED); 1 something was not; 2 wrong usage.
 
 Example:
   $ pnpm scenario:openstack --simulated --small
@@ -36,6 +37,8 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const names = scenes.map(({ name }) => name);
+  const only = values.only === undefined ? names : listOption('--only', values.only, names);
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const cloud = values.simulated === true ? await simulatedCloud() : await realCloud(say);
@@ -44,9 +47,8 @@ async function main(): Promise<void> {
     return;
   }
   try {
-    const only = values.only?.split(',');
     const sizes = values.small === true ? SMALL_SIZES : FULL_SIZES;
-    const rows = await runScenes({ cloud, sizes, say, ...(only === undefined ? {} : { only }) });
+    const rows = await runScenes({ cloud, sizes, only, say });
     process.stdout.write(`\nOn the ${cloud.kind} OpenStack:\n${tableOf(rows)}\n`);
     if (!rows.every(({ met }) => met)) process.exitCode = 1;
   } finally {
@@ -54,7 +56,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
-});
+runCommandLine(HELP, main);
