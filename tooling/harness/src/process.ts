@@ -101,14 +101,22 @@ export class Program {
     return this.ended === undefined && this.child.kill(signal);
   }
 
-  /** Resolves when the process has ended by itself. After `timeoutMs`, kills it and rejects with the end of its log. */
-  async ends(timeoutMs: number): Promise<Exit> {
+  /**
+   * Resolves when the process has ended by itself. After `timeoutMs`, kills it and rejects with the end of its log. If
+   * `interrupted` aborts, terminates it with its child processes, and rejects with the signal's reason.
+   */
+  async ends(timeoutMs: number, interrupted?: AbortSignal): Promise<Exit> {
+    const terminate = (): void => this.terminateGroup();
+    interrupted?.addEventListener('abort', terminate, { once: true });
+    if (interrupted?.aborted === true) terminate();
     const overdue = new AbortController();
     const timer = systemClock.schedule(timeoutMs, () => {
       if (this.signal('SIGKILL')) overdue.abort();
     });
     const exit = await this.exited;
     timer.cancel();
+    interrupted?.removeEventListener('abort', terminate);
+    interrupted?.throwIfAborted();
     if (overdue.signal.aborted)
       throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.describeLog()}`);
     return exit;
@@ -162,6 +170,17 @@ export class Program {
       ended.catch(() => undefined);
       if (!over.signal.aborted) over.abort(new Error('the wait has ended'));
     }
+  }
+
+  /**
+   * Terminates all processes of the group that the process leads, and kills the process after the usual grace. Each
+   * process receives SIGTERM once, because a second one would end the cleanup of a shell script.
+   */
+  private terminateGroup(): void {
+    if (this.ended !== undefined) return;
+    const deadline = systemClock.schedule(DEFAULT_GRACE_MS, () => this.signal('SIGKILL'));
+    void this.exited.then(() => deadline.cancel());
+    process.kill(-this.pid, 'SIGTERM');
   }
 
   private describeLog(): string {

@@ -81,6 +81,50 @@ describe('a program', () => {
     expect(program.exit).toEqual({ code: null, signal: 'SIGKILL' });
   });
 
+  it('is terminated with its child processes if the wait for its end is interrupted', async () => {
+    const program = await start(`
+      const sleeper = require('node:child_process').spawn('sleep', ['1000']);
+      console.log('child ' + sleeper.pid + '.');
+      setInterval(() => {}, 1000);
+    `);
+    await says(program, 'child');
+    const interrupted = new AbortController();
+    const ending = program.ends(LONG_MS, interrupted.signal);
+
+    interrupted.abort(new Error('interrupted'));
+
+    await expect(ending).rejects.toThrow('interrupted');
+    expect(program.exit).toEqual({ code: null, signal: 'SIGTERM' });
+    await dies(/^child (\d+)\.$/m.exec(program.logTail())?.[1]);
+  });
+
+  it('has time to clean up if the wait for its end is interrupted', async () => {
+    const program = await start(`
+      let signals = 0;
+      process.on('SIGTERM', () => {
+        signals += 1;
+        setTimeout(() => process.exit(signals), 50);
+      });
+      setInterval(() => {}, 1000);
+      console.log('up');
+    `);
+    await says(program, 'up');
+    const interrupted = new AbortController();
+    const ending = program.ends(LONG_MS, interrupted.signal);
+
+    interrupted.abort(new Error('interrupted'));
+
+    await expect(ending).rejects.toThrow('interrupted');
+    expect(program.exit).toEqual({ code: 1, signal: null });
+  });
+
+  it('is terminated if the wait for its end begins after the interruption', async () => {
+    const program = await start('setInterval(() => {}, 1000)');
+
+    await expect(program.ends(LONG_MS, AbortSignal.abort(new Error('interrupted')))).rejects.toThrow('interrupted');
+    expect(program.exit).toEqual({ code: null, signal: 'SIGTERM' });
+  });
+
   it('that ends during a wait fails the wait with the end of its log', async () => {
     const program = await start('console.log("out of paper"); process.exit(1)');
     const forever = (): Promise<never> => new Promise<never>(() => undefined);
@@ -118,13 +162,17 @@ describe('a program', () => {
     `);
     expect(await parent.ends(LONG_MS)).toEqual({ code: null, signal: 'SIGKILL' });
 
-    const pid = /^child (\d+)\.$/m.exec(parent.logTail())?.[1];
-    expect(pid).toBeDefined();
-    const deadline = performance.now() + LONG_MS;
-    while (isAlive(pid!) && performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
-    expect(isAlive(pid!)).toBe(false);
+    await dies(/^child (\d+)\.$/m.exec(parent.logTail())?.[1]);
   });
 });
+
+/** Resolves once the process has ended. */
+async function dies(pid: string | undefined): Promise<void> {
+  expect(pid).toBeDefined();
+  const deadline = performance.now() + LONG_MS;
+  while (isAlive(pid!) && performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
+  expect(isAlive(pid!)).toBe(false);
+}
 
 /** Returns true if the process is running, and not a zombie. */
 function isAlive(pid: string): boolean {

@@ -17,7 +17,7 @@ export interface Binaries {
 }
 
 /** Resolves with the programs; with the reason if one of them is missing and cannot be built. */
-export async function findBinaries(say: (line: string) => void): Promise<Binaries | string> {
+export async function findBinaries(say: (line: string) => void, interrupted: AbortSignal): Promise<Binaries | string> {
   const given = process.env[BINARIES_VARIABLE];
   const built = join(__dirname, '..', 'bin');
   const folder = given ?? built;
@@ -31,7 +31,7 @@ export async function findBinaries(say: (line: string) => void): Promise<Binarie
       return `there is no apt-get to build Kubernetes; set ${BINARIES_VARIABLE} to a folder with its programs`;
     }
     say(`building kube-apiserver and kube-controller-manager in ${built}`);
-    await build(built);
+    await build(built, interrupted);
   }
   return { etcd, apiServer, controllerManager };
 }
@@ -40,7 +40,7 @@ function inPath(command: string): string[] {
   return (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, command));
 }
 
-async function build(folder: string): Promise<void> {
+async function build(folder: string, interrupted: AbortSignal): Promise<void> {
   await mkdir(folder, { recursive: true });
   const builder = await Program.start({
     name: 'the build of Kubernetes',
@@ -48,6 +48,6 @@ async function build(folder: string): Promise<void> {
     args: [folder],
     logFile: join(folder, 'build.log'),
   });
-  const { code } = await builder.ends(BUILD_TIMEOUT_MS);
+  const { code } = await builder.ends(BUILD_TIMEOUT_MS, interrupted);
   if (code !== 0) throw new Error(`the build of Kubernetes failed; see ${builder.logFile}`);
 }

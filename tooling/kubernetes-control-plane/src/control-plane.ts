@@ -27,7 +27,10 @@ export interface ControlPlane {
 }
 
 /** Starts a control plane without a scheduler and a kubelet: pods remain pending until a client writes their status. */
-export async function startControlPlane({ etcd, apiServer, controllerManager }: Binaries): Promise<ControlPlane> {
+export async function startControlPlane(
+  { etcd, apiServer, controllerManager }: Binaries,
+  interrupted: AbortSignal,
+): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'kubernetes-'));
   const [port = 0, clientPort = 0, peerPort = 0] = await freePorts(3);
   const programs: Program[] = [];
@@ -62,7 +65,7 @@ export async function startControlPlane({ etcd, apiServer, controllerManager }: 
       ...['--service-account-key-file', key, '--service-account-signing-key-file', key],
       ...['--service-account-issuer', 'https://kubernetes.default.svc', '--allow-privileged=true'],
     ]);
-    await ready(url, certificate, programs);
+    await ready(url, certificate, programs, interrupted);
     const kubeconfig = join(folder, 'kubeconfig');
     await writeFile(kubeconfig, kubeconfigText(url, certificate));
     await start('kube-controller-manager', controllerManager, [
@@ -77,14 +80,19 @@ export async function startControlPlane({ etcd, apiServer, controllerManager }: 
   }
 }
 
-async function ready(url: string, certificate: string, programs: readonly Program[]): Promise<void> {
+async function ready(
+  url: string,
+  certificate: string,
+  programs: readonly Program[],
+  interrupted: AbortSignal,
+): Promise<void> {
   const end = systemClock.monotonic() + READY_TIMEOUT_MS;
   for (;;) {
     const ended = programs.find(({ exit }) => exit !== undefined);
     if (ended !== undefined) throw new Error(`${ended.name} has ended; see its log in the folder of the control plane`);
     if (existsSync(certificate) && (await isReady(url, await readFile(certificate)))) return;
     if (systemClock.monotonic() > end) throw new Error(`kube-apiserver is not ready after ${READY_TIMEOUT_MS} ms`);
-    await sleep(systemClock, POLL_INTERVAL_MS);
+    await sleep(systemClock, POLL_INTERVAL_MS, interrupted);
   }
 }
 

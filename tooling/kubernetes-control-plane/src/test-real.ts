@@ -8,8 +8,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isJsonObject, reasonOf } from '@nodepool/core';
-import { Narrator, Program } from '@nodepool/harness';
+import { isJsonObject, untilAborted } from '@nodepool/core';
+import { interruption, Narrator, Program, runCommandLine } from '@nodepool/harness';
 import { findBinaries } from './binaries.js';
 import { startControlPlane } from './control-plane.js';
 import { killStorm } from './kill-storm.js';
@@ -24,7 +24,8 @@ const HELP = `Usage: pnpm test:kubernetes
 Runs the tests of the Kubernetes drivers on a real control plane, and then launchers that are killed again and again.
 The first run builds the control plane, which takes minutes. Has no options but --help.
 
-Exit status: 0 no test failed, or there is no control plane (SKIPPED); 1 a test failed; 2 wrong usage.
+Exit status: 0 no test failed, or there is no control plane (SKIPPED); 1 a test failed; 2 wrong usage;
+130 the run was interrupted.
 `;
 
 async function main(): Promise<void> {
@@ -33,22 +34,23 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const interrupted = interruption();
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
-  const binaries = await findBinaries(say);
+  const binaries = await findBinaries(say, interrupted);
   if (typeof binaries === 'string') {
     process.stdout.write(`SKIPPED: ${binaries}\n0 passed, 0 failed, 1 skipped\n`);
     return;
   }
-  const plane = await startControlPlane(binaries);
+  const plane = await startControlPlane(binaries, interrupted);
   const kubelet = new Kubelet(plane, say);
   kubelet.start();
   const sum = { passed: 0, failed: 0, skipped: 0 };
   try {
     say(`a control plane runs at ${plane.url}`);
-    await runTests(plane.kubeconfig, sum);
+    await runTests(plane.kubeconfig, sum, interrupted);
     say('launching 200 nodes while 20 launchers are killed');
-    const problems = await killStorm(plane, say);
+    const problems = await untilAborted(killStorm(plane, say), interrupted);
     for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
     if (problems.length === 0) sum.passed += 1;
     else sum.failed += 1;
@@ -60,7 +62,11 @@ async function main(): Promise<void> {
   if (sum.failed > 0) process.exitCode = 1;
 }
 
-async function runTests(kubeconfig: string, sum: { passed: number; failed: number; skipped: number }): Promise<void> {
+async function runTests(
+  kubeconfig: string,
+  sum: { passed: number; failed: number; skipped: number },
+  interrupted: AbortSignal,
+): Promise<void> {
   const output = mkdtempSync(join(tmpdir(), 'kubernetes-tests-'));
   const results = join(output, 'results.json');
   try {
@@ -78,7 +84,7 @@ async function runTests(kubeconfig: string, sum: { passed: number; failed: numbe
       cwd: DRIVER_FOLDER,
       env: { NODEPOOL_TEST_KUBECONFIG: kubeconfig },
     });
-    await jest.ends(TIMEOUT_MS);
+    await jest.ends(TIMEOUT_MS, interrupted);
     const lines = readFileSync(join(output, 'log'), 'utf8').split('\n');
     process.stdout.write(
       `${lines
@@ -96,10 +102,4 @@ async function runTests(kubeconfig: string, sum: { passed: number; failed: numbe
   }
 }
 
-main().catch((error: unknown) => {
-  // `parseArgs` throws this for invalid arguments; any other error is a failure.
-  const usage = error instanceof TypeError && 'code' in error;
-  const text = error instanceof Error && !usage ? (error.stack ?? error.message) : reasonOf(error);
-  process.stderr.write(`${text}\n${usage ? `\n${HELP}` : ''}`);
-  process.exitCode = usage ? 2 : 1;
-});
+runCommandLine(HELP, main);

@@ -42,8 +42,11 @@ export async function simulatedCloud(): Promise<ScenarioCloud> {
 }
 
 /** Uses running services or starts some. Returns the reason if that is impossible here. */
-export async function realCloud(say: (line: string) => void): Promise<ScenarioCloud | string> {
-  const found = await openRealOpenStack(say);
+export async function realCloud(
+  say: (line: string) => void,
+  interrupted: AbortSignal,
+): Promise<ScenarioCloud | string> {
+  const found = await openRealOpenStack(say, interrupted);
   if (typeof found === 'string') return found;
   const { cloudsYaml, restartKeystone } = found;
   const regionAwayMs = REGION_AWAY_MS.real;

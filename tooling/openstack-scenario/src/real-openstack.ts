@@ -42,10 +42,11 @@ function findScript(env: NodeJS.ProcessEnv): string | undefined {
 
 /**
  * Uses running services or starts some. Returns the reason if that is impossible here. Rejects if the named script does
- * not exist, or if services should start but do not.
+ * not exist, or if services should start but do not, e.g. because of an interruption; then it stops them.
  */
 export async function openRealOpenStack(
   say: (line: string) => void,
+  interrupted: AbortSignal,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<RealOpenStack | string> {
   const running = env['OS_CLIENT_CONFIG_FILE'] ?? '';
@@ -63,10 +64,18 @@ export async function openRealOpenStack(
   }
   const folder = env['OSTACK'] ?? mkdtempSync(join(tmpdir(), 'openstack-'));
   say(`starting real OpenStack services in ${folder}, which takes minutes the first time`);
-  const started = await runScript('up', script, folder, START_TIMEOUT_MS);
+  const stopAll = async (): Promise<void> => {
+    const problem = await stop(script, folder);
+    if (problem !== undefined) say(problem);
+  };
+  const starting = runScript('up', script, folder, START_TIMEOUT_MS, interrupted);
+  const started = await starting.catch(async (error: unknown) => {
+    say('stopping the OpenStack services');
+    await stopAll();
+    throw error;
+  });
   if ('failure' in started) {
-    const stopped = await stop(script, folder);
-    if (stopped !== undefined) say(stopped);
+    await stopAll();
     if (UNAVAILABLE.test(started.failure)) return `the services cannot be installed here: ${started.failure}`;
     throw new Error(`${script} failed: ${started.failure}`);
   }
@@ -131,6 +140,7 @@ async function runScript(
   script: string,
   folder: string,
   timeoutMs: number,
+  interrupted?: AbortSignal,
 ): Promise<{ readonly lastLine: string } | { readonly failure: string }> {
   const logFile = join(folder, `${name}.log`);
   const program = await Program.start({
@@ -142,7 +152,7 @@ async function runScript(
     // Services that crash write dumps into it.
     cwd: folder,
   });
-  const exit = await program.ends(timeoutMs);
+  const exit = await program.ends(timeoutMs, interrupted);
   const tail = program.logTail(5);
   if (exit.code !== 0) return { failure: `${describeExit(exit)}: ${tail}` };
   return { lastLine: tail.split('\n').at(-1) ?? '' };

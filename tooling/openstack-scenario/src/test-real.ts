@@ -8,9 +8,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isJsonObject, reasonOf, type JsonObject } from '@nodepool/core';
+import { isJsonObject, untilAborted, type JsonObject } from '@nodepool/core';
 import { REAL_CLOUD_VARIABLE } from '@nodepool/simulated-openstack';
-import { Narrator, Program } from '@nodepool/harness';
+import { interruption, Narrator, Program, runCommandLine } from '@nodepool/harness';
 import { openRealOpenStack, volumesPossible } from './real-openstack.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
@@ -24,12 +24,19 @@ interface TestTotals {
   skipped: number;
 }
 
+interface TestRun {
+  readonly sum: TestTotals;
+  readonly say: (line: string) => void;
+  readonly interrupted: AbortSignal;
+}
+
 const HELP = `Usage: pnpm test:openstack
 
 Runs the tests that can run on real OpenStack services on such services. Starts services unless OS_CLIENT_CONFIG_FILE
 names running ones; takes minutes. Has no options but --help.
 
-Exit status: 0 no test failed, or there are no services (SKIPPED); 1 a test failed; 2 wrong usage.
+Exit status: 0 no test failed, or there are no services (SKIPPED); 1 a test failed; 2 wrong usage;
+130 the run was interrupted.
 `;
 
 async function main(): Promise<void> {
@@ -38,17 +45,18 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const interrupted = interruption();
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const sum: TestTotals = { passed: 0, failed: 0, skipped: 0 };
-  const cloud = await openRealOpenStack(say);
+  const cloud = await openRealOpenStack(say, interrupted);
   if (typeof cloud === 'string') {
     process.stdout.write(`SKIPPED: ${cloud}\n`);
     sum.skipped = countTestFiles();
   } else {
     try {
-      await volumesPossible(cloud.cloudsYaml);
-      for (const folder of PACKAGES) await runTests(folder, cloud.cloudsYaml, sum, say);
+      await untilAborted(volumesPossible(cloud.cloudsYaml), interrupted);
+      for (const folder of PACKAGES) await runTests(folder, cloud.cloudsYaml, { sum, say, interrupted });
     } finally {
       await cloud.release();
     }
@@ -57,12 +65,7 @@ async function main(): Promise<void> {
   if (sum.failed > 0) process.exitCode = 1;
 }
 
-async function runTests(
-  folder: string,
-  cloudsYaml: string,
-  sum: TestTotals,
-  say: (line: string) => void,
-): Promise<void> {
+async function runTests(folder: string, cloudsYaml: string, { sum, say, interrupted }: TestRun): Promise<void> {
   if (cloudTestsIn(folder).length === 0) return;
   const output = mkdtempSync(join(tmpdir(), 'openstack-tests-'));
   const results = join(output, 'results.json');
@@ -83,7 +86,7 @@ async function runTests(
       cwd: join(ROOT, folder),
       env: { [REAL_CLOUD_VARIABLE]: cloudsYaml },
     });
-    await jest.ends(TIMEOUT_MS);
+    await jest.ends(TIMEOUT_MS, interrupted);
     process.stdout.write(`${withoutJson(readFileSync(join(output, 'log'), 'utf8'))}\n`);
     if (existsSync(results)) add(sum, JSON.parse(readFileSync(results, 'utf8')));
     else sum.failed += 1;
@@ -118,10 +121,4 @@ function withoutJson(text: string): string {
     .trimEnd();
 }
 
-main().catch((error: unknown) => {
-  // `parseArgs` throws this for invalid arguments; any other error is a failure.
-  const usage = error instanceof TypeError && 'code' in error;
-  const text = error instanceof Error && !usage ? (error.stack ?? error.message) : reasonOf(error);
-  process.stderr.write(`${text}\n${usage ? `\n${HELP}` : ''}`);
-  process.exitCode = usage ? 2 : 1;
-});
+runCommandLine(HELP, main);

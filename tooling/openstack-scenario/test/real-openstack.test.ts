@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openRealOpenStack } from '../src/real-openstack.js';
 
 const CLOUDS = 'clouds:\n  real:\n  limited:\n  real-admin:\n  real-appcred:\n';
+const uninterrupted = new AbortController().signal;
 
 describe('real services', () => {
   let folder: string;
@@ -37,7 +38,7 @@ describe('real services', () => {
     writeFileSync(clouds, CLOUDS);
     writeFileSync(script, 'exit 1\n');
 
-    const found = await openRealOpenStack(say, env({ OS_CLIENT_CONFIG_FILE: clouds }));
+    const found = await openRealOpenStack(say, uninterrupted, env({ OS_CLIENT_CONFIG_FILE: clouds }));
 
     if (typeof found === 'string') throw new Error(found);
     expect(found.cloudsYaml).toBe(clouds);
@@ -49,7 +50,7 @@ describe('real services', () => {
     const clouds = join(folder, 'clouds.yaml');
     writeFileSync(clouds, 'clouds:\n  real:\n  production:\n');
 
-    expect(await openRealOpenStack(say, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
+    expect(await openRealOpenStack(say, uninterrupted, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
       `${clouds} (OS_CLIENT_CONFIG_FILE) is not a test bed: it lacks limited, real-admin, real-appcred`,
     );
   });
@@ -57,7 +58,7 @@ describe('real services', () => {
   it('are started by the script that prints their clouds.yaml last, and stopped at the end', async () => {
     writeFileSync(script, 'echo starting >&2\necho "$OSTACK/clouds.yaml"\n');
 
-    const found = await openRealOpenStack(say, env());
+    const found = await openRealOpenStack(say, uninterrupted, env());
 
     if (typeof found === 'string') throw new Error(found);
     expect(found.cloudsYaml).toBe(join(folder, 'state', 'clouds.yaml'));
@@ -70,7 +71,9 @@ describe('real services', () => {
     async (why) => {
       writeFileSync(script, `echo '${why}' >&2\nexit 1\n`);
 
-      expect(await openRealOpenStack(say, env())).toBe(`the services cannot be installed here: exit status 1: ${why}`);
+      expect(await openRealOpenStack(say, uninterrupted, env())).toBe(
+        `the services cannot be installed here: exit status 1: ${why}`,
+      );
       expect(existsSync(join(folder, 'state', 'stopped'))).toBe(true);
     },
   );
@@ -78,12 +81,25 @@ describe('real services', () => {
   it('cause an error with the reason if they do not start', async () => {
     writeFileSync(script, 'echo "nova-api did not come up"\nexit 3\n');
 
-    await expect(openRealOpenStack(say, env())).rejects.toThrow(
+    await expect(openRealOpenStack(say, uninterrupted, env())).rejects.toThrow(
       /up\.sh failed: exit status 3: nova-api did not come up$/,
     );
   });
 
+  it('are stopped if their start is interrupted', async () => {
+    writeFileSync(script, 'echo starting\nsleep 1000\n');
+    const interrupted = new AbortController();
+    const opening = openRealOpenStack(say, interrupted.signal, env());
+    interrupted.abort(new Error('interrupted'));
+
+    await expect(opening).rejects.toThrow('interrupted');
+    expect(existsSync(join(folder, 'state', 'stopped'))).toBe(true);
+    expect(said.at(-1)).toBe('stopping the OpenStack services');
+  });
+
   it('cause an error if the script does not exist', async () => {
-    await expect(openRealOpenStack(say, env())).rejects.toThrow(`there is no ${script}: set NODEPOOL_OPENSTACK_UP`);
+    await expect(openRealOpenStack(say, uninterrupted, env())).rejects.toThrow(
+      `there is no ${script}: set NODEPOOL_OPENSTACK_UP`,
+    );
   });
 });
