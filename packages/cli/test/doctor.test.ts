@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { packageVersion } from '@nodepool/core/package-version';
+import { ZooKeeperChrootError } from '@nodepool/store';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { sizeText } from '../src/doctor/disk.js';
 import type { Finding } from '../src/doctor/finding.js';
@@ -110,6 +111,18 @@ describe('nodepool doctor', () => {
       'error zookeeper connection: no server answers',
       expect.stringMatching(/^error providers provider cloud: .*the connection to http:\/\/127\.0\.0\.1:1\/v1 broke/),
     ]);
+  });
+
+  it('names the znode to create if the chroot does not exist', async () => {
+    await world.writeConfig(`zookeeper-servers: [{host: 127.0.0.1, port: ${zooKeeperPort}, chroot: /ci/nodepool}]\n`);
+    world.connectError = new ZooKeeperChrootError([`127.0.0.1:${zooKeeperPort}`], '/ci/nodepool');
+    const { code, findings } = await examine();
+    expect(code).toBe(1);
+    expect(findings.find(({ check, severity }) => check === 'zookeeper' && severity === 'error')).toMatchObject({
+      object: 'connection',
+      reason: expect.stringContaining('the chroot /ci/nodepool does not exist in ZooKeeper'),
+      remedy: "create the znode /ci/nodepool with ZooKeeper's own client, or correct chroot in zookeeper-servers",
+    });
   });
 
   it('reports every problem of an invalid configuration', async () => {

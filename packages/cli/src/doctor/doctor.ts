@@ -1,7 +1,15 @@
 /** Runs all checks. Every check has a time limit, and none of them writes anything. */
 
 import { hostname } from 'node:os';
-import { reasonOf, TimerQueue, withDeadline, type Clock, type Logger, type RandomSource } from '@nodepool/core';
+import {
+  errorCodeOf,
+  reasonOf,
+  TimerQueue,
+  withDeadline,
+  type Clock,
+  type Logger,
+  type RandomSource,
+} from '@nodepool/core';
 import { formatProblem, type LoadResult, type NodepoolConfig } from '@nodepool/config';
 import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -68,7 +76,11 @@ async function withZooKeeper(context: DoctorContext, config: NodepoolConfig): Pr
   } catch (error) {
     context.interrupted.throwIfAborted();
     const findings = new Findings('zookeeper');
-    findings.error('connection', reasonOf(error), 'see the findings about the servers and certificates');
+    const remedy =
+      errorCodeOf(error) === 'zookeeper-chroot'
+        ? `create the znode ${config.zookeeper.chroot} with ZooKeeper's own client, or correct chroot in zookeeper-servers`
+        : 'see the findings about the servers and certificates';
+    findings.error('connection', reasonOf(error), remedy);
     return [...findings.list, ...(await withoutRecords(context, config))];
   }
   const { clock, random, log } = context;
