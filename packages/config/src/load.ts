@@ -22,6 +22,7 @@ import type { ConfigDocument } from './document.js';
 import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
 import { checkUniqueNames } from './references.js';
+import { checkPortText } from './port.js';
 import { ProblemReport } from './report.js';
 import { SourceText, type Environment } from './source.js';
 import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
@@ -181,6 +182,7 @@ async function interpret(
     discover: options.discoverDriver ?? discoverDriver,
     search: { aliases: drivers, configFolder, folders: options.driverFolders ?? defaultDriverFolders(configFolder) },
   });
+  checkPortText(main, ['webapp', 'port'], report);
   const config: NodepoolConfig = {
     ...loadDaemonSettings(root),
     zookeeper,

@@ -3,6 +3,7 @@
 import { isIPv6 } from 'node:net';
 import { entriesAt, numberAt, objectAt, stringAt, isJsonObject, type JsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
+import { checkPortText } from './port.js';
 import type { ProblemReport } from './report.js';
 import type { ZooKeeperConfig } from './types.js';
 
@@ -65,8 +66,7 @@ function checkServer(document: ConfigDocument, index: number, server: JsonObject
   if (!isIPv6(host) && !HOST.test(host)) {
     report.at(document, [...path, 'host'], { expected: 'the name or the address of a host, without a port' });
   }
-  const port = numberAt(server, 'port') ?? DEFAULT_PORT;
-  if (port < 1 || port > 65_535) report.at(document, [...path, 'port'], { expected: 'a port from 1 to 65535' });
+  checkPortText(document, [...path, 'port'], report);
   const chroot = normalizeChroot(stringAt(server, 'chroot') ?? '');
   if (
     !chroot

@@ -97,6 +97,21 @@ tenant-resource-limits:
     expect([first, others]).toEqual([expect.stringContaining(problem), []]);
   });
 
+  it.each([
+    ['"70000"', 'webapp.port: expected a port from 1 to 65535, found "70000"'],
+    ['"0"', 'webapp.port: expected a port from 1 to 65535, found "0"'],
+    ['70000', 'webapp.port: expected a whole number or a string of at most 65535, found 70000'],
+  ])('rejects the port of the web endpoint that cannot exist: %s', async (port, problem) => {
+    const problems = await problemsOf(`webapp:\n  port: ${port}\n`);
+    expect(placesOf(problems)).toEqual(['2:9 webapp.port']);
+    expect(formatProblem(problems[0]!)).toContain(problem);
+  });
+
+  it('reports a port that is too large once', async () => {
+    const problems = await problemsOf('zookeeper-servers: [{host: a, port: 65536}]\n');
+    expect(placesOf(problems)).toEqual(['1:37 zookeeper-servers[0].port']);
+  });
+
   it('accepts every form of a host', async () => {
     const hosts = '[{host: zk-1_a.example.org}, {host: "[::1]"}, {host: 192.0.2.1}, {host: ""}, {host: zk.example.}]';
     const { zookeeper } = await configOf(`zookeeper-servers: ${hosts}\n`);
