@@ -129,8 +129,8 @@ export const images: RuleGroup = {
       id: 'image.list',
       title: 'the listing of images contains those of all providers with Nodepool’s tags',
       text:
-        'The builder finds images of providers that were removed from the configuration in this listing. It ' +
-        'rejects if a page fails, instead of returning an incomplete listing.',
+        'The listing of a provider also contains images with the tags of another provider. The builder needs it to ' +
+        'find the images of providers that were removed from the configuration.',
       check: async ({ harness, images: manager }, file) => {
         const first = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the first upload');
         const change = { nodepool_upload_id: '0000000002', nodepool_provider_name: 'another-provider' };
