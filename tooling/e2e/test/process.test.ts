@@ -6,7 +6,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
-import { configFileOf, exampleConfig, programPath, startBuilder, startLauncher, type Program } from '@nodepool/harness';
+import {
+  configFileOf,
+  exampleConfig,
+  programPath,
+  startBuilder,
+  startLauncher,
+  type DaemonOptions,
+  type Program,
+} from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 
 const WAIT_LIMIT_MS = 120_000;
@@ -28,10 +36,11 @@ async function start(
   name: string,
   servers: string,
   images: object = {},
+  process: Pick<DaemonOptions, 'args' | 'env'> = {},
 ): Promise<{ readonly program: Program; readonly log: () => string; readonly says: (text: string) => Promise<void> }> {
   const [webappPort = 0] = await freePorts(1);
   const config = { ...exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'] }), ...images };
-  const options = { folder, name, config };
+  const options = { folder, name, config, ...process };
   const program = await (kind === 'launcher' ? startLauncher(options) : startBuilder(options));
   programs.push(program);
   const log = (): string => readFileSync(program.logFile, 'utf8');
@@ -60,6 +69,35 @@ describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper',
     expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(log()).toMatch(/Stopping.*SIGUSR1/);
     expect(log()).not.toContain('Debugger listening');
+  });
+});
+
+describe.each(['launcher', 'builder'] as const)('a %s that cannot start', (kind) => {
+  /** Returns the log of the program, which does not need a ZooKeeper because it ends before it connects. */
+  async function logOf(name: string, process: Pick<DaemonOptions, 'args' | 'env'>): Promise<string> {
+    const { program, log } = await start(kind, `${kind}-${name}`, '127.0.0.1:1', {}, process);
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
+    expect(stackLines(log())).toEqual([]);
+    return log();
+  }
+
+  it('reports an invalid STATSD_PORT', async () => {
+    expect(await logOf('statsd', { env: { STATSD_PORT: '8125x' } })).toContain(
+      `nodepool-${kind} cannot start: the environment variable STATSD_PORT is "8125x"; set it to a port, 1 to 65535, or unset it\n`,
+    );
+  });
+
+  it('reports a file for its process id that it cannot write, and leaves it alone', async () => {
+    const missing = join(folder, 'missing', 'nodepool.pid');
+    const remedy = 'name a file in an existing folder that this user can write, or omit the option\n';
+    expect(await logOf('pid-missing', { args: ['--pidfile', missing] })).toMatch(
+      new RegExp(
+        `nodepool-${kind} cannot start: the file of --pidfile, ${missing}, cannot be written: ENOENT.*; ${remedy}`,
+      ),
+    );
+    expect(await logOf('pid-folder', { args: ['--pidfile', folder] })).toMatch(
+      new RegExp(`the file of --pidfile, ${folder}, cannot be written: EISDIR.*; ${remedy}`),
+    );
   });
 });
 

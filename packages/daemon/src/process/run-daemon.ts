@@ -1,6 +1,5 @@
 /** Runs a daemon from its command line to its exit code: logging, configuration, connection, and its own work. */
 
-import { rmSync, writeFileSync } from 'node:fs';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type ZooKeeperConfig } from '@nodepool/config';
 import type { RootLogger } from '../logging/create-logger.js';
@@ -11,6 +10,7 @@ import type { DaemonOptions } from './command-line.js';
 import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
 import { Diagnostics } from '../diagnostics/diagnostics.js';
 import { openMetrics } from '../metrics/open-metrics.js';
+import { PidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
 
 /** Dependencies of a daemon. */
@@ -58,12 +58,14 @@ const EXPECTED_ERRORS: ReadonlySet<string | undefined> = new Set([
   'tls-files',
   'web-endpoint',
   'images-dir',
+  'statsd-address',
+  'pid-file',
 ]);
 
 /** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
   const { name, options, printError } = run;
-  const { pidFile } = options;
+  const pidFile = new PidFile(options.pidFile);
   let log: RootLogger;
   // The library that logs takes tens of milliseconds to load, so that it has a turn of its own.
   await nextTurn();
@@ -84,7 +86,7 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   const control = new DaemonControl(log, run.stopMessage, diagnostics);
   run.signals.deliverTo(control.receive);
   try {
-    if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
+    pidFile.write();
     return await loadAndServe(run, log, control, running);
   } catch (error) {
     if (EXPECTED_ERRORS.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
@@ -93,7 +95,7 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   } finally {
     await diagnostics.stop();
     run.signals.deliverTo(() => undefined);
-    if (pidFile !== undefined) rmSync(pidFile, { force: true });
+    pidFile.remove(log);
     await log.close();
   }
 }
