@@ -1,5 +1,7 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, open, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { World } from './world.js';
 
@@ -235,11 +237,57 @@ describe('nodepool export-image-data and import-image-data', () => {
       [['import-image-data', join(folder, 'missing.json')], 'cannot be read'],
       [['import-image-data', bad], '/nodepool/nodes/1: is not the path of a znode below /nodepool/images'],
       [['export-image-data', folder], 'cannot be written'],
+      [
+        ['export-image-data', join(folder, 'missing', 'images.json')],
+        "open '" + join(folder, 'missing', 'images.json'),
+      ],
     ] as const) {
       const { code, out } = await world.run(...args);
       expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
       expect(out.noted).not.toContain('-d for details');
     }
+  });
+});
+
+describe('nodepool export-image-data', () => {
+  it('replaces an earlier export at once, and retains its permissions and the link to it', async () => {
+    const folder = join(dirname(world.configFile), 'backups');
+    const [link, file] = [join(folder, 'latest.json'), join(folder, 'images.json')];
+    await mkdir(folder);
+    await writeFile(file, 'the earlier export', { mode: 0o640 });
+    await symlink('images.json', link);
+    const reader = await open(file);
+    await world.build('debian-12', 'b1');
+
+    expect((await world.run('export-image-data', link)).code).toBe(0);
+
+    expect(await reader.readFile('utf8')).toBe('the earlier export');
+    await reader.close();
+    expect(Object.keys(Object(JSON.parse(await readFile(file, 'utf8'))) as object)).toHaveLength(1);
+    expect((await stat(file)).mode & 0o777).toBe(0o640);
+    expect(await readlink(link)).toBe('images.json');
+    expect(await readdir(folder)).toEqual(['images.json', 'latest.json']);
+  });
+
+  it('exports to the target of a link to a missing file', async () => {
+    const folder = dirname(world.configFile);
+    await symlink('images.json', join(folder, 'latest.json'));
+
+    expect((await world.run('export-image-data', join(folder, 'latest.json'))).code).toBe(0);
+
+    expect(JSON.parse(await readFile(join(folder, 'images.json'), 'utf8'))).toEqual({});
+    expect(await readlink(join(folder, 'latest.json'))).toBe('images.json');
+  });
+
+  it('exports to a pipe', async () => {
+    const pipe = join(dirname(world.configFile), 'pipe');
+    await promisify(execFile)('mkfifo', [pipe]);
+    const content = readFile(pipe, 'utf8');
+
+    expect((await world.run('export-image-data', pipe)).code).toBe(0);
+
+    expect(JSON.parse(await content)).toEqual({});
+    expect((await stat(pipe)).isFIFO()).toBe(true);
   });
 });
 
