@@ -27,6 +27,14 @@ describe('an answer', () => {
       'quota',
     ],
     [403, nova('forbidden', 'Maximum number of ports exceeded'), 'quota'],
+    [
+      403,
+      nova(
+        'forbidden',
+        'Project 5a9d is over a limit for [Resource servers is over limit of 10 due to current usage 10 and delta 1]',
+      ),
+      'quota',
+    ],
     [403, nova('forbidden', "Policy doesn't allow os_compute_api:servers:create to be performed."), 'auth'],
     [409, neutron('OverQuota', "Quota exceeded for resources: ['floatingip']."), 'quota'],
     [409, neutron('IpAddressGenerationFailure', 'No more IP addresses available on network 1.'), 'capacity'],
