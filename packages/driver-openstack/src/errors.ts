@@ -36,7 +36,7 @@ const DEFAULT_RETRY_AFTER_MS = 5000;
 const QUOTA =
   /quota|limit ?exceeded|over (a |the )?limit|(maximum|max) number of (?!retries).*(exceeded|allowed)|exceeds (allowed|available)|overlimit|too many instances/i;
 const CAPACITY =
-  /no valid host|exceeded max(imum number of retries| scheduling attempts)|no more (ip addresses|fixed ips?)|zero fixed ips|insufficient (compute )?resources|not enough (host )?(capacity|resources)|no suitable host/i;
+  /no valid host|exceeded max(imum number of retries| scheduling attempts)|no more (ip addresses|fixed ips?)|zero fixed ips|no fixed ip addresses|unable to find any ip address|insufficient (compute )?resources|not enough (host )?(capacity|resources)|no suitable host/i;
 /** Services validate the token with keystone before they process a call, so a call with this error had no effect. */
 const KEYSTONE_AWAY = /keystone service is temporarily unavailable/i;
 

@@ -38,6 +38,7 @@ describe('an answer', () => {
     [403, nova('forbidden', "Policy doesn't allow os_compute_api:servers:create to be performed."), 'auth'],
     [409, neutron('OverQuota', "Quota exceeded for resources: ['floatingip']."), 'quota'],
     [409, neutron('IpAddressGenerationFailure', 'No more IP addresses available on network 1.'), 'capacity'],
+    [400, neutron('ExternalIpAddressExhausted', 'Unable to find any IP address on external network 1.'), 'capacity'],
     [
       409,
       nova('conflictingRequest', 'Multiple possible networks found, use a Network ID to be more specific.'),

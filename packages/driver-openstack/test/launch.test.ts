@@ -249,6 +249,10 @@ describe('a server that enters ERROR', () => {
     ['No valid host was found. ', 'capacity'],
     ['Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance {id}.', 'capacity'],
     ['Build of instance {id} aborted: No more IP addresses available on network 1234.', 'capacity'],
+    [
+      'Build of instance {id} aborted: Failed to allocate the network(s) with error No fixed IP addresses available for network: 1234, not rescheduling.',
+      'capacity',
+    ],
     ["Quota exceeded for resources: ['port'].", 'quota'],
     ['Build of instance {id} aborted: VolumeSizeExceedsAvailableQuota', 'quota'],
     ['Maximum number of ports exceeded', 'quota'],
