@@ -53,15 +53,17 @@ const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
   ],
   ['key', /invalid key_name|key ?pair .*not found/i],
   ['zone', /availability zone/i],
-  ['security group', /security group .*not found|unable to find security_group/i],
+  ['security group', /security group .*not found|unable to find security_group|multiple security groups found/i],
   [
     'volume',
     /block device mapping is invalid|volume .*too small|flavor's disk is too small|disk is smaller|volume is smaller/i,
   ],
-  ['attribute', /invalid input for field\/attribute/i],
+  ['attribute', /invalid input for field\/attribute|number of metadata items/i],
 ];
 /** Refusals with status 403 that depend on the label and not on the account. */
-const LABEL_FORBIDDEN = /flavors with zero disk|interface on external network/i;
+const LABEL_FORBIDDEN = /flavors with zero disk|interface on external network|number of metadata items/i;
+/** Refusals with status 409 that a retry does not resolve. */
+const AMBIGUOUS = /multiple (possible networks|security groups) found/i;
 
 export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume' | 'attribute';
 
@@ -129,7 +131,7 @@ function refusal(status: number, message: string, detail: string): DriverError {
   if (CAPACITY.test(detail)) return new CapacityError(message);
   const subject = SUBJECTS.find(([, wording]) => wording.test(detail))?.[0];
   const isOfLabel = status === 400 || (status === 403 && LABEL_FORBIDDEN.test(detail));
-  if (subject !== undefined && (isOfLabel || /multiple possible networks/i.test(detail))) {
+  if (subject !== undefined && (isOfLabel || AMBIGUOUS.test(detail))) {
     const hint = /multiple possible networks/i.test(detail)
       ? '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml'
       : '';

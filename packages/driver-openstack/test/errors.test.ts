@@ -44,6 +44,11 @@ describe('an answer', () => {
       nova('conflictingRequest', 'Multiple possible networks found, use a Network ID to be more specific.'),
       'configuration',
     ],
+    [
+      409,
+      nova('conflictingRequest', "Multiple security groups found matching 'web'. Use an ID to be more specific."),
+      'configuration',
+    ],
     [409, nova('conflictingRequest', "Cannot 'delete' instance 1 while it is in task_state deleting"), 'conflict'],
     [
       413,
@@ -76,6 +81,7 @@ describe('an answer', () => {
     ],
     [403, nova('forbidden', 'Only volume-backed servers are allowed for flavors with zero disk.'), 'configuration'],
     [403, nova('forbidden', 'It is not allowed to create an interface on external network 5a9d'), 'configuration'],
+    [403, nova('forbidden', 'Maximum number of metadata items exceeds 128'), 'configuration'],
     [400, nova('badRequest', 'something new'), 'unexpected'],
     [
       401,

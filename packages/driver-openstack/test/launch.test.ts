@@ -292,6 +292,10 @@ describe('a creation', () => {
     ['key pair', { 'key-name': 'nobodys' }],
     ['network', { networks: ['elsewhere'] }],
     ['metadata key', { 'instance-properties': { 'zuul/project': 'x' } }],
+    [
+      'number of metadata',
+      { 'instance-properties': Object.fromEntries(Array.from({ length: 128 }, (_, n) => [`k${n}`, ''])) },
+    ],
   ])('with an unusable %s is a configuration error', async (_case, label) => {
     await provider({}, label);
     expect(await test.failedLaunch()).toMatchObject({ code: 'configuration' });

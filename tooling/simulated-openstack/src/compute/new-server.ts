@@ -11,6 +11,8 @@ import { objectsOf } from './read-server.js';
 import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
 
 const GIB = 2 ** 30;
+/** Maximum number of entries in the metadata of a server (default quota of nova). */
+const METADATA_ITEMS = 128;
 
 /** Stores for the lookups. */
 export interface ServerContext {
@@ -32,12 +34,16 @@ export function newServer(server: JsonObject, caller: Caller, there: ServerConte
   const zone = textOrNull(server['availability_zone']);
   if (zone !== null && zone !== ZONE) throw computeError(400, 'The requested availability zone is not available');
   const groups = groupsOf(server, caller, there);
+  const metadata = server['metadata'] === undefined ? {} : { ...(server['metadata'] as Record<string, string>) };
+  if (Object.keys(metadata).length > METADATA_ITEMS) {
+    throw computeError(403, `Maximum number of metadata items exceeds ${METADATA_ITEMS}`);
+  }
   return {
     name: textOf(server['name'], ''),
     flavor,
     imageId,
     bootVolume,
-    metadata: server['metadata'] === undefined ? {} : { ...(server['metadata'] as Record<string, string>) },
+    metadata,
     keyName: keyNameOf(server, caller, there),
     userData: textOrNull(server['user_data']),
     configDrive: server['config_drive'] === true || server['config_drive'] === 'true',
@@ -135,7 +141,11 @@ function groupsOf(
   const asked = objectsOf(server['security_groups'], 'security_groups').map(({ name }) => textOf(name, ''));
   const own = [...there.networks.securityGroups.all()].filter((group) => group.project === caller.projectId);
   return [...new Set(asked.length === 0 ? ['default'] : asked)].map((wanted) => {
-    const group = own.find(({ id, name }) => id === wanted || name === wanted);
+    const named = own.filter(({ name }) => name === wanted);
+    const group = own.find(({ id }) => id === wanted) ?? named[0];
+    if (group?.id !== wanted && named.length > 1) {
+      throw computeError(409, `Multiple security groups found matching '${wanted}'. Use an ID to be more specific.`);
+    }
     if (group !== undefined) return { id: group.id, name: wanted };
     throw computeError(400, `Unable to find security_group with name or id '${wanted}'`);
   });
