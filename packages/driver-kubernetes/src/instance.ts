@@ -5,7 +5,7 @@ import type { KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
 import { toLabelValue, type Tags } from './identity.js';
-import { nodeNameOf, podStateOf } from './pod-state.js';
+import { hasEnded, nodeNameOf, podStateOf } from './pod-state.js';
 import { needOf } from './quota.js';
 
 /** Resolves with the instances from the watched caches, without a call to the cluster. */
@@ -53,6 +53,7 @@ function namespaceInstance(
 
 function podInstance(cluster: Cluster, pod: KubernetesObject): Instance {
   const tags = cluster.tagsOf(pod);
+  const label = labelOf(cluster, tags);
   return {
     externalId: podExternalId(pod),
     ready: podStateOf(pod).state === 'running',
@@ -62,7 +63,8 @@ function podInstance(cluster: Cluster, pod: KubernetesObject): Instance {
     interfaceIp: pod.name,
     cloud: cluster.config.contextName,
     hostId: nodeNameOf(pod),
-    resources: resourcesOf(labelOf(cluster, tags)),
+    // Quotas do not count pods that have ended, e.g. those of builds, which remain in a project.
+    resources: label === undefined && hasEnded(pod) ? { instances: 0 } : resourcesOf(label),
   };
 }
 

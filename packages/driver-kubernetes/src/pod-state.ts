@@ -50,10 +50,16 @@ const WAITING: Readonly<Record<string, PodFailure>> = {
 const REFUSED_IMAGE =
   /not found|manifest unknown|name unknown|repository does not exist|access denied|\bdenied\b|unauthorized|authentication required|no basic auth|invalid reference/i;
 
+/** Returns true if all containers of the pod have ended and are not restarted. */
+export function hasEnded({ data }: Pick<KubernetesObject, 'data'>): boolean {
+  const phase = stringAt(objectAt(data, 'status') ?? {}, 'phase');
+  return phase === 'Failed' || phase === 'Succeeded';
+}
+
 export function podStateOf({ data, isBeingDeleted }: KubernetesObject): PodState {
   const status = objectAt(data, 'status') ?? {};
   const phase = stringAt(status, 'phase');
-  if (phase === 'Failed' || phase === 'Succeeded' || isBeingDeleted) {
+  if (hasEnded({ data }) || isBeingDeleted) {
     const reason = stringAt(status, 'reason') ?? (isBeingDeleted ? 'Deleted' : endOf(status));
     const message =
       stringAt(status, 'message') ?? `the pod is ${isBeingDeleted ? 'being deleted' : 'no longer running'}`;

@@ -59,6 +59,23 @@ it('a pod is created when its project has a default service account', async () =
   expect((await provider.end(launch)).connection?.type).toBe('kubectl');
 });
 
+it('pods of other programs count against the quota of their project until they have ended', async () => {
+  await start('openshiftpods');
+  const podOf = (phase: string): string => `build-${phase.toLowerCase()}`;
+  const phases = ['Running', 'Succeeded', 'Failed'];
+  const spec = { containers: [{ name: 'build', image: 'docker.io/build:1' }] };
+  for (const phase of phases) open.cluster.add('pods', { apiVersion: 'v1', kind: 'Pod', spec }, podOf(phase), POOL);
+  await pass(5000);
+  for (const phase of phases) open.cluster.setPodStatus(POOL, podOf(phase), { phase });
+  await pass(1000);
+  const listed = await provider.end(provider.provider.listNodes(provider.call()));
+  expect(Object.fromEntries(listed.map(({ externalId, resources }) => [externalId, resources]))).toEqual({
+    'main-build-running': { instances: 1 },
+    'main-build-succeeded': { instances: 0 },
+    'main-build-failed': { instances: 0 },
+  });
+});
+
 it('calls that wait for the rate limit for longer than two minutes are made', async () => {
   await start('kubernetes', { type: 'namespace' }, { rate: 1, 'launch-timeout': 3600 });
   open.cluster.configure({ latencyMs: 50 });
