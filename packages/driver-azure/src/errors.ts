@@ -36,6 +36,7 @@ const CAPACITY =
   /AllocationFailed|SkuNotAvailable|OverconstrainedAllocation|OverconstrainedZonal|InsufficientCapacity|SubnetIsFull|SubnetWithNoAvailableAddress/i;
 const THROTTLED =
   /TooManyRequests|OperationNotAllowedThrottled|RetryableErrorDueToThrottling|SubscriptionRequestsThrottled/i;
+const RETRYABLE = /^RetryableError/;
 const TRANSIENT =
   /RetryableError|InternalExecutionError|InternalServerError|ServerTimeout|ServiceUnavailable|OperationPreempted/i;
 const AUTH =
@@ -126,14 +127,21 @@ export function failureOf(what: string, said: CloudError): DriverError {
   return new InstanceFailedError(message, options);
 }
 
-/** Reads `{error: {code, message, details: [{code, message}]}}` from an operation or an answer. */
+/**
+ * Reads `{error: {code, message, details: [{code, message}]}}` from an operation or an answer. Returns the code of the
+ * first detail, except for a retryable error.
+ */
 export function cloudErrorIn(body: JsonValue | undefined): CloudError {
   const outer = isJsonObject(body) ? (body['error'] ?? body) : undefined;
   if (!isJsonObject(outer)) return { code: '', message: 'Azure gives no reason' };
   const details = Array.isArray(outer['details']) ? (outer['details'] as readonly JsonValue[]) : [];
   const inner = details.find((detail) => isJsonObject(detail) && stringAt(detail, 'code') !== undefined);
   const chosen = inner !== undefined && isJsonObject(inner) ? inner : outer;
-  return { code: stringAt(chosen, 'code') ?? '', message: stringAt(chosen, 'message') ?? 'Azure gives no reason' };
+  const code = stringAt(chosen, 'code') ?? '';
+  const message = stringAt(chosen, 'message') ?? 'Azure gives no reason';
+  const outerCode = stringAt(outer, 'code') ?? '';
+  // The reasons of a retryable error have codes of their own, e.g. `ReferencedResourceNotProvisioned`.
+  return RETRYABLE.test(outerCode) ? { code: outerCode, message: `${code}: ${message}` } : { code, message };
 }
 
 interface Options {

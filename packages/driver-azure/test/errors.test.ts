@@ -3,7 +3,7 @@
  */
 
 import { describe, expect, it } from '@jest/globals';
-import { errorOf, failureOf } from '../src/errors.js';
+import { cloudErrorIn, errorOf, failureOf } from '../src/errors.js';
 
 const put = { operation: 'compute: PUT virtualMachines', changesSomething: true, now: 0 };
 
@@ -64,6 +64,23 @@ describe('an operation that failed with', () => {
     ['AllocationFailed', 'capacity'],
   ])('%s is of kind %s', (code, kind) => {
     expect(failureOf('creation', { code, message: 'said so' })).toMatchObject({ code: kind, outcome: 'applied' });
+  });
+});
+
+it('an operation that failed with a retryable error is a temporary failure, whatever its reason', () => {
+  const message = 'Cannot proceed with operation because resource main is not in Succeeded state.';
+  const details = [{ code: 'ReferencedResourceNotProvisioned', message }];
+  const error = { code: 'RetryableError', message: 'A retryable error occurred.', details };
+  const failure = failureOf('creation', cloudErrorIn({ status: 'Failed', error }));
+  expect(failure).toMatchObject({ code: 'transient', outcome: 'applied' });
+  expect(failure.message).toContain(`ReferencedResourceNotProvisioned: ${message}`);
+});
+
+it('an operation that failed has the code of its first detail', () => {
+  const details = [{ code: 'SkuNotAvailable', message: 'no capacity' }];
+  expect(cloudErrorIn({ status: 'Failed', error: { code: 'DeploymentFailed', message: 'failed', details } })).toEqual({
+    code: 'SkuNotAvailable',
+    message: 'no capacity',
   });
 });
 
