@@ -118,14 +118,17 @@ export function instanceBody(
   };
 }
 
-/** Machine types with built-in accelerators, which cannot migrate. */
-const WITH_ACCELERATORS = /^(a2|a3|a4|g2)-/;
+/**
+ * Machine types that cannot migrate: those with built-in accelerators and bare metal
+ * (https://cloud.google.com/compute/docs/instances/live-migration-process#limitations).
+ */
+const WITHOUT_MIGRATION = /^(a2|a3|a4x?|g2|g4|ct\d\w*|tpu\w*)-|-metal$/;
 
 function schedulingOf(
   { provisioning, accelerators }: GceLabel,
   machineType: string,
 ): NonNullable<InstanceBody['scheduling']> {
-  const stays = accelerators.length > 0 || WITH_ACCELERATORS.test(machineType);
+  const stays = accelerators.length > 0 || WITHOUT_MIGRATION.test(machineType);
   if (provisioning === 'standard') return stays ? { onHostMaintenance: 'TERMINATE' } : {};
   const endsEarly = { automaticRestart: false, onHostMaintenance: 'TERMINATE' } as const;
   return provisioning === 'preemptible'

@@ -147,6 +147,12 @@ describe('an instance', () => {
     expect(resources).toEqual({ instances: 1, cores: 2, ram: 1024, ...own });
   });
 
+  it('is never migrated if its machine type has accelerators', async () => {
+    const { cloud, provider } = await openWith(section({}, { 'instance-type': 'g4-standard-48' }));
+    await provider.launch();
+    expect(bodyOf(cloud)).toMatchObject({ scheduling: { onHostMaintenance: 'TERMINATE' } });
+  });
+
   it('is reached at its internal address with use-internal-ip, and has an external one for the internet', async () => {
     const { provider } = await openWith(section({}, {}, { 'use-internal-ip': true }));
     const instance = await provider.launch();

@@ -1,6 +1,6 @@
 /** Compute Engine's rules for creation requests beyond the published types. */
 
-import { invalid, notFound } from './api-error.js';
+import { GceError, invalid, notFound } from './api-error.js';
 import { labelProblem, messageAt, messagesAt, NAME, textAt, textsAt, type Message } from './messages.js';
 import {
   ACCELERATOR_TYPES,
@@ -41,7 +41,8 @@ export function checkInstance(project: string, zone: string, body: Message, size
   checkDisks(messagesAt(body, 'disks'), zone, sizeOfImage);
   checkNetworks(messagesAt(body, 'networkInterfaces'), project, zone);
   checkMetadata(messagesAt(messageAt(body, 'metadata'), 'items'));
-  checkScheduling(messageAt(body, 'scheduling'), messagesAt(body, 'guestAccelerators'), zone);
+  checkScheduling(messageAt(body, 'scheduling'));
+  checkAccelerators(body, type, zone);
   return type;
 }
 
@@ -104,7 +105,7 @@ function checkMetadata(items: readonly Message[]): void {
   }
 }
 
-function checkScheduling(scheduling: Message, accelerators: readonly Message[], zone: string): void {
+function checkScheduling(scheduling: Message): void {
   const { preemptible, automaticRestart, onHostMaintenance, provisioningModel, instanceTerminationAction } = scheduling;
   const spot = provisioningModel === 'SPOT';
   if (preemptible === true || spot) {
@@ -123,12 +124,17 @@ function checkScheduling(scheduling: Message, accelerators: readonly Message[], 
       'You cannot specify a termination action for a VM instance that has the standard provisioning model.',
     );
   }
-  for (const accelerator of accelerators) {
+}
+
+function checkAccelerators(body: Message, { accelerators: builtIn = [] }: MachineTypeSpec, zone: string): void {
+  const attached = messagesAt(body, 'guestAccelerators');
+  for (const accelerator of attached) {
     const type = inZone(accelerator, 'acceleratorType', 'acceleratorTypes', zone);
     if (!ACCELERATOR_TYPES.includes(type)) throw refused('guestAccelerators[0].acceleratorType', type);
-    if (onHostMaintenance !== 'TERMINATE') {
-      throw invalid('Instances with guest accelerators do not support live migration.');
-    }
+  }
+  const { onHostMaintenance } = messageAt(body, 'scheduling');
+  if (attached.length + builtIn.length > 0 && onHostMaintenance !== 'TERMINATE') {
+    throw new GceError(400, 'badRequest', 'Instances with guest accelerators do not support live migration.');
   }
 }
 

@@ -200,6 +200,7 @@ export class Instances {
       name,
       guestCpus: found.cores,
       memoryMb: found.ramMb,
+      ...(found.accelerators === undefined ? {} : { accelerators: found.accelerators }),
       zone,
       selfLink: linkTo(this.state, `projects/${project}/zones/${zone}/machineTypes/${name}`),
     };

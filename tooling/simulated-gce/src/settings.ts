@@ -48,6 +48,8 @@ export interface MachineTypeSpec {
   readonly ramMb: number;
   /** Default: every zone. */
   readonly zones?: readonly string[];
+  /** Type and number of built-in accelerators. */
+  readonly accelerators?: readonly { readonly guestAcceleratorType: string; readonly guestAcceleratorCount: number }[];
 }
 
 const MACHINE_TYPES: readonly MachineTypeSpec[] = [
@@ -56,6 +58,12 @@ const MACHINE_TYPES: readonly MachineTypeSpec[] = [
   { name: 'e2-standard-2', cores: 2, ramMb: 8192 },
   { name: 'n1-standard-1', cores: 1, ramMb: 3840 },
   { name: 'n2-standard-4', cores: 4, ramMb: 16_384 },
+  {
+    name: 'g4-standard-48',
+    cores: 48,
+    ramMb: 184_320,
+    accelerators: [{ guestAcceleratorType: 'nvidia-rtx-pro-6000', guestAcceleratorCount: 1 }],
+  },
   { name: 't2a-standard-1', cores: 1, ramMb: 4096, zones: ['us-central1-a', 'us-central1-b', 'us-central1-f'] },
 ];
 
