@@ -42,6 +42,9 @@ const BUSY =
 const CONFIGURATION: ReadonlySet<string> = new Set(['invalid', 'invalidParameter', 'required', 'resourceNotFound']);
 /** Errors of a token endpoint, with status 400, that only new credentials resolve (RFC 6749, section 5.2). */
 const LOGIN: ReadonlySet<string> = new Set(['invalid_client', 'invalid_grant', 'invalid_scope', 'unauthorized_client']);
+/** Permissions for what a label or its pool names: an image, a network, a service account. */
+const LABEL_FORBIDDEN =
+  /Required '(compute\.(images\.useReadOnly|(sub)?networks\.use\w*|instances\.setServiceAccount)|iam\.serviceAccounts\.actAs)' permission|does not have access to service account/i;
 /** Messages of libraries that could not read or use the credentials. */
 const NO_CREDENTIALS =
   /credential|(ENOENT|EACCES|EPERM|EISDIR): .*, (open|read)|invalid_grant|private key|DECODER routines|key must be a/i;
@@ -49,6 +52,7 @@ const NO_CREDENTIALS =
 const CONFIGURATION_CODES: ReadonlySet<string> = new Set([
   'INVALID_FIELD_VALUE',
   'INVALID_USAGE',
+  'SERVICE_ACCOUNT_ACCESS_DENIED',
   'UNSUPPORTED_OPERATION',
 ]);
 /** Operation error codes for failures of the cloud itself. */
@@ -96,7 +100,10 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   if (reason !== undefined && CAPACITY.test(reason)) return new CapacityError(message, { cause });
   if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome, retryAfterMs });
   if (reason !== undefined && QUOTA.test(reason)) return new QuotaError(message, { cause });
-  if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`, { cause });
+  if (status === 403) {
+    const text = `${message}; the account needs a role that allows it`;
+    return LABEL_FORBIDDEN.test(said) ? new ConfigurationError(text, { cause }) : new AuthError(text, { cause });
+  }
   if (status === 404 || status === 410) {
     // A proxy answers without such a reason, which does not prove that the resource is deleted.
     if (reason !== undefined && NOT_FOUND.test(reason)) return new NotFoundError(message, { cause });

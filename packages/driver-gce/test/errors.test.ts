@@ -33,6 +33,19 @@ describe('an answer', () => {
   });
 
   it.each([
+    ["Required 'compute.instances.create' permission for 'projects/acme/zones/a/instances/np1'", 'auth'],
+    ["Required 'compute.images.list' permission for 'projects/acme'", 'auth'],
+    ["Required 'compute.images.useReadOnly' permission for 'projects/other/global/images/base'", 'configuration'],
+    ["Required 'compute.subnetworks.use' permission for 'projects/host/regions/a/subnetworks/ci'", 'configuration'],
+    ["The user does not have access to service account 'ci@acme'. User: 'np@acme'.", 'configuration'],
+  ])('that forbids a call counts against the label if it is about what the label names: %s', (message, code) => {
+    const refused = { error: { code: 403, message, errors: [{ message, domain: 'global', reason: 'forbidden' }] } };
+    const error = answerError(insert, { status: 403, body: refused, retryAfter: undefined });
+    expect(error).toMatchObject({ code, outcome: 'not-applied' });
+    expect(error.message).toContain('needs a role');
+  });
+
+  it.each([
     [429, '30', 30_000],
     [429, 'Thu, 01 Jan 2026 00:00:30 GMT', 30_000],
     [429, 'soon', 5000],
@@ -83,6 +96,7 @@ describe('an operation that ended with', () => {
   it.each([
     ['INVALID_USAGE', 'configuration'],
     ['UNSUPPORTED_OPERATION', 'configuration'],
+    ['SERVICE_ACCOUNT_ACCESS_DENIED', 'configuration'],
     ['INVALID_STATE', 'unexpected'],
     ['SOMETHING_NEW', 'unexpected'],
     ['RESOURCE_OPERATION_RATE_EXCEEDED', 'throttled'],
