@@ -41,6 +41,9 @@ const TRANSIENT =
   /RetryableError|InternalExecutionError|InternalServerError|ServerTimeout|ServiceUnavailable|OperationPreempted/i;
 const AUTH =
   /AuthorizationFailed|AuthenticationFailed|InvalidAuthenticationToken|ExpiredAuthenticationToken|LinkedAuthorizationFailed/i;
+/** An action on an image or an identity that a label names, without permission. */
+const LABEL_FORBIDDEN =
+  /^LinkedAuthorizationFailed .*'Microsoft\.(ManagedIdentity\/userAssignedIdentities|Compute\/(images|galleries))\//i;
 const CONFLICT =
   /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
 const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
@@ -122,6 +125,7 @@ export function failureOf(what: string, said: CloudError): DriverError {
   if (THROTTLED.test(said.code))
     return new ThrottledError(message, { ...options, retryAfterMs: DEFAULT_RETRY_AFTER_MS });
   if (TRANSIENT.test(said.code)) return new TransientError(message, options);
+  if (LABEL_FORBIDDEN.test(textOf(said))) return new ConfigurationError(message, options);
   if (AUTH.test(said.code)) return new AuthError(message, options);
   if (CONFLICT.test(said.code)) return new ConflictError(message, options);
   return new InstanceFailedError(message, options);
@@ -170,7 +174,8 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
   if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
   if (TRANSIENT.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
   if (AUTH.test(said.code) || status === 403) {
-    return new AuthError(`${message}; the service principal needs a role that allows it, e.g. Contributor`, options);
+    const text = `${message}; the service principal needs a role that allows it, e.g. Contributor`;
+    return LABEL_FORBIDDEN.test(all) ? new ConfigurationError(text, options) : new AuthError(text, options);
   }
   if (NOT_FOUND.test(said.code)) return new NotFoundError(message, options);
   if (status === 409 || status === 412 || CONFLICT.test(said.code)) return new ConflictError(message, options);

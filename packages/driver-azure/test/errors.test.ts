@@ -55,6 +55,20 @@ describe('a refusal by a policy', () => {
   });
 });
 
+describe('a call without permission for a linked resource', () => {
+  it.each([
+    ['Microsoft.ManagedIdentity/userAssignedIdentities/assign/action', 'configuration'],
+    ['Microsoft.Compute/images/read', 'configuration'],
+    ['Microsoft.Compute/galleries/images/versions/read', 'configuration'],
+    ['Microsoft.Network/virtualNetworks/subnets/join/action', 'auth'],
+  ])('counts against the label only if the label names the resource: %s', (action, code) => {
+    const message = `The client 'np' has permission to perform action 'Microsoft.Compute/virtualMachines/write' on scope '/subscriptions/1'; however, it does not have permission to perform action '${action}' on the linked scope(s) '/subscriptions/2'.`;
+    const error = Object.assign(new Error(message), { statusCode: 403, code: 'LinkedAuthorizationFailed' });
+    expect(errorOf(put, error)).toMatchObject({ code, outcome: 'not-applied' });
+    expect(failureOf('creation', { code: 'LinkedAuthorizationFailed', message })).toMatchObject({ code });
+  });
+});
+
 describe('an operation that failed with', () => {
   it.each([
     ['InvalidParameter', 'configuration'],
