@@ -70,6 +70,24 @@ describe('a deletion', () => {
     expect(open.cloud.inspect.servers()).toEqual([]);
   });
 
+  it('does not complete because the identity service answers 404, which it does for unknown credentials', async () => {
+    const id = await launched();
+    open.cloud.faults.revokeTokens();
+    open.cloud.faults.add({ on: 'identity.tokens.create', fault: { kind: 'status', status: 404 } });
+    await expect(test.cleanUp(id)).rejects.toMatchObject({ code: 'auth', outcome: 'not-applied' });
+    expect(open.cloud.inspect.servers()).toHaveLength(1);
+    await test.cleanUp(id);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+
+  it('does not complete because the network service answers 404, which it does without floating IPs', async () => {
+    const id = await launched({ 'auto-floating-ip': true });
+    const fault = { kind: 'status', status: 404 } as const;
+    open.cloud.faults.add({ on: 'network.floating-ips.list', times: Infinity, fault });
+    await test.cleanUp(id);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+
   it('continues after the floating IP was deleted and the answer was lost', async () => {
     const id = await launched({ 'auto-floating-ip': true });
     open.cloud.faults.add({ on: 'network.floating-ips.delete', fault: { kind: 'cut', when: 'after' } });

@@ -33,7 +33,7 @@ export async function logIn(
       const said = `${answer.status} ${detailOf(answer)}`;
       throw new AuthError(`${place}: ${url} refuses the credentials (${said}); see "auth" of the cloud`);
     }
-    if (answer.status >= 300) throw errorOf(caller.attempted(LOGIN), answer);
+    if (answer.status >= 300) throw refusal(errorOf(caller.attempted(LOGIN), answer));
     return readToken(answer, jsonOf(answer), now(), url);
   } catch (error) {
     const failure = toDriverError(error);
@@ -41,4 +41,13 @@ export async function logIn(
     const { code, message, retryAfterMs } = failure;
     throw new DriverError(code, message, { cause: error, outcome: 'not-applied', retryAfterMs });
   }
+}
+
+/**
+ * Returns the error of a failed login. The service answers 404 for an application credential that was deleted, which
+ * must not look like a missing server to the caller.
+ */
+function refusal(error: DriverError): DriverError {
+  if (error.code !== 'not-found') return error;
+  return new AuthError(`${error.message}; see "auth" of the cloud`, { cause: error });
 }

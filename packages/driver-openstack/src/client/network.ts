@@ -2,7 +2,7 @@
 
 import { booleanAt, entriesAt, objectAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import { memberOf, requiredText } from './answers.js';
-import { allPages } from './pages.js';
+import { allPages, MissingListError } from './pages.js';
 import type { ApiRequest, Session } from './session.js';
 
 const LIST_TIMEOUT_MS = 110_000;
@@ -88,11 +88,16 @@ export class Networking {
     await this.session.request(remove('port', `/ports/${encodeURIComponent(id)}`), call);
   }
 
-  /** Lists all floating addresses of the project. */
+  /** Lists all floating addresses of the project. A network service without routers has none. */
   async listFloatingIps(call: Call): Promise<readonly FloatingIp[]> {
     const path = `/floatingips${await this.ownProject([])}`;
-    const addresses = await allPages(this.session, list('floatingips', path), 'floatingips', call);
-    return addresses.map((address) => readFloatingIp(address));
+    try {
+      const addresses = await allPages(this.session, list('floatingips', path), 'floatingips', call);
+      return addresses.map((address) => readFloatingIp(address));
+    } catch (error) {
+      if (error instanceof MissingListError) return [];
+      throw error;
+    }
   }
 
   /** Creates a floating address and attaches it to its port in the same call. */

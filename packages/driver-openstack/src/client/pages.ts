@@ -1,9 +1,12 @@
 /** Reads paginated lists. */
 
-import { entriesAt, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
+import { entriesAt, isDriverError, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
 import { listOf } from './answers.js';
 import { nameOf } from './caller.js';
 import type { ApiRequest, Session } from './session.js';
+
+/** The service has no such list. */
+export class MissingListError extends TransientError {}
 
 /**
  * Returns each item of all pages once, although items are created and deleted meanwhile. Follows only the query of the
@@ -22,13 +25,27 @@ export async function allPages(
   for (let next: string | undefined = request.path; next !== undefined;) {
     if (read.has(next)) throw new TransientError(`${nameOf(request)}: the pages of the list form a cycle`);
     read.add(next);
-    const body: JsonObject = await session.requestJson({ ...request, path: next }, call);
+    const body = await pageAt(session, { ...request, path: next }, read.size > 1, call);
     const page = listOf(body, key, nameOf(request));
     for (const item of page) items.set(stringAt(item, 'id') ?? `no id ${items.size}`, item);
     const query = page.length === 0 ? undefined : nextQuery(body, key);
     next = query === undefined ? undefined : path + query;
   }
   return [...items.values()];
+}
+
+/**
+ * Reads a page. A 404 means that the service has no such list, or that the item before the page was deleted, but never
+ * that an object of the caller is deleted.
+ */
+async function pageAt(session: Session, request: ApiRequest, isLater: boolean, call: Call): Promise<JsonObject> {
+  try {
+    return await session.requestJson(request, call);
+  } catch (error) {
+    if (!isDriverError(error) || error.code !== 'not-found') throw error;
+    const options = { cause: error, outcome: 'not-applied' } as const;
+    throw isLater ? new TransientError(error.message, options) : new MissingListError(error.message, options);
+  }
 }
 
 function nextQuery(body: JsonObject, key: string): string | undefined {
