@@ -58,6 +58,9 @@ const CONFIGURATION_CODES: ReadonlySet<string> = new Set([
 /** Operation error codes for failures of the cloud itself. */
 const INTERNAL_CODES: ReadonlySet<string> = new Set(['INTERNAL_ERROR', 'BACKEND_ERROR', 'SERVICE_UNAVAILABLE']);
 
+/** Paths of Compute Engine and Cloud Storage. */
+const API_PATHS = /\/(compute|storage)\/v1\//;
+
 /** A failed call. */
 export interface Attempted {
   /** For messages: `instances.insert`. */
@@ -83,7 +86,18 @@ export interface ErrorAnswer {
 export function errorOf(attempted: Attempted, error: unknown): DriverError {
   if (isDriverError(error)) return error;
   const answer = answerIn(error);
-  return answer === undefined ? connectionError(attempted, error) : answerError(attempted, answer, error);
+  if (answer === undefined) return connectionError(attempted, error);
+  const failure = answerError(attempted, answer, error);
+  if (failure.code !== 'not-found' || !isOfLogin(error)) return failure;
+  return new AuthError(`${failure.message}; the account of the credentials does not exist`, { cause: error });
+}
+
+/** Returns true if a login service answered, which is called before the APIs: a token or a metadata service. */
+function isOfLogin(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null || !('config' in error)) return false;
+  const { config } = error;
+  if (typeof config !== 'object' || config === null || !('url' in config)) return false;
+  return !API_PATHS.test(String(config.url));
 }
 
 /** Returns the `DriverError` for an error answer. */

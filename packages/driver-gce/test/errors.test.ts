@@ -70,6 +70,17 @@ describe('an answer', () => {
 });
 
 describe('credentials', () => {
+  it.each([
+    ['https://compute.googleapis.com/compute/v1/projects/acme/zones/a/instances/np1', 'not-found'],
+    ['https://storage.googleapis.com/storage/v1/b/acme-images/o/nodepool%2Fx', 'not-found'],
+    ['https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/ci@acme:generateAccessToken', 'auth'],
+    ['https://sts.googleapis.com/v1/token', 'auth'],
+  ])('of an account that does not exist are a failed login, and not a missing instance: 404 of %s', (url, code) => {
+    const response = { status: 404, data: body(404, 'notFound'), headers: new Headers() };
+    const error = Object.assign(new Error('said so'), { config: { url }, response });
+    expect(errorOf(insert, error)).toMatchObject({ code, outcome: 'not-applied' });
+  });
+
   it.each(['invalid_grant', 'invalid_client', 'unauthorized_client', 'invalid_scope'])(
     'that the token endpoint refuses with %s are a failed login, and nothing was sent',
     (reason) => {
