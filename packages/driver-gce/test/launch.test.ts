@@ -297,6 +297,16 @@ describe('an instance of a provider', () => {
     expect(open.cloud.inspect.instances()).toHaveLength(1);
   });
 
+  it('does not exist after its deletion, although Google Cloud does not know the operation', async () => {
+    const { cloud, provider } = await openWith();
+    const { externalId } = await provider.launch();
+    cloud.configure({ deleteMs: 120_000 });
+    const fault = { kind: 'status', status: 404, reason: 'notFound' } as const;
+    cloud.faults.add({ on: 'zoneOperations.wait', times: Infinity, fault });
+    await provider.cleanUp(externalId);
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
   it('does not exist after its deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();

@@ -135,7 +135,9 @@ export class Compute {
       } catch (error) {
         if (!isDriverError(error)) throw error;
         if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {
-          throw new DriverError(error.code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
+          // A missing operation does not mean that the resource is missing.
+          const code = error.code === 'not-found' ? 'transient' : error.code;
+          throw new DriverError(code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
         }
         await sleep(this.clock, Math.max(POLL_INTERVAL_MS, retryAfterMsOf(error)), call.signal);
       }
