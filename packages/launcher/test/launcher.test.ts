@@ -417,6 +417,43 @@ describe('a changed configuration', () => {
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
+  const oneLabel = (image: string, username: string, size: string, more = {}): ReturnType<typeof provider> => ({
+    ...provider('demo', [{ ...pool('main', []), labels: [{ name: 'small', 'cloud-image': image, size }], ...more }]),
+    'cloud-images': [{ name: image, username }],
+    // Creations wait for their turn.
+    rate: 0.2,
+  });
+  const ofNodes = (): JsonObject[] =>
+    [...world.nodes().values()].map(({ external_id: id, image_id, username, resources }) => {
+      const image = world.cloud.existingInstances().find((each) => each.id === id)?.image;
+      return { image: image ?? null, image_id: image_id ?? null, username: username ?? null, resources: resources! };
+    });
+
+  it('applies to nodes whose instances are created afterwards', async () => {
+    const { launcher } = await world.launcher([oneLabel('debian', 'root', 'large')]);
+    const ids = await submitEach(3, ['small']);
+    await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
+    await world.during(launcher.apply(world.config([oneLabel('fedora', 'ci', 'small')])));
+    for (const id of ids) await fulfilled(id);
+    const small = { instances: 1, cores: 1, ram: 1024 };
+    expect(ofNodes()).toEqual([
+      { image: 'debian', image_id: 'debian', username: 'root', resources: { instances: 1, cores: 8, ram: 16_384 } },
+      { image: 'fedora', image_id: 'fedora', username: 'ci', resources: small },
+      { image: 'fedora', image_id: 'fedora', username: 'ci', resources: small },
+    ]);
+  });
+
+  it('does not let launches exceed a limit that their label now needs more of', async () => {
+    const limit = { 'max-cores': 16 };
+    const { launcher } = await world.launcher([oneLabel('debian', 'root', 'small', limit)]);
+    await submitEach(4, ['small']);
+    await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
+    await world.during(launcher.apply(world.config([oneLabel('debian', 'root', 'large', limit)])));
+    await world.clock.advance(300_000);
+    const cores = world.cloud.existingInstances().reduce((sum, instance) => sum + instance.cores, 0);
+    expect(cores).toBe(9);
+  });
+
   it.each([0, 1, 2, 3])(
     'starts nothing under the previous limits (change after write %i of an acceptance)',
     async (after) => {

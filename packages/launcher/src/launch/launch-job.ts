@@ -62,6 +62,8 @@ export interface LaunchJob {
   alternative(failed: Offer, isTried: (offer: Offer) => boolean): Offer | undefined;
   /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
   admits(offer?: Offer): boolean;
+  /** Returns true if the label has this offer, and a node with it needs no more than the recorded resources. */
+  fits(offer: Offer): boolean;
   /** Returns what a node with this offer needs. */
   needOf(offer: Offer): Resources;
   /** Starts measuring an attempt with this offer, and abandons it if it is slow. */

@@ -7,6 +7,7 @@ import {
   AbortedError,
   DriverError,
   ERROR_POLICIES,
+  QuotaError,
   sleep,
   toDriverError,
   type ImageUpload,
@@ -24,7 +25,7 @@ import { LaunchAttempt, NoAddressError } from './launch-attempt.js';
 import { placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
-import { imageIdOf } from './node-record.js';
+import { imageIdOf, labelFields } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/metrics/launcher-metrics.js';
 import { retryCapacity } from './retry-capacity.js';
 
@@ -121,7 +122,10 @@ async function launchWithRetries(
     if (interrupted && failure.outcome === 'not-applied' && failure.code === 'transient') {
       interrupted = false;
       job.log.info('An interrupted launch had not created anything; it starts again', { reason: failure.message });
-      await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
+      await job.node.update({
+        ...presentFields(job, offer, upload),
+        progress: { ...progress, attempt: context.random.uuidHex() },
+      });
       // The earlier process may have left an instance, which counts until its deletion.
       await retryCapacity(context, job, job.node.id);
       continue;
@@ -137,9 +141,10 @@ async function launchWithRetries(
         ? retries.next(failure, fault, offer, progress.number)
         : { delayMs: 0, offer, number: progress.number };
     if (next === undefined) throw failure;
+    upload = replacement ?? upload;
+    const present = presentFields(job, next.offer, upload);
     const leftover = await tried.recordLeftover();
     if (next.delayMs > 0) await sleep(context.clock, next.delayMs, job.signal);
-    upload = replacement ?? upload;
     const isOther = next.offer !== offer;
     if (isOther) {
       const [from, to] = [nameOf(offer), nameOf(next.offer)];
@@ -147,6 +152,7 @@ async function launchWithRetries(
     }
     offer = next.offer;
     await job.node.update({
+      ...present,
       external_id: null,
       ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
       ...(isOther ? { az: offer.zone ?? job.node.node.az, resources: job.needOf(offer) } : {}),
@@ -160,6 +166,19 @@ async function launchWithRetries(
     });
     if (leftover !== undefined) await retryCapacity(context, job, leftover);
   }
+}
+
+/**
+ * Returns the fields of the record that the next attempt of a resumed launch changes: the configuration of the label
+ * and its image may have changed since the record was written. Throws if the label now needs more than the record
+ * reserves; the request is then allocated again, which checks the limits.
+ */
+function presentFields(job: LaunchJob, offer: Offer, upload: ImageUpload | undefined): Partial<NodeData> {
+  if (!job.resumed) return {};
+  if (!job.fits(offer)) {
+    throw new QuotaError(`the configuration of ${nameOf(offer)} has changed since its launch was planned`);
+  }
+  return { ...labelFields({ label: job.label, upload }), resources: job.needOf(offer) };
 }
 
 /** Result of one attempt: the change that makes the node ready, or the failure. */

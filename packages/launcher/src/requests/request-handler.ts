@@ -20,7 +20,7 @@ import {
   type RequestHandle,
 } from '@nodepool/store';
 import type { RequestActivity } from '../diagnostics/activity.js';
-import { nameOf } from '../capacity/pool-offers.js';
+import { machineTypesOf, nameOf } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { firstAttempt } from '../launch/launch-node.js';
@@ -218,6 +218,7 @@ export class RequestHandler {
         return pool.offers.alternative(failed, isAlone, (offer) => isTried(offer) || !fits(offer));
       },
       admits: (offer) => pool.offers.admits(offer),
+      fits: (offer) => machineTypesOf(label).includes(offer.machineType) && this.fits(offer, node.node),
       needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
       watch: (offer, attempt) => pool.offers.watch(offer, attempt),
       report: (outcome) => this.attempted(outcome),
