@@ -174,6 +174,25 @@ describe('min-ready', () => {
     expect([...world.nodes().values()].map((node) => node.provider)).toEqual(['demo', 'demo', 'other', 'other']);
   });
 
+  it.each([
+    ['that was renamed', [pool('next', ['small'])]],
+    ['that has lost the label', [pool('main', ['large']), pool('next', ['small'])]],
+  ])('ignores nodes of a pool %s', async (_, pools) => {
+    const { launcher } = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
+    await untilFree('small', 2);
+    const former = free('small');
+    await world.during(launcher.apply(world.config([provider('demo', pools)], keep({ small: 2 }))));
+    await untilFree('small', 4);
+    await world.clock.advance(300_000);
+    const [node = ''] = await served(await submit(['small']));
+    expect(former).not.toContain(node);
+    await untilFree('small', 4);
+    // The nodes count again once their pool has its name again.
+    await world.during(launcher.apply(world.config([demo()], keep({ small: 2 }))));
+    await world.clock.advance(300_000);
+    expect(free('small')).toEqual(expect.arrayContaining(former));
+  });
+
   it('is requested again after the session was lost with its requests', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { zk } = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));

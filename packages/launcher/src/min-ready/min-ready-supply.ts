@@ -3,10 +3,18 @@
  * counts follow record changes, so that a look-up does not scan the records.
  */
 
-import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
 import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 const NO_LABELS: readonly string[] = [];
+
+/** A view of the nodes that no launcher serves any more. */
+export interface AbandonedNodes {
+  /** Returns true if no pool can hand out the node for the label. */
+  isUnusable(node: Node, label: string): boolean;
+  /** Calls the listener with a provider when results of `isUnusable` for its nodes have changed. */
+  onChange(listener: (provider: string) => void): void;
+}
 
 export class MinReadySupply {
   /** Labels that a node or a request counts for, by its id; nodes and requests that count for no label are omitted. */
@@ -17,10 +25,8 @@ export class MinReadySupply {
 
   constructor(
     private readonly store: Store,
-    /**
-     * Returns true if no launcher serves the provider any more; its nodes are not counted, since they cannot be used.
-     */
-    private readonly isAbandoned: (provider: string) => boolean,
+    /** Identifies nodes that no launcher serves any more; they are not counted, since they cannot be used. */
+    private readonly abandoned: Pick<AbandonedNodes, 'isUnusable'>,
     /**
      * Called when the count of a label has changed. The count may change again before the end of the event loop turn.
      */
@@ -43,7 +49,7 @@ export class MinReadySupply {
     return this.counts.get(label) ?? 0;
   }
 
-  /** Recounts the provider's nodes; to be called when the result of `isAbandoned` for it has changed. */
+  /** Recounts the provider's nodes; to be called when a result of `abandoned` for it has changed. */
   providerChanged(provider: string): void {
     this.recount(this.store.nodes.ofProvider(provider));
   }
@@ -73,12 +79,16 @@ export class MinReadySupply {
   }
 
   private labelsOfNode(entry: NodeEntry | undefined): readonly string[] {
-    return entry !== undefined && this.isSupply(entry) ? entry.node.type : NO_LABELS;
+    if (entry === undefined || !this.isSupply(entry)) return NO_LABELS;
+    const { node } = entry;
+    const isUsable = (label: string): boolean => !this.abandoned.isUnusable(node, label);
+    // The same array for the same node, so that its labels do not count as changed.
+    return node.type.every(isUsable) ? node.type : node.type.filter(isUsable);
   }
 
   private isSupply({ node, locked }: NodeEntry): boolean {
     const { state, allocated_to: request, provider } = node;
-    if (provider === null || this.isAbandoned(provider)) return false;
+    if (provider === null) return false;
     switch (state) {
       case 'ready':
         return request === null || this.store.requests.get(request) === undefined;

@@ -10,17 +10,10 @@ import { lockRecipe, type LockRecipe } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import { MinReadyLabel } from './min-ready-label.js';
-import { MinReadySupply } from './min-ready-supply.js';
+import { MinReadySupply, type AbandonedNodes } from './min-ready-supply.js';
 
 /** Length of the prefix of this process's event ids, in hexadecimal digits; long enough to be unique. */
 const MARK_LENGTH = 16;
-
-/** A view of the providers that no launcher serves any more; their nodes cannot be used. */
-interface ProviderUse {
-  isAbandoned(provider: string): boolean;
-  /** Calls the listener when `isAbandoned` of a provider changes. */
-  onChange(listener: (provider: string) => void): void;
-}
 
 export class MinReady implements Controller {
   private readonly labels = new Map<string, MinReadyLabel>();
@@ -38,7 +31,7 @@ export class MinReady implements Controller {
 
   constructor(
     private readonly context: LauncherContext,
-    abandoned: ProviderUse,
+    abandoned: AbandonedNodes,
   ) {
     const { store, random, clock, hostname, log } = context;
     this.queue = new WorkQueue({
@@ -60,8 +53,7 @@ export class MinReady implements Controller {
       identifier: hostname,
       onWarning: (error) => log.warn('An election could not be left yet; retrying', { error }),
     });
-    const isAbandoned = abandoned.isAbandoned.bind(abandoned);
-    this.supply = new MinReadySupply(store, isAbandoned, (label) => this.requeue(label));
+    this.supply = new MinReadySupply(store, abandoned, (label) => this.requeue(label));
     abandoned.onChange((provider) => this.supply.providerChanged(provider));
     this.unsubscribe = [
       store.requests.onChange(({ after }) => {
