@@ -1,6 +1,6 @@
 /** A launcher process with all parts of a real one, which can be killed at any moment. */
 
-import { TaskSupervisor, type Driver, type Logger, type RandomSource } from '@nodepool/core';
+import { TaskSupervisor, type Driver, type JsonObject, type Logger, type RandomSource } from '@nodepool/core';
 import { openStore } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import { Launcher, type LoginScanner } from '@nodepool/launcher';
@@ -11,7 +11,7 @@ import { cloudView, never, type CloudLink, type CloudFaults } from './cloud-view
 import type { DriverFaults } from './faulty-driver.js';
 import type { Mutation } from './mutation.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
-import { nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
+import { DEFAULT_USER, nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
 
 const SESSION_TIMEOUT_MS = 9000;
 
@@ -102,6 +102,17 @@ export class LauncherProcess {
     if (!this.alive) return false;
     const versions = this.configs.map(({ providers }) => JSON.stringify(providers.find((each) => each.name === name)));
     return versions[0] !== undefined && new Set(versions).size === 1;
+  }
+
+  /** Returns true if all configurations that it may act upon have the machine of the node. */
+  hasMachine({ hostname, username: user }: JsonObject): boolean {
+    return this.configs.every(({ providers }) =>
+      providers.some(({ pools }) =>
+        pools.some(({ machines = [] }) =>
+          machines.some(({ name, username = DEFAULT_USER }) => name === hostname && username === user),
+        ),
+      ),
+    );
   }
 
   /** Applies another configuration. */

@@ -54,6 +54,9 @@ export const HOST_KEY = 'ssh-ed25519 AAAA';
 /** The provider of static machines. */
 export const RACK = 'rack';
 
+/** The user of machines that name none. */
+export const DEFAULT_USER = 'zuul';
+
 const MACHINES: readonly SiteMachine[] = [
   { name: '192.0.2.1', labels: ['iron', 'steel'], slots: 2 },
   { name: '192.0.2.2', labels: ['iron'], slots: 1 },
@@ -229,7 +232,7 @@ function rackSection({ name, pools }: SiteProvider): JsonObject {
     pools: pools.map((pool) => ({
       name: pool.name,
       'max-servers': pool.maxServers,
-      nodes: (pool.machines ?? []).map(({ name: host, labels, slots, username = 'zuul' }) => ({
+      nodes: (pool.machines ?? []).map(({ name: host, labels, slots, username = DEFAULT_USER }) => ({
         name: host,
         labels,
         username,

@@ -4,6 +4,7 @@ import {
   KeyScanError,
   MIN_READY_REQUESTOR,
   sleep,
+  type JsonObject,
   type LogFields,
   type Logger,
   type RandomSource,
@@ -114,6 +115,8 @@ export class World {
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>
         this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),
+      hasMachine: (launcher: string | undefined, node: JsonObject) =>
+        this.launchers.some((each) => each.name === launcher && each.hasMachine(node)),
       unusableSince: (host: string) => this.machines.unusableSince(host),
       znode: (path: string) => this.checker.observed.znode(path),
     };
@@ -130,7 +133,7 @@ export class World {
   startLauncher(name: string, site: Site): LauncherProcess {
     const process = new SimulatedProcess(name, this.clock);
     const random = this.random();
-    this.checker.step(`${name} is started for ${site.providers.map((provider) => provider.name).join(', ')}`);
+    this.checker.step(`${name} is started with ${JSON.stringify(site)}`);
     const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
     const log = stepLogger(name, checker);
@@ -215,7 +218,8 @@ export class World {
       scan: async ({ signal, timeoutMs, host }) => {
         const silent = random.next() < this.scanFailures || this.machines.isSilent(host);
         await sleep(process.clock, silent ? timeoutMs : random.next() * GREATEST_SCAN_MS, signal);
-        if (silent) throw new KeyScanError(`${host} did not answer`);
+        // It may have become silent meanwhile.
+        if (silent || this.machines.isSilent(host)) throw new KeyScanError(`${host} did not answer`);
         return this.machines.keys(host);
       },
     };

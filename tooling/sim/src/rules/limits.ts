@@ -39,12 +39,12 @@ export function launchesFitTheirLimits(view: CheckerView): Rule {
     }
     return undefined;
   };
-  const place = ({ id, data }: Seen): string | undefined => {
+  const place = ({ id, data }: Seen, scopes = scopesOf(data, view)): string | undefined => {
     placed.add(id);
     for (const other of records.values()) {
       if (other.data['allocated_to'] === data['allocated_to']) handedOver.delete(other.id);
     }
-    return excess(scopesOf(data, view), `the launch of node ${id}`);
+    return excess(scopes, `the launch of node ${id}`);
   };
   const noteHandOver = ({ id, before, after }: SeenChange): void => {
     const isOffered = after?.data['state'] === 'ready' && typeof after.data['allocated_to'] === 'string';
@@ -78,8 +78,9 @@ export function launchesFitTheirLimits(view: CheckerView): Rule {
     creating({ tags }) {
       const node = records.get(tags['nodepool_node_id'] ?? '');
       if (node === undefined || placed.has(node.id)) return undefined;
-      const flaw = place(node);
-      return isLeaving(node, view) ? flaw : undefined;
+      // A limit that was lowered is exceeded until nodes are returned.
+      const scopes = scopesOf(node.data, view).filter((scope) => isAnyLeaving(scope, view));
+      return place(node, scopes);
     },
     forget: () => {
       placed.clear();
@@ -95,12 +96,9 @@ function nodeOfInstance({ data }: Seen, { cloud }: CheckerView): string | undefi
   return instance?.tags['nodepool_node_id'];
 }
 
-/** Returns true if another node of the same pool or tenant is being deleted. A lowered limit is no violation. */
-function isLeaving({ data }: Seen, view: CheckerView): boolean {
-  const scopes = scopesOf(data, view);
-  return [...view.observed.nodes.values()].some(
-    (other) => other.data['state'] === 'deleting' && scopes.some(({ counts }) => counts(other.data)),
-  );
+/** Returns true if a node that counts in the scope is being deleted. */
+function isAnyLeaving({ counts }: Scope, { observed }: CheckerView): boolean {
+  return [...observed.nodes.values()].some(({ data }) => data['state'] === 'deleting' && counts(data));
 }
 
 function begins(before: Seen | undefined, after: Seen): boolean {

@@ -3,6 +3,7 @@
 import { priorityOf, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import { MACHINE_LABELS } from '../site.js';
+import { isOfMachine } from './machines.js';
 import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
@@ -131,7 +132,8 @@ function limitPassedIn(
   others: readonly Seen[],
   view: CheckerView,
 ): string | undefined {
-  if (priorityOf(id) >= priorityOf(place.request) || waitsForMachines(request, others)) return undefined;
+  const usable = others.filter((node) => !isOfMachine(node) || view.hasMachine(place.launcher, node.data));
+  if (priorityOf(id) >= priorityOf(place.request) || waitsForMachines(request, usable)) return undefined;
   const pools = view.observed.pools();
   const open = pools.filter((pool) => pool['hostname'] === place.launcher && isOpen(pool, request, pools));
   const passed = limitsOf(request, place, view).find(

@@ -29,6 +29,8 @@ export interface CheckerView {
   keepsProvider(launcher: string, provider: string): boolean;
   /** Returns since when a machine cannot be used, milliseconds since the start; undefined if it can. */
   unusableSince(host: string): number | undefined;
+  /** Returns true if the launcher of this name has the node's machine in all configurations that it may act upon. */
+  hasMachine(launcher: string | undefined, node: JsonObject): boolean;
   /** True in a run whose clouds only refuse creations: no node is faulty. */
   readonly onlyRefusals: boolean;
   /** The current record; undefined if it does not exist or is not a JSON object. */
