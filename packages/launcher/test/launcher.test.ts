@@ -443,6 +443,22 @@ describe('a changed configuration', () => {
     ]);
   });
 
+  it('continues requests in another pool if their pool has lost a label', async () => {
+    world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
+    const pools = (main: string[], other: string[]): ReturnType<typeof provider> =>
+      provider('demo', [pool('main', main), pool('other', other)]);
+    const { launcher } = await world.launcher([pools(['small', 'large'], ['other'])]);
+    const id = await submit(['small', 'large']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    await world.during(launcher.apply(world.config([pools(['large'], ['small', 'large'])])));
+    const appliedAt = world.clock.monotonic();
+    const nodes = await fulfilled(id);
+    expect(world.clock.monotonic() - appliedAt).toBeLessThan(60_000);
+    expect(nodes.map((node) => world.nodes().get(node)?.pool)).toEqual(['other', 'other']);
+    await world.until('the other nodes are deleted', () => world.nodes().size === 2);
+    expect(world.cloud.existingInstances()).toHaveLength(2);
+  });
+
   it('does not let launches exceed a limit that their label now needs more of', async () => {
     const limit = { 'max-cores': 16 };
     const { launcher } = await world.launcher([oneLabel('debian', 'root', 'small', limit)]);

@@ -3,7 +3,7 @@
  */
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
-import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
@@ -44,7 +44,7 @@ export function evaluate(
   { abandonedBy, deferredBy }: FailedPools = NO_FAILED_POOLS,
 ): AdmissionDecision {
   const { candidates } = pool;
-  if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
+  if (request.state === 'pending' && belongsElsewhere(id, request, pool)) return { kind: 'ignore' };
   const others = (): PoolComponentData[] => otherCandidates(request, pool);
   if (request.declined_by.includes(pool.id)) {
     // Pools that had not decided when this one declined may have left since.
@@ -120,11 +120,20 @@ function serves(
   return !paused && !labels.some((label) => wanted.includes(label));
 }
 
-/** Returns true if the nodes of a lost request are in another pool that is still configured or registered. */
-function belongsElsewhere(requestId: string, { context, candidates, name }: AdmittingPool): boolean {
-  const node = context.store.nodes.allocatedTo(requestId)[0]?.node;
-  if (node === undefined || `${node.provider ?? ''}/${node.pool ?? ''}` === name) return false;
-  return candidates.present().some((pool) => pool.provider_name === node.provider && pool.name === node.pool);
+/** Returns true if nodes of a lost request are in another pool, configured or registered with the request's labels. */
+function belongsElsewhere(id: string, request: NodeRequest, { context, candidates, name }: AdmittingPool): boolean {
+  const labels = new Set(request.node_types);
+  const isServed = ({ node: { provider, pool } }: NodeEntry): boolean =>
+    candidates
+      .present()
+      .some(
+        (each) =>
+          each.provider_name === provider &&
+          each.name === pool &&
+          [...labels].every((label) => each.supported_labels.includes(label)),
+      );
+  const entry = context.store.nodes.allocatedTo(id).find(isServed);
+  return entry !== undefined && `${entry.node.provider ?? ''}/${entry.node.pool ?? ''}` !== name;
 }
 
 function allDeclined(
