@@ -267,6 +267,39 @@ describe('min-ready', () => {
     await untilFree('small', 2);
   });
 
+  it('is retried with growing delays although a Python launcher requests nodes of the label each second', async () => {
+    world.cloud.configure({ bootTimeMs: [0, 0] });
+    const zk = world.server.connect();
+    await world.launcher([demo({ 'max-servers': 1 })], 'launcher1', keep({ small: 2 }));
+    await untilFree('small', 1);
+    const python = { id: 'python', name: 'main', provider_name: 'demo', supported_labels: ['small'], priority: 100 };
+    const component = { hostname: 'python', kind: 'pool', state: 'running', version: '11', model_api: 0 };
+    const data = Buffer.from(JSON.stringify({ ...component, ...python, paused: false }));
+    await world.during(zk.create('/nodepool/components/pool/python', data, { mode: 'ephemeral-sequential' }));
+    const theirs = new Set<string>();
+    const asked = new Set<string>();
+    world.server.onCommit(() => {
+      for (const [id] of minReadyRequests()) asked.add(id);
+    });
+    for (let second = 0; second < 600; second += 1) {
+      const failed = minReadyRequests().filter(([id, { state }]) => state === 'failed' && theirs.has(id));
+      for (const [id] of failed) await world.during(zk.delete(`${REQUESTS}/${id}`));
+      if (!minReadyRequests().some(([id]) => theirs.has(id))) {
+        theirs.add(await submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false }));
+      }
+      await world.clock.advance(500);
+      for (const [id, { state, declined_by: declinedBy }] of minReadyRequests()) {
+        if (state !== 'requested' || !Array.isArray(declinedBy) || declinedBy.length !== 1) continue;
+        const change = { state: 'failed', declined_by: [...(declinedBy as string[]), 'python'] };
+        await world.during(world.requestor.change(`${REQUESTS}/${id}`, change));
+      }
+      await world.clock.advance(500);
+    }
+    expect(theirs.size).toBeGreaterThan(200);
+    expect([...asked].filter((id) => !theirs.has(id)).length).toBeLessThan(20);
+    await world.during(zk.close());
+  });
+
   it('is not requested while no registered pool has the label', async () => {
     const asked = new Set<string>();
     world.server.onCommit(() => {

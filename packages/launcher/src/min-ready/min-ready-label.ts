@@ -60,7 +60,7 @@ export class MinReadyLabel {
     this.retry();
   }
 
-  /** Starts or continues the back-off; to be called when a request for the label was declined. */
+  /** Starts or continues the back-off; to be called when any launcher's min-ready request for the label has failed. */
   declined(): void {
     const { clock, random } = this.context;
     if (this.isBackingOff || this.term === undefined) return;
@@ -69,7 +69,7 @@ export class MinReadyLabel {
     this.situation.requeue();
   }
 
-  /** Resets the back-off; to be called when a request for the label was fulfilled. */
+  /** Resets the back-off; to be called when any launcher's min-ready request for the label was fulfilled. */
   served(): void {
     this.failures = 0;
   }

@@ -125,15 +125,16 @@ export class MinReady implements Controller {
   }
 
   private consider(entry: RequestEntry): void {
-    const { state, node_types: labels } = entry.request;
-    if ((state !== 'fulfilled' && state !== 'failed') || !this.isOurs(entry)) return;
+    const { state, requestor, node_types: labels } = entry.request;
+    if ((state !== 'fulfilled' && state !== 'failed') || requestor !== MIN_READY_REQUESTOR) return;
+    // The requests of other launchers, such as those of the Python Nodepool, also show whether a label can be served.
     for (const label of labels) {
       const keeper = this.labels.get(label);
       if (state === 'fulfilled') keeper?.served();
       else keeper?.declined();
     }
     // The deletion of the request frees its node.
-    this.remove(entry.id);
+    if (this.isOurs(entry)) this.remove(entry.id);
   }
 
   private onComponent({ before, after }: Change<ComponentEntry>): void {
