@@ -55,6 +55,16 @@ describe('a node that has been ready for longer than max-ready-age', () => {
   });
 });
 
+describe('a ready node that is allocated to a text that no request can have as its id', () => {
+  it.each(['', '..', 'a/b'])('becomes free (%j)', async (text) => {
+    await world.launcher([demo()], 'launcher1');
+    const node = await freeNode();
+    await world.during(world.requestor.change(`${NODES}/${node}`, { allocated_to: text }));
+    await world.until('it is free', () => world.nodes().get(node)?.allocated_to === null);
+    expect(await served(await submit(['small']))).toEqual([node]);
+  });
+});
+
 describe('a held node', () => {
   const hold = (seconds: number): Partial<NodepoolConfig> => ({ maxHoldAgeMs: seconds * 1000 });
 

@@ -104,7 +104,8 @@ export class RequestRecords implements RequestStore {
       if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
       return record;
     } catch (error) {
-      if (isZooKeeperError(error, 'no-node')) return undefined;
+      // An id from the record of a node can be any text, also one that no znode can have.
+      if (isZooKeeperError(error, 'no-node') || isZooKeeperError(error, 'invalid-argument')) return undefined;
       throw error;
     }
   }
