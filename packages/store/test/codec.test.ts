@@ -203,6 +203,7 @@ describe('a znode without a valid record', () => {
     ['is not text', Uint8Array.of(0x7b, 0xff, 0xfe), 'UTF-8'],
     ['is not JSON', bytes('{"state": "ready"'), 'not JSON'],
     ['is not an object', bytes('["ready"]'), 'a list; expected a JSON object'],
+    ['is null', bytes('null'), 'but null; expected a JSON object'],
     ['has no state', bytes('{}'), '"state" is missing; expected one of: init'],
     ['has an unknown state', bytes('{"state": "dreaming"}'), '"state" is "dreaming"; expected one of: init'],
     ['has a state of the wrong type', bytes('{"state": {}}'), '"state" is {}'],

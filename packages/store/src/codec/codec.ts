@@ -156,7 +156,8 @@ export function parseObject(data: Uint8Array): JsonObject | string {
     return `it is not JSON (${position === undefined ? '' : `at ${position} of `}${text.length} characters)`;
   }
   if (isJsonObject(parsed)) return parsed;
-  return `it is JSON, but ${Array.isArray(parsed) ? 'a list' : typeof parsed}; expected a JSON object`;
+  const found = parsed === null ? 'null' : Array.isArray(parsed) ? 'a list' : `a ${typeof parsed}`;
+  return `it is JSON, but ${found}; expected a JSON object`;
 }
 
 /** Returns true if an object is the one that was read. It is not a change then, and its source text has more detail. */
