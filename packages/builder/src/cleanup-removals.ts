@@ -143,8 +143,10 @@ export async function removeBuild(
     }
     if (cleanup.files) await builder.files.remove({ image, id });
     const removed = cleanup.record && (await handle.remove());
-    // This builder no longer builds the image. The call has no effect if other builders still have builds of it.
-    if (removed && !plan.configured) await builder.store.images.removeImage(image, { signal });
+    // This builder no longer builds the image. The call has no effect if other builders still have builds of it. A
+    // pause also applies to builders that have the image configured.
+    const { images } = builder.store;
+    if (removed && !plan.configured && !images.paused(image)) await images.removeImage(image, { signal });
     return { removal: removed || !cleanup.record ? 'done' : LATER, filesRemoved: cleanup.files };
   } finally {
     await handle.lock.release();

@@ -118,6 +118,18 @@ describe('the cleanup of an image', () => {
     expect(world.paths().filter((path) => path.startsWith('/nodepool/images/'))).toEqual([]);
   });
 
+  it('keeps the pause of an image that another builder has configured', async () => {
+    const running = await builder(2);
+    const { images } = await world.operator();
+    await world.during(images.pause('debian'));
+    await world.builder(SITE);
+    running.apply({ images: {}, providers: { one: { images: [] }, two: { images: [] } } });
+    await world.until('all builds are gone', () => world.builds('debian').length === 0);
+    await world.after(HOUR);
+    expect(world.paths()).toContain('/nodepool/images/debian/pause');
+    expect(world.builds('debian')).toEqual([]);
+  });
+
   it('deletes nothing on a builder that has neither the image configured nor its files', async () => {
     await builder(2);
     await world.builder({ images: { other: {} }, providers: { one: { images: ['other'] } } });
