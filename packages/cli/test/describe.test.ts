@@ -152,6 +152,14 @@ describe('nodepool describe with launchers', () => {
     expect((await described('request', '200-0000000099')).text).toBe('request 200-0000000099\n  Fulfilled.');
   });
 
+  it('shows a deleted node that a launcher remembers', async () => {
+    const timeline = [{ phase: 'deleting', from: 1, to: 2.5, by: null }];
+    documents['/status/v1/node/0000000001'] = { node: null, summary: 'The node is deleted.', timeline };
+    const { text, json } = await described('node', '1');
+    expect(text).toMatch(/^node 0000000001\n {2}The node is deleted\.\n/);
+    expect(json['timeline']).toMatchObject([{ phase: 'deleting', seconds: 1.5 }]);
+  });
+
   it('prefers the timeline of the launcher that recorded it', async () => {
     const id = await world.request({});
     const other = createServer((_request, response) =>

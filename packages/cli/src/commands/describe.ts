@@ -52,9 +52,9 @@ export async function describe(
   );
 }
 
-/** Returns the document if the launcher knows the subject; in a document about an unknown subject, that is null. */
+/** Returns the document if the launcher knows the subject, which is null if only its history is known. */
 function knownDocument(answer: LauncherAnswer, kind: DescribedKind): readonly LauncherDocument[] {
   if (answer.outcome !== 'known') return [];
   const document = documentOf(answer);
-  return (document[kind] ?? null) === null ? [] : [{ launcher: new URL(answer.launcher).host, document }];
+  return document[kind] === undefined ? [] : [{ launcher: new URL(answer.launcher).host, document }];
 }
