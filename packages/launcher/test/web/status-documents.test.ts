@@ -178,6 +178,11 @@ describe('the status of a launcher at its limit', () => {
     expect(await status('requests?offset=-1')).toEqual([400, expect.stringContaining('offset: not a whole number')]);
     expect(await status('nodes?sort=password')).toEqual([400, expect.stringContaining('sort: not one of id, age')]);
     expect(await status('nodes?state=a&state=b')).toEqual([400, 'state: given more than once']);
+    expect(await status('nodes?state=in-use,inuse')).toEqual([
+      400,
+      expect.stringContaining('state: not one or several'),
+    ]);
+    expect(await status('requests?state=pending')).toEqual([400, expect.stringContaining('waiting, progress, ')]);
     expect(await status(`nodes?q=${'x'.repeat(300)}`)).toEqual([400, 'q: longer than 200 characters']);
     expect(await status('overview?x=1')).toEqual([400, expect.stringContaining('this page has no parameters')]);
     expect(await status('request/nonsense')).toEqual([404, expect.stringContaining('there is no request "nonsense"')]);

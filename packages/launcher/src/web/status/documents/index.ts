@@ -20,7 +20,7 @@ interface View {
   readonly list: ListParameters;
 }
 
-const NO_LIST: ListParameters = { filters: [], sorts: [] };
+const NO_LIST: ListParameters = { filters: [], states: [], sorts: [] };
 
 const list = (make: View['make'], parameters = NO_LIST): View => ({ make, hasSubject: false, list: parameters });
 const subject = (make: View['make']): View => ({ make, hasSubject: true, list: NO_LIST });

@@ -1,6 +1,6 @@
 /** The documents of nodes. */
 
-import type { ExternalId } from '@nodepool/core';
+import { NODE_STATES, type ExternalId } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import { explainNode } from '../../../diagnostics/explain/explain-node.js';
 import type { NodeDocument, NodeRow, NodesDocument } from '../client/model.js';
@@ -35,6 +35,7 @@ const LIST: ListDefinition<NodeEntry> = {
 
 export const NODE_LIST = {
   filters: ['state', 'provider', 'pool', 'label', 'q'],
+  states: NODE_STATES,
   sorts: Object.keys(LIST.sorts),
 } as const;
 

@@ -19,6 +19,8 @@ export type Filter = (typeof FILTERS)[number];
 /** The parameters that a list accepts. */
 export interface ListParameters {
   readonly filters: readonly Filter[];
+  /** The values of the filter `state`. */
+  readonly states: readonly string[];
   readonly sorts: readonly string[];
 }
 
@@ -30,7 +32,7 @@ const MAX_LIMIT = 1000;
 export function readParameters(
   id: string,
   query: Readonly<Record<string, unknown>>,
-  { filters, sorts }: ListParameters,
+  { filters, states, sorts }: ListParameters,
 ): Parameters {
   const known: readonly string[] = sorts.length === 0 ? [] : [...filters, 'sort', 'offset', 'limit'];
   const values = new Map<string, string>();
@@ -46,6 +48,14 @@ export function readParameters(
   const sort = values.get('sort');
   if (sort !== undefined && !sorts.includes(sort.replace(/^-/u, ''))) {
     throw new BadQueryError(`sort: not one of ${sorts.join(', ')}, each with - in front for the descending order`);
+  }
+  if (
+    values
+      .get('state')
+      ?.split(',')
+      .every((state) => states.includes(state)) === false
+  ) {
+    throw new BadQueryError(`state: not one or several of ${states.join(', ')}, with commas in between`);
   }
   const given = filters.flatMap((name) => {
     const value = values.get(name);

@@ -59,6 +59,7 @@ const LIST: ListDefinition<Known> = {
 
 export const REQUEST_LIST = {
   filters: ['state', 'label', 'pool', 'requestor', 'q'],
+  states: Object.values(STATE_FILTERS),
   sorts: Object.keys(LIST.sorts),
 } as const;
 
