@@ -44,7 +44,7 @@ function addLists(program: Command, onStore: OnStore): void {
     );
   example(builds, 'nodepool dib-image-list --format json');
   const status = addListOptions(program.command('image-status'), { filters: ['image'] })
-    .description('list images that are paused, have a build request, or fail to build')
+    .description('list the disk images: paused or not, requested builds, and failed builds')
     .action((options: ListOptions) =>
       onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
     );

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { isIP } from 'node:net';
 import { isError, isJsonObject, type JsonObject } from '@nodepool/core';
 import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
-import { RefusedError } from './command-context.js';
+import { RefusedError, UsageError } from './command-context.js';
 
 /** The answer of one launcher. */
 export type LauncherAnswer =
@@ -39,16 +39,16 @@ function urlOf({ host, port }: WebEndpoint, isHere: boolean): string {
   return `http://${family === 0 && isHere ? 'localhost' : host}:${port}`;
 }
 
-/** Returns the URL of `--launcher`. Throws `RefusedError`. */
+/** Returns the URL of `--launcher`. Throws `UsageError`. */
 export function checkLauncherUrl(launcher: string): string {
   let base: URL;
   try {
     base = new URL(launcher);
-  } catch (error) {
-    throw new RefusedError(`--launcher ${launcher} is not a URL; write e.g. http://localhost:8005`, { cause: error });
+  } catch {
+    throw new UsageError(`--launcher ${launcher} is not a URL; write e.g. http://localhost:8005`);
   }
   if (base.protocol !== 'http:' && base.protocol !== 'https:') {
-    throw new RefusedError(`--launcher ${launcher} is not an http URL; write e.g. http://localhost:8005`);
+    throw new UsageError(`--launcher ${launcher} is not an http URL; write e.g. http://localhost:8005`);
   }
   return launcher.replace(/\/$/, '');
 }

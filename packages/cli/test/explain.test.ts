@@ -182,7 +182,7 @@ describe('nodepool explain', () => {
 
   it.each(['nonsense', 'file:///etc/passwd'])('rejects the launcher %s', async (launcher) => {
     const { code, out } = await world.run('explain', 'label', 'x', '--launcher', launcher);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(out.noted).toContain('http://localhost:8005');
   });
 });

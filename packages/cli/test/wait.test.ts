@@ -79,11 +79,11 @@ describe('nodepool wait', () => {
   it.each([
     [['node', '7'], 'there is no node 0000000007'],
     [['request', '200-0000000007'], 'there is no request 200-0000000007'],
-    [['node', '7', '--state', 'happy'], 'happy is not a state of nodes'],
-    [['label', 'small', '--state', 'ready'], '--state is for nodes only'],
-  ])('%j is rejected with the reason', async (args, why) => {
+    [['node', '7', '--state', 'happy'], 'happy is not a state of nodes', 2],
+    [['label', 'small', '--state', 'ready'], '--state is for nodes only', 2],
+  ])('%j is rejected with the reason', async (args, why, expected = 1) => {
     const { code, out } = await world.run('wait', ...args);
-    expect(code).toBe(1);
+    expect(code).toBe(expected);
     expect(out.noted).toContain(why);
   });
 });

@@ -1,4 +1,4 @@
-/** `nodepool image-status`: images that are paused, have a build request, or fail to build. */
+/** `nodepool image-status`: the disk images that have records: pauses, requested builds, and failed builds. */
 
 import { imageStatus as statusOf } from '@nodepool/store';
 import type { StoreContext } from '../command-context.js';

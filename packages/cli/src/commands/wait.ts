@@ -2,7 +2,7 @@
 
 import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
 import { printable } from '@nodepool/store';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
 import { waitUntil } from '../wait.js';
 
@@ -23,7 +23,7 @@ interface Condition {
 
 /**
  * Prints the ids of the nodes (of a fulfilled request, of the label) or the state of the node. Rejects with
- * `RefusedError` at the deadline, or once the condition can never hold.
+ * `RefusedError` at the deadline, or once the condition can never hold, and with `UsageError` if `--state` is invalid.
  */
 export async function wait(
   context: StoreContext,
@@ -31,7 +31,7 @@ export async function wait(
   id: string,
   { state, timeout }: WaitOptions,
 ): Promise<void> {
-  if (kind !== 'node' && state !== undefined) throw new RefusedError('--state is for nodes only; leave it out');
+  if (kind !== 'node' && state !== undefined) throw new UsageError('--state is for nodes only; leave it out');
   const condition = conditionOf(context, kind, id, state);
   const { interrupted, out, clock } = context;
   const limits = {
@@ -75,7 +75,7 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
 
 function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: string): Condition {
   if (wanted !== 'gone' && !NODE_STATES.some((state) => state === wanted)) {
-    throw new RefusedError(`${wanted} is not a state of nodes; states are ${NODE_STATES.join(', ')}, and gone`);
+    throw new UsageError(`${wanted} is not a state of nodes; states are ${NODE_STATES.join(', ')}, and gone`);
   }
   return {
     description: `node ${id} is ${wanted}`,
