@@ -125,6 +125,14 @@ describe('nodepool doctor', () => {
     });
   });
 
+  it('states nothing that only the records show without ZooKeeper', async () => {
+    await config({ rest: 'tenant-resource-limits: [{tenant-name: t, max-servers: 3}]' });
+    world.connectError = new Error('no server answers');
+    const texts = (await examine()).findings.map(({ object, reason }) => `${object}: ${reason}`);
+    expect(texts).toContain('build-log-dir /nonexistent/logs: is not on this machine');
+    expect(texts.filter((text) => text.includes('in use'))).toEqual([]);
+  });
+
   it('reports every problem of an invalid configuration', async () => {
     await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
     const { code, problems } = await examine();

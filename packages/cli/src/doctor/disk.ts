@@ -14,10 +14,10 @@ const SHORT_LOGS_GIB = 1;
 /** Below this share of free space or inodes, a disk counts as short. */
 const SHORT_SHARE = 0.05;
 
-/** `hasBuilder`: true if a builder is registered on this machine. */
+/** `hasBuilder`: true if a builder is registered on this machine; undefined if that is unknown. */
 export async function checkDisk(
   { imagesDir, buildLogDir }: Pick<NodepoolConfig, 'imagesDir' | 'buildLogDir'>,
-  hasBuilder: boolean,
+  hasBuilder: boolean | undefined,
 ): Promise<readonly Finding[]> {
   const findings = new Findings('disk');
   if (imagesDir !== undefined) await checkFolder(findings, 'images-dir', imagesDir, SHORT_IMAGES_GIB, hasBuilder);
@@ -36,7 +36,7 @@ async function checkFolder(
   key: string,
   folder: string,
   shortGib: number,
-  hasBuilder: boolean,
+  hasBuilder: boolean | undefined,
 ): Promise<void> {
   const name = `${key} ${folder}`;
   try {
@@ -51,6 +51,7 @@ async function checkFolder(
     else findings.ok(name, text);
   } catch (error) {
     if (hasBuilder) findings.error(name, `cannot be examined: ${reasonOf(error)}`, 'create the folder for the builder');
+    else if (hasBuilder === undefined) findings.info(name, 'is not on this machine');
     else findings.info(name, 'is not on this machine, on which no builder is registered');
   }
 }

@@ -102,7 +102,7 @@ async function withZooKeeper(context: DoctorContext, config: NodepoolConfig): Pr
 async function withoutRecords(context: DoctorContext, config: NodepoolConfig): Promise<readonly Finding[]> {
   const found = await Promise.all([
     limited(context, 'providers', () => checkProviders({ ...context, config, store: undefined })),
-    limited(context, 'disk', () => checkDisk(config, false)),
+    limited(context, 'disk', () => checkDisk(config, undefined)),
   ]);
   return found.flat();
 }

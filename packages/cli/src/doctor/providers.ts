@@ -22,7 +22,7 @@ const NEAR = 0.9;
 
 export interface ProviderSources {
   readonly config: NodepoolConfig;
-  /** Undefined if ZooKeeper cannot be reached. */
+  /** Undefined if ZooKeeper cannot be reached; the use of limits is then unknown. */
   readonly store: Store | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -44,14 +44,15 @@ export async function checkProviders(sources: ProviderSources): Promise<readonly
 async function checkProvider(sources: ProviderSources, config: ProviderConfig, findings: Findings): Promise<void> {
   const provider = sources.config.loadedDrivers.get(config.driver)?.getProvider(config);
   if (provider === undefined) return;
-  const nodes = sources.store === undefined ? [] : [...sources.store.nodes.ofProvider(config.name)];
+  const { store } = sources;
+  const nodes = store === undefined ? undefined : [...store.nodes.ofProvider(config.name)];
   reportPools(config, nodes, findings);
   const started = sources.clock.monotonic();
   try {
     const limits = await readCloud(sources, provider);
     const ms = Math.round(sources.clock.monotonic() - started);
     findings.ok(`provider ${config.name}`, `driver ${config.driver}; the cloud has answered within ${ms} ms`);
-    if (limits !== undefined) reportQuota(config.name, limits, nodes, findings);
+    if (limits !== undefined && nodes !== undefined) reportQuota(config.name, limits, nodes, findings);
   } catch (error) {
     sources.interrupted.throwIfAborted();
     const { code } = toDriverError(error);
@@ -82,12 +83,18 @@ async function readCloud(sources: ProviderSources, provider: Provider): Promise<
   });
 }
 
-function reportPools({ name: provider, pools }: ProviderConfig, nodes: readonly NodeEntry[], findings: Findings): void {
+function reportPools(
+  { name: provider, pools }: ProviderConfig,
+  nodes: readonly NodeEntry[] | undefined,
+  findings: Findings,
+): void {
   for (const { name, maxServers } of pools.values()) {
     const object = `pool ${provider}/${name}`;
-    const used = nodes.filter(({ node }) => node.pool === name).length;
     if (maxServers <= 0) findings.info(object, 'max-servers disables it');
-    else if (maxServers !== Infinity) reportUse(findings, object, 'max-servers', used, maxServers);
+    else if (maxServers !== Infinity && nodes !== undefined) {
+      const used = nodes.filter(({ node }) => node.pool === name).length;
+      reportUse(findings, object, 'max-servers', used, maxServers);
+    }
   }
 }
 
@@ -107,8 +114,9 @@ function reportQuota(
 }
 
 function reportTenants({ config, store }: ProviderSources, findings: Findings): void {
+  if (store === undefined) return;
   for (const [tenant, limits] of config.tenantLimits) {
-    const nodes = store === undefined ? [] : [...store.nodes.all()].filter(({ node }) => node.tenant_name === tenant);
+    const nodes = [...store.nodes.all()].filter(({ node }) => node.tenant_name === tenant);
     for (const [resource, limit] of Object.entries(limits)) {
       const used = nodes.reduce((sum, { node }) => sum + (node.resources?.[resource] ?? 0), 0);
       reportUse(findings, `tenant ${tenant}`, resource, used, limit);
