@@ -2,7 +2,7 @@
 
 /** A terminal, or the lack of one. */
 export interface Display {
-  /** Width and height in characters; undefined if the output is not a terminal. */
+  /** Width and height in characters; undefined if the output is not a terminal, or one of unknown size. */
   readonly size: TerminalSize | undefined;
   readonly color: boolean;
 }
@@ -18,14 +18,18 @@ export type ColorChoice = (typeof COLOR_CHOICES)[number];
 /** The display of output that is not a terminal. */
 export const PLAIN: Display = { size: undefined, color: false };
 
-/** Returns the display. With `auto`, only terminals get colors, unless `NO_COLOR` is set or the terminal is dumb. */
+/**
+ * Returns the display. A terminal that reports 0 columns has an unknown size, e.g. one that `script` creates in a job.
+ * With `auto`, only terminals get colors, unless `NO_COLOR` is set or the terminal is dumb.
+ */
 export function displayOf(
   size: TerminalSize | undefined,
   env: Readonly<Record<string, string | undefined>>,
   choice: ColorChoice,
 ): Display {
   const wanted = size !== undefined && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
-  return { size, color: choice === 'always' || (choice === 'auto' && wanted) };
+  const isKnown = size !== undefined && size.columns > 0 && size.rows > 0;
+  return { size: isKnown ? size : undefined, color: choice === 'always' || (choice === 'auto' && wanted) };
 }
 
 const RED = 31;

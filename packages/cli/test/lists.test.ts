@@ -170,6 +170,13 @@ describe('a list on a terminal', () => {
     expect((await linesOf('request-list', '--color', 'never'))[3]).toContain('| debian ×18 |');
   });
 
+  it('is complete on a terminal of unknown size', async () => {
+    await world.node({ comment: LONG });
+    world.terminal = { columns: 0, rows: 0 };
+    expect(await linesOf('list', '--detail', '--color', 'never')).toContainEqual(expect.stringContaining(LONG));
+    expect(await linesOf('list', '--detail', '-o', 'wide')).toContainEqual(expect.stringContaining(LONG));
+  });
+
   it('omits empty columns of the wide form', async () => {
     await world.node({});
     world.terminal = { columns: 500, rows: 24 };
