@@ -195,7 +195,8 @@ it('a lost ZooKeeper comes before older problems, with the time and the last err
 });
 
 it('failed requests are a problem of their label, or of its missing image', () => {
-  const failed = new Map([['small', { count: 2, first: NOW - 50, reason: 'cloud/main: no answer' }]]);
+  const requests = { count: 2, first: NOW - 50, reason: 'cloud/main: no answer', launched: true };
+  const failed = new Map([['small', requests]]);
   const served = [label({ pools: ['cloud/main'] })];
   const [problem, ...others] = findProblems({ ...HEALTHY, failed, labels: served });
   expect(others).toEqual([]);
@@ -204,6 +205,10 @@ it('failed requests are a problem of their label, or of its missing image', () =
     details: ['cloud/main: no answer'],
   });
   expect(findProblems({ ...HEALTHY, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
+  const declined = new Map([['small', { ...requests, launched: false }]]);
+  expect(findProblems({ ...HEALTHY, failed: declined, labels: served })).toMatchObject([
+    { cause: 'limit', remedy: 'See the decisions about the failed requests.' },
+  ]);
   const images = [image({ lastFailure: failure })];
   expect(findProblems({ ...HEALTHY, failed, labels: served, images })).toMatchObject([
     { title: 'Image debian is missing', severity: 'critical', since: NOW - 50, effect: '2 requests for it failed' },

@@ -207,6 +207,14 @@ it('a provider shows its failures, with the last error message', async () => {
     [1, 2, 3].map((number) => ({ number, offer: 'label small, zone zone-1', error: { code: 'keyscan' } })),
   );
   expect(request.request?.reason).toContain('demo/main: no host keys');
+  const failing = { key: 'failed small', cause: 'cloud', remedy: 'See the launch attempts of the failed requests.' };
+  expect((await get<OverviewDocument>('overview')).problems).toContainEqual(expect.objectContaining(failing));
+});
+
+it('a request that exceeds a limit does not count against the cloud', async () => {
+  await start([provider('demo', [pool('main', ['small'], { 'max-servers': 1 })])]);
+  await inState(await submit(['small', 'small']), 'failed');
+  expect((await get<OverviewDocument>('overview')).problems).toMatchObject([{ key: 'failed small', cause: 'limit' }]);
 });
 
 it('a launcher does not show decisions of another one', async () => {

@@ -38,7 +38,11 @@ function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Pro
   };
 }
 
-function failing(name: string, { count, first, reason }: FailedRequests, label: LabelStatus | undefined): Problem {
+function failing(
+  name: string,
+  { count, first, reason, launched }: FailedRequests,
+  label: LabelStatus | undefined,
+): Problem {
   const hasPool = label !== undefined && label.pools.length > 0;
   return {
     severity: 'warning',
@@ -46,11 +50,11 @@ function failing(name: string, { count, first, reason }: FailedRequests, label: 
     title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed`,
     subject: { kind: 'label', id: name },
     since: first,
-    cause: hasPool ? 'cloud' : 'configuration',
+    cause: hasPool ? (launched ? 'cloud' : 'limit') : 'configuration',
     details: reason === undefined ? [] : [shortened(reason)],
     effect: null,
     remedy: hasPool
-      ? 'See the launch attempts of the failed requests.'
+      ? `See the ${launched ? 'launch attempts of' : 'decisions about'} the failed requests.`
       : 'Add the label to a pool, or correct the jobs that ask for it.',
   };
 }
@@ -58,12 +62,14 @@ function failing(name: string, { count, first, reason }: FailedRequests, label: 
 /** Returns the failed requests of the last hour by label, except those for min-ready, which the launcher retries. */
 export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, FailedRequests> {
   const failed = new Map<string, FailedRequests>();
-  for (const { facts, end = 0, ended } of status.recorder.timelines.failedRequests.newestFirst()) {
+  for (const life of status.recorder.timelines.failedRequests.newestFirst()) {
+    const { facts, end = 0, ended } = life;
     if (end < clock.now() - FAILED_MS) break;
     if (facts.requestor === MIN_READY_REQUESTOR) continue;
+    const hasLaunched = life.attempts.length > 0 || life.closed().some(({ phase }) => phase === 'elsewhere');
     for (const label of new Set(facts.labels)) {
-      const { count = 0, reason = ended?.reason } = failed.get(label) ?? {};
-      failed.set(label, { count: count + 1, first: end / 1000, reason });
+      const { count = 0, reason = ended?.reason, launched = false } = failed.get(label) ?? {};
+      failed.set(label, { count: count + 1, first: end / 1000, reason, launched: launched || hasLaunched });
     }
   }
   return failed;

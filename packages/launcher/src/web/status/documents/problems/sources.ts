@@ -12,6 +12,8 @@ export interface FailedRequests {
   readonly first: number;
   /** Reason of the last of them. */
   readonly reason: string | undefined;
+  /** True if a node was launched for one of them, or may have been by another launcher. */
+  readonly launched: boolean;
 }
 
 export interface ProblemSources {
