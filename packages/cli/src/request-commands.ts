@@ -37,7 +37,7 @@ function wantedNodesOptions(command: Command): Command {
   return command
     .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999), 200)
     .option('--tenant <name>', 'tenant whose limits apply')
-    .option('--provider <name>', 'only nodes of this provider')
+    .option('--provider <name>', 'nodes of this provider, unless it cannot serve the request')
     .option('--start-by <time>', 'time by which the nodes are needed, ISO 8601 or unix seconds', pointInTime);
 }
 
