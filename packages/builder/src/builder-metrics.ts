@@ -25,7 +25,7 @@ export const BUILD_EXIT_CODE: Gauge<'image'> = {
 export const LAST_BUILD: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_last_build_timestamp_seconds',
-  help: 'Time at which the last build of the image ended, including failed builds.',
+  help: 'Time at which the last build of the image ended, including failed builds since the start of the builder.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.last_build`],
 };

@@ -10,7 +10,7 @@ import type { BuilderActivity } from './activity.js';
 import type { BuilderContext, BuilderOptions } from './context.js';
 import { createControllers, type BuilderControllers } from './controllers.js';
 import { ImageProviders } from './image-providers.js';
-import { reportBuilder } from './report-metrics.js';
+import { reportBuilder, reportEarlierBuilds } from './report-metrics.js';
 
 const BUILD_WORKERS = 1;
 const UPLOAD_WORKERS = 4;
@@ -23,6 +23,7 @@ export class Builder {
   private readonly controllers: BuilderControllers;
   private component: ComponentHandle<ComponentData> | undefined;
   private config: NodepoolConfig | undefined;
+  private wasComplete = false;
   private ends: (() => void)[] = [];
 
   constructor(options: BuilderOptions) {
@@ -59,7 +60,7 @@ export class Builder {
     this.ends = [
       store.images.onChange((image) => this.changed(image)),
       store.onComplete((complete) => {
-        if (complete) this.addAll();
+        if (complete) this.readAll();
       }),
       reportBuilder(this.context, {
         config: () => this.config,
@@ -123,6 +124,13 @@ export class Builder {
 
   private changed(image: string): void {
     for (const controller of this.controllers.all) controller.changed?.(image);
+  }
+
+  /** Called when all records are known. */
+  private readAll(): void {
+    if (!this.wasComplete && this.config !== undefined) reportEarlierBuilds(this.context, this.config);
+    this.wasComplete = true;
+    this.addAll();
   }
 
   private addAll(): void {

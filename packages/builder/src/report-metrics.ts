@@ -48,6 +48,17 @@ export function reportBuilder(context: BuilderContext, sources: ReportSources): 
   });
 }
 
+/** Reports the builds before the start of this process, so that its restart does not end alerts about old images. */
+export function reportEarlierBuilds({ metrics, store }: BuilderContext, config: NodepoolConfig): void {
+  for (const { name: image, abstract } of config.diskImages.values()) {
+    if (abstract) continue;
+    // Failed builds are left out: the builder that ran the last one compares its time with those of other builders.
+    const ready = [...store.images.builds(image)].filter(({ state }) => state === 'ready');
+    const endedAt = Math.max(...ready.map(({ state_time: time }) => time));
+    if (ready.length > 0) metrics.set(LAST_BUILD, { image }, Math.floor(endedAt));
+  }
+}
+
 /** Removes the results of builds of images that are no longer built, which would raise alerts. */
 function removeResults(metrics: Metrics, config: NodepoolConfig, formats: Map<string, ReadonlySet<string>>): void {
   for (const { name, abstract } of config.diskImages.values()) {

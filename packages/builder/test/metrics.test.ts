@@ -15,17 +15,15 @@ let world: World;
 let gauges: Map<string, number>;
 let timings: string[];
 let metrics: MetricsRegistry;
-beforeEach(() => {
-  world = new World();
-  gauges = new Map();
-  timings = [];
+
+function createMetrics(): MetricsRegistry {
   const statsd: StatsdSender = {
     increment: () => undefined,
     timing: (key, ms) => void timings.push(`${key} ${Math.round(ms / 1000)}`),
     gauge: (key, value) => void gauges.set(key, value),
     close: () => Promise.resolve(),
   };
-  metrics = new MetricsRegistry({
+  return new MetricsRegistry({
     clock: world.clock,
     statsd,
     prometheus: undefined,
@@ -33,6 +31,13 @@ beforeEach(() => {
       throw error;
     },
   });
+}
+
+beforeEach(() => {
+  world = new World();
+  gauges = new Map();
+  timings = [];
+  metrics = createMetrics();
   world.metrics = metrics;
   world.workers = { buildWorkers: 2, uploadWorkers: 3 };
 });
@@ -80,6 +85,24 @@ it('has the names and values that dashboards use', async () => {
     'nodepool.dib_image_build.debian.12.status.duration 60',
     'nodepool.image_update.debian.12.one_a 60',
   ]);
+});
+
+it('reports the time of the last build after a restart', async () => {
+  const first = await world.builder(SITE);
+  await world.until('the image is built', () => world.readyBuilds('debian.12') === 1);
+  const [build] = world.builds('debian.12');
+  await first.stop();
+  await metrics.close();
+  metrics = createMetrics();
+  world.metrics = metrics;
+  gauges.clear();
+  await world.after(3_600_000);
+  await world.builder(SITE);
+  await world.after(INTERVAL_MS);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.status.last_build')).toBe(
+    Math.floor(Number(build?.['state_time'])),
+  );
+  expect(gauges.has('nodepool.dib_image_build.debian.12.status.rc')).toBe(false);
 });
 
 it('counts requests until their builds start', async () => {
