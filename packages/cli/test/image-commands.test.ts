@@ -323,6 +323,7 @@ describe('nodepool info', () => {
       nodes: [{ id: node, server_id: 'server-1', state: 'ready' }],
       out_of_service: [],
     });
+    expect((await world.run('info', 'cloud', '--format', 'name')).out.printed).toBe('cloud');
   });
 
   it('shows machines that are out of service, which a list of nodes indicates', async () => {

@@ -51,6 +51,10 @@ const OUTAGE_COLUMNS: readonly ListColumn<ReportedOutage>[] = [
 export function info(context: StoreContext, provider: string, options: { readonly format: ListFormat }): void {
   checkProvider(context, provider);
   const { store, out } = context;
+  if (options.format === 'name') {
+    out.print(printable(provider));
+    return;
+  }
   const uploads = createRecordList(UPLOAD_COLUMNS, 'all', uploadedBuilds(context, provider));
   const down = outagesOf(context, provider);
   const outages = createRecordList(OUTAGE_COLUMNS, 'all', down);
