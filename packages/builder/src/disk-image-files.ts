@@ -2,8 +2,11 @@
 
 import type { BuildRef } from '@nodepool/store';
 
-/** Matches ids of builds: uuids in hexadecimal digits, or sequence numbers in old data. */
-export const BUILD_ID = /^(?:[0-9a-f]{32}|[0-9]{10})$/;
+/**
+ * Matches ids of builds: uuids in hexadecimal digits, or sequence numbers in old data. Those begin with 0, unlike times
+ * and dates (`backup-1795487324.tar.gz`), which names of foreign files often end with.
+ */
+export const BUILD_ID = /^(?:[0-9a-f]{32}|0[0-9]{9})$/;
 
 /** The file of an image in one format. */
 export interface DiskImageFile {

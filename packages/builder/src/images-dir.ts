@@ -9,7 +9,7 @@ import { BuildFailedError } from './disk-image-creator.js';
 import { BUILD_ID, type Checksums, type DiskImageFile, type DiskImageFiles } from './disk-image-files.js';
 
 /** Matches `<image>-<build id>.<extension>`. */
-const NAME = /^(?<image>.+)-(?<build>[0-9a-f]{32}|[0-9]{10})\.(?<extension>.+)$/;
+const NAME = /^(?<image>.+)-(?<build>[0-9a-f]{32}|0[0-9]{9})\.(?<extension>.+)$/;
 /** Unit of `blocks` in `stat`, bytes. */
 const BLOCK_BYTES = 512;
 

@@ -34,6 +34,15 @@ it('the images folder lists the builds with files', async () => {
   expect(builds).toEqual([`debian ${TWO}`, `debian ${ONE}`, `debian-arm64 ${ONE}`].sort());
 });
 
+it.each(['backup-1795487324.tar.gz', 'debian-2026112400.qcow2'])(
+  'the images folder ignores a file with a time or a date in its name (%s)',
+  async (name) => {
+    const before = await files.list();
+    await writeFile(join(folder, name), '');
+    expect(await files.list()).toEqual(before);
+  },
+);
+
 it('the images folder computes missing or unreadable checksums, and uses existing ones', async () => {
   const name = `debian-${ONE}.qcow2`;
   await writeFile(join(folder, `${name}.md5`), 'no checksum');
