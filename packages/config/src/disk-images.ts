@@ -155,6 +155,7 @@ function namesAt(section: JsonObject, key: string): readonly string[] | undefine
   return names === undefined || names.length === 0 ? undefined : [...new Set(names)];
 }
 
-function nonEmpty(text: string | undefined): string | undefined {
+/** Returns undefined for an empty string, which counts as absent. */
+export function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }

@@ -16,7 +16,7 @@ import {
   nextTurn,
 } from '@nodepool/core';
 import type * as CompiledSchemas from './compiled-schemas.js';
-import { loadDiskImages, mergeSecureEnvVars } from './disk-images.js';
+import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
 import type { ConfigProblem } from './problems.js';
@@ -211,9 +211,9 @@ function loadDaemonSettings(root: JsonObject): DaemonSettings {
       port: numberAt(webapp, 'port') ?? 8005,
       listenAddress: stringAt(webapp, 'listen_address') ?? '0.0.0.0',
     },
-    elementsDir: stringAt(root, 'elements-dir'),
-    imagesDir: stringAt(root, 'images-dir'),
-    buildLogDir: stringAt(root, 'build-log-dir') ?? '/var/log/nodepool/builds',
+    elementsDir: nonEmpty(stringAt(root, 'elements-dir')),
+    imagesDir: nonEmpty(stringAt(root, 'images-dir')),
+    buildLogDir: nonEmpty(stringAt(root, 'build-log-dir')) ?? '/var/log/nodepool/builds',
     buildLogRetention: numberAt(root, 'build-log-retention') ?? 7,
     maxHoldAgeMs: ageLimit(numberAt(root, 'max-hold-age') ?? 0),
   };

@@ -33,6 +33,15 @@ describe('the top level', () => {
     });
   });
 
+  it('reads an empty folder as no folder', async () => {
+    const config = await configOf('elements-dir: ""\nimages-dir: ""\nbuild-log-dir: ""\n');
+    expect(config).toMatchObject({
+      elementsDir: undefined,
+      imagesDir: undefined,
+      buildLogDir: '/var/log/nodepool/builds',
+    });
+  });
+
   it('reads durations in seconds, and 0 as no limit', async () => {
     const config = await configOf(`
 max-hold-age: 60
