@@ -3,9 +3,9 @@
  * (see the environment of image builds in its documentation).
  */
 
+import { splitWords } from '@nodepool/config';
 import type { DiskImageConfig } from '@nodepool/core';
 import { join } from 'node:path';
-import { splitWords } from './shell-words.js';
 
 /** Folder of this package; replaces `%p` in `dib-cmd`. */
 const PACKAGE_FOLDER = join(__dirname, '..');

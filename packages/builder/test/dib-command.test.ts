@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { DiskImageConfig } from '@nodepool/core';
 import { dibCommand, type DibCommand } from '../src/dib-command.js';
-import { splitWords } from '../src/shell-words.js';
 import { diskImage } from './support/world.js';
 
 const PACKAGE = dirname(require.resolve('../package.json'));
@@ -51,13 +50,4 @@ describe('the environment', () => {
     });
     expect(command({}).env).toHaveProperty('DIB_RELEASE', '');
   });
-});
-
-it.each([
-  ['a b  c', ['a', 'b', 'c']],
-  [`'a b' "c \\"d\\"" e\\ f`, ['a b', 'c "d"', 'e f']],
-  [`--x="y z"w ''`, ['--x=y zw', '']],
-  ['', []],
-])('splits %j as a shell does', (text, words) => {
-  expect(splitWords(text)).toEqual(words);
 });

@@ -16,6 +16,7 @@ import {
 } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import type { ProblemReport } from './report.js';
+import { splitWords } from './shell-words.js';
 import { didYouMean } from './suggest.js';
 import type { NodepoolConfig } from './types.js';
 
@@ -80,6 +81,7 @@ class Inheritance {
     if (known !== undefined) return known;
     this.inProgress.add(entry.name);
     const parent = this.parentOf(entry);
+    this.checkCommand(entry);
     const image = readDiskImage(entry, parent, this.releaseOf(entry));
     this.inProgress.delete(entry.name);
     this.resolved.set(entry.name, image);
@@ -111,11 +113,37 @@ class Inheritance {
     return this.resolve(parent);
   }
 
+  /** Reports a command and elements that cannot be split into words, with which every build would fail. */
+  private checkCommand({ index, section }: Entry): void {
+    const path = ['diskimages', index];
+    const command = nonEmpty(stringAt(section, 'dib-cmd'));
+    if (command !== undefined && wordsOf(command)?.length === 0) {
+      this.report.at(this.document, [...path, 'dib-cmd'], { expected: 'the name of a program' });
+    }
+    const texts = [
+      { at: ['dib-cmd'], text: command ?? '' },
+      ...(stringsAt(section, 'elements') ?? []).map((text, each) => ({ at: ['elements', each], text })),
+    ];
+    for (const { at, text } of texts) {
+      if (wordsOf(text) !== undefined) continue;
+      this.report.at(this.document, [...path, ...at], { expected: 'words with closed quotes, as in a shell' });
+    }
+  }
+
   /** Returns a numeric release as written: `8.0` and 8 are different releases. */
   private releaseOf({ index, section }: Entry): string | undefined {
     const value = section['release'];
     if (typeof value !== 'number') return nonEmpty(stringAt(section, 'release'));
     return this.document.writtenAt(['diskimages', index, 'release']) ?? String(value);
+  }
+}
+
+/** Returns undefined if a quote is not closed. */
+function wordsOf(text: string): readonly string[] | undefined {
+  try {
+    return splitWords(text);
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,6 +6,7 @@ export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
 export { readBySchema, type FileForm } from './read-by-schema.js';
 export { configSchema, secureSchema } from './schema.js';
+export { splitWords } from './shell-words.js';
 export { didYouMean } from './suggest.js';
 export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';
 export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';

@@ -402,6 +402,18 @@ diskimages:
     expect(problems[0]?.found).toBe('the cycle a → b → a');
   });
 
+  it('are rejected when their command or their elements cannot be split into words', async () => {
+    const problems = await problemsOf(
+      `diskimages:\n  - {name: a, dib-cmd: 'dib "-x'}\n  - {name: b, dib-cmd: ' '}\n  - {name: c, elements: [vm, "it's"]}\n`,
+    );
+    expect(placesOf(problems)).toEqual([
+      '2:24 diskimages[0].dib-cmd',
+      '3:24 diskimages[1].dib-cmd',
+      '4:30 diskimages[2].elements[1]',
+    ]);
+    expect(problems[0]).toMatchObject({ expected: 'words with closed quotes, as in a shell', found: '"dib \\"-x"' });
+  });
+
   it('are built in their own formats and in those of their providers', async () => {
     const config = await configOf(
       PROVIDER.replace('{name: noble}]', '{name: noble, formats: [vhd, raw]}, {name: other}]'),
