@@ -15,7 +15,7 @@ import {
   type Reconciliation,
 } from '@nodepool/core';
 import type { CleanupActivity } from './activity.js';
-import { removeBuild, removeUpload, type RemovalContext } from './cleanup-removals.js';
+import { LATER, removeBuild, removeUpload, type RemovalContext } from './cleanup-removals.js';
 import { planCleanup, type BuildCleanup, type CleanupPlan, type Trimming } from './cleanup-plan.js';
 import { unixSeconds, type BuilderContext } from './context.js';
 import type { ImageProviders } from './image-providers.js';
@@ -111,6 +111,7 @@ export class CleanupController {
     for (const { upload, why } of plan.uploads) this.addUpload(upload, why);
     for (const cleanup of plan.builds) this.addBuild(cleanup);
     for (const trimming of plan.trimmed) this.addTrimming(trimming);
+    if (this.isLeftover(image, plan)) this.addLeftover(image);
     if (plan.again === undefined) return 'done';
     return { requeueAfterMs: plan.again * 1000 - this.context.clock.now() };
   }
@@ -153,6 +154,28 @@ export class CleanupController {
       await this.context.files.remove(build, planned.keep);
       this.cleared.add(trimmingKeyOf(build, planned.keep));
       return 'done';
+    });
+  }
+
+  /**
+   * Returns true if only the failure of this builder's last build is left of an image that is no longer configured.
+   * Other builders may still have the image, and marks of operators are for them.
+   */
+  private isLeftover(image: string, { configured }: CleanupPlan): boolean {
+    const { store, fqdn } = this.context;
+    const { images } = store;
+    if (configured || images.builds(image).length > 0 || images.isBuilding(image)) return false;
+    return images.lastBuildFailure(image)?.builder === fqdn && !images.paused(image) && !images.buildRequested(image);
+  }
+
+  private addLeftover(image: string): void {
+    this.add(`record of image ${image}`, image, async ({ signal }) => {
+      const { images } = this.context.store;
+      await images.syncCache({ signal });
+      const plan = this.plan(image);
+      if (plan === undefined || !this.isLeftover(image, plan)) return 'done';
+      this.context.log.info('Deleting the record of an image that is no longer configured', { image });
+      return (await images.removeImage(image, { signal })) ? 'done' : LATER;
     });
   }
 

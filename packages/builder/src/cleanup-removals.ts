@@ -29,7 +29,7 @@ const LOCKED_RETRY_MS = 5000;
 const UNIQUE_BUILD = /^[0-9a-f]{32}$/;
 
 /** A delay, because the change of the image by this lock itself must not end the wait. */
-const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
+export const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;

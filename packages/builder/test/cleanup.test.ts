@@ -41,6 +41,17 @@ async function builder(count: number, site: Site = SITE): Promise<RunningBuilder
 
 const isContender = (path: string): boolean => path.includes('__lock__');
 
+/** Starts a builder whose builds fail, and waits until the record of the first one is deleted. */
+async function failingBuilder(): Promise<RunningBuilder> {
+  const running = await world.builder({ images: { debian: {} }, providers: { one: { images: ['debian'] } } });
+  running.dib.ending = () => 'fails';
+  await world.until('the first build has failed', () => imagePaths().some((path) => path.endsWith('/last-failure')));
+  await world.until('its record is deleted', () => world.builds('debian').length === 0);
+  return running;
+}
+
+const imagePaths = (): string[] => world.paths().filter((path) => path.startsWith('/nodepool/images/'));
+
 const idsOnDisk = ({ machine }: RunningBuilder): string[] =>
   [...new Set([...machine.disk.files.values()].map(({ id }) => id))].sort();
 
@@ -115,7 +126,24 @@ describe('the cleanup of an image', () => {
     expect(world.cloud.images.size).toBe(0);
     expect(idsOnDisk(running)).toEqual([]);
     await world.after(MINUTE);
-    expect(world.paths().filter((path) => path.startsWith('/nodepool/images/'))).toEqual([]);
+    expect(imagePaths()).toEqual([]);
+  });
+
+  it('deletes the failure of the last build of an image that is no longer configured and has no build', async () => {
+    const running = await failingBuilder();
+    running.apply({ images: {}, providers: {} });
+    await world.until('it is gone', () => imagePaths().length === 0);
+  });
+
+  it('keeps the failure of a build that another builder recorded, and marks of operators', async () => {
+    const running = await failingBuilder();
+    await world.builder({ images: {}, providers: {} });
+    await world.after(HOUR);
+    expect(imagePaths()).toContain('/nodepool/images/debian/last-failure');
+    await world.during((await world.operator()).images.pause('debian'));
+    running.apply({ images: {}, providers: {} });
+    await world.after(HOUR);
+    expect(imagePaths()).toEqual(expect.arrayContaining(['/nodepool/images/debian/pause']));
   });
 
   it('keeps the pause of an image that another builder has configured', async () => {
