@@ -1,5 +1,6 @@
 /** Reads `nodepool.yaml` and the secure file. Reports all problems in one run, or returns the configuration. */
 
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -90,8 +91,8 @@ export async function loadChangedConfig(options: LoadOptions, known: string): Pr
 
 /** The contents of the files; undefined for unreadable ones. */
 interface Texts {
-  readonly main: string | undefined;
-  readonly secure: string | undefined;
+  readonly main: Buffer | undefined;
+  readonly secure: Buffer | undefined;
   readonly fingerprint: string;
   readonly report: ProblemReport;
 }
@@ -99,8 +100,8 @@ interface Texts {
 async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
   const report = new ProblemReport();
   const [main, secure] = await Promise.all([
-    readText(file, report),
-    secureFile === undefined ? undefined : readText(secureFile, report),
+    readBytes(file, report),
+    secureFile === undefined ? undefined : readBytes(secureFile, report),
   ]);
   const hash = createHash('sha256');
   hash
@@ -123,10 +124,10 @@ async function loadTexts({ report, fingerprint, ...texts }: Texts, options: Load
     : { ok: false, problems: report.list(), fingerprint };
 }
 
-async function readText(file: string, report: ProblemReport): Promise<string | undefined> {
+async function readBytes(file: string, report: ProblemReport): Promise<Buffer | undefined> {
   try {
     const { size } = await stat(file);
-    if (size <= MAX_FILE_BYTES) return await readFile(file, 'utf8');
+    if (size <= MAX_FILE_BYTES) return await readFile(file);
     report.add(wholeFile(file, `a file of at most ${MAX_FILE_BYTES} bytes`, `${size} bytes`));
   } catch (error) {
     report.add(wholeFile(file, 'a file that can be read', reasonOf(error)));
@@ -138,13 +139,30 @@ function wholeFile(file: string, expected: string, found: string): ConfigProblem
   return { file, line: 0, column: 0, path: '', expected, found, hint: undefined };
 }
 
+/** Returns the text. Returns undefined, after a problem, for another encoding, whose characters would be lost. */
+function decode(bytes: Buffer, file: string, report: ProblemReport): string | undefined {
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  let start = 0;
+  let line = 1;
+  // No character contains the byte of a line break.
+  for (let end = bytes.indexOf('\n'); end >= 0 && isUtf8(bytes.subarray(start, end)); line += 1) {
+    start = end + 1;
+    end = bytes.indexOf('\n', start);
+  }
+  const column = bytes.subarray(start).toString('utf8').indexOf('\ufffd') + 1;
+  const expected = 'a file in the encoding UTF-8';
+  report.add({ ...wholeFile(file, expected, 'a byte that is not part of a character'), line, column });
+  return undefined;
+}
+
 async function parse(
-  text: string | undefined,
+  bytes: Buffer | undefined,
   file: string,
   env: Environment,
   secret: boolean,
   report: ProblemReport,
 ): Promise<ConfigDocument | undefined> {
+  const text = bytes && decode(bytes, file, report);
   if (text === undefined) return undefined;
   const result = await parseYaml(new SourceText(file, text, env, secret));
   for (const problem of result.problems) report.settle(problem);

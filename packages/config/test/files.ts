@@ -15,7 +15,7 @@ import { standIns } from './stand-in-drivers.js';
 export class TestFolder {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), 'nodepool-config-')));
 
-  write(name: string, text: string): string {
+  write(name: string, text: string | Uint8Array): string {
     const file = join(this.path, name);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);

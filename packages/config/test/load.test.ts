@@ -3,7 +3,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { DEFAULT_MAX_WAIT_MS, formatProblem, loadConfig, requiredFormats } from '@nodepool/config';
 import type { Driver } from '@nodepool/core';
-import { configOf, loadText, placesOf, problemsOf } from './files.js';
+import { configOf, loadText, placesOf, problemsOf, TestFolder } from './files.js';
 import { gce, only, openstack } from './stand-in-drivers.js';
 
 const PROVIDER = `
@@ -218,6 +218,18 @@ labels:
       `diskimages:\n  - name: a\n    env-vars:\n      A: |\n        ${text}\n      B: "${text}"\n`,
     );
     expect(config.diskImages.get('a')?.envVars['A']).toContain('[[[ - - { x');
+  });
+
+  it.each([
+    ['Latin-1', Buffer.from('labels:\n  - {name: å, min-ready: 1}\n', 'latin1'), '2:12 '],
+    ['UTF-16', Buffer.from('\ufefflabels:\n', 'utf16le'), '1:1 '],
+  ])('is rejected at the first foreign byte in the encoding %s', async (_encoding, bytes, place) => {
+    const folder = new TestFolder();
+    const result = await loadConfig({ file: folder.write('nodepool.yaml', bytes), env: {} });
+    folder.remove();
+    if (result.ok) throw new Error('accepted');
+    expect(placesOf(result.problems)).toEqual([place]);
+    expect(result.problems[0]?.expected).toBe('a file in the encoding UTF-8');
   });
 
   it('reports a missing file as a problem of the whole file', async () => {
