@@ -1,6 +1,6 @@
-/** The file of `--pidfile`. */
+/** The file with the process id of a daemon (`--pidfile`). */
 
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { reasonOf, type Logger } from '@nodepool/core';
 
 /** The file of `--pidfile` cannot be written. */
@@ -16,30 +16,43 @@ export class PidFileError extends Error {
   }
 }
 
-/** The process id of a running daemon in a file; without a file name, this class has no effect. */
-export class PidFile {
-  private isWritten = false;
-
-  constructor(private readonly file: string | undefined) {}
-
-  /** Throws `PidFileError`. */
-  write(): void {
-    if (this.file === undefined) return;
-    try {
-      writeFileSync(this.file, `${process.pid}\n`);
-    } catch (error) {
-      throw new PidFileError(this.file, error);
-    }
-    this.isWritten = true;
+/**
+ * Writes the id of this process. Returns a function for the end of the program, which deletes the file, or restores the
+ * id of another process that runs this program: a second start with the same options may fail. Throws `PidFileError`.
+ */
+export function writePidFile(file: string, log: Logger): () => void {
+  const before = readPid(file);
+  try {
+    writeFileSync(file, `${process.pid}\n`);
+  } catch (error) {
+    throw new PidFileError(file, error);
   }
-
-  /** Deletes the file if this process has written it. */
-  remove(log: Logger): void {
-    if (this.file === undefined || !this.isWritten) return;
+  return () => {
+    if (readPid(file) !== process.pid) return;
     try {
-      rmSync(this.file, { force: true });
+      if (before !== undefined && before !== process.pid && runsThisProgram(before)) writeFileSync(file, `${before}\n`);
+      else rmSync(file, { force: true });
     } catch (error) {
-      log.warn('The file of --pidfile cannot be deleted', { file: this.file, reason: reasonOf(error) });
+      log.warn('The file of --pidfile cannot be deleted', { file, reason: reasonOf(error) });
     }
+  };
+}
+
+function readPid(file: string): number | undefined {
+  try {
+    const text = readFileSync(file, 'utf8').trim();
+    return /^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns true if the process runs this program. The id in an old file may be that of any other process by now. */
+function runsThisProgram(pid: number): boolean {
+  const [, program = ''] = process.argv;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(program);
+  } catch {
+    return false;
   }
 }

@@ -10,7 +10,7 @@ import type { DaemonOptions } from './command-line.js';
 import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
 import { Diagnostics } from '../diagnostics/diagnostics.js';
 import { openMetrics } from '../metrics/open-metrics.js';
-import { PidFile } from './pid-file.js';
+import { writePidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
 
 /** Dependencies of a daemon. */
@@ -65,7 +65,7 @@ const EXPECTED_ERRORS: ReadonlySet<string | undefined> = new Set([
 /** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
   const { name, options, printError } = run;
-  const pidFile = new PidFile(options.pidFile);
+  const { pidFile } = options;
   let log: RootLogger;
   // The library that logs takes tens of milliseconds to load, so that it has a turn of its own.
   await nextTurn();
@@ -85,8 +85,9 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   });
   const control = new DaemonControl(log, run.stopMessage, diagnostics);
   run.signals.deliverTo(control.receive);
+  let endPidFile = (): void => undefined;
   try {
-    pidFile.write();
+    if (pidFile !== undefined) endPidFile = writePidFile(pidFile, log);
     return await loadAndServe(run, log, control, running);
   } catch (error) {
     if (EXPECTED_ERRORS.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
@@ -95,7 +96,7 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   } finally {
     await diagnostics.stop();
     run.signals.deliverTo(() => undefined);
-    pidFile.remove(log);
+    endPidFile();
     await log.close();
   }
 }
