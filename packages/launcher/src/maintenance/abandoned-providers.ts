@@ -4,6 +4,7 @@
  * same applies to ready nodes that no pool can hand out, e.g. because their pool was renamed.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Change, ComponentEntry, NodeEntry, PoolComponentData } from '@nodepool/store';
 import { Emitter, WorkQueue, type Node, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -83,16 +84,18 @@ export class AbandonedProviders implements Controller {
   }
 
   private componentChanged({ before, after }: Change<ComponentEntry>): void {
-    if (!this.context.store.complete) return;
+    const [left, joined] = [poolIn(before), poolIn(after)];
+    // Pools change their state often, and their labels rarely.
+    const isSame = isDeepStrictEqual(left?.supported_labels, joined?.supported_labels);
+    if (isSame || !this.context.store.complete) return;
     const known = this.served;
     this.updateServed();
-    const [left, joined] = [poolIn(before), poolIn(after)];
     if (joined !== undefined) {
       for (const label of joined.supported_labels) this.isServed({ ...placeIn(joined), label });
       // Nodes of its other pools wait for these from now on.
       if (!known.has(joined.provider_name)) this.considerAll(joined.provider_name);
     }
-    if (left !== undefined && left.supported_labels !== joined?.supported_labels) this.considerAll(left.provider_name);
+    if (left !== undefined) this.considerAll(left.provider_name);
   }
 
   private updateServed(): void {
