@@ -443,6 +443,39 @@ describe('a changed configuration', () => {
     ]);
   });
 
+  it.each([
+    ['is that of the present configuration, if the image is the same', 'debian', { username: 'ci', port: 2222 }],
+    ['is that of the former image, if the label has another one', 'fedora', { username: 'root', port: 22 }],
+  ])('the login of an instance that boots %s', async (_, image, login) => {
+    world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
+    const scanned: number[] = [];
+    world.scanner = {
+      scan: ({ port }) => {
+        scanned.push(port);
+        return Promise.resolve(['ssh-ed25519 AAAA']);
+      },
+    };
+    const scan = { 'host-key-checking': true };
+    const one = (name: string, username: string, port: number): ReturnType<typeof provider> => ({
+      ...provider('demo', [
+        { ...pool('main', []), labels: [{ name: 'small', 'cloud-image': name, size: 'small' }], ...scan },
+      ]),
+      'cloud-images': [{ name, username, 'connection-port': port }],
+    });
+    const { launcher } = await world.launcher([one('debian', 'root', 22)]);
+    const id = await submit(['small']);
+    await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
+    await world.clock.advance(5000);
+    await world.during(launcher.apply(world.config([one(image, 'ci', 2222)])));
+    const [node] = await fulfilled(id);
+    expect(scanned).toEqual([login.port]);
+    expect(world.nodes().get(node!)).toMatchObject({
+      username: login.username,
+      connection_port: login.port,
+      image_id: 'debian',
+    });
+  });
+
   it('continues requests in another pool if their pool has lost a label', async () => {
     world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
     const pools = (main: string[], other: string[]): ReturnType<typeof provider> =>

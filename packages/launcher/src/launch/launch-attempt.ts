@@ -10,6 +10,7 @@ import {
   type ExternalId,
   type ImageUpload,
   type InstanceTags,
+  type LabelConfig,
   type LaunchedInstance,
   type NodeData,
   type NodeProgress,
@@ -151,8 +152,9 @@ export class LaunchAttempt {
   }
 
   private async logIn(instance: LaunchedInstance): Promise<readonly string[]> {
-    const { label, provider, signal, log } = this.job;
-    const port = instance.connection?.port ?? label.connection.port;
+    const { provider, signal, log } = this.job;
+    const login = this.login();
+    const port = instance.connection?.port ?? login.port;
     const host = instance.interfaceIp;
     if (typeof port !== 'number') return [];
     if (host === undefined || host === '') {
@@ -166,7 +168,7 @@ export class LaunchAttempt {
       return await this.context.scanner.scan({
         host,
         port,
-        connectionType: instance.connection?.type ?? label.connection.type,
+        connectionType: instance.connection?.type ?? login.type,
         signal: linked.signal,
         timeoutMs: provider.config.bootTimeoutMs,
         log,
@@ -175,6 +177,12 @@ export class LaunchAttempt {
     } finally {
       linked.unlink();
     }
+  }
+
+  /** Returns the login in the record. A Python launcher may not have written it yet. */
+  private login(): Pick<LabelConfig['connection'], 'type' | 'port'> {
+    const { connection_type: type, connection_port: port } = this.job.node.node;
+    return type === null || port === null ? this.job.label.connection : { type, port };
   }
 
   private enter(stage: LaunchStage): void {

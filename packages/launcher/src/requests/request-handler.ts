@@ -147,7 +147,8 @@ export class RequestHandler {
       const { resumed, planned } = slot;
       const progress = resumed?.node.progress ?? firstAttempt(pool.context, planned?.machineType);
       const change = { state: 'building', progress } as const;
-      if (resumed !== undefined) return { id: resumed.id, from: resumed, change: { ...change, ...this.missing(slot) } };
+      if (resumed !== undefined)
+        return { id: resumed.id, from: resumed, change: { ...change, ...this.presentFields(slot) } };
       return { id: created.next().value ?? '', change };
     });
     const unconfirmed = unconfirmedPart(request.request, slots, records);
@@ -163,11 +164,16 @@ export class RequestHandler {
     return undefined;
   }
 
-  /** Returns the fields that the record of a Python launcher lacks before the launch; none if the launch has begun. */
-  private missing({ label, upload, resumed }: Slot): Partial<NodeData> {
-    if (resumed === undefined || resumed.node.progress !== null || resumed.node.external_id !== null) return {};
-    const resources = resumed.node.resources ?? this.pool.labels.need(label.name, undefined).toResources();
-    return { ...labelFields({ label, upload }), resources };
+  /**
+   * Returns the fields of a resumed launch that the present configuration changes, or that a Python launcher has not
+   * written yet. An instance of another image keeps the login of its image.
+   */
+  private presentFields({ label, upload, resumed }: Slot): Partial<NodeData> {
+    if (resumed === undefined) return {};
+    const { node } = resumed;
+    const fields = labelFields({ label, upload });
+    if (node.progress !== null || node.external_id !== null) return node.image_id === fields.image_id ? fields : {};
+    return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
   /** Checks the machines of ready nodes before they are handed out. */
