@@ -40,6 +40,9 @@ const CAPACITY =
 /** Services validate the token with keystone before they process a call, so a call with this error had no effect. */
 const KEYSTONE_AWAY = /keystone service is temporarily unavailable/i;
 
+/** Text of nova, neutron, cinder and glance for a path that they do not know. */
+const UNKNOWN_PATH = /The resource could not be found\./;
+
 /** The resource that a refused creation names as invalid. */
 const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
   [
@@ -83,6 +86,9 @@ export class RefusedError extends ConfigurationError {
 /** A 404 of something before the service, e.g. a proxy. It does not prove that a resource is deleted. */
 export class ForeignNotFoundError extends TransientError {}
 
+/** A 404 of a service that does not know the path, e.g. because the catalog has a wrong URL. */
+export class UnknownPathError extends ForeignNotFoundError {}
+
 /** A failed call, for messages: `compute: POST servers`. */
 export interface Attempted {
   readonly operation: string;
@@ -109,8 +115,9 @@ export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
 function lacking({ changesSomething }: Attempted, { headers, text }: HttpAnswer, message: string): DriverError {
   const isOfService =
     headers['x-openstack-request-id'] !== undefined || /^\s*\{\s*"(itemNotFound|NeutronError)"/.test(text);
-  if (isOfService) return new NotFoundError(message);
-  return new ForeignNotFoundError(`${message}; is this the endpoint of an OpenStack service?`, {
+  if (isOfService && !UNKNOWN_PATH.test(text)) return new NotFoundError(message);
+  const Kind = isOfService ? UnknownPathError : ForeignNotFoundError;
+  return new Kind(`${message}; is this the endpoint of an OpenStack service?`, {
     outcome: changesSomething ? 'unknown' : 'not-applied',
   });
 }

@@ -80,9 +80,19 @@ describe('a deletion', () => {
     expect(open.cloud.inspect.servers()).toEqual([]);
   });
 
+  it('does not complete because the compute service does not know the path of the catalog', async () => {
+    const id = await launched();
+    const body = '<html><head><title>404 Not Found</title></head><body>The resource could not be found.</body></html>';
+    open.cloud.faults.add({ on: 'compute.servers.delete', times: 3, fault: { kind: 'status', status: 404, body } });
+    await test.cleanUp(id);
+    expect(test.count('server', 'DELETE')).toBe(4);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+
   it('does not complete because the network service answers 404, which it does without floating IPs', async () => {
     const id = await launched({ 'auto-floating-ip': true });
-    const fault = { kind: 'status', status: 404 } as const;
+    const body = '{"message": "The resource could not be found.<br /><br />", "code": "404 Not Found"}';
+    const fault = { kind: 'status', status: 404, body } as const;
     open.cloud.faults.add({ on: 'network.floating-ips.list', times: Infinity, fault });
     await test.cleanUp(id);
     expect(open.cloud.inspect.servers()).toEqual([]);

@@ -104,6 +104,8 @@ describe('an answer', () => {
   it.each([
     ['nova', {}, nova('itemNotFound', 'Instance 1 could not be found.'), 'not-found'],
     ['neutron', {}, neutron('PortNotFound', 'Port 1 could not be found.'), 'not-found'],
+    ['nova for an unknown path', {}, nova('itemNotFound', 'The resource could not be found.'), 'transient'],
+    ['neutron for an unknown path', {}, neutron('HTTPNotFound', 'The resource could not be found.'), 'transient'],
     ['glance', ID_OF_REQUEST, PAGE, 'not-found'],
     ['a proxy', {}, PAGE, 'transient'],
     ['a gateway', {}, { error: 'not found' }, 'transient'],

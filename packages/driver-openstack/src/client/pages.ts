@@ -1,6 +1,7 @@
 /** Reads paginated lists. */
 
 import { entriesAt, isDriverError, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
+import { UnknownPathError } from '../errors.js';
 import { listOf } from './answers.js';
 import { nameOf } from './caller.js';
 import type { ApiRequest, Session } from './session.js';
@@ -42,7 +43,8 @@ async function pageAt(session: Session, request: ApiRequest, isLater: boolean, c
   try {
     return await session.requestJson(request, call);
   } catch (error) {
-    if (!isDriverError(error) || error.code !== 'not-found') throw error;
+    const isMissing = error instanceof UnknownPathError || (isDriverError(error) && error.code === 'not-found');
+    if (!isMissing) throw error;
     const options = { cause: error, outcome: 'not-applied' } as const;
     throw isLater ? new TransientError(error.message, options) : new MissingListError(error.message, options);
   }
