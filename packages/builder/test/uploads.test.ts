@@ -251,6 +251,16 @@ describe('a changed configuration', () => {
   });
 });
 
+it('a build is uploaded in the format that a reload has found outside of the section', async () => {
+  const { builder } = await world.builder(SITE);
+  await world.until('it is uploaded to one', () => world.readyUploads('debian', 'one') === 1);
+  const config = world.config(SITE);
+  const providers = [...config.providers].map(([name, each]) => [name, { ...each, imageFormat: 'raw' }] as const);
+  builder.apply({ ...config, providers: new Map(providers) });
+  await world.until('the image is uploaded in the other format', () => world.readyUploads('debian', 'one') === 2);
+  expect(world.uploads('debian', 'one').map(({ format }) => format)).toEqual(['qcow2', 'raw']);
+});
+
 describe('a stop', () => {
   it('waits for running uploads', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];

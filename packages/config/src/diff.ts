@@ -48,15 +48,18 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
 
 /**
  * Returns true if a running provider can continue under the other configuration: its section, the package of its
- * driver, and its inputs from disk images are equal. The contents of an image, such as its elements, do not count.
+ * driver, its image format, and its inputs from disk images are equal. The contents of an image, such as its elements,
+ * do not count.
  */
 export function sameProvider(
   before: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
-  after: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
+  after: Pick<NodepoolConfig, 'providers' | 'driverPackages' | 'unserved'>,
   name: string,
 ): boolean {
   const [old, now] = [before.providers.get(name), after.providers.get(name)];
   if (old === undefined || now === undefined) return false;
+  // The format may be outside of the section, in clouds.yaml. It is a guess while that file cannot be used.
+  if (now.imageFormat !== old.imageFormat && after.unserved?.has(name) !== true) return false;
   return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameDriver(before, after, now.driver);
 }
 

@@ -207,6 +207,7 @@ async function interpret(
     labels,
     diskImages,
     ...providers,
+    unserved,
     tenantLimits: loadTenantLimits(root),
     drivers,
   };

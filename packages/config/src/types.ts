@@ -20,6 +20,8 @@ export interface NodepoolConfig {
   /** Providers by name. Providers whose driver could not be loaded are in `brokenProviders` instead. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   readonly brokenProviders: ReadonlyMap<string, { readonly driver: string; readonly reason: string }>;
+  /** Names of providers that cannot be served, e.g. because their cloud is not in `clouds.yaml`. */
+  readonly unserved?: ReadonlySet<string>;
   /** Limits by tenant and resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** Packages or paths by the short names of drivers. */

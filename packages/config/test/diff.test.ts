@@ -35,6 +35,15 @@ describe('the difference of two configurations', () => {
     expect(changed.labels).toEqual(none);
   });
 
+  it('names a provider whose image format differs, unless it is a guess', async () => {
+    const before = await configOf(BEFORE);
+    const one = before.providers.get('one');
+    if (one === undefined) throw new Error('there is no provider one');
+    const after = { ...before, providers: new Map([...before.providers, ['one', { ...one, imageFormat: 'raw' }]]) };
+    expect(diffConfig(before, after).providers.changed).toEqual(['one']);
+    expect(diffConfig(before, { ...after, unserved: new Set(['one']) }).empty).toBe(true);
+  });
+
   it.each(['username: ci', 'python-path: /opt/python', 'shell-type: csh', 'metadata: {os: linux}'])(
     'names a provider that inherits %s from a disk image, also through a parent',
     async (setting) => {
