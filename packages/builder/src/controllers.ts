@@ -7,6 +7,7 @@ import { BuildController } from './build-controller.js';
 import { CleanupController } from './cleanup-controller.js';
 import type { BuilderContext } from './context.js';
 import type { Controller } from './controller.js';
+import { EmptyBuilds } from './empty-builds.js';
 import { ImagePresence } from './image-presence.js';
 import type { ImageProviders } from './image-providers.js';
 import { OrphanFiles } from './orphan-files.js';
@@ -30,5 +31,5 @@ export function createControllers(
   const cleanup = new CleanupController(context, providers, (build) => uploads.isReading(build));
   const presence = new ImagePresence(context, providers);
   const orphans = new OrphanFiles(context, (build) => builds.isBuilding(build.image) || uploads.isReading(build));
-  return { builds, uploads, cleanup, all: [builds, uploads, cleanup, presence, orphans] };
+  return { builds, uploads, cleanup, all: [builds, uploads, cleanup, presence, orphans, new EmptyBuilds(context)] };
 }

@@ -158,6 +158,20 @@ describe('the cleanup of an image', () => {
     expect(world.builds('debian')).toEqual([]);
   });
 
+  it('includes an empty record that a contender for a lock of a deleted build left behind', async () => {
+    const running = await builder(1);
+    const { zooKeeper } = await world.operator();
+    const path = `/nodepool/images/debian/builds/${'a'.repeat(32)}`;
+    for (const below of ['', '/providers', '/providers/one', '/providers/one/images']) {
+      await world.during(zooKeeper.create(path + below));
+    }
+    await world.after(MINUTE);
+    expect(world.paths()).toContain(path);
+    await world.until('it is gone', () => !world.paths().includes(path));
+    expect(world.readyBuilds('debian')).toBe(1);
+    expect(idsOnDisk(running)).toHaveLength(1);
+  });
+
   it('deletes nothing on a builder that has neither the image configured nor its files', async () => {
     await builder(2);
     await world.builder({ images: { other: {} }, providers: { one: { images: ['other'] } } });

@@ -17,12 +17,14 @@ import type {
   BuildingLock,
   BuildRef,
   ImageStore,
+  EmptyBuild,
   LockedBuild,
   LockedUpload,
   UploadPlace,
   UploadRef,
   UploadingLock,
 } from './image-api.js';
+import { readEmptyBuild, removeEmptyBuild } from './empty-builds.js';
 import { pathOfUpload } from './image-handle.js';
 import { ImageCache } from './image-cache.js';
 import { ImageLocks } from './image-locks.js';
@@ -165,6 +167,14 @@ export class ImageRecords implements ImageStore {
 
   onChange(listener: (image: string) => void): () => void {
     return this.changes.on(listener);
+  }
+
+  readEmptyBuild(path: string, options?: CallOptions): Promise<EmptyBuild | undefined> {
+    return readEmptyBuild(this.context, path, options);
+  }
+
+  removeEmptyBuild(build: EmptyBuild, options?: CallOptions): Promise<boolean> {
+    return removeEmptyBuild(this.context, build, options);
   }
 
   removeImage(image: string, options?: CallOptions): Promise<boolean> {
