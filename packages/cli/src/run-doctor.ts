@@ -1,6 +1,6 @@
 /** Gathers the dependencies of `nodepool doctor`, which must work without a usable configuration or ensemble. */
 
-import { packageVersion, systemClock, systemRandom } from '@nodepool/core';
+import { systemClock, systemRandom } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import type { ListFormat } from './command-context.js';
 import { doctor } from './commands/doctor.js';
@@ -21,7 +21,6 @@ export async function runDoctor(
       clock,
       random,
       log,
-      version: packageVersion(__dirname),
       interrupted,
       connect: ({ zookeeper }) =>
         connect(zookeeper, { clock, log, timeoutMs: options.connectTimeout * 1000, signal: interrupted }),

@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { packageVersion } from '@nodepool/core/package-version';
 import { ZooKeeperChrootError } from '@nodepool/store';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { sizeText } from '../src/doctor/disk.js';
@@ -55,7 +54,7 @@ ${more.rest ?? ''}
 }
 
 /** Registers a launcher with a web endpoint, and its pool. */
-async function launcher(version = packageVersion(__dirname)): Promise<void> {
+async function launcher(version = '1.2.3'): Promise<void> {
   await world.launcher({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }, { version });
   await world.pool(['small']);
 }
@@ -176,8 +175,21 @@ describe('nodepool doctor', () => {
     const { problems } = await examine();
     expect(problems).toEqual([
       expect.stringMatching(/^warning programs 127\.0\.0\.1:1: the launcher at .* cannot be asked/),
-      'warning programs launcher on host: version 9.9.9, unlike other programs',
-      'warning programs launcher on host: version 9.9.8, unlike other programs',
+      'warning programs launcher on host: version 9.9.9, unlike others',
+      'warning programs launcher on host: version 9.9.8, unlike others',
+    ]);
+  });
+
+  it('accepts that launchers, builders and the command line have versions of their own', async () => {
+    await config({ pools: '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}' });
+    await launcher('9.9.9');
+    await world.builder('images', '9.8.7');
+    const { findings, problems } = await examine();
+    expect(problems).toEqual([]);
+    const programs = findings.filter(({ check, reason }) => check === 'programs' && reason.startsWith('version'));
+    expect(programs.map(({ severity, object, reason }) => [severity, object, reason])).toEqual([
+      ['ok', 'launcher on host', 'version 9.9.9'],
+      ['ok', 'builder on images', 'version 9.8.7'],
     ]);
   });
 
@@ -231,7 +243,7 @@ describe('nodepool doctor', () => {
     expect((await examine()).problems).toEqual([
       'warning programs builders: none is registered: no image is built or uploaded',
     ]);
-    await world.builder(hostname(), packageVersion(__dirname));
+    await world.builder(hostname(), '1.2.3');
     expect((await examine()).problems).toEqual([
       expect.stringMatching(/^error disk images-dir \/nonexistent\/images: cannot be examined: ENOENT/),
       expect.stringMatching(/^error disk build-log-dir \/nonexistent\/logs: cannot be examined: ENOENT/),

@@ -34,8 +34,6 @@ export interface DoctorContext {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Logger;
-  /** Version of this program. */
-  readonly version: string;
   readonly interrupted: AbortSignal;
   /** Connects to the ensemble; rejects after some seconds. */
   readonly connect: (config: NodepoolConfig) => Promise<ZooKeeper>;
@@ -133,9 +131,7 @@ async function withRecords(
   const found = await Promise.all([
     limited(context, 'zookeeper', () => checkLatency(zooKeeper, config.zookeeper, clock)),
     limited(context, 'clocks', () => checkClocks(store, { answers, asked }, now)),
-    limited(context, 'programs', async () =>
-      checkPrograms({ store, config, version: context.version, ready: answers }),
-    ),
+    limited(context, 'programs', async () => checkPrograms({ store, config, ready: answers })),
     limited(context, 'providers', () => checkProviders({ ...context, config, store })),
     limited(context, 'records', async () => checkRecords({ store, config, now })),
     limited(context, 'records', () => checkLocks(store, now)),

@@ -8,13 +8,11 @@ import { Findings, firstNames, type Finding } from './finding.js';
 export interface ProgramSources {
   readonly store: Store;
   readonly config: NodepoolConfig;
-  /** Version of this program. */
-  readonly version: string;
   /** The answers of the launchers' `/ready`. */
   readonly ready: readonly LauncherAnswer[];
 }
 
-export function checkPrograms({ store, config, version, ready }: ProgramSources): readonly Finding[] {
+export function checkPrograms({ store, config, ready }: ProgramSources): readonly Finding[] {
   const findings = new Findings('programs');
   const launchers = [...store.components.all('launcher')].map(({ component }) => component);
   const builders = [...store.components.all('builder')].map(({ component }) => component);
@@ -26,7 +24,7 @@ export function checkPrograms({ store, config, version, ready }: ProgramSources)
     findings.warning('builders', 'none is registered: no image is built or uploaded', 'start nodepool-builder');
   }
   reportReady(ready, launchers, findings);
-  reportVersions([...launchers, ...builders], version, findings);
+  for (const programs of [launchers, builders]) reportVersions(programs, findings);
   reportDrivers(launchers, config, findings);
   if (launchers.length > 0) reportServed(store, config, findings);
   return findings.list;
@@ -42,17 +40,18 @@ function reportReady(ready: readonly LauncherAnswer[], launchers: readonly Compo
   if (silent.length > 0) findings.info(firstNames(silent), 'registered without a web endpoint: not asked');
 }
 
-function reportVersions(programs: readonly ComponentData[], own: string, findings: Findings): void {
+/** Compares the versions of programs of one kind; launchers and builders have versions of their own. */
+function reportVersions(programs: readonly ComponentData[], findings: Findings): void {
   const versions = new Map<string, string[]>();
   for (const { kind, hostname, version } of programs) {
     versions.set(version, [...(versions.get(version) ?? []), `${kind} on ${hostname}`]);
   }
   for (const [version, names] of versions) {
-    if (versions.size === 1 && version === own) findings.ok(firstNames(names), `version ${version}`);
-    else if (versions.size === 1) findings.info(firstNames(names), `version ${version}; this command line has ${own}`);
+    if (versions.size === 1) findings.ok(firstNames(names), `version ${version}`);
     else {
-      const remedy = 'finish the upgrade: `npm install` the same version everywhere and restart';
-      findings.warning(firstNames(names), `version ${version}, unlike other programs`, remedy);
+      const remedy =
+        'install the same version on all machines and restart, or finish the switch to this implementation';
+      findings.warning(firstNames(names), `version ${version}, unlike others`, remedy);
     }
   }
 }
