@@ -172,6 +172,19 @@ describe('the cleanup of an image', () => {
     expect(idsOnDisk(running)).toHaveLength(1);
   });
 
+  it.each([
+    ['a znode of another program', ['/notes']],
+    ['an upload', ['/providers', '/providers/one', '/providers/one/images', '/providers/one/images/0000000001']],
+  ])('does not include an empty record of a build with %s', async (_what, below) => {
+    await builder(1);
+    const { zooKeeper } = await world.operator();
+    const path = `/nodepool/images/debian/builds/${'a'.repeat(32)}`;
+    const paths = ['', ...below].map((end) => path + end);
+    for (const each of paths) await world.during(zooKeeper.create(each));
+    await world.after(10 * MINUTE);
+    expect(world.paths()).toEqual(expect.arrayContaining(paths));
+  });
+
   it('deletes nothing on a builder that has neither the image configured nor its files', async () => {
     await builder(2);
     await world.builder({ images: { other: {} }, providers: { one: { images: ['other'] } } });

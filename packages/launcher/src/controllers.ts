@@ -7,10 +7,10 @@
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
+import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
-import { UnreadableNodes } from './maintenance/unreadable-nodes.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './min-ready/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
@@ -28,7 +28,7 @@ export function createControllers(
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
-    new UnreadableNodes(context),
+    new EmptyNodes(context),
     new MinReady(context, abandoned),
   ];
 }

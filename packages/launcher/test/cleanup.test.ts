@@ -248,6 +248,28 @@ describe('an unreadable node record', () => {
     await world.until('it is gone', () => !world.server.dump().has(`${NODES}/0000000042`));
   });
 
+  it('is not deleted while another program has a znode below it', async () => {
+    await world.launcher([demo()]);
+    await world.during(other.create(`${NODES}/0000000042`));
+    await world.during(other.create(`${NODES}/0000000042/notes`));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.server.dump().has(`${NODES}/0000000042/notes`)).toBe(true);
+    await world.during(other.delete(`${NODES}/0000000042/notes`));
+    await world.until('it is gone', () => !world.server.dump().has(`${NODES}/0000000042`));
+  });
+
+  it('is deleted only if two searches found the same record', async () => {
+    await world.launcher([demo()]);
+    const path = `${NODES}/0000000042`;
+    await world.during(other.create(path));
+    for (let search = 0; search < 10; search += 1) {
+      await world.clock.advance(45_000);
+      await world.during(other.delete(path));
+      await world.during(other.create(path));
+    }
+    await world.until('it is gone', () => !world.server.dump().has(path));
+  });
+
   it('is kept for the operator when it has content', async () => {
     await world.launcher([demo()]);
     await world.during(other.create(`${NODES}/0000000042`, Buffer.from('{"state": "rea')));

@@ -87,6 +87,11 @@ export interface NodeStore {
   read(id: string, options?: CallOptions): Promise<NodeEntry | undefined>;
   /** Returns the paths of znodes below a record that no launcher creates there, read past the cache, parents first. */
   foreignBelow(id: string, options?: CallOptions): Promise<readonly string[]>;
+  /**
+   * Deletes records that this call and the previous one found empty, unchanged and not locked. Contenders for the locks
+   * of deleted nodes leave such records behind.
+   */
+  removeEmpty(options?: CallOptions): Promise<void>;
   /** Resolves with the ids of all records, read past the cache. */
   readIds(options?: CallOptions): Promise<readonly string[]>;
 

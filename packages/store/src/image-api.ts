@@ -14,16 +14,6 @@ export type UploadRef = Pick<ImageUpload, 'image' | 'build' | 'provider' | 'id'>
 /** A build and a provider to upload it to, part of every `ImageUpload`. */
 export type UploadPlace = Pick<ImageUpload, 'image' | 'build' | 'provider'>;
 
-/** The empty record of a build, left by a contender for a lock below a deleted build. */
-export interface EmptyBuild {
-  readonly path: string;
-  readonly version: number;
-  /** Transaction id of the creation: distinguishes the record from a later one of the same path. */
-  readonly created: bigint;
-  /** Paths of its descendants, parents first. */
-  readonly below: readonly string[];
-}
-
 export interface ImageStore {
   /**
    * Resolves once the cache has everything that was written before the call. Answers come in order: the first read is
@@ -67,12 +57,10 @@ export interface ImageStore {
   onChange(listener: (image: string) => void): () => void;
 
   /**
-   * Resolves with the empty record of a build at this path, read past the cache. Resolves with undefined if there is
-   * none, or if it has uploads or a contended lock.
+   * Deletes records of builds that this call and the previous one found empty, unchanged, and without uploads and
+   * contended locks. Contenders for the locks of deleted builds leave such records behind.
    */
-  readEmptyBuild(path: string, options?: CallOptions): Promise<EmptyBuild | undefined>;
-  /** Deletes the record and its descendants. Returns false, changing nothing, if one of them has changed. */
-  removeEmptyBuild(build: EmptyBuild, options?: CallOptions): Promise<boolean>;
+  removeEmptyBuilds(options?: CallOptions): Promise<void>;
   /**
    * Deletes the znodes of an image without builds, its marks included, in one transaction. Returns false, changing
    * nothing, if the image has a build or its lock is contended.

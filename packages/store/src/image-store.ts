@@ -17,14 +17,13 @@ import type {
   BuildingLock,
   BuildRef,
   ImageStore,
-  EmptyBuild,
   LockedBuild,
   LockedUpload,
   UploadPlace,
   UploadRef,
   UploadingLock,
 } from './image-api.js';
-import { readEmptyBuild, removeEmptyBuild } from './empty-builds.js';
+import { EmptyRecords } from './empty-records.js';
 import { pathOfUpload } from './image-handle.js';
 import { ImageCache } from './image-cache.js';
 import { ImageLocks } from './image-locks.js';
@@ -36,6 +35,7 @@ import {
   buildRequestPath,
   buildingLockPath,
   imagePausePath,
+  isBuildDirectory,
   placeOfImage,
   uploadLockPath,
   uploadingLockPath,
@@ -49,11 +49,15 @@ export class ImageRecords implements ImageStore {
   private readonly known: ImageCache;
   private readonly changes: Emitter<string>;
   private readonly locks: ImageLocks;
+  private readonly emptyBuilds: EmptyRecords;
 
   constructor(private readonly context: StoreContext) {
     this.changes = storeEmitter(context.log);
     this.known = new ImageCache(context.log);
     this.locks = new ImageLocks(context);
+    const corruptBuilds = (): CorruptRecord[] =>
+      [...this.corrupt()].filter(({ path }) => placeOfImage(path)?.kind === 'build');
+    this.emptyBuilds = new EmptyRecords(context, corruptBuilds, isBuildDirectory);
     context.caches.add({
       root: IMAGES_ROOT,
       wantsData: (path) => {
@@ -169,12 +173,8 @@ export class ImageRecords implements ImageStore {
     return this.changes.on(listener);
   }
 
-  readEmptyBuild(path: string, options?: CallOptions): Promise<EmptyBuild | undefined> {
-    return readEmptyBuild(this.context, path, options);
-  }
-
-  removeEmptyBuild(build: EmptyBuild, options?: CallOptions): Promise<boolean> {
-    return removeEmptyBuild(this.context, build, options);
+  removeEmptyBuilds(options?: CallOptions): Promise<void> {
+    return this.emptyBuilds.remove(options);
   }
 
   removeImage(image: string, options?: CallOptions): Promise<boolean> {

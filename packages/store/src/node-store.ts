@@ -13,6 +13,7 @@ import type { CorruptRecord } from './errors.js';
 import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
 import { isStale } from './commit.js';
 import type { StoreContext } from './context.js';
+import { EmptyRecords } from './empty-records.js';
 import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
 import { createOps } from './node-claim.js';
@@ -32,6 +33,7 @@ export class NodeRecords implements NodeStore {
   private readonly byRequest = new Index<NodeRecord>(({ node }) => node.allocated_to ?? undefined);
   private readonly byAvailability = new Index<NodeRecord>(availability);
   private readonly table: NodeTable;
+  private readonly empty: EmptyRecords;
   readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
@@ -46,6 +48,11 @@ export class NodeRecords implements NodeStore {
       log: context.log,
     });
     this.locks = new NodeLocks(context, this.table);
+    this.empty = new EmptyRecords(
+      context,
+      () => this.table.corrupt(),
+      (path) => placeOfNode(path)?.kind === 'lock',
+    );
     context.caches.add({
       root: NODES_ROOT,
       wantsData: isNodeRecord,
@@ -109,6 +116,10 @@ export class NodeRecords implements NodeStore {
 
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
     return readNode(this.context, this.table, id, options);
+  }
+
+  removeEmpty(options?: CallOptions): Promise<void> {
+    return this.empty.remove(options);
   }
 
   async readIds(options?: CallOptions): Promise<readonly string[]> {

@@ -215,6 +215,14 @@ export function placeOfImage(path: string): ImagePlace | undefined {
     : { kind: 'upload', image, build: id, provider, id: upload };
 }
 
+/** Matches the directories of the locks of a build and of its uploads to a provider, and the znodes on the way. */
+const BUILD_DIRECTORY = /^\/nodepool\/images\/[^/]+\/builds\/[^/]+\/(lock|providers(\/[^/]+(\/images(\/lock)?)?)?)$/;
+
+/** Returns true if the path is that of a znode below a build that lock recipes create as a parent of contenders. */
+export function isBuildDirectory(path: string): boolean {
+  return BUILD_DIRECTORY.test(path);
+}
+
 /** Returns the kind of the component with this path; undefined if it is not a component's. */
 export function kindOfComponent<K extends string>(path: string, kinds: readonly K[]): K | undefined {
   const [kind, name, ...more] = path.slice(COMPONENTS_ROOT.length + 1).split('/');
