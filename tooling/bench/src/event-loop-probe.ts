@@ -1,18 +1,20 @@
 /**
- * Loaded into the launcher with `--require`. Appends the event loop delays as a line of JSON in milliseconds to the
- * file in `NODEPOOL_EVENT_LOOP_FILE`, at exit and on every SIGWINCH, which starts a new phase.
+ * Loaded into the launcher with `--require`, hence also into its worker threads, where it does nothing. Appends the
+ * event loop delays as a line of JSON in milliseconds to the file in `NODEPOOL_EVENT_LOOP_FILE`, at exit and on every
+ * SIGWINCH, which starts a new phase.
  */
 
 import { appendFileSync, openSync, readSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setInterval } from 'node:timers';
+import { isMainThread } from 'node:worker_threads';
 
 const NANOSECONDS = 1e6;
 /** Timer period (ms). A shorter one would wake an idle process so often that it dominates the measurement. */
 const RESOLUTION_MS = 20;
 
 const file = process.env['NODEPOOL_EVENT_LOOP_FILE'];
-if (file !== undefined) {
+if (file !== undefined && isMainThread) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   const endPhase = (): void => {
     // The histogram contains intervals between timer ticks; the delay is the excess over the timer's period.
