@@ -27,6 +27,20 @@ export class TestFolder {
   }
 }
 
+/** A configuration with one label, one disk image and one provider. */
+export const PROVIDER = `
+labels: [{name: small}]
+diskimages: [{name: noble}]
+providers:
+  - name: cloud
+    cloud: here
+    diskimages: [{name: noble}]
+    pools:
+      - name: main
+        labels:
+          - {name: small, diskimage: noble, min-ram: 1}
+`;
+
 /** Loads a file with this text; ZooKeeper may be missing from it. */
 export async function loadText(
   text: string,
