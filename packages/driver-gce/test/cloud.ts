@@ -13,6 +13,8 @@ import {
 import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const ZONE = 'us-central1-a';
+/** A zone of the same region that no pool uses by default. */
+export const OTHER_ZONE = 'us-central1-f';
 
 /** Grain of disks in tests, which is smaller than that of Compute Engine, because packing zeros takes long (bytes). */
 export const DISK_GRAIN_BYTES = 2 ** 20;
@@ -42,6 +44,9 @@ export function section(change: JsonObject = {}, label: JsonObject = {}, pool: J
     ...change,
   };
 }
+
+/** A provider section whose pool has two zones. */
+export const twoZones = section({}, {}, { zones: ['us-central1-a', 'us-central1-b'] });
 
 /** Returns a section with the endpoints and credentials of a cloud. */
 export function sectionFor({ url, credentialsFile }: SimulatedGce, used: JsonObject): JsonObject {
