@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { callOn } from '@nodepool/driver-kit';
 import { clientOf, openCloud, section, type OpenCloud } from './cloud.js';
-import { TestProvider } from './provider.js';
+import { closeAndCheck, TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
@@ -18,11 +18,7 @@ async function pass(ms: number): Promise<void> {
   await test.end(new Promise<void>((resolve) => void open.time.clock.schedule(ms, resolve)));
 }
 
-afterEach(async () => {
-  await test.stop();
-  await open.cloud.close();
-  expect(test.failures).toEqual([]);
-});
+afterEach(() => closeAndCheck(open, test));
 
 describe('a clean-up round', () => {
   it('lists servers and floating IPs with their tags, and deletes leaked ones', async () => {

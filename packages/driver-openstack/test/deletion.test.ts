@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { openCloud, section, type OpenCloud } from './cloud.js';
-import { TestProvider } from './provider.js';
+import { closeAndCheck, TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
@@ -15,11 +15,7 @@ async function launched(pool = {}): Promise<string> {
   return externalId;
 }
 
-afterEach(async () => {
-  await test.stop();
-  await open.cloud.close();
-  expect(test.failures).toEqual([]);
-});
+afterEach(() => closeAndCheck(open, test));
 
 describe('a deletion', () => {
   it('completes when the cloud answers 404 for the server itself', async () => {

@@ -7,7 +7,7 @@ import { callOn } from '@nodepool/driver-kit';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { addForeignServers, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
-import { TestProvider } from './provider.js';
+import { closeAndCheck, TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
@@ -23,11 +23,7 @@ async function provider(
   return test;
 }
 
-afterEach(async () => {
-  await test.stop();
-  await open.cloud.close();
-  expect(test.failures).toEqual([]);
-});
+afterEach(() => closeAndCheck(open, test));
 
 describe('a server', () => {
   it('has groups, tags, and the properties of its label and request, truncated to the limit of the cloud', async () => {
