@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, type ClientOptions, type ZooKeeper } from '../../src/index.js';
+import { bytes } from '../behaviour/harness.js';
 import { errorOf, eventOf } from './helpers.js';
 
 let ensemble: RunningZooKeeper;
@@ -30,8 +31,6 @@ function client(options: Partial<ClientOptions> = {}): ZooKeeper {
   clients.push(made);
   return made;
 }
-
-const bytes = (text: string): Uint8Array => Buffer.from(text);
 
 describe('a server without quorum', () => {
   it('serves a client that allows read-only mode, until the client finds a server with quorum', async () => {

@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, type ClientOptions, type WatchEvent, type ZooKeeper } from '../../src/index.js';
+import { bytes, textOf } from '../behaviour/harness.js';
 import { errorOf, eventOf, turn } from './helpers.js';
 
 let server: RunningZooKeeper;
@@ -50,9 +51,6 @@ describe('a burst of writes', () => {
     expect((await zk.children('/burst')).children).toHaveLength(5000);
   });
 });
-
-const bytes = (text: string): Uint8Array => Buffer.from(text);
-const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
 describe('the client, while a server is restarted', () => {
   it('queues calls, resumes the session with its ephemerals, and sets watches again', async () => {

@@ -10,6 +10,7 @@ import {
   type WatchEvent,
   type ZooKeeper,
 } from '../../src/index.js';
+import { bytes, textOf } from '../behaviour/harness.js';
 import { FakeServer } from './fake-server.js';
 import { errorOf, eventOf } from './helpers.js';
 
@@ -42,9 +43,6 @@ async function clientAndPath(options?: Partial<ClientOptions>): Promise<{ zk: Zo
   await zk.create(path, bytes('root'));
   return { zk, path };
 }
-
-const bytes = (text: string): Uint8Array => Buffer.from(text);
-const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
 describe('whoAmI', () => {
   it('returns the address and the names of credentials without passwords', async () => {

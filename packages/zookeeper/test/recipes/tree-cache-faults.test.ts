@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import { treeCache, isZooKeeperError, type TreeCache, type ZooKeeper } from '../../src/index.js';
 import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
+import { textOf } from '../behaviour/harness.js';
 import { seeded } from '../behaviour/seeded.js';
 
 const ROOT = '/root';
@@ -16,7 +17,6 @@ interface Mirror {
 }
 
 const wantsData = (path: string): boolean => !path.includes('lock');
-const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
 /** Every znode below the root, as the cache must hold it. */
 function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {

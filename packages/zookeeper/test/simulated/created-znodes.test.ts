@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import { treeCache, type TreeCache, type ZooKeeper } from '../../src/index.js';
 import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
+import { bytes } from '../behaviour/harness.js';
 
-const bytes = (text: string): Uint8Array => Buffer.from(text);
 const PATH = '/app/node-0000000000';
 
 let clock: VirtualClock;

@@ -3,8 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ConnectionState, ZooKeeper } from '../../src/index.js';
 import { SimulatedZooKeeperServer, type SimulatedClientOptions } from '../../src/simulated/index.js';
-
-const bytes = (text: string): Uint8Array => Buffer.from(text);
+import { bytes } from '../behaviour/harness.js';
 
 let clock: VirtualClock;
 let server: SimulatedZooKeeperServer;
