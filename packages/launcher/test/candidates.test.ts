@@ -8,9 +8,8 @@ import { DecisionLog } from '@nodepool/launcher';
 import { sleep, TransientError, type Driver, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const never = new AbortController().signal;
 
 let world: World;
@@ -30,11 +29,6 @@ afterEach(async () => {
 });
 
 const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, (each) => overrides(each));
-const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
-
-async function submit(...labels: string[]): Promise<string> {
-  return world.during(world.requestor.submit(labels));
-}
 
 /** Creates the root znodes, so that requests can be submitted before a launcher has run. */
 async function withoutLaunchers(): Promise<void> {
@@ -48,8 +42,8 @@ async function withoutLaunchers(): Promise<void> {
 
 async function ended(ids: readonly string[]): Promise<unknown[]> {
   const open = ['requested', 'pending'];
-  await world.until('the requests have ended', () => ids.every((id) => !open.includes(String(stateOf(id)))));
-  return ids.map(stateOf);
+  await world.until('the requests have ended', () => ids.every((id) => !open.includes(String(world.stateOf(id)))));
+  return ids.map((id) => world.stateOf(id));
 }
 
 const pools = (): unknown[] => [...world.records('/nodepool/components/pool').values()];
@@ -63,7 +57,7 @@ describe('a starting launcher', () => {
         : {};
     await withoutLaunchers();
     const ids: string[] = [];
-    for (const label of ['large', 'small', 'large', 'small', 'large']) ids.push(await submit(label));
+    for (const label of ['large', 'small', 'large', 'small', 'large']) ids.push(await world.submit([label]));
     await world.launcher(sections, 'launcher1', drivers());
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
@@ -80,7 +74,7 @@ describe('a starting launcher', () => {
     };
     const loadedDrivers = new Map([['example', { ...example!, getProvider }]]);
     await withoutLaunchers();
-    const id = await submit('large');
+    const id = await world.submit(['large']);
     const launcher = world.launcher([...others, sections[1]!], 'launcher1', { loadedDrivers });
     while (started < others.length) await world.clock.runNext();
     expect(pools()).not.toEqual([]);
@@ -97,7 +91,7 @@ describe('a starting launcher', () => {
       },
     });
     await withoutLaunchers();
-    const ids = [await submit('large'), await submit('large'), await submit('large')];
+    const ids = [await world.submit(['large']), await world.submit(['large']), await world.submit(['large'])];
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])], 'launcher1', drivers());
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
@@ -124,7 +118,7 @@ describe('a starting launcher', () => {
     overrides = (each) =>
       each.config.name === 'slow' ? { start: () => Promise.reject(new TransientError('cut off')) } : {};
     await world.launcher(sections, 'launcher1', drivers());
-    expect(await ended([await submit('other')])).toEqual(['failed']);
+    expect(await ended([await world.submit(['other'])])).toEqual(['failed']);
   });
 });
 
@@ -138,15 +132,15 @@ describe('a provider that cannot be started', () => {
 
   it('does not prevent readiness of its launcher, and others serve their requests', async () => {
     await world.launcher(sections, 'launcher1', drivers());
-    expect(await ended([await submit('small')])).toEqual(['fulfilled']);
+    expect(await ended([await world.submit(['small'])])).toEqual(['fulfilled']);
     expect(pools()).toContainEqual(expect.objectContaining({ provider_name: 'away', paused: true }));
   });
 
   it('serves waiting requests once it is started', async () => {
     await world.launcher(sections, 'launcher1', drivers());
-    const id = await submit('large');
+    const id = await world.submit(['large']);
     await world.clock.advance(300_000);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     overrides = () => ({});
     expect(await ended([id])).toEqual(['fulfilled']);
     expect(pools()).not.toContainEqual(expect.objectContaining({ paused: true }));
@@ -155,9 +149,9 @@ describe('a provider that cannot be started', () => {
   it('declines them at the end of max-wait, with the reason', async () => {
     const labels = new Map([['large', { name: 'large', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs: 600_000 }]]);
     await world.launcher(sections, 'launcher1', { ...drivers(), labels });
-    const id = await submit('large');
+    const id = await world.submit(['large']);
     await world.clock.advance(590_000);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     await world.clock.advance(20_000);
     expect(await ended([id])).toEqual(['failed']);
     expect(decisions.of('request', id)).toContainEqual(
@@ -173,7 +167,7 @@ describe('a pool that is missing in the registry', () => {
     const ids: string[] = [];
     for (let round = 0; round < 5; round += 1) {
       world.server.expireSession(zk);
-      ids.push(await submit('large'));
+      ids.push(await world.submit(['large']));
       await world.clock.advance(7000);
     }
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
@@ -184,12 +178,12 @@ describe('a pool that is missing in the registry', () => {
     const two = provider('two', [pool('main', ['large'])]);
     const running = await world.launcher([two], 'launcher2');
     await running.stop();
-    const first = await submit('large');
+    const first = await world.submit(['large']);
     await world.clock.advance(20_000);
     const again = await world.launcher([two], 'launcher2');
     expect(await ended([first])).toEqual(['fulfilled']);
     await again.stop();
-    const second = await submit('large');
+    const second = await world.submit(['large']);
     expect(await ended([second])).toEqual(['failed']);
   });
 });

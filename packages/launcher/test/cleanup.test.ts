@@ -3,18 +3,14 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
-import { pool, provider } from './support/world.js';
+import { REQUESTS, pool, provider } from './support/world.js';
 import {
   NODES,
-  REQUESTS,
   MINUTE_MS,
   world,
   other,
   warnings,
   demo,
-  submit,
-  stateOf,
-  served,
   freeNode,
   heldNode,
   readyFor,
@@ -35,8 +31,8 @@ describe('a node that has been ready for longer than max-ready-age', () => {
 
   it('is kept for the request that it is allocated to', async () => {
     await world.launcher([demo()], 'launcher1', readyFor(600));
-    const id = await submit(['small']);
-    const [node = ''] = await served(id);
+    const id = await world.submit(['small']);
+    const [node = ''] = await world.fulfilled(id);
     await world.clock.advance(1_200_000);
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: id });
     await world.during(world.requestor.withdraw(id));
@@ -61,7 +57,7 @@ describe('a ready node that is allocated to a text that no request can have as i
     const node = await freeNode();
     await world.during(world.requestor.change(`${NODES}/${node}`, { allocated_to: text }));
     await world.until('it is free', () => world.nodes().get(node)?.allocated_to === null);
-    expect(await served(await submit(['small']))).toEqual([node]);
+    expect(await world.fulfilled(await world.submit(['small']))).toEqual([node]);
   });
 });
 
@@ -94,8 +90,7 @@ describe('a held node', () => {
 
   it('is not changed while it is locked', async () => {
     await world.launcher([demo()], 'launcher1', hold(600));
-    const id = await submit(['small']);
-    await served(id);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     const { ids } = taken;
     await world.during(world.requestor.change(`${NODES}/${ids[0]}`, { state: 'hold', state_time: 0 }));
@@ -111,12 +106,12 @@ describe('a pending request without a lock', () => {
     await world.launcher([demo()]);
     // Another program serves the provider and accepts only `requested` requests.
     await registerPool('elsewhere', ['small']);
-    const id = await submit(['small'], { provider: 'elsewhere' });
+    const id = await world.submit(['small'], { provider: 'elsewhere' });
     await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
     await world.clock.advance(MINUTE_MS / 2);
-    expect(stateOf(id)).toBe('pending');
+    expect(world.stateOf(id)).toBe('pending');
     await world.clock.advance(MINUTE_MS);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     expect(world.records(REQUESTS).get(id)).toMatchObject({ requestor_data: { build_set_uuid: 'b' } });
     expect(world.lockHolders()).toEqual([]);
   });
@@ -125,11 +120,11 @@ describe('a pending request without a lock', () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     await registerPool('elsewhere', ['small']);
-    const id = await submit(['small'], { provider: 'elsewhere' });
+    const id = await world.submit(['small'], { provider: 'elsewhere' });
     await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
     await world.during(world.requestor.change(`${NODES}/${node}`, { allocated_to: id, provider: 'elsewhere' }));
     await world.clock.advance(3 * MINUTE_MS);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: null });
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
@@ -139,7 +134,7 @@ describe('a pending request without a lock', () => {
     await world.launcher([demo()], 'launcher1', { tenantLimits });
     const nodes = [await freeNode('small'), await freeNode('large')];
     await registerPool('elsewhere', ['small', 'large']);
-    const id = await submit(['small', 'large'], { provider: 'elsewhere', tenant: 'red' });
+    const id = await world.submit(['small', 'large'], { provider: 'elsewhere', tenant: 'red' });
     await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
     const claim = { allocated_to: id, tenant_name: 'red', provider: 'elsewhere' };
     for (const node of nodes) await world.during(world.requestor.change(`${NODES}/${node}`, claim));
@@ -153,14 +148,14 @@ describe('a pending request without a lock', () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     await registerPool('elsewhere', ['small']);
-    const id = await submit(['small'], { provider: 'elsewhere' });
+    const id = await world.submit(['small'], { provider: 'elsewhere' });
     await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
     const begun = { allocated_to: id, provider: 'elsewhere', pool: 'main', state: 'building' };
     await world.during(world.requestor.change(`${NODES}/${node}`, begun));
     await world.clock.advance(3 * MINUTE_MS);
-    expect(stateOf(id)).toBe('pending');
+    expect(world.stateOf(id)).toBe('pending');
     await world.clock.advance(4 * MINUTE_MS);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
@@ -168,11 +163,11 @@ describe('a pending request without a lock', () => {
     world.cloud.configure({ bootTimeMs: [10 * MINUTE_MS, 10 * MINUTE_MS] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['other'])])], 'launcher2');
-    const id = await submit(['small']);
-    await world.until('it is being served', () => stateOf(id) === 'pending');
+    const id = await world.submit(['small']);
+    await world.until('it is being served', () => world.stateOf(id) === 'pending');
     await world.clock.advance(5 * MINUTE_MS);
-    expect(stateOf(id)).toBe('pending');
-    await served(id);
+    expect(world.stateOf(id)).toBe('pending');
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
@@ -198,8 +193,7 @@ describe('a pending request without a lock', () => {
 describe('nodes of a provider that no launcher serves any more', () => {
   it('are not deleted, and one warning is logged', async () => {
     const { launcher } = await world.launcher([demo()]);
-    const id = await submit(['small', 'small']);
-    await served(id);
+    const id = await world.served(['small', 'small']);
     const taken = await world.during(world.requestor.take(id));
     await world.during(launcher.apply(world.config([provider('next', [pool('main', ['other'])])])));
     await world.during(world.requestor.giveBack(taken));
@@ -216,8 +210,7 @@ describe('nodes of a provider that no launcher serves any more', () => {
   it('are deleted by another launcher that still serves it, without a warning', async () => {
     const { launcher } = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2');
-    const id = await submit(['small']);
-    await served(id);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     await world.during(launcher.apply(world.config([])));
     await world.during(world.requestor.giveBack(taken));

@@ -25,8 +25,7 @@ it('the launcher deletes a node whose requestor changed the record during the de
   world.log = log;
   world.cloud.configure({ deleteTimeMs: [5000, 5000] });
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
-  const id = await world.during(world.requestor.submit(['small']));
-  await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  const id = await world.served(['small']);
   const taken = await world.during(world.requestor.take(id));
   const [node] = taken.ids;
   await world.during(world.requestor.die(taken));
@@ -47,8 +46,7 @@ it('the launcher deletes a node whose requestor changed the record during the de
 it('the launcher deletes a returned node with two transactions', async () => {
   const world = new World(1, () => 1);
   const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
-  const id = await world.during(world.requestor.submit(['small']));
-  await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  const id = await world.served(['small']);
   const taken = await world.during(world.requestor.take(id));
   await world.clock.advance(10_000);
   const transactions = jest.spyOn(zk, 'transaction');
@@ -62,11 +60,10 @@ it('the launcher does not call the cloud with an unconfirmed session, which may 
   const world = new World();
   const faults = { ...NO_FAULTS, 'delete-errors': 1 };
   const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
-  const id = await world.during(world.requestor.submit(['small']));
-  await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  const id = await world.served(['small']);
   world.cloud.configure({ faults });
   const deletions = jest.spyOn(world.cloud, 'deleteInstance');
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+  await world.giveBack(id);
   await world.until('the cloud has refused it', () => deletions.mock.calls.length > 2);
   world.server.partition(zk);
   await world.until('the session is in doubt', () => zk.state !== 'connected');

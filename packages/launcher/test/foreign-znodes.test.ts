@@ -31,14 +31,9 @@ afterEach(async () => {
 });
 
 async function fulfilled(): Promise<{ readonly id: string; readonly node: string }> {
-  const id = await world.during(world.requestor.submit(['small']));
-  const request = (): Record<string, unknown> | undefined => world.records('/nodepool/requests').get(id);
-  await world.until('it is fulfilled', () => request()?.['state'] === 'fulfilled');
-  return { id, node: (request()!['nodes'] as string[])[0]! };
-}
-
-async function use(id: string): Promise<void> {
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+  const id = await world.submit(['small']);
+  const [node = ''] = await world.fulfilled(id);
+  return { id, node };
 }
 
 it('foreign znodes below a record are reported once, and cause few calls until they are deleted', async () => {
@@ -47,7 +42,7 @@ it('foreign znodes below a record are reported once, and cause few calls until t
   await world.during(zk.create(foreign));
   await world.during(zk.create(`${foreign}/more`));
   const calls = jest.spyOn(world.cloud, 'deleteInstance');
-  await use(id);
+  await world.giveBack(id);
   await world.clock.advance(600_000);
   expect(world.nodes().get(node)).toMatchObject({ state: 'deleted' });
   expect(calls.mock.calls.length).toBeLessThan(20);
@@ -90,12 +85,12 @@ it('foreign znodes below the lock of a request are reported once, and it is serv
   const lock = '/nodepool/requests-lock/200-0000000000';
   const notes = { type: 'create', path: `${lock}/notes` } as const;
   await world.during(zk.transaction([{ type: 'create', path: lock }, notes]));
-  const id = await world.during(world.requestor.submit(['small']));
+  const id = await world.submit(['small']);
   expect(`/nodepool/requests-lock/${id}`).toBe(lock);
   const before = world.server.lastZxid;
   await world.clock.advance(60_000);
   expect(world.server.lastZxid - before).toBeLessThan(20n);
   expect(warnings).toEqual([expect.stringContaining(`${lock}/notes`)]);
   await world.during(zk.delete(`${lock}/notes`));
-  await world.until('it is served', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  await world.fulfilled(id);
 });

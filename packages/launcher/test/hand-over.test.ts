@@ -3,9 +3,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { untilAborted, type JsonObject } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider, type RunningLauncher } from './support/world.js';
+import { REQUESTS, World, pool, provider, type RunningLauncher } from './support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const LABELS = ['small', 'large'] as const;
 
 type Label = (typeof LABELS)[number];
@@ -50,10 +49,6 @@ function countOf(counts: (node: JsonObject) => boolean): number {
   return [...world.nodes().values()].filter(counts).length;
 }
 
-function stateOf(id: string): unknown {
-  return world.records(REQUESTS).get(id)?.state;
-}
-
 const handOver = (label: Label): RequestPlan => ({ label, reuse: true });
 const launch = (label: Label): RequestPlan => ({ label, reuse: false });
 
@@ -71,11 +66,11 @@ async function submit(requests: readonly RequestPlan[], apartMs = 0): Promise<st
 async function serveOneByOne(ids: readonly string[]): Promise<void> {
   const waiting = new Set(ids);
   while (waiting.size > 0) {
-    await world.until('one is served', () => [...waiting].some((id) => stateOf(id) === 'fulfilled'));
+    await world.until('one is served', () => [...waiting].some((id) => world.stateOf(id) === 'fulfilled'));
     for (const id of waiting) {
-      if (stateOf(id) !== 'fulfilled') continue;
+      if (world.stateOf(id) !== 'fulfilled') continue;
       waiting.delete(id);
-      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+      await world.giveBack(id);
     }
   }
 }
@@ -105,10 +100,10 @@ it('a handover that a lost session left unconfirmed is confirmed when the reques
     world.server.expireSession(small.zk);
   });
   const [launched = '', lost = ''] = await submit([launch('large'), handOver('small')], 2);
-  await world.until('the launch is done', () => stateOf(launched) === 'fulfilled');
+  await world.fulfilled(launched);
   const taken = await world.during(world.requestor.take(launched));
   await world.clock.advance(120_000);
-  expect([expired, stateOf(lost), over]).toEqual([true, 'requested', 0]);
+  expect([expired, world.stateOf(lost), over]).toEqual([true, 'requested', 0]);
   await world.during(world.requestor.giveBack(taken));
   await serveOneByOne([lost]);
   expect(over).toBe(0);
@@ -170,7 +165,7 @@ describe('a ready node that is freed again', () => {
   ])('%s', async (_, isExceeded, tenant) => {
     if (isExceeded) {
       const [launched = ''] = await submit([launch('large')]);
-      await world.until('it is fulfilled', () => stateOf(launched) === 'fulfilled');
+      await world.fulfilled(launched);
       await world.during(world.requestor.take(launched));
     }
     const [id] =

@@ -25,30 +25,19 @@ afterEach(async () => {
 const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, () => overrides);
 
 const demo = provider('demo', [pool('main', ['small'])], { 'launch-timeout': 60, 'launch-retries': 3 });
-const stateOf = (id: string): unknown => world.records('/nodepool/requests').get(id)?.state;
-
-async function fulfilled(): Promise<string> {
-  const id = await world.during(world.requestor.submit(['small']));
-  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
-  return id;
-}
-
-async function used(id: string): Promise<void> {
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
-}
 
 it('a launch without any call of the cloud is restarted by the next launcher, without counting a failure', async () => {
   overrides = { getRequestHandler: () => ({ launch: hangs, launchesComplete: () => false }) };
   const onlyOnce = { ...demo, 'launch-retries': 1 };
   const first = await world.launcher([onlyOnce], 'launcher1', drivers());
-  const id = await world.during(world.requestor.submit(['small']));
+  const id = await world.submit(['small']);
   await world.until('its launch has begun', () =>
     [...world.nodes().values()].some(({ state }) => state === 'building'),
   );
   await first.stop();
   overrides = {};
   await world.launcher([onlyOnce], 'launcher2', drivers());
-  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
+  await world.fulfilled(id);
   expect(world.cloud.existingInstances()).toHaveLength(1);
 });
 
@@ -67,13 +56,13 @@ it('a driver that reports progress of an attempt after its end changes nothing i
     },
   }));
   await world.launcher([demo], 'launcher1', late);
-  const id = await world.during(world.requestor.submit(['small']));
+  const id = await world.submit(['small']);
   await world.until('the second attempt has an instance', () => world.cloud.existingInstances().length > 0);
   await world.clock.advance(5000);
   const before = world.nodes().get('0000000000');
   await expect(first?.save({ externalId: 'late', machine: null })).rejects.toThrow('has ended');
   expect(world.nodes().get('0000000000')).toEqual(before);
-  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
+  await world.fulfilled(id);
 });
 
 it('a driver that reports launches after all have ended is logged, and the request is fulfilled', async () => {
@@ -92,7 +81,7 @@ it('a driver that reports launches after all have ended is logged, and the reque
     },
   }));
   await world.launcher([demo], 'launcher1', drivers);
-  await fulfilled();
+  await world.served(['small']);
   expect(warnings).toContainEqual([expect.stringContaining('launches in progress'), { driver: 'example' }]);
 });
 
@@ -100,7 +89,7 @@ it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(
   'a deletion whose %s never ends is restarted',
   async (method) => {
     await world.launcher([demo], 'launcher1', drivers());
-    const id = await fulfilled();
+    const id = await world.served(['small']);
     let calls = 0;
     overrides = {
       [method]: () => {
@@ -108,7 +97,7 @@ it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(
         return hangs();
       },
     };
-    await used(id);
+    await world.giveBack(id);
     await world.until('the deletion hangs', () => calls > 0);
     overrides = {};
     await world.clock.advance(700_000);
@@ -145,7 +134,7 @@ it('a launcher stops and applies configurations without waiting for a hanging dr
   overrides = { join: hangs };
   await world.during(launcher.apply(world.config([other])));
   await world.until('it serves the other provider', () => launcher.ready);
-  await fulfilled();
+  await world.served(['small']);
   overrides = {
     join: () => {
       throw new Error('the driver has a defect');
@@ -169,9 +158,9 @@ it('a changed provider whose driver does not stop delays only its own requests, 
     Promise.all(['small', 'large'].map((label) => world.requestor.submit([label]))),
   );
   await world.clock.advance(5000);
-  expect(stateOf(large)).toBe('fulfilled');
+  expect(world.stateOf(large)).toBe('fulfilled');
   await world.during(applied);
-  await world.until('the other one is fulfilled', () => stateOf(small) === 'fulfilled');
+  await world.until('the other one is fulfilled', () => world.stateOf(small) === 'fulfilled');
 });
 
 it('a provider that its driver cannot create prevents neither the others nor later configurations', async () => {
@@ -189,13 +178,13 @@ it('a provider that its driver cannot create prevents neither the others nor lat
   });
   const withBroken = { loadedDrivers: new Map([['example', broken]]) };
   const { launcher } = await world.launcher([demo, other], 'launcher1', withBroken);
-  const id = await world.during(world.requestor.submit(['large']));
-  await world.until('the other provider has served it', () => stateOf(id) === 'fulfilled');
+  const id = await world.submit(['large']);
+  await world.until('the other provider has served it', () => world.stateOf(id) === 'fulfilled');
   await world.during(launcher.apply(world.config([demo, other], { loadedDrivers })));
-  await fulfilled();
+  await world.served(['small']);
   await world.during(launcher.apply(world.config([{ ...demo, 'launch-retries': 1 }, other], withBroken)));
   await world.during(launcher.apply(world.config([demo, other], { loadedDrivers })));
-  await fulfilled();
+  await world.served(['small']);
 });
 
 it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)(
@@ -203,7 +192,7 @@ it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)(
   async (method) => {
     overrides = { [method]: hangs };
     await world.launcher([demo], 'launcher1', drivers());
-    await fulfilled();
+    await world.served(['small']);
   },
 );
 
@@ -220,8 +209,8 @@ it.each([
   const [small = '', large = ''] = await world.during(
     Promise.all(['small', 'large'].map((label) => world.requestor.submit([label]))),
   );
-  await world.until('the other provider has served its request', () => stateOf(large) === 'fulfilled');
-  await world.until('the other request has ended', () => stateOf(small) === state);
+  await world.until('the other provider has served its request', () => world.stateOf(large) === 'fulfilled');
+  await world.until('the other request has ended', () => world.stateOf(small) === state);
 });
 
 it.each([
@@ -236,8 +225,8 @@ it.each([
 it('a launch whose driver returns no external id fails', async () => {
   overrides = { getRequestHandler: () => ({ launch: async () => ({}) as never, launchesComplete: () => true }) };
   await world.launcher([{ ...demo, 'launch-retries': 1 }], 'launcher1', drivers());
-  const id = await world.during(world.requestor.submit(['small']));
-  await world.until('it has failed', () => stateOf(id) === 'failed');
+  const id = await world.submit(['small']);
+  await world.inState(id, 'failed');
 });
 
 it('a label is served once the driver answers what it needs', async () => {
@@ -245,5 +234,5 @@ it('a label is served once the driver answers what it needs', async () => {
   await world.launcher([demo], 'launcher1', drivers());
   overrides = {};
   await world.clock.advance(180_000);
-  await fulfilled();
+  await world.served(['small']);
 });

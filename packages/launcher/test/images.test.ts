@@ -8,7 +8,6 @@ import { isZooKeeperError } from '@nodepool/zookeeper';
 import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const UPLOADS = '/nodepool/images/debian/builds/build/providers/demo/images';
 
 let world: World;
@@ -81,15 +80,14 @@ async function upload(id: string, state: string, time: number, externalId = `ima
 }
 
 const imageOf = (id: string): unknown => world.nodes().get(id)?.image_id;
-const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
 
 async function submit(options = {}): Promise<string> {
-  return world.during(world.requestor.submit(['small'], options));
+  return world.submit(['small'], options);
 }
 
 async function fulfilled(id: string): Promise<string> {
-  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return (world.records(REQUESTS).get(id)!.nodes as string[])[0]!;
+  const [node = ''] = await world.fulfilled(id);
+  return node;
 }
 
 describe('a label with a disk image', () => {
@@ -98,7 +96,7 @@ describe('a label with a disk image', () => {
     await world.launcher([demo]);
     const id = await submit();
     await world.clock.advance(60_000);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     expect(decisions.of('request', id).at(-1)?.reason).toBe(
       'label small waits for the upload of build build of disk image debian',
     );
@@ -109,7 +107,7 @@ describe('a label with a disk image', () => {
   it('is declined when there is no ready or running upload', async () => {
     await world.launcher([demo]);
     const id = await submit();
-    await world.until('it fails', () => stateOf(id) === 'failed');
+    await world.inState(id, 'failed');
     expect(decisions.of('request', id).at(-1)?.reason).toContain('has no upload to this provider that is ready');
   });
 
@@ -161,7 +159,7 @@ describe('a label with a disk image', () => {
     await upload('0000000002', 'ready', 20, queued.id);
     await world.launcher([demo]);
     const id = await submit();
-    await world.until('it fails', () => stateOf(id) === 'failed');
+    await world.inState(id, 'failed');
     expect(world.records(UPLOADS).get('0000000002')).not.toHaveProperty('listed');
   });
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 const NO_FAULTS = readCloudSettings({}).faults;
 
@@ -17,23 +17,6 @@ afterEach(async () => {
 
 const demo = (more = {}, poolMore = {}): ReturnType<typeof provider> =>
   provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
-
-async function fulfilled(id: string): Promise<string[]> {
-  await world.until(`request ${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return world.records('/nodepool/requests').get(id)?.nodes as string[];
-}
-
-function stateOf(id: string): unknown {
-  return world.records('/nodepool/requests').get(id)?.state;
-}
-
-async function submitEach(count: number, labels: string[]): Promise<string[]> {
-  return world.during(Promise.all(Array.from({ length: count }, () => world.requestor.submit(labels))));
-}
-
-async function submit(labels: string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
 
 describe('a launcher', () => {
   it('publishes the labels of its pools in the registry', async () => {
@@ -55,8 +38,8 @@ describe('a launcher', () => {
 
   it('releases a node that is ready, unlocked and allocated to the request', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    const [node] = await fulfilled(id);
+    const id = await world.submit(['small']);
+    const [node] = await world.fulfilled(id);
     expect(world.nodes().get(node!)).toMatchObject({
       state: 'ready',
       type: ['small'],
@@ -77,8 +60,8 @@ describe('a launcher', () => {
     await world.launcher([demo()]);
     const written = { requestor_data: { build_set_uuid: 'b' }, span_info: { trace: 1 } };
     const id = await world.during(world.requestor.put(['small'], written));
-    await fulfilled(id);
-    expect(world.records('/nodepool/requests').get(id)).toMatchObject({
+    await world.fulfilled(id);
+    expect(world.records(REQUESTS).get(id)).toMatchObject({
       span_info: { trace: 1 },
       requestor_data: { build_set_uuid: 'b' },
       event_id: 'event',
@@ -87,15 +70,14 @@ describe('a launcher', () => {
 
   it('releases several nodes in the order of the labels', async () => {
     await world.launcher([demo()]);
-    const nodes = await fulfilled(await submit(['small', 'large', 'small']));
+    const nodes = await world.fulfilled(await world.submit(['small', 'large', 'small']));
     expect(nodes.map((node) => world.nodes().get(node)?.type)).toEqual([['small'], ['large'], ['small']]);
     expect(new Set(nodes).size).toBe(3);
   });
 
   it('deletes a returned node in the cloud and then in ZooKeeper', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small', 'small']);
-    await fulfilled(id);
+    const id = await world.served(['small', 'small']);
     const taken = await world.during(world.requestor.take(id));
     expect(world.cloud.existingInstances()).toHaveLength(2);
     await world.during(world.requestor.giveBack(taken));
@@ -106,8 +88,7 @@ describe('a launcher', () => {
 
   it('does not change nodes that a requestor holds locked', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    await fulfilled(id);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     await world.clock.advance(3_600_000);
     expect(world.nodes().get(taken.ids[0]!)).toMatchObject({ state: 'in-use' });
@@ -116,8 +97,7 @@ describe('a launcher', () => {
 
   it('deletes the nodes of a requestor that died', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    await fulfilled(id);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     await world.during(world.requestor.die(taken));
     await world.until('the node is gone', () => world.nodes().size === 0);
@@ -133,96 +113,94 @@ describe('a launcher', () => {
       world.server.onCommit(() => {
         for (const [id, { state }] of world.nodes()) if (state === 'deleting') deleted.add(id);
       });
-      for (const id of await submitEach(5, ['small'])) await fulfilled(id);
+      for (const id of await world.submitEach(5, ['small'])) await world.fulfilled(id);
       expect([...deleted]).toEqual([]);
     }
   });
 
   it('fails a request for an unknown label', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small', 'unheard-of']);
-    await world.until('the request fails', () => stateOf(id) === 'failed');
-    expect(world.records('/nodepool/requests').get(id)?.declined_by).toHaveLength(1);
+    const id = await world.submit(['small', 'unheard-of']);
+    await world.inState(id, 'failed');
+    expect(world.records(REQUESTS).get(id)?.declined_by).toHaveLength(1);
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
   it('fails a request that is larger than the limit of its pool', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
-    const id = await submit(['small', 'small', 'small']);
-    await world.until('the request fails', () => stateOf(id) === 'failed');
+    const id = await world.submit(['small', 'small', 'small']);
+    await world.inState(id, 'failed');
   });
 
   it('fails a request whose records exceed the size of a ZooKeeper transaction', async () => {
     await world.launcher([demo({}, { 'node-attributes': { text: 'x'.repeat(100_000) } })]);
-    const id = await submit(Array.from({ length: 11 }, () => 'small'));
-    await world.until('it has failed', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
-    await fulfilled(await submit(['small']));
+    const id = await world.submit(Array.from({ length: 11 }, () => 'small'));
+    await world.inState(id, 'failed');
+    await world.served(['small']);
   });
 
   it('never exceeds max-servers, and serves all requests', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
-    const ids = await submitEach(5, ['small']);
+    const ids = await world.submitEach(5, ['small']);
     for (let served = 0; served < ids.length; served += 1) {
-      await world.until('another request is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+      await world.until('another request is fulfilled', () => ids.some((id) => world.stateOf(id) === 'fulfilled'));
       expect(world.nodes().size).toBeLessThanOrEqual(2);
-      const next = ids.find((id) => stateOf(id) === 'fulfilled')!;
-      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(next))));
+      const next = ids.find((id) => world.stateOf(id) === 'fulfilled')!;
+      await world.giveBack(next);
     }
     await world.until('all nodes are gone', () => world.nodes().size === 0);
   });
 
   it('serves by priority, then relative priority, then age', async () => {
     await world.launcher([demo({}, { 'max-servers': 1 })]);
-    const blocker = await submit(['small']);
-    await fulfilled(blocker);
-    const late = await submit(['small'], { priority: 300 });
-    const low = await submit(['small'], { relativePriority: 5 });
-    const first = await submit(['small'], { relativePriority: 1 });
-    const second = await submit(['small'], { relativePriority: 1 });
-    const high = await submit(['small'], { priority: 100 });
+    const blocker = await world.served(['small']);
+    const late = await world.submit(['small'], { priority: 300 });
+    const low = await world.submit(['small'], { relativePriority: 5 });
+    const first = await world.submit(['small'], { relativePriority: 1 });
+    const second = await world.submit(['small'], { relativePriority: 1 });
+    const high = await world.submit(['small'], { priority: 100 });
     let holding = blocker;
     for (const expected of [high, first, second, low, late]) {
-      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(holding))));
-      await fulfilled(expected);
+      await world.giveBack(holding);
+      await world.fulfilled(expected);
       holding = expected;
     }
   });
 
   it('applies a relative priority that changes while the request waits', async () => {
     await world.launcher([demo({}, { 'max-servers': 1 })]);
-    const blocker = await submit(['small']);
-    await fulfilled(blocker);
-    const first = await submit(['small']);
-    const second = await submit(['small']);
+    const blocker = await world.served(['small']);
+    const first = await world.submit(['small']);
+    const second = await world.submit(['small']);
     await world.during(world.requestor.change(`/nodepool/requests/${second}`, { relative_priority: -1 }));
-    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(blocker))));
-    await fulfilled(second);
-    expect(stateOf(first)).toBe('requested');
+    await world.giveBack(blocker);
+    await world.fulfilled(second);
+    expect(world.stateOf(first)).toBe('requested');
   });
 
   it('frees ready nodes of a deleted request, and allocates them to the next one', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    const nodes = await fulfilled(id);
+    const id = await world.submit(['small']);
+    const nodes = await world.fulfilled(id);
     await world.during(world.requestor.withdraw(id));
     await world.until('the node is free', () => world.nodes().get(nodes[0]!)?.allocated_to === null);
-    expect(await fulfilled(await submit(['small']))).toEqual(nodes);
+    expect(await world.fulfilled(await world.submit(['small']))).toEqual(nodes);
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
   it('launches new nodes for a request that refuses ready ones', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    const nodes = await fulfilled(id);
+    const id = await world.submit(['small']);
+    const nodes = await world.fulfilled(id);
     await world.during(world.requestor.withdraw(id));
     await world.until('the node is free', () => world.nodes().get(nodes[0]!)?.allocated_to === null);
-    expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual(nodes);
+    expect(await world.fulfilled(await world.submit(['small'], { reuse: false }))).not.toEqual(nodes);
   });
 
   it('stops launching for a withdrawn request, and leaves no nodes', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     await world.launcher([demo()]);
-    const id = await submit(['small', 'small']);
+    const id = await world.submit(['small', 'small']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
     await world.during(world.requestor.withdraw(id));
     await world.until('the nodes are gone', () => world.nodes().size === 0);
@@ -232,17 +210,17 @@ describe('a launcher', () => {
   it('prefers the pool with the higher priority', async () => {
     const pools = [pool('second', ['small'], { priority: 200 }), pool('first', ['small'], { priority: 50 })];
     await world.launcher([provider('demo', pools)]);
-    const [node] = await fulfilled(await submit(['small']));
+    const [node] = await world.fulfilled(await world.submit(['small']));
     expect(world.nodes().get(node!)?.pool).toBe('first');
   });
 
   it('leaves a request to the provider that it names, and serves it when that does not exist', async () => {
     await world.launcher([provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['small'])])]);
     for (const name of ['a', 'b', 'a']) {
-      const [node] = await fulfilled(await submit(['small'], { provider: name, reuse: false }));
+      const [node] = await world.fulfilled(await world.submit(['small'], { provider: name, reuse: false }));
       expect(world.nodes().get(node!)?.provider).toBe(name);
     }
-    await fulfilled(await submit(['small'], { provider: 'no-such-provider' }));
+    await world.served(['small'], { provider: 'no-such-provider' });
   });
 });
 
@@ -250,13 +228,13 @@ describe('a failed launch', () => {
   it('is retried, and its resources are deleted', async () => {
     world.cloud.configure({ faults: { ...NO_FAULTS, 'create-errors': 1 } });
     await world.launcher([demo({ 'launch-retries': 5 })]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     const attempt = (): unknown => (world.nodes().values().next().value?.progress as JsonObject | null)?.['attempt'];
     await world.until('a first attempt is made', () => attempt() !== undefined);
     const first = attempt();
     await world.until('a second attempt is made', () => attempt() !== first);
     world.cloud.configure({ faults: NO_FAULTS });
-    await fulfilled(id);
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
@@ -269,8 +247,8 @@ describe('a failed launch', () => {
       },
     };
     await world.launcher([demo({ 'launch-retries': 3 }, { 'host-key-checking': true })]);
-    const id = await submit(['small']);
-    await world.until('the request fails', () => stateOf(id) === 'failed');
+    const id = await world.submit(['small']);
+    await world.inState(id, 'failed');
     expect(logins).toBe(3);
     await world.until('the nodes are gone', () => world.nodes().size === 0);
     expect(world.cloud.existingInstances()).toEqual([]);
@@ -285,8 +263,8 @@ describe('a failed launch', () => {
       },
     };
     await world.launcher([demo({ 'launch-retries': 1 }, { 'host-key-checking': true })]);
-    const id = await submit(['small', 'small']);
-    await world.until('the request fails', () => stateOf(id) === 'failed');
+    const id = await world.submit(['small', 'small']);
+    await world.inState(id, 'failed');
     await world.until('one node is left', () => world.nodes().size === 1);
     expect([...world.nodes().values()]).toMatchObject([{ state: 'ready', allocated_to: null }]);
   });
@@ -294,9 +272,9 @@ describe('a failed launch', () => {
   it('ends at launch-timeout', async () => {
     world.cloud.configure({ bootTimeMs: [1e9, 1e9] });
     await world.launcher([demo({ 'launch-timeout': 30, 'launch-retries': 2 })]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     const before = world.clock.monotonic();
-    await world.until('the request fails', () => stateOf(id) === 'failed');
+    await world.inState(id, 'failed');
     expect(world.clock.monotonic() - before).toBeGreaterThanOrEqual(60_000);
     await world.until('the nodes are gone', () => world.nodes().size === 0);
     expect(world.cloud.existingInstances()).toEqual([]);
@@ -305,13 +283,12 @@ describe('a failed launch', () => {
   it('waits without a failure when the cloud is over quota', async () => {
     world.cloud.configure({ quota: { instances: 1, cores: Infinity, ram: Infinity } });
     await world.launcher([demo()]);
-    const first = await submit(['small']);
-    await fulfilled(first);
-    const second = await submit(['small']);
+    const first = await world.served(['small']);
+    const second = await world.submit(['small']);
     await world.clock.advance(60_000);
-    expect(['requested', 'pending']).toContain(stateOf(second));
-    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(first))));
-    await fulfilled(second);
+    expect(['requested', 'pending']).toContain(world.stateOf(second));
+    await world.giveBack(first);
+    await world.fulfilled(second);
   });
 });
 
@@ -319,27 +296,27 @@ describe('a launcher that stops', () => {
   it('leaves launches for another launcher to resume', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
-    const id = await submit(['small', 'large']);
+    const id = await world.submit(['small', 'large']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
     const booting = world.cloud.existingInstances().map((instance) => instance.id);
     await first.stop();
-    expect(stateOf(id)).toBe('pending');
+    expect(world.stateOf(id)).toBe('pending');
     expect(world.lockHolders()).toEqual([]);
     await world.launcher([demo()], 'launcher2');
-    await fulfilled(id);
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual(booting);
   });
 
   it('has a launch continued with an instance that the cloud lists only after it died', async () => {
     world.cloud.configure({ apiLatencyMs: [2000, 2000], listLagMs: [6000, 6000] });
     const first = await world.launcher([demo()]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.until('the cloud has taken the order', () => world.cloud.existingInstances().length === 1);
     const [ordered] = world.cloud.existingInstances();
     expect([...world.nodes().values()].map((node) => node.external_id)).toEqual([null]);
     await first.stop();
     await world.launcher([demo()], 'launcher2');
-    await fulfilled(id);
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual([ordered?.id]);
   });
 
@@ -347,10 +324,10 @@ describe('a launcher that stops', () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2');
-    const ids = await submitEach(4, ['small']);
+    const ids = await world.submitEach(4, ['small']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 4);
     world.server.partition(first.zk);
-    for (const id of ids) await fulfilled(id);
+    for (const id of ids) await world.fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(4);
     world.server.heal(first.zk);
   });
@@ -358,21 +335,19 @@ describe('a launcher that stops', () => {
   it('abandons all work when its session is lost, and continues it in the next one', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { zk } = await world.launcher([demo()]);
-    const id = await submit(['small', 'small']);
+    const id = await world.submit(['small', 'small']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
     world.server.expireSession(zk);
-    await fulfilled(id);
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(2);
     expect(world.records('/nodepool/components/pool').size).toBe(1);
   });
 
   it('resumes a deletion that it had started', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
-    await fulfilled(id);
+    const id = await world.served(['small']);
     world.cloud.configure({ deleteTimeMs: [30_000, 30_000] });
-    const taken = await world.during(world.requestor.take(id));
-    await world.during(world.requestor.giveBack(taken));
+    await world.giveBack(id);
     await world.until('the deletion runs', () => [...world.nodes().values()].some(({ state }) => state === 'deleting'));
     const { zk } = await world.launcher([demo()], 'launcher2');
     world.server.expireSession(zk);
@@ -386,9 +361,9 @@ describe('two launchers', () => {
     world.cloud.configure({ bootTimeMs: [1000, 5000] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2');
-    const ids = await submitEach(40, ['small']);
+    const ids = await world.submitEach(40, ['small']);
     const handed: string[] = [];
-    for (const id of ids) handed.push(...(await fulfilled(id)));
+    for (const id of ids) handed.push(...(await world.fulfilled(id)));
     expect(new Set(handed).size).toBe(40);
     expect(world.cloud.existingInstances()).toHaveLength(40);
   });
@@ -397,11 +372,10 @@ describe('two launchers', () => {
 describe('a changed configuration', () => {
   it('adds and removes providers without effect on nodes in use', async () => {
     const { launcher } = await world.launcher([demo()]);
-    const id = await submit(['small']);
-    await fulfilled(id);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     await world.during(launcher.apply(world.config([provider('next', [pool('main', ['other'])])])));
-    const [node] = await fulfilled(await submit(['other']));
+    const [node] = await world.fulfilled(await world.submit(['other']));
     expect(world.nodes().get(node!)?.provider).toBe('next');
     expect(world.nodes().get(taken.ids[0]!)?.state).toBe('in-use');
     await world.until('only the new pool is registered', () => world.records('/nodepool/components/pool').size === 1);
@@ -410,10 +384,10 @@ describe('a changed configuration', () => {
   it('does not interrupt running launches', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { launcher } = await world.launcher([demo()]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     await world.during(launcher.apply(world.config([demo({}, { 'max-servers': 7 })])));
-    await fulfilled(id);
+    await world.fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
@@ -431,10 +405,10 @@ describe('a changed configuration', () => {
 
   it('applies to nodes whose instances are created afterwards', async () => {
     const { launcher } = await world.launcher([oneLabel('debian', 'root', 'large')]);
-    const ids = await submitEach(3, ['small']);
+    const ids = await world.submitEach(3, ['small']);
     await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
     await world.during(launcher.apply(world.config([oneLabel('fedora', 'ci', 'small')])));
-    for (const id of ids) await fulfilled(id);
+    for (const id of ids) await world.fulfilled(id);
     const small = { instances: 1, cores: 1, ram: 1024 };
     expect(ofNodes()).toEqual([
       { image: 'debian', image_id: 'debian', username: 'root', resources: { instances: 1, cores: 8, ram: 16_384 } },
@@ -463,11 +437,11 @@ describe('a changed configuration', () => {
       'cloud-images': [{ name, username, 'connection-port': port }],
     });
     const { launcher } = await world.launcher([one('debian', 'root', 22)]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     await world.clock.advance(5000);
     await world.during(launcher.apply(world.config([one(image, 'ci', 2222)])));
-    const [node] = await fulfilled(id);
+    const [node] = await world.fulfilled(id);
     expect(scanned).toEqual([login.port]);
     expect(world.nodes().get(node!)).toMatchObject({
       username: login.username,
@@ -481,11 +455,11 @@ describe('a changed configuration', () => {
     const pools = (main: string[], other: string[]): ReturnType<typeof provider> =>
       provider('demo', [pool('main', main), pool('other', other)]);
     const { launcher } = await world.launcher([pools(['small', 'large'], ['other'])]);
-    const id = await submit(['small', 'large']);
+    const id = await world.submit(['small', 'large']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
     await world.during(launcher.apply(world.config([pools(['large'], ['small', 'large'])])));
     const appliedAt = world.clock.monotonic();
-    const nodes = await fulfilled(id);
+    const nodes = await world.fulfilled(id);
     expect(world.clock.monotonic() - appliedAt).toBeLessThan(60_000);
     expect(nodes.map((node) => world.nodes().get(node)?.pool)).toEqual(['other', 'other']);
     await world.until('the other nodes are deleted', () => world.nodes().size === 2);
@@ -495,7 +469,7 @@ describe('a changed configuration', () => {
   it('does not let launches exceed a limit that their label now needs more of', async () => {
     const limit = { 'max-cores': 16 };
     const { launcher } = await world.launcher([oneLabel('debian', 'root', 'small', limit)]);
-    await submitEach(4, ['small']);
+    await world.submitEach(4, ['small']);
     await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
     await world.during(launcher.apply(world.config([oneLabel('debian', 'root', 'large', limit)])));
     await world.clock.advance(300_000);
@@ -517,12 +491,12 @@ describe('a changed configuration', () => {
         for (const [node, { state }] of world.nodes()) {
           if (state === 'building' && !begun.has(node)) begun.set(node, isApplied ? 'late' : 'in time');
         }
-        if (world.records('/nodepool/requests').size === 0) return;
+        if (world.records(REQUESTS).size === 0) return;
         writes += 1;
         if (applied !== undefined || writes <= after) return;
         applied = launcher.apply(world.config([demo({}, { 'max-servers': 0 })])).then(() => void (isApplied = true));
       });
-      await submit(['small']);
+      await world.submit(['small']);
       await world.until('the configuration is applied', () => isApplied);
       await world.clock.advance(10_000);
       expect([...begun.values()]).not.toContain('late');

@@ -7,20 +7,18 @@ import { lockRecipe } from '@nodepool/zookeeper';
 import { faultyDriver } from './support/faulty-driver.js';
 import {
   NODES,
-  REQUESTS,
   MINUTE_MS,
   world,
   other,
   warnings,
   notes,
   demo,
-  submit,
-  served,
   freeNode,
   createInstance,
   tagsOfNode,
   exists,
 } from './support/cleanup-world.js';
+import { REQUESTS } from './support/world.js';
 
 describe('an instance', () => {
   const ours = (nodeId: string, attempt = 'a'): Record<string, string> => ({
@@ -128,10 +126,10 @@ describe('an instance', () => {
   it('of an existing node is not deleted, in any state of the node', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);
-    const id = await submit(['small', 'large']);
+    const id = await world.submit(['small', 'large']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
     const instances = world.cloud.existingInstances().map((instance) => instance.id);
-    await served(id);
+    await world.fulfilled(id);
     await world.clock.advance(10 * MINUTE_MS);
     await world.during(world.requestor.take(id));
     await world.clock.advance(10 * MINUTE_MS);
@@ -151,14 +149,14 @@ describe('an instance', () => {
   it('of an earlier attempt of a running launch is deleted, and the launch continues', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     const own = world.cloud.existingInstances()[0]!.id;
     const [node = ''] = world.nodes().keys();
     const twin = await createInstance(ours(node, 'early'));
     await world.until('the twin is gone', () => !exists(twin));
     expect(exists(own)).toBe(true);
-    await served(id);
+    await world.fulfilled(id);
     expect(world.nodes().get(node)?.external_id).toBe(own);
   });
 
@@ -272,7 +270,7 @@ it.each(['init', 'building', 'testing'])(
 it('a node that the holder of its request has just created is not changed by a launcher without its pool', async () => {
   await world.launcher([demo()]);
   const node = await freeNode();
-  const id = await submit(['unheard-of'], { provider: 'elsewhere' });
+  const id = await world.submit(['unheard-of'], { provider: 'elsewhere' });
   const lock = await world.during(lockRecipe(other).acquire(`/nodepool/requests-lock/${id}`));
   await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
   const made = { state: 'init', pool: 'another', allocated_to: id };
@@ -285,8 +283,7 @@ it('a node that the holder of its request has just created is not changed by a l
 
 it('no launcher tries to lock a used node that its requestor still has locked', async () => {
   await world.launcher([demo()]);
-  const id = await submit(['small']);
-  await served(id);
+  const id = await world.served(['small']);
   const taken = await world.during(world.requestor.take(id));
   const contenders = new Set<string>();
   world.server.onCommit((changes) => {
@@ -309,8 +306,8 @@ it('a node whose instance is missing is deleted', async () => {
 
 it('a node whose request is unreadable stays allocated to it', async () => {
   await world.launcher([demo()]);
-  const id = await submit(['small']);
-  const [node] = await served(id);
+  const id = await world.submit(['small']);
+  const [node] = await world.fulfilled(id);
   const { data } = await world.during(other.get(`${REQUESTS}/${id}`));
   await world.during(other.set(`${REQUESTS}/${id}`, Buffer.from('no JSON')));
   await world.clock.advance(5 * MINUTE_MS);

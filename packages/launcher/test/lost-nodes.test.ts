@@ -3,9 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { World, pool, provider } from './support/world.js';
-
-const REQUESTS = '/nodepool/requests';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 let world: World;
 let zk: ZooKeeper;
@@ -20,21 +18,10 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
-
-async function fulfilled(id: string): Promise<readonly string[]> {
-  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return world.records(REQUESTS).get(id)?.nodes as string[];
-}
-
-async function giveBack(id: string): Promise<void> {
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
-}
-
 /** Creates a pending request without a lock, with `having` ready nodes of a pool. */
 async function lost(wanted: number, having: number, poolName = 'main', options = {}): Promise<string> {
   const labels = Array.from({ length: wanted }, () => 'small');
-  const id = await world.during(world.requestor.submit(labels, options));
+  const id = await world.submit(labels, options);
   await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
   for (let index = 0; index < having; index += 1) {
     const node: JsonObject = {
@@ -62,7 +49,7 @@ describe('an orphaned request', () => {
     const id = await lost(3, 2);
     const had = [...world.nodes().keys()];
     await world.launcher([provider('demo', [small(3)])]);
-    expect(await fulfilled(id)).toEqual(expect.arrayContaining(had));
+    expect(await world.fulfilled(id)).toEqual(expect.arrayContaining(had));
     expect(world.nodes().size).toBe(3);
   });
 
@@ -70,9 +57,9 @@ describe('an orphaned request', () => {
     const ids = [await lost(3, 2), await lost(3, 2)];
     await world.launcher([provider('demo', [small(4)])]);
     await world.launcher([provider('demo', [small(4)])], 'launcher2');
-    await world.until('one is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
-    await giveBack(ids.find((id) => stateOf(id) === 'fulfilled')!);
-    await world.until('the other is, too', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+    await world.until('one is fulfilled', () => ids.some((id) => world.stateOf(id) === 'fulfilled'));
+    await world.giveBack(ids.find((id) => world.stateOf(id) === 'fulfilled')!);
+    await world.until('the other is, too', () => ids.some((id) => world.stateOf(id) === 'fulfilled'));
     expect(world.nodes().size).toBeLessThanOrEqual(4);
   });
 
@@ -80,9 +67,9 @@ describe('an orphaned request', () => {
     world.cloud.configure({ quota: { instances: 4, cores: Infinity, ram: Infinity } });
     const ids = [await lost(3, 2, 'a', { reuse: false }), await lost(3, 2, 'b', { reuse: false })];
     await world.launcher([provider('demo', [small(9, 'a'), small(9, 'b')])]);
-    await world.until('one is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
-    await giveBack(ids.find((id) => stateOf(id) === 'fulfilled')!);
-    await world.until('the other is, too', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+    await world.until('one is fulfilled', () => ids.some((id) => world.stateOf(id) === 'fulfilled'));
+    await world.giveBack(ids.find((id) => world.stateOf(id) === 'fulfilled')!);
+    await world.until('the other is, too', () => ids.some((id) => world.stateOf(id) === 'fulfilled'));
   });
 
   it('does not resume unconfirmed launches when there is no capacity for them', async () => {
@@ -96,9 +83,9 @@ describe('an orphaned request', () => {
       await world.during(world.requestor.change(`/nodepool/nodes/${node}`, { state: 'init' }));
     await world.launcher([provider('demo', [small(4)])]);
     await world.until('they are taken back', () => world.nodes().size === 3);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     expect(world.cloud.existingInstances()).toEqual([]);
-    await giveBack(busy);
-    await fulfilled(id);
+    await world.giveBack(busy);
+    await world.fulfilled(id);
   });
 });

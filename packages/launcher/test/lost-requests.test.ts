@@ -13,14 +13,6 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-async function submit(labels: string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-function stateOf(id: string): unknown {
-  return world.records('/nodepool/requests').get(id)?.state;
-}
-
 async function booting(count: number): Promise<void> {
   await world.until('the instances boot', () => world.cloud.existingInstances().length === count);
 }
@@ -29,32 +21,32 @@ describe('a request whose launcher lost its lock', () => {
   it('continues in its pool although another pool has priority now', async () => {
     const second = pool('second', ['small'], { priority: 200 });
     const before = await world.launcher([provider('demo', [second])]);
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await booting(1);
     await before.stop();
     await world.launcher([provider('demo', [second, pool('first', ['small'], { priority: 50 })])]);
-    await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+    await world.fulfilled(id);
     expect([...world.nodes().values()]).toMatchObject([{ pool: 'second', allocated_to: id }]);
   });
 
   it('does not wait behind one that waits for the capacity of its nodes', async () => {
     const sections = [provider('demo', [pool('main', ['small'], { 'max-servers': 3 })])];
     const before = await world.launcher(sections);
-    const lost = await submit(['small', 'small'], { priority: 300 });
+    const lost = await world.submit(['small', 'small'], { priority: 300 });
     await booting(2);
     await before.stop();
-    const first = await submit(['small', 'small', 'small'], { priority: 100 });
+    const first = await world.submit(['small', 'small', 'small'], { priority: 100 });
     await world.launcher(sections);
-    await world.until('the lost request is fulfilled', () => stateOf(lost) === 'fulfilled');
-    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(lost))));
-    await world.until('the other is fulfilled too', () => stateOf(first) === 'fulfilled');
+    await world.fulfilled(lost);
+    await world.giveBack(lost);
+    await world.fulfilled(first);
     expect(world.nodes().size).toBe(3);
   });
 
   it('gets complete nodes although the Python Nodepool had not completed their records', async () => {
     await (await world.launcher([])).stop();
     const zk = world.server.connect();
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.during(world.requestor.change(`/nodepool/requests/${id}`, { state: 'pending' }));
     // The record of a Python launcher before it begins the launch.
     const begun = {
@@ -65,9 +57,9 @@ describe('a request whose launcher lost its lock', () => {
     const data = Buffer.from(JSON.stringify(begun));
     await world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
     await world.launcher([provider('demo', [pool('main', ['small'])])]);
-    await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
-    const other = await submit(['small'], { reuse: false });
-    await world.until('another request is fulfilled', () => stateOf(other) === 'fulfilled');
+    await world.fulfilled(id);
+    const other = await world.submit(['small'], { reuse: false });
+    await world.fulfilled(other);
     const fields = [...world.nodes().values()].map(
       ({ connection_type, connection_port, username, python_path, shell_type, image_id, resources }) => ({
         ...{ connection_type, connection_port, username, python_path, shell_type, image_id, resources },
@@ -87,13 +79,13 @@ describe('a request whose launcher lost its lock', () => {
       const data = Buffer.from(JSON.stringify({ ...node, state: 'ready', allocated_to: null, ...more }));
       return world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
     };
-    const id = await submit(['small', 'large', 'other'], { tenant: 'red' });
+    const id = await world.submit(['small', 'large', 'other'], { tenant: 'red' });
     await world.during(world.requestor.change(`/nodepool/requests/${id}`, { state: 'pending' }));
     await create({ type: ['small'], allocated_to: id, tenant_name: 'red', requestor: 'zuul' });
     await create({ type: ['large'], tenant_name: 'blue', requestor: 'before' });
     await create({ type: ['other'], state: 'hold' });
     await world.launcher([provider('demo', [pool('main', ['small', 'large', 'other'], { 'max-servers': 3 })])]);
-    await world.until('the request waits again', () => stateOf(id) === 'requested');
+    await world.until('the request waits again', () => world.stateOf(id) === 'requested');
     expect([...world.nodes().values()]).toMatchObject([
       { state: 'ready', allocated_to: null, tenant_name: 'red', requestor: 'zuul' },
       { state: 'ready', allocated_to: null, tenant_name: 'blue', requestor: 'before' },

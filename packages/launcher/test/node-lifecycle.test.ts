@@ -22,19 +22,19 @@ it('the log has every step of nodes that are launched, used and deleted, and of 
   world.cloud.configure({ deleteTimeMs: [5000, 5000] });
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const isDone = (id: string): boolean => {
-    const state = world.records('/nodepool/requests').get(id)?.['state'];
+    const state = world.stateOf(id);
     return state === 'fulfilled' || state === 'failed';
   };
-  const first = await world.during(world.requestor.submit(['small']));
+  const first = await world.submit(['small']);
   await world.until('it is fulfilled', () => isDone(first));
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(first))));
+  await world.giveBack(first);
   world.cloud.configure({
     faults: {
       ...{ 'create-errors': 0, 'lost-answers': 0, 'failed-instances': 1, 'stuck-instances': 0, 'delete-errors': 0 },
       ...{ 'list-errors': 0, 'upload-errors': 0, 'capacity-errors': 0, 'auth-errors': 0 },
     },
   });
-  const second = await world.during(world.requestor.submit(['small']));
+  const second = await world.submit(['small']);
   await world.until('it has failed', () => isDone(second));
   await world.until('all nodes are gone', () => world.nodes().size === 0);
   const named = NODE_STATES.flatMap((state) => NODE_LIFECYCLE[state].next.map(({ to }) => `${state} -> ${to}`));

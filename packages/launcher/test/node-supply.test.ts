@@ -10,26 +10,21 @@ import {
   newWorld,
   rack,
   ready,
-  REQUESTS,
   scans,
-  served,
   slotOf,
   slots,
   start,
-  stateOf,
-  submit,
   untilReady,
   world,
 } from './support/static-world.js';
-import { pool, provider } from './support/world.js';
+import { REQUESTS, pool, provider } from './support/world.js';
 
 const MINUTE_MS = 60_000;
 const SEEDS = [1, 2, 3, 4, 5];
 
 /** Takes a node of the label, and returns how to give it back. */
 async function use(labels: readonly string[], options = {}): Promise<{ ids: readonly string[]; end(): Promise<void> }> {
-  const id = await submit(labels, options);
-  await served(id);
+  const id = await world.served(labels, options);
   const taken = await world.during(world.requestor.take(id));
   return { ids: taken.ids, end: () => world.during(world.requestor.giveBack(taken)) };
 }
@@ -200,33 +195,33 @@ describe('a request for static machines', () => {
     await start(rack([host('192.0.2.1', ['small']), host('192.0.2.2', ['other'])]));
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
     const first = await use(['small']);
-    const waiting = await submit(['small']);
-    await served(await submit(['other']));
+    const waiting = await world.submit(['small']);
+    await world.served(['other']);
     await world.clock.advance(30 * MINUTE_MS);
     expect(world.records(REQUESTS).get(waiting)).toMatchObject({ state: 'requested' });
     expect(world.records(REQUESTS).get(waiting)?.declined_by ?? []).toEqual([]);
     await first.end();
-    await served(waiting);
+    await world.fulfilled(waiting);
   });
 
   it('waits for more nodes than are free, and is not starved by requests for one', async () => {
     await start(rack([host('192.0.2.1', ['small'], { 'max-parallel-jobs': 2 }), host('192.0.2.2', ['small'])]));
     await untilReady('192.0.2.1:22/0', '192.0.2.1:22/1', '192.0.2.2:22/0');
     const uses = [await use(['small']), await use(['small'])];
-    const large = await submit(['small', 'small', 'small']);
+    const large = await world.submit(['small', 'small', 'small']);
     await world.clock.advance(2 * MINUTE_MS);
-    const later = await submit(['small']);
+    const later = await world.submit(['small']);
     await world.clock.advance(2 * MINUTE_MS);
-    expect([stateOf(large), stateOf(later)]).toEqual(['requested', 'requested']);
+    expect([world.stateOf(large), world.stateOf(later)]).toEqual(['requested', 'requested']);
     for (const { end } of uses) await end();
-    expect(await served(large)).toHaveLength(3);
-    expect(stateOf(later)).toBe('requested');
+    expect(await world.fulfilled(large)).toHaveLength(3);
+    expect(world.stateOf(later)).toBe('requested');
   });
 
   it('gets a machine of two labels for the label that no other machine has', async () => {
     await start(rack([host('192.0.2.1', ['small', 'other']), host('192.0.2.2', ['small'])]));
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
-    const nodes = await served(await submit(['small', 'other']));
+    const nodes = await world.fulfilled(await world.submit(['small', 'other']));
     expect(nodes.map((id) => world.nodes().get(id)?.hostname)).toEqual(['192.0.2.2', '192.0.2.1']);
   });
 
@@ -241,13 +236,13 @@ describe('a request for static machines', () => {
     });
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
     const first = await use(['large'], { tenant: 'bounded' });
-    const waiting = await submit(['small', 'small'], { tenant: 'bounded' });
+    const waiting = await world.submit(['small', 'small'], { tenant: 'bounded' });
     await world.clock.advance(5000);
     const others = await use(['small'], { tenant: 'other' });
     await world.clock.advance(2 * MINUTE_MS);
     await first.end();
-    await served(await submit(['large', 'large'], { tenant: 'bounded' }));
-    expect(stateOf(waiting)).toBe('requested');
+    await world.served(['large', 'large'], { tenant: 'bounded' });
+    expect(world.stateOf(waiting)).toBe('requested');
     await others.end();
   });
 
@@ -256,15 +251,15 @@ describe('a request for static machines', () => {
     [['small', 'other'], 'more nodes than the labels have together'],
   ])('is declined if it requests %j: %s', async (labels) => {
     await start(rack([host('192.0.2.1', ['small', 'other'])]));
-    const id = await submit(labels);
-    await world.until('it is failed', () => stateOf(id) === 'failed');
+    const id = await world.submit(labels);
+    await world.inState(id, 'failed');
   });
 
   it('is declined if it requests new nodes', async () => {
     await start(rack([host('192.0.2.1', ['small'])]));
     await untilReady('192.0.2.1:22/0');
-    const id = await submit(['small'], { reuse: false });
-    await world.until('it is failed', () => stateOf(id) === 'failed');
+    const id = await world.submit(['small'], { reuse: false });
+    await world.inState(id, 'failed');
     expect(ready()).toEqual(['192.0.2.1:22/0']);
   });
 });
@@ -338,11 +333,11 @@ describe('a machine out of service', () => {
     hostKeys.set('192.0.2.1', ['ssh-ed25519 BBBB']);
     hostKeys.set('192.0.2.2', []);
     await untilReady();
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.clock.advance(30 * MINUTE_MS);
-    expect(stateOf(id)).toBe('requested');
+    expect(world.stateOf(id)).toBe('requested');
     hostKeys.clear();
-    await served(id);
+    await world.fulfilled(id);
     await untilReady('192.0.2.2:22/0');
   });
 
@@ -360,7 +355,7 @@ describe('a machine out of service', () => {
     await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
     await world.clock.advance(10_000);
     hostKeys.set('192.0.2.1', []);
-    const nodes = await served(await submit(['small']));
+    const nodes = await world.fulfilled(await world.submit(['small']));
     expect(nodes.map((id) => world.nodes().get(id)?.hostname)).toEqual(['192.0.2.2']);
     await untilReady();
   });

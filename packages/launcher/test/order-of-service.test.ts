@@ -9,11 +9,10 @@ import { sleep } from '@nodepool/zookeeper';
 import fc from 'fast-check';
 import { BACKFILL_WINDOW_MS } from '../src/context.js';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 const LABELS = ['small', 'large', 'other'] as const;
 const TENANTS = ['red', 'blue', 'green'] as const;
-const REQUESTS = '/nodepool/requests';
 
 /** A site and the requests that are submitted to it. */
 interface Scenario {

@@ -19,9 +19,7 @@ import { explainLabel } from '../src/diagnostics/explain/explain-label.js';
 import { explainRequest } from '../src/diagnostics/explain/explain-request.js';
 import type { ExplanationSources } from '../src/diagnostics/explain/explanation.js';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider, type RunningLauncher } from './support/world.js';
-
-const REQUESTS = '/nodepool/requests';
+import { REQUESTS, World, pool, provider, type RunningLauncher } from './support/world.js';
 
 let world: World;
 let decisions: DecisionLog;
@@ -64,16 +62,11 @@ function failing({ config }: Provider, handler: NodeRequestHandler): NodeRequest
 }
 
 const drivers = (): Partial<NodepoolConfig> => faultyDriver(world.cloud, (each) => overrides(each));
-const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
 const demo = (more = {}, poolMore = {}) => provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
 
-async function submit(...labels: string[]): Promise<string> {
-  return world.during(world.requestor.submit(labels));
-}
-
 async function ended(id: string): Promise<unknown> {
-  await world.until(`${id} has ended`, () => !['requested', 'pending'].includes(String(stateOf(id))));
-  return stateOf(id);
+  await world.until(`${id} has ended`, () => !['requested', 'pending'].includes(String(world.stateOf(id))));
+  return world.stateOf(id);
 }
 
 const cut = new TransientError('the connection was refused', { outcome: 'not-applied' });
@@ -93,9 +86,9 @@ describe('an unreachable cloud', () => {
   it.each(outages)('for hours and %s uses up no attempt, and the request waits', async (_, failure) => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => failure;
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(4 * 3_600_000);
-    expect(stateOf(id)).toMatch(/^requested|pending$/);
+    expect(world.stateOf(id)).toMatch(/^requested|pending$/);
     // Probes are half a minute apart at least, and one more follows each listing.
     expect(launches).toBeLessThan(4 * 180);
     launchFailure = () => undefined;
@@ -105,9 +98,9 @@ describe('an unreachable cloud', () => {
   it('for longer than max-wait fails the request, with the reason', async () => {
     await world.launcher([demo()], 'launcher1', waitingFor(600_000));
     launchFailure = () => cut;
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(590_000);
-    expect(stateOf(id)).toMatch(/^requested|pending$/);
+    expect(world.stateOf(id)).toMatch(/^requested|pending$/);
     await world.clock.advance(20_000);
     expect(await ended(id)).toBe('failed');
     expect(decisions.of('request', id).at(-1)?.reason).toMatch(
@@ -118,7 +111,7 @@ describe('an unreachable cloud', () => {
   it('for a moment after a restart fails no request, although it is older than max-wait', async () => {
     const launcher = await world.launcher([demo()], 'launcher1', waitingFor(60_000));
     launchFailure = () => cut;
-    const waiting = await submit('small');
+    const waiting = await world.submit(['small']);
     await world.until('it waits', () => decisions.of('request', waiting).at(-1)?.what === 'waits for capacity');
     await launcher.stop();
     await world.clock.advance(120_000);
@@ -136,7 +129,7 @@ describe('an unreachable cloud', () => {
       if (who !== 'the same launcher') {
         await world.launcher([provider('next', [pool('main', ['other'])])], 'launcher2', waitingFor(60_000));
       }
-      const id = await submit('small');
+      const id = await world.submit(['small']);
       await world.clock.advance(90_000);
       await launcher.stop();
       await world.clock.advance(5000);
@@ -150,12 +143,12 @@ describe('an unreachable cloud', () => {
   it('uses up no attempt before an instance is known, and one attempt after that', async () => {
     await world.launcher([demo({ 'launch-retries': 2 })], 'launcher1', drivers());
     launchFailure = () => (launches <= 5 ? new TimeoutError('no answer within 60000 ms') : undefined);
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
     expect(launches).toBe(6);
     launches = 0;
     launchFailure = () => undefined;
     afterSave = () => new TimeoutError('the launch did not end within 60000 ms');
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     expect(launches).toBe(2);
   });
 
@@ -164,14 +157,14 @@ describe('an unreachable cloud', () => {
     await world.launcher([demo(), other], 'launcher1', drivers());
     launchFailure = (name) => (name === 'demo' ? cut : undefined);
     const submitted = world.clock.monotonic();
-    const ids = [await submit('small'), await submit('small')];
+    const ids = [await world.submit(['small']), await world.submit(['small'])];
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
     expect(world.clock.monotonic() - submitted).toBeLessThan(60_000);
     for (const id of ids) expect(world.records(REQUESTS).get(id)).not.toHaveProperty('declined_by.0');
     // The third failure opens the breaker.
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
     const before = launches;
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
     expect(launches).toBe(before + 1);
   });
 });
@@ -182,29 +175,29 @@ describe('a label that the cloud rejects', () => {
   it('once is served', async () => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => (launches === 1 ? refused : undefined);
-    expect(await ended(await submit('small'))).toBe('fulfilled');
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
   });
 
   it('twice is out of service without affecting other labels, and returns automatically', async () => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => refused;
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     expect(launches).toBe(2);
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     expect(launches).toBe(2);
     launchFailure = () => undefined;
-    expect(await ended(await submit('large'))).toBe('fulfilled');
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['large']))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     await world.clock.advance(60_000);
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
   });
 
   it('is probed with growing delays', async () => {
     await world.launcher([demo()], 'launcher1', drivers());
     launchFailure = () => refused;
     for (let minutes = 0; minutes < 60; minutes += 1) {
-      expect(await ended(await submit('small'))).toBe('failed');
+      expect(await ended(await world.submit(['small']))).toBe('failed');
       await world.clock.advance(60_000);
     }
     expect(launches).toBeGreaterThan(2 * 4);
@@ -214,10 +207,10 @@ describe('a label that the cloud rejects', () => {
   it('in a request with several labels is the only one out of service', async () => {
     await world.launcher([demo()], 'launcher1', drivers());
     launchFailure = (_, label) => (label === 'large' ? refused : undefined);
-    const id = await submit('small', 'large');
+    const id = await world.submit(['small', 'large']);
     expect(await ended(id)).toBe('failed');
     launchFailure = () => undefined;
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
   });
 });
 
@@ -225,7 +218,7 @@ describe('a pool with an availability zone that the cloud does not have', () => 
   it('serves requests from the others', async () => {
     await world.launcher([demo({}, { 'availability-zones': ['unknown', 'zone-1'] })]);
     for (let i = 0; i < 6; i += 1) {
-      const id = await submit('small', 'small');
+      const id = await world.submit(['small', 'small']);
       expect(await ended(id)).toBe('fulfilled');
       const nodes = world.records(REQUESTS).get(id)?.['nodes'] as string[];
       for (const node of nodes) expect(world.nodes().get(node)).toMatchObject({ az: 'zone-1' });
@@ -234,7 +227,7 @@ describe('a pool with an availability zone that the cloud does not have', () => 
 
   it('declines requests that no zone can serve', async () => {
     await world.launcher([demo({}, { 'availability-zones': ['unknown', 'unheard-of'] })]);
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
   });
 });
 
@@ -250,7 +243,7 @@ describe('the availability zones that cannot be read at the start', () => {
     });
     const { launcher } = await world.launcher([demo()], 'launcher1', drivers());
     launchFailure = () => new CapacityError('no valid host');
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.until('an offer without a zone is out of service', () =>
       launcher.activity()[0]!.offers.some(({ obstacle }) => obstacle !== undefined),
     );
@@ -258,7 +251,7 @@ describe('the availability zones that cannot be read at the start', () => {
     expect(await ended(id)).toBe('fulfilled');
     await world.clock.advance(60_000);
     expect(asked).toBe(3);
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
     expect(launcher.activity()[0]?.offers).toMatchObject([{ label: 'small', zone: 'zone-1', state: 'closed' }]);
   });
 });
@@ -275,9 +268,9 @@ describe('the needs of a label that cannot be read at the start', () => {
       },
     });
     await world.launcher([demo()], 'launcher1', drivers());
-    const ids = [await submit('small'), await submit('large')];
+    const ids = [await world.submit(['small']), await world.submit(['large'])];
     await world.clock.advance(30_000);
-    expect(ids.map(stateOf)).toEqual(['requested', 'requested']);
+    expect(ids.map((id) => world.stateOf(id))).toEqual(['requested', 'requested']);
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
   });
 
@@ -290,10 +283,10 @@ describe('the needs of a label that cannot be read at the start', () => {
         known ? each.getQuotaForLabel!(...args) : Promise.reject(new ConfigurationError('there is no such flavor')),
     });
     await world.launcher([demo()], 'launcher1', drivers());
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     known = true;
     await world.clock.advance(60_000);
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
   });
 });
 
@@ -304,8 +297,8 @@ describe('the status', () => {
     const full = provider('full', [pool('main', ['small'], { 'max-servers': 1 })]);
     const other = provider('other', [pool('main', ['large'])]);
     const running = await world.launcher([full, other], 'launcher1', drivers());
-    expect(await ended(await submit('small'))).toBe('fulfilled');
-    const [first, second] = [await submit('small'), await submit('small')];
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
+    const [first, second] = [await world.submit(['small']), await world.submit(['small'])];
     await world.clock.advance(30_000);
     const reason = 'pool main of provider full uses 1 of 1 instances, 1 more is needed. Its nodes: 1 ready.';
     expect(explainRequest(sources(running), first)?.summary).toBe(`Requested. full/main: ${reason}`);
@@ -319,12 +312,12 @@ describe('the status', () => {
     const state = (): unknown => running.launcher.activity()[0];
     expect(state()).toMatchObject({ state: 'serving' });
     launchFailure = () => new InstanceFailedError('no bootable device');
-    expect(await ended(await submit('small'))).toBe('failed');
+    expect(await ended(await world.submit(['small']))).toBe('failed');
     const reason = /^pool main, label small.* launches nodes that fail since .* \(no bootable device\), next probe at /;
     expect(state()).toMatchObject({ state: 'degraded', reason: expect.stringMatching(reason) });
     expect(explainLabel(sources(running), 'small')?.pools[0]?.says).toContain('no bootable device');
     launchFailure = () => undefined;
-    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await world.submit(['small']))).toBe('fulfilled');
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });
   });
 
@@ -333,7 +326,7 @@ describe('the status', () => {
     const running = await world.launcher([demo()], 'launcher1', drivers());
     const reason = 'it could not be started: the connection was refused';
     expect(running.launcher.activity()).toMatchObject([{ state: 'unreachable', reason }]);
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(1000);
     expect(explainRequest(sources(running), id)?.summary).toContain(
       `demo/main: provider demo is not served: ${reason}`,

@@ -8,9 +8,8 @@ import { DecisionLog } from '@nodepool/launcher';
 import { isJsonObject, QuotaInformation, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const SETTINGS = readCloudSettings({});
 const REFRESH_MS = 300_000;
 
@@ -43,29 +42,6 @@ const typed = (poolMore: JsonObject = {}): JsonObject =>
   demo({ labels: [{ name: 'small', 'cloud-image': 'debian', sizes: ['large', 'medium', 'small'] }], ...poolMore });
 
 const coresIn = (resources: unknown): unknown => (isJsonObject(resources) ? resources['cores'] : undefined);
-
-async function submit(labels: readonly string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-function stateOf(id: string): unknown {
-  return world.records(REQUESTS).get(id)?.state;
-}
-
-async function inState(id: string, state: string): Promise<void> {
-  await world.until(`${id} is ${state}`, () => stateOf(id) === state);
-}
-
-async function served(labels: readonly string[], options = {}): Promise<string> {
-  const id = await submit(labels, options);
-  await inState(id, 'fulfilled');
-  return id;
-}
-
-/** Takes and returns the nodes of the request; the launcher then deletes them. */
-async function giveBack(id: string): Promise<void> {
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
-}
 
 function latestReason(id: string): string | undefined {
   return decisions.of('request', id).at(-1)?.reason;
@@ -101,20 +77,20 @@ describe('a label with several machine types', () => {
     await start();
     const tenant = { tenant: 'acme' };
     const sizes = (): unknown[] => [...world.nodes().values()].map(({ resources }) => coresIn(resources)).sort();
-    const first = await served(['small'], tenant);
-    const second = await served(['small'], tenant);
-    await served(['small'], tenant);
+    const first = await world.served(['small'], tenant);
+    const second = await world.served(['small'], tenant);
+    await world.served(['small'], tenant);
     expect(sizes()).toEqual([1, 1, 8]);
-    const waits = await submit(['small'], tenant);
+    const waits = await world.submit(['small'], tenant);
     await world.clock.advance(10_000);
-    expect(stateOf(waits)).toBe('requested');
+    expect(world.stateOf(waits)).toBe('requested');
     expect(latestReason(waits)).toMatch(/uses 10 of 10 cores, 1 more/);
-    await giveBack(second);
-    await inState(waits, 'fulfilled');
+    await world.giveBack(second);
+    await world.fulfilled(waits);
     expect(sizes()).toEqual([1, 1, 8]);
-    await giveBack(first);
+    await world.giveBack(first);
     await world.until('the node is deleted', () => sizes().length === 2);
-    await served(['small'], tenant);
+    await world.served(['small'], tenant);
     expect(sizes()).toEqual([1, 1, 8]);
   });
 });
@@ -122,35 +98,35 @@ describe('a label with several machine types', () => {
 describe('a pool', () => {
   it('counts the needs of its labels in every limited resource', async () => {
     await world.launcher([sized({ 'max-cores': 10 })]);
-    const large = await served(['large']);
-    const two = await served(['small', 'small']);
-    const waits = await submit(['small']);
+    const large = await world.served(['large']);
+    const two = await world.served(['small', 'small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(1000);
-    expect(stateOf(waits)).toBe('requested');
+    expect(world.stateOf(waits)).toBe('requested');
     expect(latestReason(waits)).toBe('pool main of provider demo uses 10 of 10 cores, 1 more is needed');
-    await giveBack(two);
-    await inState(waits, 'fulfilled');
-    await giveBack(large);
+    await world.giveBack(two);
+    await world.fulfilled(waits);
+    await world.giveBack(large);
   });
 
   it('declines requests above its limit, with the reason', async () => {
     await world.launcher([sized({ 'max-ram': 16_384 })]);
-    const id = await submit(['large', 'small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['large', 'small']);
+    await world.inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 17408 ram, and the limit of pool main of provider demo is 16384');
   });
 
   it('counts records of other programs with any resources', async () => {
     const { store } = await world.launcher([demo({ 'max-servers': 3 })]);
-    const first = await served(['small']);
+    const first = await world.served(['small']);
     const record = world.nodes().get((world.records(REQUESTS).get(first)!.nodes as string[])[0]!)!;
     const theirs = { ...record, state: 'hold', allocated_to: null, resources: null, launcher: 'python' };
     const [id] = await world.during(store.nodes.create([theirs as never]));
-    const waits = await submit(['small', 'small']);
+    const waits = await world.submit(['small', 'small']);
     await world.clock.advance(1000);
     expect(latestReason(waits)).toBe('pool main of provider demo uses 2 of 3 instances, 2 more are needed');
     await world.during(world.requestor.change(`/nodepool/nodes/${id!}`, { state: 'used' }));
-    await inState(waits, 'fulfilled');
+    await world.fulfilled(waits);
   });
 
   it('gets the capacity of a node that uses less than before', async () => {
@@ -162,17 +138,17 @@ describe('a pool', () => {
       );
     const created = zk.create('/nodepool/nodes/', record(8), { mode: 'persistent-sequential' });
     const { path } = await world.during(created);
-    const waits = await submit(['small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(10_000);
     expect(latestReason(waits)).toBe('pool main of provider demo uses 8 of 8 cores, 1 more is needed');
     await world.during(zk.set(path, record(4)));
-    await inState(waits, 'fulfilled');
+    await world.fulfilled(waits);
     await world.during(zk.close());
   });
 
   it('starts no launch before it knows its limits, also with changes meanwhile', async () => {
     const { launcher } = await world.launcher([]);
-    const ids = [await submit(['small']), await submit(['small']), await submit(['small'])];
+    const ids = [await world.submit(['small']), await world.submit(['small']), await world.submit(['small'])];
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = () =>
       new Promise((resolve) => void world.clock.schedule(5000, () => resolve(Promise.resolve(answers()))));
@@ -182,22 +158,22 @@ describe('a pool', () => {
     // By then the provider has started, and its pool waits for the limits of the cloud.
     await world.clock.advance(7000);
     await world.during(launcher.apply(world.config([demo({ 'max-servers': 1 })], tenants({ red: { instances: 1 } }))));
-    await inState(ids[0]!, 'fulfilled');
+    await world.fulfilled(ids[0]!);
     await world.clock.advance(1000);
     expect(most).toBe(1);
   });
 
   it('starts no launch while its limit is below its usage, and deletes no nodes', async () => {
     const { launcher } = await world.launcher([demo()]);
-    const ids = [await served(['small']), await served(['small']), await served(['small'])];
+    const ids = [await world.served(['small']), await world.served(['small']), await world.served(['small'])];
     await world.during(launcher.apply(world.config([demo({ 'max-servers': 2 })])));
-    const waits = await submit(['small']);
-    await giveBack(ids[0]!);
+    const waits = await world.submit(['small']);
+    await world.giveBack(ids[0]!);
     await world.clock.advance(60_000);
-    expect(stateOf(waits)).toBe('requested');
+    expect(world.stateOf(waits)).toBe('requested');
     expect(world.nodes().size).toBe(2);
-    await giveBack(ids[1]!);
-    await inState(waits, 'fulfilled');
+    await world.giveBack(ids[1]!);
+    await world.fulfilled(waits);
   });
 });
 
@@ -205,16 +181,16 @@ describe('a provider', () => {
   it('shares the limits of the cloud among its pools', async () => {
     quota(3);
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
-    const small = await served(['small', 'small']);
-    const large = await served(['large']);
+    const small = await world.served(['small', 'small']);
+    const large = await world.served(['large']);
     const asked = world.cloud.existingInstances().length;
-    const waits = await submit(['large']);
+    const waits = await world.submit(['large']);
     await world.clock.advance(30_000);
     expect(latestReason(waits)).toBe('provider demo uses 3 of 3 instances, 1 more is needed');
     expect(world.nodes().size).toBe(asked);
-    await giveBack(small);
-    await inState(waits, 'fulfilled');
-    await giveBack(large);
+    await world.giveBack(small);
+    await world.fulfilled(waits);
+    await world.giveBack(large);
   });
 
   it.each([
@@ -225,25 +201,25 @@ describe('a provider', () => {
     const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
     const theirs = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
     await world.launcher([demo()]);
-    const first = await served(['small']);
-    const waits = await submit(['small']);
+    const first = await world.served(['small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(10_000);
     expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
     await world.during(Promise.resolve(world.cloud.deleteInstance(theirs.id)));
     await refreshed();
-    await inState(waits, 'fulfilled');
-    await giveBack(first);
+    await world.fulfilled(waits);
+    await world.giveBack(first);
   });
 
   it('follows growing limits while a request waits for them', async () => {
     quota(1);
     await world.launcher([demo()]);
-    await served(['small']);
-    const waits = await submit(['small']);
+    await world.served(['small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(10_000);
     quota(2);
     await refreshed();
-    await inState(waits, 'fulfilled');
+    await world.fulfilled(waits);
   });
 
   it('does not limit a pool that ignores its quota', async () => {
@@ -256,7 +232,7 @@ describe('a provider', () => {
       }),
     );
     await world.launcher([demo()], 'launcher1', { providers });
-    await served(['small', 'small', 'small']);
+    await world.served(['small', 'small', 'small']);
   });
 
   it('does not poll the limits of the cloud without demand', async () => {
@@ -275,8 +251,8 @@ describe('a provider', () => {
   it('declines requests that exceed the limits of the cloud, although it has no other usage', async () => {
     quota(2);
     await world.launcher([demo()]);
-    const id = await submit(['small', 'small', 'small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['small', 'small', 'small']);
+    await world.inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
   });
 
@@ -285,9 +261,9 @@ describe('a provider', () => {
     await world.launcher([demo()]);
     await world.clock.advance(REFRESH_MS);
     quota(2);
-    await served(['small', 'small']);
-    const id = await submit(['small', 'small', 'small']);
-    await inState(id, 'failed');
+    await world.served(['small', 'small']);
+    const id = await world.submit(['small', 'small', 'small']);
+    await world.inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
   });
 
@@ -295,7 +271,7 @@ describe('a provider', () => {
     const answers = world.cloud.describe.bind(world.cloud);
     const wrong = { instances: 0, cores: 0, ram: 0 };
     await world.launcher([demo()]);
-    await served(['small']);
+    await world.served(['small']);
     let wrongAnswers = 1;
     world.cloud.describe = async () => {
       const answer = await answers();
@@ -303,7 +279,7 @@ describe('a provider', () => {
       return wrongAnswers < 0 ? answer : { ...answer, quota: wrong };
     };
     await refreshed();
-    await served(['small']);
+    await world.served(['small']);
     expect(wrongAnswers).toBeLessThan(0);
   });
 
@@ -317,7 +293,7 @@ describe('a provider', () => {
       },
     }));
     await world.launcher([demo()], 'launcher1', wrong);
-    await served(['small']);
+    await world.served(['small']);
   });
 
   it('declines a request because of outdated limits if it cannot read them again', async () => {
@@ -325,64 +301,64 @@ describe('a provider', () => {
     await world.launcher([demo()]);
     await world.clock.advance(REFRESH_MS);
     world.cloud.describe = () => Promise.reject(new Error('no quota today'));
-    const id = await submit(['small', 'small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['small', 'small']);
+    await world.inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 2 instances, and the limit of provider demo is 1');
   });
 
   it('is not limited by the cloud of its previous configuration', async () => {
     quota(1);
     const { launcher } = await world.launcher([demo()]);
-    await served(['small']);
+    await world.served(['small']);
     const silent = faultyDriver(world.cloud, () => ({ getQuotaLimits: () => Promise.reject(new Error('no quota')) }));
     quota(Infinity);
     await world.during(launcher.apply(world.config([demo({}, { 'launch-retries': 1 })], silent)));
-    await served(['small']);
+    await world.served(['small']);
   });
 
   it('is unlimited when the cloud reports -1', async () => {
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });
     await world.launcher([demo()]);
-    await served(Array.from({ length: 20 }, () => 'small'));
+    await world.served(Array.from({ length: 20 }, () => 'small'));
   });
 
   it('reads its limits at once when the cloud rejects a launch, which is no failure, and waits for quota', async () => {
     await world.launcher([demo({}, { 'launch-retries': 1 })]);
-    const first = await served(['small']);
+    const first = await world.served(['small']);
     quota(1);
     const aborted = new Set<string>();
     world.server.onCommit(() => {
       for (const [id, { state }] of world.nodes()) if (state === 'aborted') aborted.add(id);
     });
-    const waits = await submit(['small']);
+    const waits = await world.submit(['small']);
     await world.until('the launch is refused', () => aborted.size > 0);
     await world.clock.advance(60_000);
     expect(aborted.size).toBe(1);
-    expect(stateOf(waits)).toBe('requested');
+    expect(world.stateOf(waits)).toBe('requested');
     expect(world.records(REQUESTS).get(waits)).not.toMatchObject({ declined_by: [expect.anything()] });
     expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
-    await giveBack(first);
-    await inState(waits, 'fulfilled');
+    await world.giveBack(first);
+    await world.fulfilled(waits);
   });
 
   it('retries with growing delays in a cloud with wrong limits, and serves requests when it has capacity', async () => {
     await world.launcher([demo()]);
     const lying = world.cloud.describe.bind(world.cloud);
-    const first = await served(['small']);
+    const first = await world.served(['small']);
     quota(1);
     world.cloud.describe = async () => ({ ...(await lying()), quota: { instances: -1, cores: -1, ram: -1 } });
     const made = new Set<string>();
     world.server.onCommit(() => {
       for (const id of world.nodes().keys()) made.add(id);
     });
-    const waits = await submit(['small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(600_000);
     expect(made.size).toBeGreaterThan(2);
     expect(made.size).toBeLessThan(15);
-    expect(['requested', 'pending']).toContain(stateOf(waits));
-    await giveBack(first);
-    await inState(waits, 'fulfilled');
+    expect(['requested', 'pending']).toContain(world.stateOf(waits));
+    await world.giveBack(first);
+    await world.fulfilled(waits);
   });
 
   it('is unlimited until the cloud reports limits, and keeps the last ones when it stops', async () => {
@@ -392,15 +368,15 @@ describe('a provider', () => {
     let refuses = false;
     world.cloud.describe = () => (refuses ? Promise.reject(new Error('no quota today')) : answers());
     await refreshed();
-    const first = await served(['small']);
+    const first = await world.served(['small']);
     await world.clock.advance(1000);
     refuses = true;
     await refreshed();
-    const waits = await submit(['small']);
+    const waits = await world.submit(['small']);
     await world.clock.advance(60_000);
     expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more is needed');
-    await giveBack(first);
-    await inState(waits, 'fulfilled');
+    await world.giveBack(first);
+    await world.fulfilled(waits);
   });
 });
 
@@ -415,47 +391,47 @@ it('the resources that a launched instance does not report are those that its la
     },
   }));
   await world.launcher([sized({ 'max-cores': 8 })], 'launcher1', partly);
-  const large = await served(['large']);
+  const large = await world.served(['large']);
   expect([...world.nodes().values()]).toMatchObject([{ resources: { instances: 1, cores: 8, ram: 16_384 } }]);
-  const waits = await submit(['small']);
+  const waits = await world.submit(['small']);
   await world.clock.advance(10_000);
-  expect(stateOf(waits)).toBe('requested');
-  await giveBack(large);
-  await inState(waits, 'fulfilled');
+  expect(world.stateOf(waits)).toBe('requested');
+  await world.giveBack(large);
+  await world.fulfilled(waits);
 });
 
 describe('a tenant', () => {
   it('has a limit over all providers, and does not delay others', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
     await world.launcher(sections, 'launcher1', tenants({ red: { instances: 2 } }));
-    const small = await served(['small'], { tenant: 'red' });
-    const large = await served(['large'], { tenant: 'red' });
-    const waits = await submit(['small'], { tenant: 'red' });
+    const small = await world.served(['small'], { tenant: 'red' });
+    const large = await world.served(['large'], { tenant: 'red' });
+    const waits = await world.submit(['small'], { tenant: 'red' });
     await world.clock.advance(120_000);
     expect(latestReason(waits)).toBe('tenant red uses 2 of 2 instances, 1 more is needed');
-    await served(['small'], { tenant: 'blue' });
+    await world.served(['small'], { tenant: 'blue' });
     expect([...world.records('/nodepool/components/pool').values()].map(({ paused }) => paused)).toEqual([
       false,
       false,
     ]);
-    await giveBack(large);
-    await inState(waits, 'fulfilled');
-    await giveBack(small);
+    await world.giveBack(large);
+    await world.fulfilled(waits);
+    await world.giveBack(small);
   });
 
   it('gets the capacity of a deleted node in another provider, also for a later request', async () => {
     const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
     await world.launcher(sections, 'launcher1', tenants({ red: { instances: 1 } }));
-    const first = await served(['small'], { tenant: 'red' });
-    const next = await submit(['small'], { tenant: 'red' });
-    const last = await submit(['large'], { tenant: 'red' });
+    const first = await world.served(['small'], { tenant: 'red' });
+    const next = await world.submit(['small'], { tenant: 'red' });
+    const last = await world.submit(['large'], { tenant: 'red' });
     // By then a starting pool has checked all requests again.
     await world.clock.advance(120_000);
-    await giveBack(first);
-    await inState(next, 'fulfilled');
-    await giveBack(next);
+    await world.giveBack(first);
+    await world.fulfilled(next);
+    await world.giveBack(next);
     await world.clock.advance(60_000);
-    expect(stateOf(last)).toBe('fulfilled');
+    expect(world.stateOf(last)).toBe('fulfilled');
   });
 
   it('whose request gets a ready node counts it, according to the record', async () => {
@@ -466,36 +442,36 @@ describe('a tenant', () => {
     expect(ready().map(({ tenant_name: tenant }) => tenant)).toEqual([null, null, null, null]);
     const ids: string[] = [];
     for (let index = 0; index < 4; index += 1) {
-      ids.push(await submit(['small'], { tenant: 'red', requestor: `zuul ${index}` }));
+      ids.push(await world.submit(['small'], { tenant: 'red', requestor: `zuul ${index}` }));
     }
     await world.clock.advance(120_000);
-    expect(ids.map(stateOf)).toEqual(['fulfilled', 'fulfilled', 'requested', 'requested']);
+    expect(ids.map((id) => world.stateOf(id))).toEqual(['fulfilled', 'fulfilled', 'requested', 'requested']);
     expect(latestReason(ids[2]!)).toBe('tenant red uses 2 of 2 instances, 1 more is needed');
     const owners = [...world.nodes().values()].filter(({ tenant_name: tenant }) => tenant === 'red');
     expect(owners.map(({ requestor }) => requestor).sort()).toEqual(['zuul 0', 'zuul 1']);
-    await served(['small'], { tenant: 'blue' });
+    await world.served(['small'], { tenant: 'blue' });
     for (const id of ids) {
-      await inState(id, 'fulfilled');
-      await giveBack(id);
+      await world.fulfilled(id);
+      await world.giveBack(id);
     }
   });
 
   it('never exceeds its limit: requests above it are declined', async () => {
     await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 2 } }));
-    const id = await submit(['small', 'small', 'small'], { tenant: 'red' });
-    await inState(id, 'failed');
+    const id = await world.submit(['small', 'small', 'small'], { tenant: 'red' });
+    await world.inState(id, 'failed');
     expect(latestReason(id)).toBe('it needs 3 instances, and the limit of tenant red is 2');
-    await served(['small', 'small', 'small'], { tenant: 'blue' });
+    await world.served(['small', 'small', 'small'], { tenant: 'blue' });
   });
 
   it('gets another limit by configuration without a restart of providers', async () => {
     const { launcher } = await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 1 } }));
-    await served(['small'], { tenant: 'red' });
-    const waits = await submit(['small'], { tenant: 'red' });
+    await world.served(['small'], { tenant: 'red' });
+    const waits = await world.submit(['small'], { tenant: 'red' });
     await world.clock.advance(1000);
     const [registered] = world.records('/nodepool/components/pool').keys();
     await world.during(launcher.apply(world.config([demo()], tenants({ red: { instances: 2 } }))));
-    await inState(waits, 'fulfilled');
+    await world.fulfilled(waits);
     expect([...world.records('/nodepool/components/pool').keys()]).toEqual([registered]);
   });
 });
@@ -539,7 +515,7 @@ describe('several launchers', () => {
       for (const [id, { state }] of world.records(REQUESTS)) {
         if (state !== 'fulfilled') continue;
         done.add(id);
-        await giveBack(id);
+        await world.giveBack(id);
       }
     }
     expect(over).toEqual([]);

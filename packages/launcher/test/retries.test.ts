@@ -42,17 +42,14 @@ const demo = (maxServers: number): JsonObject =>
   });
 
 async function submit(count: number): Promise<string> {
-  const labels = Array.from({ length: count }, () => 'small');
-  return world.during(world.requestor.submit(labels));
+  return world.submit(Array.from({ length: count }, () => 'small'));
 }
-
-const stateOf = (id: string): unknown => world.records('/nodepool/requests').get(id)?.state;
 
 it('at max-servers, every retry waits until the instance of the failed attempt is deleted', async () => {
   failures = 4;
   await world.launcher([demo(3)]);
   const id = await submit(3);
-  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  await world.fulfilled(id);
   expect(failures).toBeLessThan(0);
   expect(greatest).toBe(3);
 });
@@ -62,7 +59,7 @@ it('below max-servers, a retry does not wait', async () => {
   await world.launcher([demo(2)]);
   const id = await submit(1);
   const before = world.clock.monotonic();
-  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  await world.fulfilled(id);
   expect(world.clock.monotonic() - before).toBeLessThan(DELETION_MS);
   expect(greatest).toBe(2);
 });
@@ -76,9 +73,9 @@ it('a hanging deletion continues to count, also when another launcher resumes th
   await world.launcher([demo(1)], 'launcher2');
   await first.stop();
   await world.clock.advance(300_000);
-  expect(stateOf(id)).toBe('pending');
+  expect(world.stateOf(id)).toBe('pending');
   expect(greatest).toBe(1);
   world.cloud.configure({ faults: NO_FAULTS });
-  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  await world.fulfilled(id);
   expect(greatest).toBe(1);
 });

@@ -6,10 +6,9 @@ import { seededRandom } from '@nodepool/core/testing';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Launcher } from '../src/index.js';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
-const REQUESTS = '/nodepool/requests';
 
 let world: World;
 beforeEach(() => {
@@ -56,15 +55,6 @@ function trackMaximum(): () => number {
   return () => maximum;
 }
 
-async function submit(labels: string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-async function served(id: string): Promise<string[]> {
-  await world.until(`request ${id} is fulfilled`, () => world.records(REQUESTS).get(id)?.state === 'fulfilled');
-  return world.records(REQUESTS).get(id)?.nodes as string[];
-}
-
 function minReadyRequests(): [string, JsonObject][] {
   return [...world.records(REQUESTS)].filter(([, { requestor }]) => requestor === MIN_READY_REQUESTOR);
 }
@@ -106,8 +96,8 @@ describe('min-ready', () => {
     await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
     await untilFree('small', 2);
     const [kept] = free('small');
-    const id = await submit(['small']);
-    expect(await served(id)).toEqual([kept]);
+    const id = await world.submit(['small']);
+    expect(await world.fulfilled(id)).toEqual([kept]);
     await untilFree('small', 2);
     expect(world.nodes().size).toBe(3);
   });
@@ -126,7 +116,7 @@ describe('min-ready', () => {
     await world.launcher([demo()], 'launcher1', { ...keep({ small: 1 }), ...named });
     await untilFree('small', 1);
     const ready = free('small');
-    expect(await served(await submit(['small']))).toEqual(ready);
+    expect(await world.fulfilled(await world.submit(['small']))).toEqual(ready);
   });
 
   it.each(SEEDS)('is exact with several launchers that start together (seed %i)', async (seed) => {
@@ -146,7 +136,7 @@ describe('min-ready', () => {
     await untilFree('small', 3);
     await world.clock.advance(60_000);
     expect(maximum()).toBe(3);
-    await served(await submit(['small']));
+    await world.served(['small']);
     await untilFree('small', 3);
     await world.clock.advance(60_000);
     expect(world.nodes().size).toBe(4);
@@ -157,7 +147,7 @@ describe('min-ready', () => {
     await untilFree('small', 2);
     await world.launcher([demo()], 'launcher2', keep({ small: 2 }));
     world.server.partition(first.zk);
-    await served(await submit(['small']));
+    await world.served(['small']);
     await untilFree('small', 2);
     await world.clock.advance(300_000);
     expect(world.nodes().size).toBe(3);
@@ -184,7 +174,7 @@ describe('min-ready', () => {
     await world.during(launcher.apply(world.config([provider('demo', pools)], keep({ small: 2 }))));
     await untilFree('small', 4);
     await world.clock.advance(300_000);
-    const [node = ''] = await served(await submit(['small']));
+    const [node = ''] = await world.fulfilled(await world.submit(['small']));
     expect(former).not.toContain(node);
     await untilFree('small', 4);
     // The nodes count again once their pool has its name again.
@@ -208,9 +198,9 @@ describe('min-ready', () => {
     world.cloud.configure({ bootTimeMs: [10_000, 10_000] });
     const { launcher } = await world.launcher([demo()]);
     const maximum = trackMaximum();
-    const theirs = await submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false });
+    const theirs = await world.submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false });
     await world.during(launcher.apply(world.config([demo()], keep({ small: 1 }))));
-    await served(theirs);
+    await world.fulfilled(theirs);
     await world.clock.advance(60_000);
     // Only the other program deletes its request; the node is free after that.
     expect(world.records(REQUESTS).has(theirs)).toBe(true);
@@ -234,7 +224,7 @@ describe('min-ready', () => {
     await untilFree('small', 2);
     await untilFree('large', 1);
     await world.during(launcher.apply(world.config([demo()], keep({ small: -1 }))));
-    await served(await submit(['small', 'large']));
+    await world.served(['small', 'large']);
     await world.clock.advance(300_000);
     expect(free('small')).toHaveLength(1);
     expect(free('large')).toHaveLength(0);
@@ -285,7 +275,7 @@ describe('min-ready', () => {
       const failed = minReadyRequests().filter(([id, { state }]) => state === 'failed' && theirs.has(id));
       for (const [id] of failed) await world.during(zk.delete(`${REQUESTS}/${id}`));
       if (!minReadyRequests().some(([id]) => theirs.has(id))) {
-        theirs.add(await submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false }));
+        theirs.add(await world.submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false }));
       }
       await world.clock.advance(500);
       for (const [id, { state, declined_by: declinedBy }] of minReadyRequests()) {
@@ -325,9 +315,8 @@ describe('min-ready', () => {
       const launcher = launchers[Math.floor(random.next() * launchers.length)]!;
       const what = random.next();
       if (what < 0.4) {
-        const id = await submit(['small']);
-        await served(id);
-        await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+        const id = await world.served(['small']);
+        await world.giveBack(id);
       } else if (what < 0.7) {
         world.server.expireSession(launcher.zk);
       } else {

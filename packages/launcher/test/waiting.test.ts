@@ -7,9 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { BACKFILL_WINDOW_MS } from '../src/context.js';
-import { World, pool, provider } from './support/world.js';
-
-const REQUESTS = '/nodepool/requests';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 let world: World;
 beforeEach(() => {
@@ -22,33 +20,10 @@ afterEach(async () => {
 const demo = (poolMore: JsonObject = {}, more: JsonObject = {}): JsonObject =>
   provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
 
-async function submit(labels: readonly string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-function stateOf(id: string): unknown {
-  return world.records(REQUESTS).get(id)?.state;
-}
-
-async function fulfilled(id: string): Promise<string[]> {
-  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return world.records(REQUESTS).get(id)?.nodes as string[];
-}
-
-async function served(labels: readonly string[], options = {}): Promise<string> {
-  const id = await submit(labels, options);
-  await fulfilled(id);
-  return id;
-}
-
-async function giveBack(id: string): Promise<void> {
-  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
-}
-
 /** Creates a ready node of the label that is not allocated. */
 async function idle(label: string, options = {}): Promise<string> {
-  const id = await submit([label], options);
-  const [node] = await fulfilled(id);
+  const id = await world.submit([label], options);
+  const [node] = await world.fulfilled(id);
   await world.during(world.requestor.withdraw(id));
   await world.until('it is free', () => world.nodes().get(node!)?.allocated_to === null);
   return node!;
@@ -81,7 +56,7 @@ class Flood {
   ) {}
 
   async begin(count: number): Promise<void> {
-    for (let i = 0; i < count; i += 1) this.waiting.add(await submit(this.labels, this.options));
+    for (let i = 0; i < count; i += 1) this.waiting.add(await world.submit(this.labels, this.options));
   }
 
   /** Continues the flow until the condition holds. */
@@ -90,14 +65,14 @@ class Flood {
     while (!condition()) {
       if (world.clock.monotonic() > deadline) throw new Error(`timed out waiting until ${what}`);
       for (const id of [...this.waiting]) {
-        if (stateOf(id) !== 'fulfilled') continue;
+        if (world.stateOf(id) !== 'fulfilled') continue;
         this.waiting.delete(id);
         this.inUse.push({ id, until: world.clock.monotonic() + this.holdMs });
         this.served += 1;
-        this.waiting.add(await submit(this.labels, this.options));
+        this.waiting.add(await world.submit(this.labels, this.options));
       }
       while (this.inUse[0] !== undefined && this.inUse[0].until <= world.clock.monotonic()) {
-        await giveBack(this.inUse.shift()!.id);
+        await world.giveBack(this.inUse.shift()!.id);
       }
       await world.clock.advance(500);
     }
@@ -112,18 +87,18 @@ describe('a large request among many small ones', () => {
       const flood = new Flood(['small'], 20_000);
       await flood.begin(20);
       await flood.until('the pool is full', () => world.nodes().size === 10);
-      const large = await submit(bigRequest(10));
+      const large = await world.submit(bigRequest(10));
       const since = world.clock.monotonic();
       const before = flood.served;
       await flood.until('it is old', () => world.clock.monotonic() - since >= BACKFILL_WINDOW_MS - 5000);
-      expect(stateOf(large)).toBe('requested');
+      expect(world.stateOf(large)).toBe('requested');
       expect(flood.served - before).toBeGreaterThan(10);
-      await flood.until('it is served', () => stateOf(large) === 'fulfilled');
+      await flood.until('it is served', () => world.stateOf(large) === 'fulfilled');
       // The bound is the backfill window, 20 s until the nodes in use are returned, and 30 s for the request's
       // launches.
       expect(world.clock.monotonic() - since).toBeLessThan(BACKFILL_WINDOW_MS + 20_000 + 30_000);
       const atEnd = flood.served;
-      await giveBack(large);
+      await world.giveBack(large);
       await flood.until('the flood goes on', () => flood.served > atEnd + 5);
     },
   );
@@ -133,40 +108,39 @@ describe('a large request among many small ones', () => {
       provider('demo', [pool('main', ['large'], { 'max-servers': 4 }), pool('other', ['small'], { 'max-servers': 4 })]),
     ];
     await world.launcher(sections, 'launcher1', { tenantLimits: new Map([['red', { instances: 2 }]]) });
-    const inUse = await served(['large', 'large']);
-    const large = await submit(bigRequest(4));
-    const red = await served(['small', 'small'], { tenant: 'red' });
-    const redWaits = await submit(['small'], { tenant: 'red' });
+    const inUse = await world.served(['large', 'large']);
+    const large = await world.submit(bigRequest(4));
+    const red = await world.served(['small', 'small'], { tenant: 'red' });
+    const redWaits = await world.submit(['small'], { tenant: 'red' });
     await world.clock.advance(2 * BACKFILL_WINDOW_MS);
-    expect([stateOf(large), stateOf(redWaits)]).toEqual(['requested', 'requested']);
-    await served(['small']);
-    await giveBack(inUse);
-    await fulfilled(large);
-    await giveBack(red);
-    await fulfilled(redWaits);
+    expect([world.stateOf(large), world.stateOf(redWaits)]).toEqual(['requested', 'requested']);
+    await world.served(['small']);
+    await world.giveBack(inUse);
+    await world.fulfilled(large);
+    await world.giveBack(red);
+    await world.fulfilled(redWaits);
   });
 
   it('reserves nothing after it is withdrawn', async () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
-    const inUse = await served(['small']);
-    const large = await submit(bigRequest(2));
+    const inUse = await world.served(['small']);
+    const large = await world.submit(bigRequest(2));
     await world.clock.advance(2 * BACKFILL_WINDOW_MS);
-    const small = await submit(['small']);
+    const small = await world.submit(['small']);
     await world.clock.advance(1000);
-    expect(stateOf(small)).toBe('requested');
+    expect(world.stateOf(small)).toBe('requested');
     await world.during(world.requestor.withdraw(large));
-    await fulfilled(small);
-    await giveBack(inUse);
+    await world.fulfilled(small);
+    await world.giveBack(inUse);
   });
 
   it('is overtaken by requests before it in the order of service', async () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
-    await served(['small']);
-    const large = await submit(bigRequest(2));
+    await world.served(['small']);
+    const large = await world.submit(bigRequest(2));
     await world.clock.advance(2 * BACKFILL_WINDOW_MS);
-    const urgent = await submit(['small'], { priority: 100 });
-    await fulfilled(urgent);
-    expect(stateOf(large)).toBe('requested');
+    await world.served(['small'], { priority: 100 });
+    expect(world.stateOf(large)).toBe('requested');
   });
 
   it('reserves the capacity of the provider that another of its pools would use', async () => {
@@ -175,56 +149,60 @@ describe('a large request among many small ones', () => {
     const flood = new Flood(['small'], 20_000);
     await flood.begin(6);
     await flood.until('the provider is full', () => world.nodes().size === 4);
-    const large = await submit(bigRequest(4));
-    await flood.until('it is served', () => stateOf(large) === 'fulfilled');
+    const large = await world.submit(bigRequest(4));
+    await flood.until('it is served', () => world.stateOf(large) === 'fulfilled');
   });
 });
 
 describe('requests of different priorities', () => {
   it('a lower one never overtakes a higher one that waits for the same limit, at any age', async () => {
     await world.launcher([demo({ 'max-servers': 4 })]);
-    const inUse = [await served(['small']), await served(['small']), await served(['small', 'small'])];
-    const large = await submit(bigRequest(4), { priority: 100 });
+    const inUse = [
+      await world.served(['small']),
+      await world.served(['small']),
+      await world.served(['small', 'small']),
+    ];
+    const large = await world.submit(bigRequest(4), { priority: 100 });
     const others: string[] = [];
-    for (let i = 0; i < 24; i += 1) others.push(await submit(['small'], { priority: 300 }));
+    for (let i = 0; i < 24; i += 1) others.push(await world.submit(['small'], { priority: 300 }));
     for (const id of inUse) {
-      expect(others.map(stateOf)).toEqual(others.map(() => 'requested'));
-      await giveBack(id);
+      expect(others.map((id) => world.stateOf(id))).toEqual(others.map(() => 'requested'));
+      await world.giveBack(id);
       await world.clock.advance(2000);
     }
-    await fulfilled(large);
-    expect(others.map(stateOf)).toEqual(others.map(() => 'requested'));
-    await giveBack(large);
+    await world.fulfilled(large);
+    expect(others.map((id) => world.stateOf(id))).toEqual(others.map(() => 'requested'));
+    await world.giveBack(large);
     for (const id of others) {
-      await fulfilled(id);
-      await giveBack(id);
+      await world.fulfilled(id);
+      await world.giveBack(id);
     }
   });
 
   it('a lower one does not use the ready nodes that a higher one needs', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     const free = await idle('large');
-    const inUse = await served(['small', 'small']);
-    const better = await submit(bigRequest(3), { priority: 100 });
-    const worse = await submit(['large'], { priority: 300 });
+    const inUse = await world.served(['small', 'small']);
+    const better = await world.submit(bigRequest(3), { priority: 100 });
+    const worse = await world.submit(['large'], { priority: 300 });
     await world.clock.advance(2000);
-    expect([stateOf(better), stateOf(worse)]).toEqual(['requested', 'requested']);
-    await giveBack(inUse);
-    expect(await fulfilled(better)).toContain(free);
-    await giveBack(better);
-    await fulfilled(worse);
+    expect([world.stateOf(better), world.stateOf(worse)]).toEqual(['requested', 'requested']);
+    await world.giveBack(inUse);
+    expect(await world.fulfilled(better)).toContain(free);
+    await world.giveBack(better);
+    await world.fulfilled(worse);
   });
 
   it('a higher one that waits for the limit of its tenant delays no other tenant', async () => {
     await world.launcher([demo({ 'max-servers': 4 })], 'launcher1', {
       tenantLimits: new Map([['red', { instances: 2 }]]),
     });
-    const inUse = await served(['small', 'small'], { tenant: 'red' });
-    const better = await submit(['small', 'small'], { tenant: 'red', priority: 100 });
-    await served(['small', 'small'], { tenant: 'blue', priority: 300 });
-    expect(stateOf(better)).toBe('requested');
-    await giveBack(inUse);
-    await fulfilled(better);
+    const inUse = await world.served(['small', 'small'], { tenant: 'red' });
+    const better = await world.submit(['small', 'small'], { tenant: 'red', priority: 100 });
+    await world.served(['small', 'small'], { tenant: 'blue', priority: 300 });
+    expect(world.stateOf(better)).toBe('requested');
+    await world.giveBack(inUse);
+    await world.fulfilled(better);
   });
 });
 
@@ -233,24 +211,24 @@ describe('max-concurrency', () => {
     world.cloud.configure({ bootTimeMs: [5000, 5000] });
     const pools = [pool('a', ['small']), pool('b', ['large'])];
     await world.launcher([provider('demo', pools, { 'max-concurrency': 1 })]);
-    const small = await world.during(Promise.all(Array.from({ length: 5 }, () => world.requestor.submit(['small']))));
-    const large = await world.during(Promise.all(Array.from({ length: 5 }, () => world.requestor.submit(['large']))));
-    await fulfilled(large[1]!);
-    expect(small.filter((id) => stateOf(id) === 'fulfilled').length).toBeLessThanOrEqual(3);
-    for (const id of [...small, ...large]) await fulfilled(id);
+    const small = await world.submitEach(5, ['small']);
+    const large = await world.submitEach(5, ['large']);
+    await world.fulfilled(large[1]!);
+    expect(small.filter((id) => world.stateOf(id) === 'fulfilled').length).toBeLessThanOrEqual(3);
+    for (const id of [...small, ...large]) await world.fulfilled(id);
   });
 
   it('gives the share of a pool without demand to others', async () => {
     world.cloud.configure({ bootTimeMs: [5000, 5000] });
     const pools = [pool('a', ['small']), pool('b', ['large'])];
     await world.launcher([provider('demo', pools, { 'max-concurrency': 1 })]);
-    const first = await submit(['small']);
-    const gone = await submit(['large']);
-    const second = await submit(['small']);
+    const first = await world.submit(['small']);
+    const gone = await world.submit(['large']);
+    const second = await world.submit(['small']);
     await world.clock.advance(1000);
     await world.during(world.requestor.withdraw(gone));
-    await fulfilled(first);
-    await fulfilled(second);
+    await world.fulfilled(first);
+    await world.fulfilled(second);
   });
 });
 
@@ -258,14 +236,14 @@ describe('when capacity is short', () => {
   it('the oldest ready node of another label is evicted, and no more than needed', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     const nodes = [await idle('small'), await idle('small', { reuse: false }), await idle('small', { reuse: false })];
-    const [launched] = await fulfilled(await submit(['large']));
+    const [launched] = await world.fulfilled(await world.submit(['large']));
     expect([...world.nodes().keys()].sort()).toEqual([nodes[1], nodes[2], launched]);
   });
 
   it('as many nodes are evicted as the request needs', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     for (let i = 0; i < 3; i += 1) await idle('small', { reuse: false });
-    await fulfilled(await submit(['large', 'large']));
+    await world.served(['large', 'large']);
     expect([...world.nodes().values()].map(({ type }) => type)).toEqual([['small'], ['large'], ['large']]);
   });
 
@@ -273,21 +251,21 @@ describe('when capacity is short', () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     const small = await idle('small');
     const large = await idle('large');
-    const nodes = await fulfilled(await submit(['large', 'large']));
+    const nodes = await world.fulfilled(await world.submit(['large', 'large']));
     expect(nodes).toContain(large);
     expect([...world.nodes().keys()]).not.toContain(small);
   });
 
   it('nothing is evicted if the request would still not fit', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
-    const inUse = await served(['small']);
+    const inUse = await world.served(['small']);
     const inUseNodes = await world.during(world.requestor.take(inUse));
     const free = await idle('small');
-    const waits = await submit(bigRequest(3));
+    const waits = await world.submit(bigRequest(3));
     await world.clock.advance(2 * BACKFILL_WINDOW_MS);
     expect(world.nodes().get(free)?.state).toBe('ready');
     await world.during(world.requestor.giveBack(inUseNodes));
-    await fulfilled(waits);
+    await world.fulfilled(waits);
     expect(world.nodes().has(free)).toBe(false);
   });
 
@@ -295,9 +273,9 @@ describe('when capacity is short', () => {
     world.cloud.configure({ deleteTimeMs: [30_000, 30_000] });
     await world.launcher([demo({ 'max-servers': 2 })]);
     const free = await idle('small');
-    const inUse = await served(['small'], { reuse: false });
-    await giveBack(inUse);
-    await fulfilled(await submit(['large']));
+    const inUse = await world.served(['small'], { reuse: false });
+    await world.giveBack(inUse);
+    await world.served(['large']);
     expect(world.nodes().get(free)?.state).toBe('ready');
   });
 
@@ -305,7 +283,7 @@ describe('when capacity is short', () => {
     world.cloud.configure({ quota: { instances: 2, cores: Infinity, ram: Infinity } });
     await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
     const nodes = [await idle('small'), await idle('small', { reuse: false })];
-    await fulfilled(await submit(['large']));
+    await world.served(['large']);
     expect(world.nodes().has(nodes[0]!)).toBe(false);
     expect(world.nodes().get(nodes[1]!)?.state).toBe('ready');
   });
@@ -314,7 +292,7 @@ describe('when capacity is short', () => {
     await world.launcher([demo()], 'launcher1', { tenantLimits: new Map([['red', { instances: 1 }]]) });
     const other = await idle('small', { tenant: 'blue' });
     const own = await idle('small', { tenant: 'red', reuse: false });
-    await fulfilled(await submit(['large'], { tenant: 'red' }));
+    await world.served(['large'], { tenant: 'red' });
     expect(world.nodes().has(own)).toBe(false);
     expect(world.nodes().get(other)?.state).toBe('ready');
   });
@@ -322,7 +300,7 @@ describe('when capacity is short', () => {
   it('a request that refuses ready nodes evicts one that it could have used', async () => {
     await world.launcher([demo({ 'max-servers': 1 })]);
     const free = await idle('small');
-    expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual([free]);
+    expect(await world.fulfilled(await world.submit(['small'], { reuse: false }))).not.toEqual([free]);
   });
 
   it('a ready node is evicted when the cloud rejects more than its limits say', async () => {
@@ -331,7 +309,7 @@ describe('when capacity is short', () => {
     const answers = world.cloud.describe.bind(world.cloud);
     world.cloud.configure({ quota: { instances: 1, cores: Infinity, ram: Infinity } });
     world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });
-    await fulfilled(await submit(['large']));
+    await world.served(['large']);
     expect(world.nodes().has(free)).toBe(false);
   });
 
@@ -340,7 +318,7 @@ describe('when capacity is short', () => {
     world = new World(seed, (random) => Math.floor(random.next() * 10));
     for (const name of ['one', 'two']) await world.launcher([demo({ 'max-servers': 4 })], name);
     for (let i = 0; i < 4; i += 1) await idle('small', { reuse: false });
-    await fulfilled(await submit(['large']));
+    await world.served(['large']);
     await world.clock.advance(60_000);
     expect([...world.nodes().values()].filter(({ type }) => (type as string[])[0] === 'small')).toHaveLength(3);
   });
@@ -350,20 +328,19 @@ describe('min-ready', () => {
   it('evicts no nodes, and uses no capacity that another request waits for', async () => {
     await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', keep({ small: 1 }));
     await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
-    const first = await served(['large']);
-    const second = await submit(['large']);
-    await fulfilled(second);
-    const third = await submit(['large', 'large']);
-    await giveBack(first);
+    const first = await world.served(['large']);
+    const second = await world.served(['large']);
+    const third = await world.submit(['large', 'large']);
+    await world.giveBack(first);
     await world.clock.advance(30_000);
     // Half of the capacity that the third request needs is free, and no other request takes it.
     expect(world.nodes().size).toBe(1);
     expect([...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === MIN_READY_REQUESTOR)).toEqual(
       [],
     );
-    await giveBack(second);
-    await fulfilled(third);
-    await giveBack(third);
+    await world.giveBack(second);
+    await world.fulfilled(third);
+    await world.giveBack(third);
     await world.until('there is one ready again', () =>
       [...world.nodes().values()].some(({ state, type }) => state === 'ready' && (type as string[])[0] === 'small'),
     );

@@ -3,9 +3,8 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const LATENCY_MS = 2;
 
 let world: World;
@@ -45,7 +44,7 @@ it('a request that another launcher decided about while this one declined it is 
       if (id !== undefined && type === 'created') void zk.set(`${REQUESTS}/${id}`, decided);
     }
   });
-  const id = await world.during(world.requestor.submit(['large']));
+  const id = await world.submit(['large']);
   await world.clock.advance(1000);
   expect(world.records(REQUESTS).get(id)).toMatchObject({ state: 'fulfilled', declined_by: ['other'] });
   expect(world.lockHolders()).toEqual([]);
@@ -54,7 +53,7 @@ it('a request that another launcher decided about while this one declined it is 
 it('the withdrawal of a declined request is not a failure', async () => {
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const withdrawn = withdrawWhenLocked();
-  const ids = await world.during(Promise.all([1, 2, 3].map(() => world.requestor.submit(['large']))));
+  const ids = await world.submitEach(3, ['large']);
   await world.until('all are withdrawn', () => world.records(REQUESTS).size === 0);
   await world.clock.advance(1000);
   expect(withdrawn.sort()).toEqual(ids.sort());
@@ -63,7 +62,7 @@ it('the withdrawal of a declined request is not a failure', async () => {
 });
 
 it('the withdrawal of an orphaned request frees its ready nodes', async () => {
-  const id = await world.during(world.requestor.submit(['small', 'small', 'small']));
+  const id = await world.submit(['small', 'small', 'small']);
   await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
   const node = { provider: 'demo', pool: 'main', type: ['small'], resources: { instances: 1 } };
   const create = async (more: JsonObject): Promise<unknown> => {

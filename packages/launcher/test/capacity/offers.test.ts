@@ -15,9 +15,8 @@ import type { NodepoolConfig } from '@nodepool/config';
 import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
 import { DecisionLog } from '../../src/index.js';
 import { faultyDriver } from '../support/faulty-driver.js';
-import { World, pool, provider } from '../support/world.js';
+import { REQUESTS, World, pool, provider } from '../support/world.js';
 
-const REQUESTS = '/nodepool/requests';
 const ZONES = ['zone-1', 'zone-2'];
 const full = new CapacityError('no valid host');
 
@@ -83,18 +82,13 @@ const waitingFor = (maxWaitMs: number): Partial<NodepoolConfig> => ({
   labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs }]]),
 });
 
-const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
 const declinedBy = (id: string): unknown => world.records(REQUESTS).get(id)?.['declined_by'] ?? [];
 const decided = (id: string): string[] =>
   decisions.of('request', id).map(({ what, reason }) => `${what}: ${reason ?? ''}`);
 
-async function submit(...labels: string[]): Promise<string> {
-  return world.during(world.requestor.submit(labels));
-}
-
 async function ended(id: string): Promise<unknown> {
-  await world.until(`${id} has ended`, () => !['requested', 'pending'].includes(String(stateOf(id))));
-  return stateOf(id);
+  await world.until(`${id} has ended`, () => !['requested', 'pending'].includes(String(world.stateOf(id))));
+  return world.stateOf(id);
 }
 
 /** Resolves with the milliseconds until the request is fulfilled. */
@@ -108,21 +102,21 @@ describe('a request in a pool with several offers', () => {
   it('is launched in another zone when one has no capacity, and that one is not used until it is probed', async () => {
     const running = await world.launcher([region('demo', { 'availability-zones': ZONES })], 'launcher1', drivers());
     spoils = (place) => (place.includes('zone-1') ? full : undefined);
-    for (let index = 0; index < 10; index += 1) await served(await submit('small'));
+    for (let index = 0; index < 10; index += 1) await served(await world.submit(['small']));
     expect(launches.filter((place) => place.includes('zone-1'))).toHaveLength(1);
     const says = explainLabel(world.explanation(running, decisions), 'small')?.pools[0]?.says;
     expect(says).toContain('; label small, zone zone-1: out of service (capacity: no valid host)');
     expect(says).toContain('; label small, zone zone-2: in service');
     spoils = () => undefined;
     await world.clock.advance(20_000);
-    for (let index = 0; index < 20; index += 1) await served(await submit('small'));
+    for (let index = 0; index < 20; index += 1) await served(await world.submit(['small']));
     expect(launches.filter((place) => place.includes('zone-1')).length).toBeGreaterThan(3);
   });
 
   it('gets the next machine type in order, and its explanation lists the tried offers', async () => {
     await world.launcher([], 'launcher1', withTypes([region('demo')], ['large', 'medium', 'small']));
     spoils = (place) => (place.endsWith('/small') ? undefined : full);
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await served(id);
     const [zone] = launches.map((place) => place.split('/')[2]);
     expect(launches).toEqual(['large', 'medium', 'small'].map((type) => `demo/small/${zone ?? ''}/${type}`));
@@ -138,7 +132,7 @@ describe('a request in a pool with several offers', () => {
     const sections = [region('demo', { 'availability-zones': ZONES })];
     await world.launcher([], 'launcher1', withTypes(sections, ['large', 'small']));
     spoils = (place) => (place.startsWith('demo/large') && place.endsWith('/large') ? full : undefined);
-    const id = await submit('small', 'small', 'large');
+    const id = await world.submit(['small', 'small', 'large']);
     await served(id);
     const zones = new Set([...world.nodes().values()].map(({ az }) => az));
     expect(zones.size).toBe(1);
@@ -150,7 +144,7 @@ describe('a request in a pool with several offers', () => {
     await world.launcher([region('demo', {}, { 'launch-retries': 3 }), region('other')], 'launcher1', drivers());
     let failures = 2;
     spoils = (place) => (place.includes('/large/') && failures-- > 0 ? new InstanceFailedError('broken') : undefined);
-    const id = await submit('small', 'small', 'large');
+    const id = await world.submit(['small', 'small', 'large']);
     await served(id);
     expect(launches).toHaveLength(5);
     expect(new Set(launches.map((place) => place.split('/')[0])).size).toBe(1);
@@ -166,7 +160,7 @@ describe('a request whose pool has no capacity', () => {
     await world.launcher(sections, 'launcher1', drivers());
     spoils = (place) => (place.startsWith('demo/') ? failure : undefined);
     const ids = [];
-    for (let index = 0; index < 5; index += 1) ids.push(await submit('small'));
+    for (let index = 0; index < 5; index += 1) ids.push(await world.submit(['small']));
     for (const id of ids) {
       expect(await served(id)).toBeLessThan(30_000);
       expect(declinedBy(id)).toEqual([]);
@@ -178,22 +172,22 @@ describe('a request whose pool has no capacity', () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     await world.launcher([region('spare', {}, { priority: 200 })], 'launcher2', drivers());
     spoils = (place) => (place.startsWith('demo/') ? full : undefined);
-    for (let index = 0; index < 5; index += 1) expect(await served(await submit('small'))).toBeLessThan(30_000);
+    for (let index = 0; index < 5; index += 1) expect(await served(await world.submit(['small']))).toBeLessThan(30_000);
     // Other labels of the pool are still served there.
     spoils = (place) => (place.startsWith('demo/small') ? full : undefined);
     await world.clock.advance(60_000);
     launches = [];
-    await served(await submit('large'));
-    await served(await submit('large'));
+    await served(await world.submit(['large']));
+    await served(await world.submit(['large']));
     expect(launches.at(-1)).toMatch(/^demo\/large/);
   });
 
   it('waits with the reason if there is none, and is served when capacity returns', async () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     spoils = () => full;
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(3_600_000);
-    expect(stateOf(id)).toMatch(/^requested|pending$/);
+    expect(world.stateOf(id)).toMatch(/^requested|pending$/);
     expect(declinedBy(id)).toEqual([]);
     expect(decided(id).findLast((text) => text.startsWith('waits for capacity: label'))).toMatch(
       /label small, zone zone-\d has no capacity since 00:00:\d\d UTC \(no valid host\), (next probe at 0\d:\d\d:\d\d UTC|a probe is due|being probed)/,
@@ -206,7 +200,7 @@ describe('a request whose pool has no capacity', () => {
     await world.launcher([region('demo')], 'launcher1', drivers());
     spoils = () => full;
     const ids = [];
-    for (let index = 0; index < 10; index += 1) ids.push(await submit('small'));
+    for (let index = 0; index < 10; index += 1) ids.push(await world.submit(['small']));
     await world.clock.advance(1000);
     const first = launches.length;
     await world.clock.advance(600_000);
@@ -222,36 +216,36 @@ describe('max-wait', () => {
   it('ends the wait of every request for a label, with the reason', async () => {
     await world.launcher([region('demo')], 'launcher1', waitingFor(600_000));
     spoils = () => full;
-    const first = await submit('small');
+    const first = await world.submit(['small']);
     await world.clock.advance(300_000);
-    const second = await submit('small');
+    const second = await world.submit(['small']);
     await world.clock.advance(290_000);
-    expect([stateOf(first), stateOf(second)]).not.toContain('failed');
+    expect([world.stateOf(first), world.stateOf(second)]).not.toContain('failed');
     await world.clock.advance(20_000);
-    expect(stateOf(first)).toBe('failed');
+    expect(world.stateOf(first)).toBe('failed');
     expect(decided(first).at(-1)).toMatch(/it has waited for 10 min \(max-wait of small\): .*no capacity/);
-    expect(stateOf(second)).not.toBe('failed');
+    expect(world.stateOf(second)).not.toBe('failed');
     await world.clock.advance(300_000);
-    expect(stateOf(second)).toBe('failed');
+    expect(world.stateOf(second)).toBe('failed');
   });
 
   it('counts from the creation of the request, also in a launcher that starts later', async () => {
     spoils = () => full;
     const running = await world.launcher([region('demo')], 'launcher1', waitingFor(600_000));
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(400_000);
     await running.stop();
     await world.launcher([region('demo')], 'launcher2', waitingFor(600_000));
     await world.clock.advance(100_000);
-    expect(stateOf(id)).not.toBe('failed');
+    expect(world.stateOf(id)).not.toBe('failed');
     await world.clock.advance(110_000);
-    expect(stateOf(id)).toBe('failed');
+    expect(world.stateOf(id)).toBe('failed');
   });
 
   it('fails no request that can be served when it ends', async () => {
     spoils = () => full;
     const running = await world.launcher([region('demo')], 'launcher1', waitingFor(600_000));
-    const id = await submit('small');
+    const id = await world.submit(['small']);
     await world.clock.advance(400_000);
     await running.stop();
     await world.clock.advance(600_000);
@@ -269,24 +263,24 @@ describe('a pool that accepts creations and never finishes them', () => {
 
   it('loses its requests to another pool, and gets no more until it is probed', async () => {
     await world.launcher([region('demo'), region('other')], 'launcher1', drivers());
-    for (let index = 0; index < 20; index += 1) await served(await submit('small'));
+    for (let index = 0; index < 20; index += 1) await served(await world.submit(['small']));
     spoils = (place, each) => (place.startsWith('demo/') ? never(place, each) : undefined);
     launches = [];
     const ids = [];
-    for (let index = 0; index < 10; index += 1) ids.push(await submit('small'));
+    for (let index = 0; index < 10; index += 1) ids.push(await world.submit(['small']));
     for (const id of ids) expect(await served(id)).toBeLessThan(180_000);
     launches = [];
-    for (let index = 0; index < 5; index += 1) expect(await served(await submit('small'))).toBeLessThan(60_000);
+    for (let index = 0; index < 5; index += 1) expect(await served(await world.submit(['small']))).toBeLessThan(60_000);
     expect(launches.every((place) => place.startsWith('other/'))).toBe(true);
   });
 
   it('still gets requests while the other pools are full', async () => {
     const sections = [region('demo'), region('other', { 'max-servers': 30 })];
     const { launcher } = await world.launcher(sections, 'launcher1', drivers());
-    for (let index = 0; index < 20; index += 1) await served(await submit('small'));
+    for (let index = 0; index < 20; index += 1) await served(await world.submit(['small']));
     spoils = (place, each) => (place.startsWith('demo/') ? never(place, each) : undefined);
     const ids = [];
-    for (let index = 0; index < 10; index += 1) ids.push(await submit('small'));
+    for (let index = 0; index < 10; index += 1) ids.push(await world.submit(['small']));
     for (const id of ids) await served(id);
     expect(launcher.activity()[0]?.offers).toContainEqual(
       expect.objectContaining({ state: 'open', obstacle: expect.objectContaining({ cause: 'slow' }) as unknown }),
@@ -294,17 +288,17 @@ describe('a pool that accepts creations and never finishes them', () => {
     spoils = () => undefined;
     launches = [];
     ids.length = 0;
-    for (let index = 0; index < 20; index += 1) ids.push(await submit('small'));
+    for (let index = 0; index < 20; index += 1) ids.push(await world.submit(['small']));
     for (const id of ids) expect(await served(id)).toBeLessThan(30_000);
     expect(launches.map((place) => place.split('/')[0])).toContain('demo');
   });
 
   it('keeps its requests if no other pool can serve them', async () => {
     const running = await world.launcher([region('demo')], 'launcher1', drivers());
-    for (let index = 0; index < 10; index += 1) await served(await submit('small'));
+    for (let index = 0; index < 10; index += 1) await served(await world.submit(['small']));
     spoils = never;
     launches = [];
-    await submit('small');
+    await world.submit(['small']);
     await world.clock.advance(1_800_000);
     // Another zone is tried, once.
     expect(launches).toHaveLength(2);

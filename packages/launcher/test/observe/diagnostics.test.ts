@@ -59,7 +59,7 @@ describe('SIGUSR2', () => {
   it('logs running work and what it waits for', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const { diagnostics: dumper, tasks } = await diagnostics();
-    const id = await world.during(world.requestor.submit(['small']));
+    const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     let finish: () => void = () => undefined;
     tasks.run('count sheep', async (task) => {

@@ -28,18 +28,10 @@ async function launcher(more = {}, poolMore = {}): Promise<ExplanationSources> {
   return world.explanation({ store, launcher: running }, decisions);
 }
 
-const submit = (labels: readonly string[], options = {}): Promise<string> =>
-  world.during(world.requestor.submit(labels, options));
-
-async function inState(id: string, state: string): Promise<void> {
-  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
-}
-
 describe('the explanation of a request', () => {
   it('that was served names the pool that accepted and fulfilled it', async () => {
     const sources = await launcher();
-    const id = await submit(['small']);
-    await inState(id, 'fulfilled');
+    const id = await world.served(['small']);
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.map(({ by, decision }) => [by, decision])).toEqual([
       ['demo/main', 'can serve it'],
@@ -53,9 +45,9 @@ describe('the explanation of a request', () => {
 
   it('that waits for quota has one decision for any number of scheduling passes', async () => {
     const sources = await launcher({}, { 'max-servers': 1 });
-    await inState(await submit(['small']), 'fulfilled');
-    const id = await submit(['large']);
-    await submit(['small', 'small']).then((other) => inState(other, 'failed'));
+    await world.served(['small']);
+    const id = await world.submit(['large']);
+    await world.inState(await world.submit(['small', 'small']), 'failed');
     await world.clock.advance(60_000);
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.map(({ decision, reason }) => [decision, reason])).toEqual([
@@ -74,8 +66,8 @@ describe('the explanation of a request', () => {
 
   it('that was declined has the reason', async () => {
     const sources = await launcher({}, { 'max-servers': 1 });
-    const id = await submit(['small', 'small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['small', 'small']);
+    await world.inState(id, 'failed');
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.at(-1)).toMatchObject({
       by: 'demo/main',
@@ -87,10 +79,8 @@ describe('the explanation of a request', () => {
 
   it('that was deleted is available, and that of an unknown one is not', async () => {
     const sources = await launcher();
-    const id = await submit(['small']);
-    await inState(id, 'fulfilled');
-    const taken = await world.during(world.requestor.take(id));
-    await world.during(world.requestor.giveBack(taken));
+    const id = await world.served(['small']);
+    await world.giveBack(id);
     await world.until('the request is gone', () => sources.store.requests.size === 0);
     const gone = explainRequest(sources, id)!;
     expect(gone.summary).toBe('The request is deleted. It was fulfilled with 0000000000.');
@@ -104,8 +94,8 @@ describe('the explanation of a node', () => {
   it('without a login has each attempt', async () => {
     const sources = await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
     world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer at port 22')) };
-    const id = await submit(['small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['small']);
+    await world.inState(id, 'failed');
     const explanation = explainNode(sources, '0000000000')!;
     expect(explanation.decisions.map(({ decision, reason }) => [decision, reason]).slice(0, 2)).toEqual([
       ['launch attempt 1 failed', 'no answer at port 22'],
@@ -116,12 +106,12 @@ describe('the explanation of a node', () => {
   it('that is being launched has the driver’s pending operation', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const sources = await launcher();
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     const explanation = explainNode(sources, '0000000000')!;
     expect(explanation.summary).toContain(`Being launched for request ${id}, attempt 1.`);
     expect(explanation.summary).toMatch(/Provider demo: create for .* waits for \w+/);
-    await inState(id, 'fulfilled');
+    await world.fulfilled(id);
   });
 
   it('that is unknown does not exist', async () => {
@@ -132,9 +122,9 @@ describe('the explanation of a node', () => {
 describe('the explanation of a label', () => {
   it('has its pools, its nodes, its requests, and the usage of the limits', async () => {
     const sources = await launcher({}, { 'max-servers': 2 });
-    await inState(await submit(['small']), 'fulfilled');
-    await inState(await submit(['small']), 'fulfilled');
-    await submit(['small']);
+    await world.served(['small']);
+    await world.served(['small']);
+    await world.submit(['small']);
     await world.clock.advance(1000);
     const explanation = explainLabel(sources, 'small')!;
     expect(explanation.facts).toEqual({ nodes: { ready: 2 }, requests: 1 });
@@ -146,8 +136,8 @@ describe('the explanation of a label', () => {
 
 it('is text in which no content of a record can forge lines', async () => {
   const sources = await launcher();
-  const id = await submit(['nonsense\nrecord: forged']);
-  await inState(id, 'failed');
+  const id = await world.submit(['nonsense\nrecord: forged']);
+  await world.inState(id, 'failed');
   const text = explanationText(explainRequest(sources, id)!, world.clock.now());
   expect(text).toMatch(/^request 200-0000000000\n {2}Failed/);
   expect(text).toContain('demo/main failed it: every pool has declined: no pool has all the labels');

@@ -49,19 +49,13 @@ describe('the history of a launcher', () => {
   const launcher = (): Promise<RunningLauncher> =>
     world.launcher([provider('demo', [pool('main', ['small'], { 'max-servers': 2 })])]);
 
-  async function served(): Promise<string> {
-    const id = await world.during(world.requestor.submit(['small']));
-    await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
-    return id;
-  }
-
   it('has the requests, nodes and limits of each interval, and continues after a restart', async () => {
     const running = await launcher();
     const recorder = await recorderOf(running);
     expect(recorder.persisted).toBe(true);
-    const first = await served();
-    await served();
-    const waiting = await world.during(world.requestor.submit(['small']));
+    const first = await world.served(['small']);
+    await world.served(['small']);
+    const waiting = await world.submit(['small']);
     await world.clock.advance(HISTORY_STEP_MS);
     const life = recorder.timelines.request(first)!;
     await recorder.stop();

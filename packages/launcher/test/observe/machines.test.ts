@@ -5,7 +5,7 @@ import { silentMetrics, type Gauge } from '@nodepool/core';
 import { DecisionLog } from '@nodepool/launcher';
 import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
 import { explainRequest } from '../../src/diagnostics/explain/explain-request.js';
-import { change, host, hostKeys, KEY, rack, start, submit, untilReady, world } from '../support/static-world.js';
+import { change, host, hostKeys, KEY, rack, start, untilReady, world } from '../support/static-world.js';
 
 const REASON = 'port 22 of 192.0.2.1 accepted no connection';
 
@@ -21,7 +21,7 @@ describe('a machine that is out of service', () => {
     const began = world.clock.now() / 1000;
     const launcher = await start(rack([host('192.0.2.1', ['small', 'other']), host('192.0.2.2', ['other'])]));
     await untilReady('192.0.2.2:22/0');
-    const id = await submit(['small']);
+    const id = await world.submit(['small']);
     const pool = (): unknown => [...launcher.store.components.pools()][0]?.out_of_service;
     await world.until('it is published', () => pool() !== undefined);
     expect(pool()).toEqual([

@@ -91,8 +91,8 @@ function reportEnsemble({ store }: RunningLauncher, to: MetricsRegistry = metric
 }
 
 async function failed(label: string): Promise<void> {
-  const id = await world.during(world.requestor.submit([label]));
-  await world.until('the request fails', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
+  const id = await world.submit([label]);
+  await world.inState(id, 'failed');
 }
 
 /** Returns the numbers of counted failures, by the part of the key after `nodepool.launch.`. */
@@ -102,17 +102,10 @@ function launchErrors(): Record<string, number> {
   return Object.fromEntries(errors.map(([key, count]) => [key.slice(prefix.length), count]));
 }
 
-async function fulfilled(labels: readonly string[], options = {}): Promise<string> {
-  const id = await world.during(world.requestor.submit(labels, options));
-  const state = (): unknown => world.records('/nodepool/requests').get(id)?.state;
-  await world.until('the request is fulfilled', () => state() === 'fulfilled');
-  return id;
-}
-
 describe('a launch', () => {
   it('is counted and timed in total, by provider, and by requestor', async () => {
     await launcher();
-    await fulfilled(['small'], { requestor: 'NodePool:test.1' });
+    await world.served(['small'], { requestor: 'NodePool:test.1' });
     const keys = ['nodepool.launch.ready', 'nodepool.launch.provider.de.mo.ready'];
     for (const key of [...keys, 'nodepool.launch.requestor.NodePool_test_1.ready']) {
       expect([key, statsd.counters.get(key), statsd.timings.get(key)?.length]).toEqual([key, 1, 1]);
@@ -121,7 +114,7 @@ describe('a launch', () => {
 
   it('is counted by its zone if it has one', async () => {
     await launcher({}, { 'availability-zones': ['zone-1'] });
-    await fulfilled(['small']);
+    await world.served(['small']);
     expect(statsd.counters.get('nodepool.launch.provider.de.mo.zone-1.ready')).toBe(1);
   });
 
@@ -143,7 +136,7 @@ describe('a launch', () => {
     world.scanner = {
       scan: () => ((scans += 1) === 1 ? Promise.reject(new KeyScanError('no answer')) : Promise.resolve(['key'])),
     };
-    await fulfilled(['small']);
+    await world.served(['small']);
     expect(launchErrors()).toEqual({ 'error.keyscan': 1 });
     expect(statsd.counters.get('nodepool.launch.ready')).toBe(1);
   });
@@ -160,7 +153,7 @@ describe('a launch', () => {
 
 it('calls of the cloud’s API are counted and timed', async () => {
   await launcher();
-  await fulfilled(['small']);
+  await world.served(['small']);
   const tasks = [...statsd.counters.keys()].filter((key) => key.startsWith('nodepool.task.de.mo.'));
   expect(tasks.length).toBeGreaterThan(0);
   for (const key of tasks) {
@@ -194,7 +187,7 @@ describe('the metrics of limits', () => {
 describe('the metrics of nodes', () => {
   it('are gauges by state, by label and by provider, including zeros', async () => {
     reportEnsemble(await launcher());
-    await fulfilled(['small', 'small', 'large']);
+    await world.served(['small', 'small', 'large']);
     await world.clock.advance(INTERVAL_MS);
     expect(Object.fromEntries(statsd.gauges)).toMatchObject({
       'nodepool.nodes.ready': 3,
@@ -209,7 +202,7 @@ describe('the metrics of nodes', () => {
 
   it('follow every change to zero', async () => {
     reportEnsemble(await launcher());
-    const id = await fulfilled(['small']);
+    const id = await world.served(['small']);
     const taken = await world.during(world.requestor.take(id));
     await world.clock.advance(INTERVAL_MS);
     expect(statsd.gauges.get('nodepool.nodes.in-use')).toBe(1);
@@ -248,8 +241,8 @@ describe('the metrics of nodes', () => {
 
 it('requests are counted for each pool that has all of their labels', async () => {
   reportEnsemble(await launcher({ 'max-concurrency': 0 }));
-  await world.during(world.requestor.submit(['small', 'small', 'large']));
-  await world.during(world.requestor.submit(['elsewhere'], { provider: 'nobody' }));
+  await world.submit(['small', 'small', 'large']);
+  await world.submit(['elsewhere'], { provider: 'nobody' });
   await world.clock.advance(INTERVAL_MS);
   expect(statsd.gauges.get('nodepool.provider.de.mo.pool.main.addressable_requests')).toBe(1);
 });

@@ -79,8 +79,7 @@ async function live(): Promise<() => Promise<void>> {
   ensemble.start();
   const zones = (): unknown[] => [...world.nodes().values()].map(({ az }) => az);
   while (!zones().includes('az1') || !zones().includes('az2')) {
-    const id = await world.during(world.requestor.submit([LABEL], { requestor: 'load', reuse: false }));
-    await world.until('it is served', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+    await world.served([LABEL], { requestor: 'load', reuse: false });
   }
   await world.clock.advance(INTERVAL_MS);
   return async () => {

@@ -16,13 +16,6 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-const submit = (labels: readonly string[], options = {}): Promise<string> =>
-  world.during(world.requestor.submit(labels, options));
-
-async function inState(id: string, state: string): Promise<void> {
-  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
-}
-
 function launcher(poolMore: JsonObject = {}, more: JsonObject = {}, hostname = 'launcher1'): Promise<RunningLauncher> {
   return world.launcher([provider('demo', [pool('main', ['small', 'large'], poolMore)], more)], hostname);
 }
@@ -58,8 +51,7 @@ describe('the phases of a request', () => {
     };
     await launcher({ 'host-key-checking': true });
     const began = world.clock.now();
-    const id = await submit(['small', 'large']);
-    await inState(id, 'fulfilled');
+    const id = await world.served(['small', 'large']);
     const life = requestLife(id);
     expectExact(life);
     expect(life.end! - life.created).toBe(world.clock.now() - began);
@@ -72,11 +64,10 @@ describe('the phases of a request', () => {
 
   it('distinguish a wait for a limit from a wait for earlier requests', async () => {
     await launcher({ 'max-servers': 1 });
-    const first = await submit(['small']);
-    await inState(first, 'fulfilled');
+    const first = await world.served(['small']);
     const taken = await world.during(world.requestor.take(first));
-    const second = await submit(['small']);
-    const third = await submit(['small']);
+    const second = await world.submit(['small']);
+    const third = await world.submit(['small']);
     await world.clock.advance(30_000);
     expect(requestLife(second).phase).toBe('limit');
     expect(requestLife(second).poolWaits()[0]).toMatchObject({
@@ -85,7 +76,7 @@ describe('the phases of a request', () => {
     });
     expect(requestLife(third).phase).toBe('order');
     await world.during(world.requestor.giveBack(taken));
-    await inState(second, 'fulfilled');
+    await world.fulfilled(second);
     expectExact(requestLife(second));
     expect(requestLife(second).durations(0).get('limit')).toBeGreaterThanOrEqual(29_000);
     expect(requestLife(third).phase).toBe('limit');
@@ -106,8 +97,7 @@ describe('the phases of a request', () => {
       },
     };
     await launcher({ 'host-key-checking': true });
-    const id = await submit(['small']);
-    await inState(id, 'fulfilled');
+    const id = await world.served(['small']);
     const life = requestLife(id);
     expectExact(life);
     expect(life.segments.filter(({ failed }) => failed)).toMatchObject([{ phase: 'booting', detail: 'no host keys' }]);
@@ -119,8 +109,8 @@ describe('the phases of a request', () => {
 
   it('contain the reason of its failure', async () => {
     await launcher({ 'max-servers': 1 });
-    const id = await submit(['small', 'small']);
-    await inState(id, 'failed');
+    const id = await world.submit(['small', 'small']);
+    await world.inState(id, 'failed');
     const life = requestLife(id);
     expectExact(life);
     expect(life.ended?.result).toBe('failed');
@@ -130,8 +120,7 @@ describe('the phases of a request', () => {
   it('come from the records in a launcher that does not serve it', async () => {
     await launcher();
     await world.launcher([provider('elsewhere', [pool('main', ['other'])])], 'launcher2');
-    const id = await submit(['small']);
-    await inState(id, 'fulfilled');
+    const id = await world.served(['small']);
     await world.clock.advance(1000);
     const life = requestLife(id, 'launcher2');
     expectExact(life);
@@ -143,8 +132,7 @@ describe('the phases of a request', () => {
 describe('the phases of a node', () => {
   it('continue until its record is deleted', async () => {
     await launcher();
-    const id = await submit(['small']);
-    await inState(id, 'fulfilled');
+    const id = await world.served(['small']);
     await world.clock.advance(5000);
     const taken = await world.during(world.requestor.take(id));
     await world.clock.advance(60_000);
@@ -173,8 +161,7 @@ it('histograms contain the phases', async () => {
   const { metrics, observed } = observer();
   await launcher();
   const end = reportPhases(world.timelines.get('launcher1')!, metrics);
-  const id = await submit(['small']);
-  await inState(id, 'fulfilled');
+  const id = await world.served(['small']);
   end();
   const life = requestLife(id);
   const phaseMs = observed.filter(({ metric }) => metric === 'nodepool_request_phase_duration_seconds');
@@ -194,10 +181,9 @@ it('histograms contain the phases', async () => {
 
 it('histograms leave out what ended before the launcher first saw it, so that a restart repeats nothing', async () => {
   const { store } = await launcher();
-  const id = await submit(['small']);
-  await inState(id, 'fulfilled');
-  const failed = await submit(['unknown'], { provider: 'demo' });
-  await inState(failed, 'failed');
+  const id = await world.served(['small']);
+  const failed = await world.submit(['unknown'], { provider: 'demo' });
+  await world.inState(failed, 'failed');
   await world.clock.advance(60_000);
 
   const { metrics, observed } = observer();
@@ -212,8 +198,7 @@ it('histograms leave out what ended before the launcher first saw it, so that a 
   ]);
   expect(phases(timelines.node('0000000000')!)).toEqual(['elsewhere', 'ready']);
 
-  const taken = await world.during(world.requestor.take(id));
-  await world.during(world.requestor.giveBack(taken));
+  await world.giveBack(id);
   await world.until('it is deleted', () => world.nodes().size === 0);
   expect(observed.map(({ phase }) => phase)).toEqual(['ready', 'in-use', 'deleting']);
   expect(observed[0]?.ms).toBeGreaterThanOrEqual(60_000);

@@ -7,7 +7,6 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { World, pool, provider } from './world.js';
 
 export const NODES = '/nodepool/nodes';
-export const REQUESTS = '/nodepool/requests';
 export const MINUTE_MS = 60_000;
 
 export let world: World;
@@ -38,23 +37,10 @@ afterEach(async () => {
 
 export const demo = (): JsonObject => provider('demo', [pool('main', ['small', 'large'])]);
 
-export async function submit(labels: string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-export function stateOf(id: string): unknown {
-  return world.records(REQUESTS).get(id)?.state;
-}
-
-export async function served(id: string): Promise<string[]> {
-  await world.until(`request ${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return world.records(REQUESTS).get(id)?.nodes as string[];
-}
-
 /** Creates a ready node that is not allocated to a request. */
 export async function freeNode(label = 'small'): Promise<string> {
-  const id = await submit([label]);
-  const [node = ''] = await served(id);
+  const id = await world.submit([label]);
+  const [node = ''] = await world.fulfilled(id);
   await world.during(world.requestor.withdraw(id));
   await world.until('the node is free', () => world.nodes().get(node)?.allocated_to === null);
   return node;
@@ -62,8 +48,7 @@ export async function freeNode(label = 'small'): Promise<string> {
 
 /** Creates a node that its requestor holds. */
 export async function heldNode(change: JsonObject = {}): Promise<string> {
-  const id = await submit(['small']);
-  await served(id);
+  const id = await world.served(['small']);
   const taken = await world.during(world.requestor.take(id));
   const { ids } = taken;
   const [node = ''] = ids;

@@ -6,7 +6,6 @@ import { staticDriver } from '@nodepool/driver-static';
 import type { NodepoolConfig } from '@nodepool/config';
 import { World, type RunningLauncher } from './world.js';
 
-export const REQUESTS = '/nodepool/requests';
 export const KEY = 'ssh-ed25519 AAAA';
 
 export let world: World;
@@ -86,17 +85,4 @@ export function asText(value: unknown): string {
 
 export async function untilReady(...wanted: readonly string[]): Promise<void> {
   await world.until(`${wanted.join(', ')} are ready`, () => ready().join() === [...wanted].sort().join());
-}
-
-export async function submit(labels: readonly string[], options = {}): Promise<string> {
-  return world.during(world.requestor.submit(labels, options));
-}
-
-export function stateOf(id: string): unknown {
-  return world.records(REQUESTS).get(id)?.state;
-}
-
-export async function served(id: string): Promise<string[]> {
-  await world.until(`request ${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
-  return world.records(REQUESTS).get(id)?.nodes as string[];
 }

@@ -15,7 +15,9 @@ import type { DecisionLog } from '../../src/diagnostics/decisions.js';
 import type { Recorder } from '../../src/diagnostics/history/recorder.js';
 import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
 import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
-import { Requestor } from './requestor.js';
+import { Requestor, type RequestOptions } from './requestor.js';
+
+export const REQUESTS = '/nodepool/requests';
 
 /** Time limit of a wait, in milliseconds of virtual time. */
 const WAIT_LIMIT_MS = 600_000;
@@ -181,6 +183,44 @@ export class World {
     done.catch(() => undefined);
     await this.until('the work is done', () => settled);
     return done;
+  }
+
+  /** Submits a request. Resolves with its id. */
+  async submit(labels: readonly string[], options: RequestOptions = {}): Promise<string> {
+    return this.during(this.requestor.submit(labels, options));
+  }
+
+  /** Submits `count` equal requests at the same time. Resolves with their ids. */
+  async submitEach(count: number, labels: readonly string[]): Promise<string[]> {
+    return this.during(Promise.all(Array.from({ length: count }, () => this.requestor.submit(labels))));
+  }
+
+  /** Submits a request and waits until it is fulfilled. Resolves with its id. */
+  async served(labels: readonly string[], options: RequestOptions = {}): Promise<string> {
+    const id = await this.submit(labels, options);
+    await this.inState(id, 'fulfilled');
+    return id;
+  }
+
+  /** Waits until the request is fulfilled. Resolves with the ids of its nodes. */
+  async fulfilled(id: string): Promise<string[]> {
+    await this.inState(id, 'fulfilled');
+    return this.records(REQUESTS).get(id)?.nodes as string[];
+  }
+
+  /** Takes and returns the nodes of a fulfilled request; a launcher then deletes them. */
+  async giveBack(id: string): Promise<void> {
+    await this.during(this.requestor.giveBack(await this.during(this.requestor.take(id))));
+  }
+
+  /** Waits until the request has the state. */
+  async inState(id: string, state: string): Promise<void> {
+    await this.until(`request ${id} is ${state}`, () => this.stateOf(id) === state);
+  }
+
+  /** Returns the state of the request, or undefined if it does not exist. */
+  stateOf(id: string): unknown {
+    return this.records(REQUESTS).get(id)?.state;
   }
 
   /** Returns the records directly below a path, as JSON objects by name. */

@@ -83,22 +83,14 @@ async function status(path: string): Promise<[number, string]> {
   return [response.status, ((await response.json()) as { message: string }).message];
 }
 
-const submit = (labels: readonly string[], options = {}): Promise<string> =>
-  world.during(world.requestor.submit(labels, options));
-
-async function inState(id: string, state: string): Promise<void> {
-  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
-}
-
 describe('the status of a launcher at its limit', () => {
   let taken: string;
   let waiting: string[];
   beforeEach(async () => {
     await start([provider('demo', [pool('main', ['small', 'large'], { 'max-servers': 1 })])]);
-    taken = await submit(['small']);
-    await inState(taken, 'fulfilled');
+    taken = await world.served(['small']);
     await world.during(world.requestor.take(taken));
-    waiting = [await submit(['small']), await submit(['small']), await submit(['small'])];
+    waiting = [await world.submit(['small']), await world.submit(['small']), await world.submit(['small'])];
     await world.clock.advance(40_000);
   });
 
@@ -193,8 +185,8 @@ describe('the status of a launcher at its limit', () => {
 it('a provider shows its failures, with the last error message', async () => {
   world.scanner = { scan: () => Promise.reject(new KeyScanError('no host keys')) };
   await start([provider('demo', [pool('main', ['small'], { 'host-key-checking': true })])]);
-  const id = await submit(['small']);
-  await inState(id, 'failed');
+  const id = await world.submit(['small']);
+  await world.inState(id, 'failed');
   const { provider: demo, requests } = await get<ProviderDocument>('provider/demo');
   expect(demo).toMatchObject({
     launches: { started: 3, failed: 3 },
@@ -213,15 +205,15 @@ it('a provider shows its failures, with the last error message', async () => {
 
 it('a request that exceeds a limit does not count against the cloud', async () => {
   await start([provider('demo', [pool('main', ['small'], { 'max-servers': 1 })])]);
-  await inState(await submit(['small', 'small']), 'failed');
+  await world.inState(await world.submit(['small', 'small']), 'failed');
   expect((await get<OverviewDocument>('overview')).problems).toMatchObject([{ key: 'failed small', cause: 'limit' }]);
 });
 
 it('a launcher does not show decisions of another one', async () => {
   await start([provider('demo', [pool('main', ['small'])])]);
   await world.launcher([provider('away', [pool('far', ['large'], { 'max-servers': 1 })])], 'launcher2');
-  await inState(await submit(['large']), 'fulfilled');
-  const id = await submit(['large']);
+  await world.served(['large']);
+  const id = await world.submit(['large']);
   await world.clock.advance(20_000);
   const { reason, reasons } = await get<RequestDocument>(`request/${id}`);
   expect(reason).toMatchObject({ phase: 'elsewhere', pool: 'away/far', launcher: 'launcher2' });
@@ -239,8 +231,8 @@ it('a launcher does not show decisions of another one', async () => {
 
 it('a request for labels without a pool shows that', async () => {
   await start([provider('demo', [pool('main', ['small'])])]);
-  const id = await submit(['nonsense']);
-  await inState(id, 'failed');
+  const id = await world.submit(['nonsense']);
+  await world.inState(id, 'failed');
   const { request } = await get<RequestDocument>(`request/${id}`);
   expect(request?.reason).toBe('no registered pool has nonsense');
 });
