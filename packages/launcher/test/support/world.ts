@@ -262,3 +262,8 @@ export class World {
       .join('\n');
   }
 }
+
+/** Returns the part of a configuration that limits tenants; `limits` is by their names. */
+export function tenants(limits: Record<string, Record<string, number>>): Pick<NodepoolConfig, 'tenantLimits'> {
+  return { tenantLimits: new Map(Object.entries(limits)) };
+}
