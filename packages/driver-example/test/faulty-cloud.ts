@@ -99,6 +99,7 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
     case 'invalid':
       return new CloudError('invalid', 'there is no such thing');
     case 'proxy-404':
+    case 'proxy-200':
       throw new Error('no proxy is in front of this cloud');
   }
 }

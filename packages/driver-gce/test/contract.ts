@@ -177,6 +177,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
+  'proxy-200': { kind: 'proxy', status: 200 },
   throttle: { kind: 'status', status: 403, reason: 'rateLimitExceeded' },
   auth: { kind: 'status', status: 401, reason: 'authError' },
   quota: {

@@ -28,7 +28,9 @@ export type FaultKind =
   /** Rejects the request as permanently invalid (400). */
   | 'invalid'
   /** Has no effect; a proxy in front of the cloud responds with 404 and a page of its own. */
-  | 'proxy-404';
+  | 'proxy-404'
+  /** Has no effect; a proxy in front of the cloud responds with 200 and a page of its own, which is not JSON. */
+  | 'proxy-200';
 
 /** A fault to inject into future calls. */
 export interface PlannedFault {

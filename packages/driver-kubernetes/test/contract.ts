@@ -128,6 +128,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
+  'proxy-200': { kind: 'proxy', status: 200 },
   throttle: { kind: 'status', status: 429, retryAfter: 2 },
   auth: { kind: 'status', status: 401 },
   quota: {

@@ -91,7 +91,7 @@ export class Arm {
   async call<T>(kind: Operation, call: Call, request: ArmRequest): Promise<T> {
     const { bodyAsText } = await this.send(kind, call, this.urlOf(request), request.body);
     // The type follows Azure's definitions; tests validate the properties that are read.
-    return parse(bodyAsText) as T;
+    return parse(kind, bodyAsText) as T;
   }
 
   /** Lists the items of all pages with one call per page. */
@@ -99,7 +99,7 @@ export class Arm {
     const found: T[] = [];
     for (let url: string | undefined = this.urlOf(request); url !== undefined;) {
       const { bodyAsText }: PipelineResponse = await this.send(kind, call, url);
-      const page = parse(bodyAsText);
+      const page = parse(kind, bodyAsText);
       if (!isJsonObject(page) || !Array.isArray(page['value'])) {
         throw new TransientError(`${nameOf(kind)}: Azure answered without a list`, { outcome: 'not-applied' });
       }
@@ -137,7 +137,7 @@ export class Arm {
     const { status, headers, bodyAsText } = await this.send(kind, call, this.ownUrl(what, url));
     const retryAfterMs = this.pollMs(headers.get('retry-after'));
     if (status === 202) return { status: 'running', retryAfterMs };
-    return progressIn(what, parse(bodyAsText), retryAfterMs);
+    return progressIn(what, parse(kind, bodyAsText), retryAfterMs);
   }
 
   /**
@@ -210,8 +210,9 @@ export class Arm {
         }),
       );
       const { status, headers, bodyAsText } = answer;
+      const content = parse(kind, bodyAsText);
       if (status < 400) return answer;
-      throw answerError(status, cloudErrorIn(parse(bodyAsText)), headers);
+      throw answerError(status, cloudErrorIn(content), headers);
     });
   }
 
@@ -287,14 +288,15 @@ function progressIn(what: string, body: JsonValue | undefined, retryAfterMs: num
   return { status: 'failed', error: failureOf(what, cloudErrorIn(body)) };
 }
 
-function parse(text: string | null | undefined): JsonValue | undefined {
+/** Returns the JSON of an answer; undefined if it is empty. Throws for other content, e.g. the page of a proxy. */
+function parse(kind: Operation, text: string | null | undefined): JsonValue | undefined {
   if (text === null || text === undefined || text === '') return undefined;
   try {
     return JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw new TransientError('Azure answered with something that is not JSON', {
+    throw new TransientError(`${nameOf(kind)}: the answer is not JSON; is it of Azure?`, {
       cause: error,
-      outcome: 'not-applied',
+      outcome: kind.method === 'GET' ? 'not-applied' : 'unknown',
     });
   }
 }

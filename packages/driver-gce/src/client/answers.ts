@@ -1,6 +1,6 @@
 /** Reads answers of the APIs. Values of an undocumented type count as missing. */
 
-import { isJsonObject, stringAt, textsAt, type JsonObject } from '@nodepool/core';
+import { isJsonObject, stringAt, textsAt, TransientError, type JsonObject, type Outcome } from '@nodepool/core';
 
 /** Returns the mappings of a list. */
 export function listAt(object: JsonObject, key: string): readonly JsonObject[] {
@@ -8,9 +8,10 @@ export function listAt(object: JsonObject, key: string): readonly JsonObject[] {
   return Array.isArray(value) ? (value as readonly unknown[]).filter(isJsonObject) : [];
 }
 
-/** Returns an answer as an object; empty if it is not an object. */
-export function objectOf(data: unknown): JsonObject {
-  return isJsonObject(data) ? data : {};
+/** Returns an answer as an object. Throws if it is not one, e.g. the page of a proxy. */
+export function objectOf(data: unknown, operation: string, outcome: Outcome): JsonObject {
+  if (isJsonObject(data)) return data;
+  throw new TransientError(`${operation}: the answer is not a JSON object; is it of Google Cloud?`, { outcome });
 }
 
 /** Returns the resource's name, which is the last part of its URL. */

@@ -200,13 +200,14 @@ export class Compute {
     work: (options: CallOptions) => Answer,
     timeoutMs?: number,
   ): Promise<JsonObject> {
+    const name = `${service}.${operation}`;
+    const changesSomething = method !== 'GET';
     const main = async (signal: AbortSignal): Promise<JsonObject> => {
       try {
         const { data } = await work(callOptions(signal));
-        return objectOf(data);
+        return objectOf(data, name, changesSomething ? 'unknown' : 'not-applied');
       } catch (error) {
-        const now = this.clock.now();
-        throw errorOf({ operation: `${service}.${operation}`, changesSomething: method !== 'GET', now }, error);
+        throw errorOf({ operation: name, changesSomething, now: this.clock.now() }, error);
       }
     };
     const limit = timeoutMs === undefined ? {} : { timeoutMs };

@@ -95,7 +95,7 @@ export class Storage {
       const { data } = await this.call('GET', 'objects.list', call, (options) =>
         google.storage.objects.list({ bucket, prefix: PREFIX, ...token }, options),
       );
-      const answer = objectOf(data);
+      const answer = objectOf(data, 'storage.objects.list', 'not-applied');
       for (const item of listAt(answer, 'items')) {
         found.push({ name: stringAt(item, 'name') ?? '', metadata: textsAt(item, 'metadata') });
       }
@@ -154,7 +154,7 @@ export class Storage {
     let from = offset;
     for (let attempt = 1; ; attempt += 1) {
       const answer = await this.offer(session, chunk.subarray(from - offset), from, all, attempt, call);
-      if (answer.status !== 308) return objectOf(answer.data);
+      if (answer.status !== 308) return objectOf(answer.data, 'storage.objects.insert', 'unknown');
       const received = receivedIn(answer);
       if (received < offset || received > end || (received <= from && attempt >= ATTEMPTS)) {
         throw new TransientError(`the bucket has ${received} bytes of an upload that is at ${from}`);

@@ -1,10 +1,13 @@
 /** Rules about the identity of created resources, and about calls with an unknown outcome. */
 
 import assert from 'node:assert/strict';
-import { expectEqual } from '../expectations.js';
+import { toDriverError } from '@nodepool/core';
+import type { FaultKind } from '../driver-fixture.js';
+import { expectCode, expectEqual } from '../expectations.js';
 import { describeResource, type ProviderHarness, type TestLaunch } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
+import { watch } from '../watched.js';
 import { afterEachCall } from './resumption.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
@@ -144,26 +147,8 @@ export const outcomes: RuleGroup = {
         'However the launch ends, the deletion of its node leaves no resource.',
       needs: ['fault:any:lose-answer', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
-        for (let skip = 0; skip < MAX_CALLS; skip += 1) {
-          const harness = await context.start();
-          await harness.cloud.setTimes?.(TIMES);
-          const before = harness.process.apiCalls.length;
-          await harness.plan('any', 'lose-answer', skip);
-          const launch = harness.launch();
-          await harness.ended(launch, 'the launch');
-          const when = `after a launch that lost the answer to call ${skip + 1}`;
-          const instances = await harness.instances();
-          assert.ok(
-            instances.length <= 1,
-            `${when}, there is more than one instance: ${instances.map(describeResource).join('; ')}`,
-          );
-          // If the fault was not triggered, it is still planned and must be left to the next case.
-          if (harness.process.apiCalls.length - before <= skip) return;
-          await harness.start();
-          await deleteLaunched(harness, launch);
-          await harness.assertNothingLeft(`${when}, and its deletion`);
-        }
-        assert.fail(`a launch makes more than ${MAX_CALLS} remote calls`);
+        const lose: CallFault = { kind: 'lose-answer', text: (number) => `lost the answer to call ${number}` };
+        await launchesDespite(context, lose);
       },
     },
     {
@@ -211,18 +196,38 @@ export const outcomes: RuleGroup = {
         'second, and so on.',
       needs: ['fault:any:proxy-404', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
-        for (let skip = 0; skip < MAX_CALLS; skip += 1) {
-          const harness = await context.start();
-          await harness.cloud.setTimes?.(TIMES);
-          const node = harness.node();
-          const { externalId } = await harness.launched(node);
-          const before = harness.process.apiCalls.length;
-          await harness.plan('any', 'proxy-404', skip);
-          await harness.cleanUp(node, externalId);
-          await harness.assertNothingLeft(`after a deletion whose call ${skip + 1} got a 404 of a proxy`);
-          if (harness.process.apiCalls.length - before <= skip) return;
-        }
-        assert.fail(`a deletion makes more than ${MAX_CALLS} remote calls`);
+        await deletesDespite(context, {
+          kind: 'proxy-404',
+          text: (number) => `got a 404 of a proxy to call ${number}`,
+        });
+      },
+    },
+    {
+      id: 'outcome.proxy-200',
+      since: '1.3',
+      title: 'a page of a proxy with status 200 is no answer of the cloud',
+      text:
+        'A proxy in front of the cloud may answer with status 200 and a page of its own, e.g. a login form. A list ' +
+        'then fails; it does not lack instances. A launch fails with an error that may pass, or succeeds with an ' +
+        'instance. A deletion repeats the call. The kit sends the page to the first call of a list, and to each call ' +
+        'of a launch and of a deletion, each time in a new cloud.',
+      needs: ['fault:any:proxy-200', 'resources'],
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.launched();
+        await harness.plan('any', 'proxy-200');
+        const what = 'a list whose first call got a page of a proxy';
+        const list = watch(harness.provider.listNodes(harness.call()));
+        await harness.ended(list, what);
+        // A driver that watches the cloud may answer without a call.
+        if (list.settled?.ok === true) assert.ok(list.settled.value.length > 0, `${what} is empty`);
+        else await harness.failureOf(list, what, 'transient');
+        const page: CallFault = { kind: 'proxy-200', text: (number) => `got a page of a proxy to call ${number}` };
+        await launchesDespite(context, page, ({ settled }, instances, when) => {
+          if (settled?.ok === true) assert.equal(instances, 1, `${when} and succeeded, no instance exists`);
+          else expectCode(toDriverError(settled?.error), ['transient'], when.replace('after ', ''));
+        });
+        await deletesDespite(context, page);
       },
     },
     {
@@ -291,4 +296,56 @@ export const outcomes: RuleGroup = {
 async function deleteLaunched(harness: ProviderHarness, { node, settled, saved }: TestLaunch): Promise<void> {
   const externalId = settled?.ok === true ? settled.value.externalId : (saved?.externalId ?? null);
   await harness.cleanUp(node, externalId);
+}
+
+/** A fault of one call. */
+interface CallFault {
+  readonly kind: FaultKind;
+  /** For messages: what a launch or deletion with the fault in this call encountered. */
+  readonly text: (number: number) => string;
+}
+
+/** Launches and deletes an instance in a new cloud for each call of the launch, which gets the fault. */
+async function launchesDespite(
+  context: RuleContext,
+  { kind, text }: CallFault,
+  check: (launch: TestLaunch, instances: number, when: string) => void = () => undefined,
+): Promise<void> {
+  for (let skip = 0; skip < MAX_CALLS; skip += 1) {
+    const harness = await context.start();
+    await harness.cloud.setTimes?.(TIMES);
+    const before = harness.process.apiCalls.length;
+    await harness.plan('any', kind, skip);
+    const launch = harness.launch();
+    await harness.ended(launch, 'the launch');
+    const when = `after a launch that ${text(skip + 1)}`;
+    const instances = await harness.instances();
+    assert.ok(
+      instances.length <= 1,
+      `${when}, there is more than one instance: ${instances.map(describeResource).join('; ')}`,
+    );
+    // If the fault was not triggered, it is still planned and must be left to the next case.
+    if (harness.process.apiCalls.length - before <= skip) return;
+    check(launch, instances.length, when);
+    await harness.start();
+    await deleteLaunched(harness, launch);
+    await harness.assertNothingLeft(`${when}, and its deletion`);
+  }
+  assert.fail(`a launch makes more than ${MAX_CALLS} remote calls`);
+}
+
+/** Deletes an instance in a new cloud for each call of the deletion, which gets the fault. */
+async function deletesDespite(context: RuleContext, { kind, text }: CallFault): Promise<void> {
+  for (let skip = 0; skip < MAX_CALLS; skip += 1) {
+    const harness = await context.start();
+    await harness.cloud.setTimes?.(TIMES);
+    const node = harness.node();
+    const { externalId } = await harness.launched(node);
+    const before = harness.process.apiCalls.length;
+    await harness.plan('any', kind, skip);
+    await harness.cleanUp(node, externalId);
+    await harness.assertNothingLeft(`after a deletion that ${text(skip + 1)}`);
+    if (harness.process.apiCalls.length - before <= skip) return;
+  }
+  assert.fail(`a deletion makes more than ${MAX_CALLS} remote calls`);
 }

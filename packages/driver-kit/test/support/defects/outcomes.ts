@@ -61,6 +61,19 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
     changes: { explain: when('proxy-404', new NotFoundError('404')) },
     says: /something is left/,
   },
+  'outcome.proxy-200': {
+    changes: {
+      client: ({ page }) => ({
+        page: (from, call) =>
+          page(from, call).catch((error: unknown) => {
+            if (error instanceof TransientError && error.message === 'acme: proxy-200')
+              return { items: [], next: null };
+            throw error;
+          }),
+      }),
+    },
+    says: /a page of a proxy is empty/,
+  },
   'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
   'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
