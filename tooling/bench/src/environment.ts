@@ -31,12 +31,18 @@ export interface EnvironmentOptions {
   /** Called before the launcher starts. */
   readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
   /**
-   * If true, the launcher measures the delay of its event loop, which prevents even an idle one from sleeping. Default
-   * true.
+   * Script that the launcher loads before its own, or `none`. Default: one that measures the delay of its event loop,
+   * which prevents even an idle launcher from sleeping.
    */
-  readonly eventLoopProbe?: boolean;
+  readonly probe?: Probe | 'none';
   /** Time limit of a measurement (ms). Default two minutes. */
   readonly deadlineMs?: number;
+}
+
+/** A script to be loaded with `--require`, and its environment variables. */
+export interface Probe {
+  readonly script: string;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 export interface EventLoopDelay {
@@ -78,6 +84,10 @@ export class BenchmarkEnvironment {
     const nodesBefore =
       options.prepare === undefined ? 0 : (await zooKeeper.children('/nodepool/nodes')).children.length;
     const [webappPort = 0] = await freePorts(1);
+    const probe = options.probe ?? {
+      script: join(__dirname, 'event-loop-probe.js'),
+      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
+    };
     const startedAt = systemClock.monotonic();
     const launcher = await startLauncher({
       folder,
@@ -89,8 +99,7 @@ export class BenchmarkEnvironment {
         }),
         ...(options.sections === undefined ? {} : { providers: options.sections }),
       },
-      nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
-      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
+      ...(probe === 'none' ? {} : { nodeArgs: ['--require', probe.script], env: probe.env }),
     });
     const environment = new BenchmarkEnvironment(
       server,

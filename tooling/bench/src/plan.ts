@@ -128,7 +128,7 @@ export const SCENARIOS: readonly Scenario[] = [
         row('   … with 10,000 ready nodes', tenThousandNodes, 190 * MEBIBYTE, mebibytes, '-'),
       ];
     },
-    { eventLoopProbe: false, deadlineMs: 300_000 },
+    { probe: 'none', deadlineMs: 300_000 },
   ),
   scenario(
     'e',
@@ -137,7 +137,7 @@ export const SCENARIOS: readonly Scenario[] = [
       const share = await idleShare(environment, 1000, signal);
       return [row('e  1,000 idle ready nodes, share of a core over 10 s', share, 0.01, percent, '-')];
     },
-    { eventLoopProbe: false },
+    { probe: 'none' },
   ),
   scenario(
     't',
@@ -146,7 +146,7 @@ export const SCENARIOS: readonly Scenario[] = [
       const share = await idleShare(environment, 10_000, signal);
       return [row('t  10,000 idle ready nodes, share of a core over 10 s', share, 0.005, percent, '-')];
     },
-    { eventLoopProbe: false, deadlineMs: 300_000 },
+    { probe: 'none', deadlineMs: 300_000 },
   ),
   scenario(
     'g',
