@@ -3,17 +3,16 @@
  * `ZooKeeperError` with code `protocol`.
  */
 
-import type { Stat } from '../api.js';
 import { ZooKeeperError } from '../errors.js';
+import { viewOf } from './data-view.js';
 
 const EMPTY = Buffer.alloc(0);
-const TWO_TO_32 = 2 ** 32;
-const STAT_BYTES = 68;
 
 /** A reusable reader: call `reset` for each message. */
 export class JuteReader {
+  /** A view of the bytes that `reset` received. Its users read only at places that `advance` has returned. */
+  view = viewOf(EMPTY);
   private bytes: Buffer = EMPTY;
-  private view = viewOf(EMPTY);
   private position = 0;
   private end = 0;
 
@@ -45,37 +44,21 @@ export class JuteReader {
     return this.view.getUint8(this.advance(1)) !== 0;
   }
 
-  stat(): Stat {
-    const { view } = this;
-    const at = this.advance(STAT_BYTES);
-    return {
-      czxid: view.getBigInt64(at),
-      mzxid: view.getBigInt64(at + 8),
-      ctime: longAsNumber(view, at + 16),
-      mtime: longAsNumber(view, at + 24),
-      version: view.getInt32(at + 32),
-      cversion: view.getInt32(at + 36),
-      aversion: view.getInt32(at + 40),
-      ephemeralOwner: view.getBigInt64(at + 44),
-      dataLength: view.getInt32(at + 52),
-      numChildren: view.getInt32(at + 56),
-      pzxid: view.getBigInt64(at + 60),
-    };
-  }
-
   /** Reads a byte string. Returns a copy, which does not retain the message; empty if the byte string is missing. */
   buffer(): Buffer {
-    const length = this.lengthOf('a byte string', 1);
-    const at = this.advance(length);
+    const length = this.count('a byte string', 1);
     if (length === 0) return EMPTY;
+    const at = this.position;
+    this.position = at + length;
     const copy = Buffer.allocUnsafe(length);
     this.bytes.copy(copy, 0, at, at + length);
     return copy;
   }
 
   text(): string {
-    const length = this.lengthOf('a text', 1);
-    const at = this.advance(length);
+    const length = this.count('a text', 1);
+    const at = this.position;
+    this.position = at + length;
     return this.bytes.toString(undefined, at, at + length);
   }
 
@@ -86,20 +69,14 @@ export class JuteReader {
     return values;
   }
 
-  /** Reads the number of elements of a vector. Each element has at least `elementBytes`. */
+  /**
+   * Reads the number of elements of a vector, or of bytes of a byte string or text; 0 if it is missing. Throws if the
+   * message is too short for so many elements of at least `elementBytes`.
+   */
   count(what: string, elementBytes: number): number {
-    return this.lengthOf(what, elementBytes);
-  }
-
-  /** Skips values that are not needed. */
-  skip(bytes: number): void {
-    this.advance(bytes);
-  }
-
-  private lengthOf(what: string, elementBytes: number): number {
-    const length = this.int();
+    const length = this.view.getInt32(this.advance(4));
     if (length === -1) return 0;
-    if (length < 0 || length * elementBytes > this.remaining) {
+    if (length < 0 || length * elementBytes > this.end - this.position) {
       throw new ZooKeeperError(
         'protocol',
         `malformed message: ${what} of length ${length} where ${this.remaining} bytes are left`,
@@ -108,7 +85,8 @@ export class JuteReader {
     return length;
   }
 
-  private advance(count: number): number {
+  /** Skips `count` bytes. Returns their place in `view`, for values that are read together. */
+  advance(count: number): number {
     const at = this.position;
     if (count > this.end - at) {
       throw new ZooKeeperError('protocol', `malformed message: ends ${count - this.remaining} bytes too early`);
@@ -116,13 +94,4 @@ export class JuteReader {
     this.position = at + count;
     return at;
   }
-}
-
-function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
-}
-
-/** Returns a 64-bit integer that a number can hold, such as a time in milliseconds. */
-function longAsNumber(view: DataView, at: number): number {
-  return view.getInt32(at) * TWO_TO_32 + view.getUint32(at + 4);
 }

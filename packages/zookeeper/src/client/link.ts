@@ -40,8 +40,8 @@ export interface LinkSettings {
   readonly openWire: OpenWire;
 }
 
-/** The number of a transaction and an error code, which events do not have. */
-const EVENT_HEADER_BYTES = 12;
+/** The header of every message: number of the request (4 bytes), number of a transaction (8), error code (4). */
+const HEADER_BYTES = 16;
 
 export class Link implements FrameSink {
   private readonly connection: Wire;
@@ -130,15 +130,15 @@ export class Link implements FrameSink {
   }
 
   private route(reader: JuteReader): void {
-    const xid = reader.int();
+    const at = reader.advance(HEADER_BYTES);
+    const xid = reader.view.getInt32(at);
     if (xid === SpecialXid.event) {
-      reader.skip(EVENT_HEADER_BYTES);
       const event = readWatchEvent(reader);
       if (event !== undefined) this.handler.onEvent(event);
       return;
     }
-    const zxid = reader.long();
-    const code = reader.int();
+    const zxid = reader.view.getBigInt64(at + 4);
+    const code = reader.view.getInt32(at + 12);
     switch (xid) {
       case SpecialXid.ping: {
         const sentAt = this.pings.shift();

@@ -62,6 +62,10 @@ const EVENT_TYPES: Readonly<Record<number, WatchEvent['type']>> = {
 };
 
 const PASSWORD_BYTES = 16;
+const STAT_BYTES = 68;
+const TWO_TO_32 = 2 ** 32;
+/** Type of an event, and state of the session. */
+const EVENT_BYTES = 8;
 /** Length of malformed input in error messages. */
 const SHOWN_CHARACTERS = 100;
 
@@ -112,7 +116,26 @@ export function readConnectResponse(reader: JuteReader): ConnectResponse {
 }
 
 export function readStat(reader: JuteReader): Stat {
-  return reader.stat();
+  const at = reader.advance(STAT_BYTES);
+  const { view } = reader;
+  return {
+    czxid: view.getBigInt64(at),
+    mzxid: view.getBigInt64(at + 8),
+    ctime: longAsNumber(view, at + 16),
+    mtime: longAsNumber(view, at + 24),
+    version: view.getInt32(at + 32),
+    cversion: view.getInt32(at + 36),
+    aversion: view.getInt32(at + 40),
+    ephemeralOwner: view.getBigInt64(at + 44),
+    dataLength: view.getInt32(at + 52),
+    numChildren: view.getInt32(at + 56),
+    pzxid: view.getBigInt64(at + 60),
+  };
+}
+
+/** Returns a 64-bit integer that a number can hold, such as a time in milliseconds. */
+function longAsNumber(view: DataView, at: number): number {
+  return view.getInt32(at) * TWO_TO_32 + view.getUint32(at + 4);
 }
 
 /** Smallest size of an ACL entry, with empty texts. */
@@ -147,8 +170,9 @@ const OPEN_ACL_BYTES = openAclBytes();
 
 /** Reads a watch event, whose path includes the chroot. Returns undefined for an unknown type of event. */
 export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
-  const type = EVENT_TYPES[reader.int()];
-  reader.skip(4); // state of the session, known from the connection
+  const at = reader.advance(EVENT_BYTES);
+  // The connection tells the state of the session.
+  const type = EVENT_TYPES[reader.view.getInt32(at)];
   const path = reader.text();
   if (type === undefined) return undefined;
   // `parentPath` relies on a leading slash.

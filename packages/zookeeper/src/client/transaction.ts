@@ -11,6 +11,9 @@ import { Opcode, readStat } from './protocol.js';
 import { serverError, ServerCode } from './server-errors.js';
 
 const ANY_VERSION = -1;
+/** The header of an operation or a result: its type (4 bytes), true at the end of the list (1), -1 or an error (4). */
+const HEADER_BYTES = 9;
+const DONE_OFFSET = 4;
 
 /** Returns the request. Throws `InvalidArgumentError` if an operation is invalid. */
 export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
@@ -67,10 +70,9 @@ function readResults(reader: JuteReader, ops: readonly TransactionOp[], chroot: 
   const results: TransactionResult[] = [];
   let failure: ZooKeeperError | undefined;
   for (let index = 0; ; index++) {
-    const type = reader.int();
-    const done = reader.boolean();
-    reader.int(); // the error again
-    if (done) break;
+    const at = reader.advance(HEADER_BYTES);
+    const type = reader.view.getInt32(at);
+    if (reader.view.getUint8(at + DONE_OFFSET) !== 0) break;
     const op = ops[index];
     if (op === undefined) throw new ZooKeeperError('protocol', `more than ${ops.length} results of a transaction`);
     if (type === Opcode.error) {

@@ -17,6 +17,8 @@ import { clientInMemory, frame, hello, turn, type Peer } from './peer.js';
 const SEED = 20_261_120;
 const corpus = loadCorpus(join(__dirname, '../../fuzz/corpus.json'));
 const REPEATABLE = ['get', 'children', 'exists', 'getAcl', 'set', 'sync', 'create', 'transaction', 'delete'] as const;
+/** Size of the length that precedes a message. */
+const LENGTH_BYTES = 4;
 /** Offset of the error code in an answer, after the request number and the transaction id. */
 const CODE_OFFSET = 12;
 /** Calls whose recorded answer is successful and has a body. */
@@ -158,6 +160,18 @@ describe('answers of the server', () => {
     peer.feed(event(3, path));
     expect([peer.ended, warnings]).toEqual([true, [expect.stringContaining('which is not a path')]]);
     await zk.close();
+  });
+
+  it('with an event that is truncated at any byte end the connection', async () => {
+    const whole = event(3, '/a').subarray(LENGTH_BYTES);
+    for (let length = 0; length < whole.length; length++) {
+      const { zk, peer, warnings } = await pair();
+      let events = 0;
+      zk.watch('/', 'persistent-recursive', { onEvent: () => events++ });
+      peer.feed(frame(whole.subarray(0, length)));
+      expect([peer.ended, events, warnings]).toEqual([true, 0, [expect.stringContaining('malformed message')]]);
+      await zk.close();
+    }
   });
 
   it('that arrive after their call was aborted do not affect other calls', async () => {
