@@ -3,6 +3,10 @@
  * length (-1 if missing), vectors prefixed with a 32-bit count.
  */
 
+import { viewOf } from './data-view.js';
+
+/** Bytes of the length that precedes a message, a byte string or a text. */
+const LENGTH_BYTES = 4;
 /** Bytes of the chunk that holds the messages; a larger message gets a chunk of its own. */
 const CHUNK_BYTES = 16 * 1024;
 /** Upper limit of UTF-8 bytes per UTF-16 unit. */
@@ -14,18 +18,14 @@ const MAX_BYTES_PER_UNIT = 3;
  */
 export class JuteWriter {
   private chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
-  private view = viewOf(this.chunk);
+  /** A view of the chunk. A method that adds bytes can replace it. */
+  view = viewOf(this.chunk);
   /** Place of the message in the chunk. */
   private start = 0;
   private end = 0;
 
   reset(): void {
     this.end = this.start;
-  }
-
-  /** Number of bytes written since `reset`. */
-  get size(): number {
-    return this.end - this.start;
   }
 
   /** Returns the bytes written since `reset`, which must not be modified. */
@@ -35,14 +35,15 @@ export class JuteWriter {
     return message;
   }
 
+  /** Overwrites the first integer with the number of bytes that follow it. Returns all bytes, like `take`. */
+  takeFrame(): Buffer {
+    this.view.setInt32(this.start, this.end - this.start - LENGTH_BYTES);
+    return this.take();
+  }
+
   int(value: number): void {
     const at = this.advance(4);
     this.view.setInt32(at, value);
-  }
-
-  /** Overwrites an earlier integer. */
-  intAt(offset: number, value: number): void {
-    this.view.setInt32(this.start + offset, value);
   }
 
   long(value: bigint): void {
@@ -56,8 +57,9 @@ export class JuteWriter {
   }
 
   buffer(value: Uint8Array): void {
-    this.int(value.length);
-    this.bytes(value);
+    const at = this.advance(LENGTH_BYTES + value.length);
+    this.view.setInt32(at, value.length);
+    this.chunk.set(value, at + LENGTH_BYTES);
   }
 
   /** Writes bytes without their length. */
@@ -67,8 +69,9 @@ export class JuteWriter {
   }
 
   text(value: string): void {
-    this.reserve(4 + value.length * MAX_BYTES_PER_UNIT);
-    const at = this.end + 4;
+    const most = LENGTH_BYTES + value.length * MAX_BYTES_PER_UNIT;
+    if (this.end + most > this.chunk.length) this.grow(most);
+    const at = this.end + LENGTH_BYTES;
     const written = this.chunk.write(value, at);
     this.view.setInt32(this.end, written);
     this.end = at + written;
@@ -79,19 +82,17 @@ export class JuteWriter {
     for (const value of values) this.text(value);
   }
 
-  /** Returns the place of the next `count` bytes. May replace the chunk and its view. */
-  private advance(count: number): number {
-    this.reserve(count);
+  /** Adds `count` bytes. Returns their place in `view`, for values that are written together. */
+  advance(count: number): number {
+    if (this.end + count > this.chunk.length) this.grow(count);
     const at = this.end;
     this.end = at + count;
     return at;
   }
 
-  /** Moves the message to a new chunk if there is not enough room behind it. */
-  private reserve(count: number): void {
-    const needed = this.end + count;
-    if (needed <= this.chunk.length) return;
-    const { size } = this;
+  /** Moves the message to a new chunk, which has room for `count` more bytes. */
+  private grow(count: number): void {
+    const size = this.end - this.start;
     const larger = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, (size + count) * 2));
     this.chunk.copy(larger, 0, this.start, this.end);
     this.chunk = larger;
@@ -99,8 +100,4 @@ export class JuteWriter {
     this.start = 0;
     this.end = size;
   }
-}
-
-function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
 }

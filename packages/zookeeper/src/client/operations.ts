@@ -29,21 +29,23 @@ import {
 
 /** Shared: no frame is interrupted between `begin` and `finish`. */
 const writer = new JuteWriter();
+/** The start of a request: its length, its number, its type. */
+const HEADER_BYTES = 12;
 const XID_OFFSET = 4;
+const OPCODE_OFFSET = 8;
 const EMPTY = Buffer.alloc(0);
 const MAX_TTL_MS = 0xff_ffff_ffff;
 
 function begin(opcode: number, xid = 0): JuteWriter {
   writer.reset();
-  writer.int(0);
-  writer.int(xid);
-  writer.int(opcode);
+  const at = writer.advance(HEADER_BYTES);
+  writer.view.setInt32(at + XID_OFFSET, xid);
+  writer.view.setInt32(at + OPCODE_OFFSET, opcode);
   return writer;
 }
 
 function finish(): Buffer {
-  writer.intAt(0, writer.size - XID_OFFSET);
-  return writer.take();
+  return writer.takeFrame();
 }
 
 export interface Created {
@@ -204,7 +206,7 @@ export function authFrame(scheme: string, auth: Uint8Array): Buffer {
 export function connectFrame(request: ConnectRequest): Buffer {
   writer.reset();
   writeConnectRequest(writer, request);
-  return writer.take();
+  return writer.takeFrame();
 }
 
 /** Paths of watches, by kind. */

@@ -90,7 +90,7 @@ export interface ConnectResponse {
 
 export const NO_SESSION = { sessionId: 0n, password: Buffer.alloc(PASSWORD_BYTES) } as const;
 
-/** Writes the whole message, including its length. */
+/** Writes the message, and an integer before it that `takeFrame` replaces by its length. */
 export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
   writer.int(0);
   writer.int(0); // protocol version
@@ -99,7 +99,6 @@ export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest)
   writer.long(request.sessionId);
   writer.buffer(request.password);
   writer.boolean(request.readOnly);
-  writer.intAt(0, writer.size - 4);
 }
 
 export function readConnectResponse(reader: JuteReader): ConnectResponse {

@@ -11,9 +11,11 @@ import { Opcode, readStat } from './protocol.js';
 import { serverError, ServerCode } from './server-errors.js';
 
 const ANY_VERSION = -1;
-/** The header of an operation or a result: its type (4 bytes), true at the end of the list (1), -1 or an error (4). */
+const NO_ERROR = -1;
+/** The header of an operation or a result: its type, a flag at the end of the list, the error of a result. */
 const HEADER_BYTES = 9;
 const DONE_OFFSET = 4;
+const ERROR_OFFSET = 5;
 
 /** Returns the request. Throws `InvalidArgumentError` if an operation is invalid. */
 export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
@@ -37,9 +39,10 @@ export function isSequential(mode: CreateMode | undefined): boolean {
 }
 
 function writeHeader(body: JuteWriter, type: number, done: boolean): void {
-  body.int(type);
-  body.boolean(done);
-  body.int(ANY_VERSION);
+  const at = body.advance(HEADER_BYTES);
+  body.view.setInt32(at, type);
+  body.view.setUint8(at + DONE_OFFSET, done ? 1 : 0);
+  body.view.setInt32(at + ERROR_OFFSET, NO_ERROR);
 }
 
 function writeOp(body: JuteWriter, op: TransactionOp, path: string): void {

@@ -91,8 +91,7 @@ describe('the serialisation format', () => {
       writer.reset();
       writer.int(0);
       for (let value = 0; value < count; value++) write(writer, value);
-      writer.intAt(0, writer.size);
-      return writer.take();
+      return writer.takeFrame();
     };
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.nat(100), fc.nat(9000)), { maxLength: 10 }), (counts) => {

@@ -131,8 +131,7 @@ export function message(write: (writer: JuteWriter) => void): Buffer {
   const writer = new JuteWriter();
   writer.int(0);
   write(writer);
-  writer.intAt(0, writer.size - 4);
-  return writer.take();
+  return writer.takeFrame();
 }
 
 export function answer(xid: number, zxid: bigint, code: number, write?: (writer: JuteWriter) => void): Buffer {
