@@ -19,12 +19,11 @@ export interface TlsSettings {
   material(): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
 }
 
-export interface ConnectionHandler {
+export interface ConnectionHandler extends FrameHandler {
   /** The connection is established, including TLS. */
   onOpen(): void;
   /** Bytes arrived, possibly a part of a message. Called before the messages that they complete. */
   onBytes(): void;
-  onFrame: FrameHandler;
   /** The connection ended. The last call of the handler; not called after `destroy`. */
   onEnd(error: ZooKeeperError): void;
 }
@@ -53,6 +52,7 @@ export const openConnection: OpenWire = (endpoint, tls, maxFrameBytes, handler) 
 export class Connection implements Wire {
   bytesSent = 0;
   bytesReceived = 0;
+  private readonly decoder: FrameDecoder;
   private readonly socket: Socket;
   /** Set for TLS connections. */
   private readonly tlsContext: Omit<TlsContext, 'now'> | undefined;
@@ -65,14 +65,12 @@ export class Connection implements Wire {
     maxFrameBytes: number,
     private readonly handler: ConnectionHandler,
   ) {
-    const decoder = new FrameDecoder(maxFrameBytes, (buffer, start, end) => {
-      if (!this.ended) this.handler.onFrame(buffer, start, end);
-    });
+    this.decoder = new FrameDecoder(maxFrameBytes, handler);
     // With a buffer of its own, a socket reads without the stream and without an allocation for each chunk.
     const received = Buffer.allocUnsafeSlow(RECEIVE_BYTES);
     const onread: OnReadOpts = {
       buffer: received,
-      callback: (length) => this.received(decoder, received, length),
+      callback: (length) => this.received(received, length),
     };
     if (tls === undefined) {
       this.socket = connectTcp({ host: endpoint.ip, port: endpoint.port, onread });
@@ -95,6 +93,7 @@ export class Connection implements Wire {
 
   destroy(): void {
     this.ended = true;
+    this.decoder.stop();
     this.socket.destroy();
   }
 
@@ -111,12 +110,12 @@ export class Connection implements Wire {
   }
 
   /** Returns false to pause the socket. */
-  private received(decoder: FrameDecoder, bytes: Buffer, length: number): boolean {
+  private received(bytes: Buffer, length: number): boolean {
     if (this.ended) return false;
     this.bytesReceived += length;
     this.handler.onBytes();
     try {
-      decoder.push(bytes, length);
+      this.decoder.push(bytes, length);
     } catch (error) {
       this.end(error instanceof ZooKeeperError ? error : this.lost('its answer could not be handled', error));
       return false;

@@ -1,22 +1,30 @@
 /** Splits the byte stream of a connection into messages, each prefixed with its length in 32 bits. */
 
 import { ZooKeeperError } from '../errors.js';
+import { viewOf } from './data-view.js';
 
+const EMPTY = Buffer.alloc(0);
 const HEADER_BYTES = 4;
 /** Bytes. A larger message gets memory only as its bytes arrive, whatever length it announces. */
 const FIRST_ALLOCATION = 64 * 1024;
 
-/** Receives one message: the bytes of `buffer` from `start` up to `end`, valid only during the call. */
-export type FrameHandler = (buffer: Buffer, start: number, end: number) => void;
+export interface FrameHandler {
+  /** Receives one message: the bytes of `buffer` from `start` up to `end`, valid only during the call. */
+  onFrame(buffer: Buffer, start: number, end: number): void;
+}
 
 export class FrameDecoder {
   /** The start of an incomplete message. */
   private partial: Buffer | undefined;
   private filled = 0;
+  /** The last chunk. A connection reads all chunks into the same buffer, so that one view serves them all. */
+  private chunk: Buffer = EMPTY;
+  private view = viewOf(EMPTY);
+  private stopped = false;
 
   constructor(
     private readonly maxFrameBytes: number,
-    private readonly onFrame: FrameHandler,
+    private readonly handler: FrameHandler,
   ) {}
 
   /**
@@ -24,34 +32,44 @@ export class FrameDecoder {
    * negative or too large.
    */
   push(chunk: Buffer, length = chunk.length): void {
+    if (chunk !== this.chunk) {
+      this.chunk = chunk;
+      this.view = viewOf(chunk);
+    }
     let offset = this.partial === undefined ? 0 : this.completePartial(chunk, length);
-    while (offset < length) {
+    while (offset < length && !this.stopped) {
       const available = length - offset;
-      const frameBytes = available < HEADER_BYTES ? undefined : this.frameLength(chunk, offset);
+      const frameBytes = available < HEADER_BYTES ? undefined : this.frameBytes(this.view.getInt32(offset));
       if (frameBytes === undefined || available < frameBytes) {
         this.keep(chunk, offset, length, frameBytes ?? HEADER_BYTES);
         return;
       }
-      this.onFrame(chunk, offset + HEADER_BYTES, offset + frameBytes);
+      this.handler.onFrame(chunk, offset + HEADER_BYTES, offset + frameBytes);
       offset += frameBytes;
     }
+  }
+
+  /** Passes on no further message, not even those that a `push` in progress has not reached. */
+  stop(): void {
+    this.stopped = true;
+    this.partial = undefined;
   }
 
   /** Adds the rest of the partial message. Returns the offset in `chunk` after it. */
   private completePartial(chunk: Buffer, length: number): number {
     let offset = 0;
     while (this.partial !== undefined && offset < length) {
-      const wanted = this.filled < HEADER_BYTES ? HEADER_BYTES : this.frameLength(this.partial, 0);
+      const wanted = this.filled < HEADER_BYTES ? HEADER_BYTES : this.frameBytes(this.partial.readInt32BE());
       const count = Math.min(wanted - this.filled, length - offset);
       const target = this.room(this.partial, count, wanted);
       chunk.copy(target, this.filled, offset, offset + count);
       this.filled += count;
       offset += count;
-      if (this.filled >= HEADER_BYTES && this.filled === this.frameLength(target, 0)) {
+      if (this.filled >= HEADER_BYTES && this.filled === this.frameBytes(target.readInt32BE())) {
         const end = this.filled;
         this.partial = undefined;
         this.filled = 0;
-        this.onFrame(target, HEADER_BYTES, end);
+        this.handler.onFrame(target, HEADER_BYTES, end);
       }
     }
     return offset;
@@ -72,9 +90,8 @@ export class FrameDecoder {
     return larger;
   }
 
-  /** Returns the length of the message at `offset`, including its header. */
-  private frameLength(buffer: Buffer, offset: number): number {
-    const length = buffer.readInt32BE(offset);
+  /** Returns the size of a message that announces `length`, including its header. */
+  private frameBytes(length: number): number {
     if (length < 0 || length > this.maxFrameBytes) {
       throw new ZooKeeperError(
         'protocol',

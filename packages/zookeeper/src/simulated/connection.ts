@@ -49,8 +49,10 @@ export class SimulatedConnection implements Wire, EventSink {
     private readonly server: ServerEnd,
     private readonly client: ConnectionHandler,
   ) {
-    const decoder = new FrameDecoder(MAX_REQUEST_BYTES, (buffer, start, end) => {
-      if (!this.over && !this.closedByServer) server.onFrame(this, buffer, start, end);
+    const decoder = new FrameDecoder(MAX_REQUEST_BYTES, {
+      onFrame: (buffer, start, end) => {
+        if (!this.over && !this.closedByServer) server.onFrame(this, buffer, start, end);
+      },
     });
     this.up = new Channel(
       clock,

@@ -164,9 +164,9 @@ describe('messages', () => {
     fc.assert(
       fc.property(bodies, fc.array(fc.integer({ min: 1, max: 90_000 }), { minLength: 1 }), (sent, pieceSizes) => {
         const received: Buffer[] = [];
-        const decoder = new FrameDecoder(1_000_000, (bytes, start, end) =>
-          received.push(Buffer.from(bytes.subarray(start, end))),
-        );
+        const decoder = new FrameDecoder(1_000_000, {
+          onFrame: (bytes, start, end) => received.push(Buffer.from(bytes.subarray(start, end))),
+        });
         const stream = Buffer.concat(sent.map((body) => Buffer.concat([header(body.length), body])));
         for (let offset = 0, piece = 0; offset < stream.length; piece++) {
           const size = pieceSizes[piece % pieceSizes.length]!;
@@ -182,7 +182,9 @@ describe('messages', () => {
 
   it('are parsed when they arrive byte by byte', () => {
     const received: string[] = [];
-    const decoder = new FrameDecoder(100, (bytes, start, end) => received.push(bytes.toString('utf8', start, end)));
+    const decoder = new FrameDecoder(100, {
+      onFrame: (bytes, start, end) => received.push(bytes.toString('utf8', start, end)),
+    });
     const stream = Buffer.concat(
       ['', 'one', 'another'].map((text) => Buffer.concat([header(text.length), Buffer.from(text)])),
     );
@@ -190,10 +192,32 @@ describe('messages', () => {
     expect(received).toEqual(['', 'one', 'another']);
   });
 
+  it.each([1, 5, 8, 20])('are not passed on after the decoder was stopped by one, with chunks of %d bytes', (size) => {
+    const received: string[] = [];
+    const decoder = new FrameDecoder(100, {
+      onFrame: (bytes, start, end) => {
+        received.push(bytes.toString('utf8', start, end));
+        decoder.stop();
+      },
+    });
+    const stream = Buffer.concat([header(1), Buffer.from('a'), header(1), Buffer.from('b')]);
+    for (let offset = 0; offset < stream.length; offset += size) decoder.push(stream.subarray(offset, offset + size));
+    expect(received).toEqual(['a']);
+  });
+
+  it('are not passed on if the decoder was stopped before their last byte', () => {
+    const received: number[] = [];
+    const decoder = new FrameDecoder(100, { onFrame: (_bytes, start, end) => received.push(end - start) });
+    decoder.push(header(1));
+    decoder.stop();
+    decoder.push(Buffer.from('a'));
+    expect(received).toEqual([]);
+  });
+
   it.each([-1, 101, 2 ** 31 - 1])('of %d bytes are rejected when 100 are allowed', (length) => {
-    const decoder = new FrameDecoder(100, () => undefined);
+    const decoder = new FrameDecoder(100, { onFrame: () => undefined });
     expect(() => decoder.push(header(length))).toThrow(expect.objectContaining({ code: 'protocol' }));
-    const inPieces = new FrameDecoder(100, () => undefined);
+    const inPieces = new FrameDecoder(100, { onFrame: () => undefined });
     inPieces.push(header(length).subarray(0, 3));
     expect(() => inPieces.push(header(length).subarray(3))).toThrow(expect.objectContaining({ code: 'protocol' }));
   });

@@ -68,9 +68,9 @@ export class FakeConnection {
   private readonly messages = new Mailbox<Buffer>();
 
   constructor(readonly socket: Socket) {
-    const decoder = new FrameDecoder(2 ** 30, (bytes, start, end) =>
-      this.messages.put(Buffer.from(bytes.subarray(start, end))),
-    );
+    const decoder = new FrameDecoder(2 ** 30, {
+      onFrame: (bytes, start, end) => this.messages.put(Buffer.from(bytes.subarray(start, end))),
+    });
     socket.on('data', (chunk) => decoder.push(chunk));
     socket.on('error', () => socket.destroy());
   }

@@ -1,10 +1,12 @@
 /** The client at servers that answer late, wrongly or not at all. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { openConnection } from '../../src/client/connection.js';
 import { connect, type ClientOptions, type ZooKeeper } from '../../src/index.js';
 import {
   answer,
   FakeServer,
+  message,
   PASSWORD,
   SESSION_ID,
   writeStat,
@@ -146,6 +148,26 @@ describe('the client', () => {
     await server.session();
     await eventOf(zk, 'resumed');
     expect(zk.session).toBe(session);
+  });
+});
+
+describe('a connection', () => {
+  it('that was closed while a message was handled passes on none of the messages behind it', async () => {
+    const [ip, port] = server.address.split(':') as [string, string];
+    const received: string[] = [];
+    const connection = openConnection({ ip, host: ip, port: Number(port) }, undefined, 100, {
+      onOpen: () => undefined,
+      onBytes: () => undefined,
+      onFrame: (bytes, start, end) => {
+        received.push(bytes.toString('utf8', start, end));
+        connection.destroy();
+      },
+      onEnd: () => undefined,
+    });
+    const peer = await server.connection();
+    peer.socket.write(Buffer.concat(['a', 'b'].map((text) => message((writer) => writer.bytes(Buffer.from(text))))));
+    await peer.closed();
+    expect(received).toEqual(['a']);
   });
 });
 

@@ -209,7 +209,7 @@ describe('a message that is announced', () => {
     const decoders: FrameDecoder[] = [];
     const before = process.memoryUsage().arrayBuffers;
     for (let count = 0; count < 10; count++) {
-      const decoder = new FrameDecoder(2 ** 30, () => undefined);
+      const decoder = new FrameDecoder(2 ** 30, { onFrame: () => undefined });
       const header = Buffer.alloc(14);
       header.writeInt32BE(length);
       decoder.push(header);

@@ -30,9 +30,11 @@ export class Peer implements Wire {
   private readonly fed: Buffer[] = [];
   private greeted = false;
   private over = false;
-  private readonly requests = new FrameDecoder(2 ** 30, (bytes, start) => {
-    if (this.greeted) this.xids.push(bytes.readInt32BE(start));
-    this.greeted = true;
+  private readonly requests = new FrameDecoder(2 ** 30, {
+    onFrame: (bytes, start) => {
+      if (this.greeted) this.xids.push(bytes.readInt32BE(start));
+      this.greeted = true;
+    },
   });
   private readonly answers: FrameDecoder;
 
@@ -40,9 +42,7 @@ export class Peer implements Wire {
     private readonly handler: ConnectionHandler,
     maxFrameBytes: number,
   ) {
-    this.answers = new FrameDecoder(maxFrameBytes, (bytes, start, end) => {
-      if (!this.over) this.handler.onFrame(bytes, start, end);
-    });
+    this.answers = new FrameDecoder(maxFrameBytes, handler);
   }
 
   /** True once either side has closed the connection. */
@@ -72,6 +72,7 @@ export class Peer implements Wire {
 
   destroy(): void {
     this.over = true;
+    this.answers.stop();
   }
 
   /** Delivers bytes as a socket does: an error ends the connection. Rethrows errors that the client does not expect. */
@@ -89,7 +90,7 @@ export class Peer implements Wire {
 
   end(error: ZooKeeperError = new ConnectionLostError('connection-lost', 'the end of the round')): void {
     if (this.over) return;
-    this.over = true;
+    this.destroy();
     this.handler.onEnd(error);
   }
 }
