@@ -12,18 +12,13 @@ const BAD_SEGMENT = /\/(?:\.{0,2})(?:\/|$)/;
 
 /** Throws `InvalidArgumentError` if `path` is invalid. With `sequential`, the server will append a number to it. */
 export function validatePath(path: string, operation: string, sequential = false): void {
-  const problem = problemOf(path, sequential);
-  if (problem === undefined) return;
-  throw new InvalidArgumentError('invalid-argument', `${operation}: invalid path ${JSON.stringify(path)}: ${problem}`, {
-    operation,
-    path,
-  });
+  const whole = sequential ? `${path}0` : path;
+  if (VALID.test(whole) || path === '/') return;
+  const message = `${operation}: invalid path ${JSON.stringify(path)}: ${problemOf(path, whole)}`;
+  throw new InvalidArgumentError('invalid-argument', message, { operation, path });
 }
 
-function problemOf(path: string, sequential: boolean): string | undefined {
-  if (path === '/') return undefined;
-  const whole = sequential ? `${path}0` : path;
-  if (VALID.test(whole)) return undefined;
+function problemOf(path: string, whole: string): string {
   if (!path.startsWith('/')) return 'it must start with a slash';
   if (BAD_SEGMENT.test(whole)) return 'it must not end with a slash nor have empty, "." or ".." names in it';
   return 'it has a character that ZooKeeper does not allow';

@@ -19,9 +19,8 @@ const ERROR_OFFSET = 5;
 
 /** Returns the request. Throws `InvalidArgumentError` if an operation is invalid. */
 export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
-  ops.forEach((op) => validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode)));
   const body = beginFrame(Opcode.multi);
-  ops.forEach((op) => writeOp(body, op, chroot.toServer(op.path)));
+  ops.forEach((op) => writeOp(body, op, chroot));
   writeHeader(body, Opcode.error, true);
   return finishFrame();
 }
@@ -45,7 +44,9 @@ function writeHeader(body: JuteWriter, type: number, done: boolean): void {
   body.view.setInt32(at + ERROR_OFFSET, NO_ERROR);
 }
 
-function writeOp(body: JuteWriter, op: TransactionOp, path: string): void {
+function writeOp(body: JuteWriter, op: TransactionOp, chroot: Chroot): void {
+  validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode));
+  const path = chroot.toServer(op.path);
   switch (op.type) {
     case 'create':
       writeHeader(body, createOpcode(op.options?.mode), false);

@@ -118,6 +118,14 @@ export function describeBadPaths(harness: Harness): void {
       expect(() => harness.zk.watch(path, 'persistent', { onEvent: () => undefined })).toThrow(/invalid path/);
       expect(harness.zk.counters.requests).toEqual(requests);
     });
+
+    it('behind valid operations of a transaction does not affect the next transaction', async () => {
+      const valid = { type: 'create', path: harness.path('a') } as const;
+      const invalid = harness.zk.transaction([valid, { type: 'delete', path }]);
+      const next = harness.zk.transaction([valid]);
+      await expect(invalid).rejects.toMatchObject({ code: 'invalid-argument', path });
+      expect(await next).toEqual([valid]);
+    });
   });
 }
 
