@@ -3,22 +3,21 @@
 const NO_KEYS: readonly string[] = [];
 
 /** The keys of an entry: a single key does not need a list. */
-export type Keys = string | readonly string[] | undefined;
+export type Keys = string | readonly string[] | null | undefined;
 
-/** Entries by computed keys. */
-export class Index<E extends { readonly id: string }> {
+/** Ids by keys. Its owner compares the keys before a call, because most changes of an entry leave most keys alone. */
+export class KeyIndex<E> {
   private readonly byKey = new Map<string, SortedIds>();
 
-  /** `keysOf` must depend on the entry only. */
-  constructor(private readonly keysOf: (entry: E) => Keys) {}
-
-  update(before: E | undefined, after: E | undefined): void {
-    const ofBefore = before === undefined ? undefined : this.keysOf(before);
-    const ofAfter = after === undefined ? undefined : this.keysOf(after);
-    // Most updates change no key.
-    if (ofBefore === ofAfter) return;
-    if (before !== undefined) this.removeFrom(ofBefore, before.id, ofAfter);
-    if (after !== undefined) this.addTo(ofAfter, after.id, ofBefore);
+  /** Replaces the keys of an entry. */
+  move(id: string, from: Keys, to: Keys): void {
+    if (from === to) return;
+    if (typeof from === 'object' || typeof to === 'object') {
+      this.moveAll(id, listOf(from), listOf(to));
+      return;
+    }
+    if (from !== undefined) this.remove(from, id);
+    if (to !== undefined) this.add(to, id);
   }
 
   /** Returns the present ids; later changes do not affect the result. */
@@ -41,26 +40,16 @@ export class Index<E extends { readonly id: string }> {
    * iteration reaches them.
    */
   *select(key: string, entries: ReadonlyMap<string, E>): Iterable<E> {
-    for (const id of this.ids(key)) {
+    const ids = this.ids(key);
+    for (const id of ids) {
       const entry = entries.get(id);
-      if (entry !== undefined && hasKey(this.keysOf(entry), key)) yield entry;
+      if (entry !== undefined && this.byKey.get(key)?.stillHas(id, ids) === true) yield entry;
     }
   }
 
-  private removeFrom(keys: Keys, id: string, kept: Keys): void {
-    if (typeof keys === 'string') {
-      if (!hasKey(kept, keys)) this.remove(keys, id);
-    } else if (keys !== undefined) {
-      for (const key of keys) if (!hasKey(kept, key)) this.remove(key, id);
-    }
-  }
-
-  private addTo(keys: Keys, id: string, known: Keys): void {
-    if (typeof keys === 'string') {
-      if (!hasKey(known, keys)) this.add(keys, id);
-    } else if (keys !== undefined) {
-      for (const key of keys) if (!hasKey(known, key)) this.add(key, id);
-    }
+  private moveAll(id: string, from: readonly string[], to: readonly string[]): void {
+    for (const key of from) if (!to.includes(key)) this.remove(key, id);
+    for (const key of to) if (!from.includes(key)) this.add(key, id);
   }
 
   private add(key: string, id: string): void {
@@ -73,27 +62,37 @@ export class Index<E extends { readonly id: string }> {
   }
 
   private remove(key: string, id: string): void {
-    const ids = this.byKey.get(key);
-    if (ids === undefined) return;
-    ids.remove(id);
-    if (ids.size === 0) this.byKey.delete(key);
+    if (this.byKey.get(key)?.remove(id) === true) this.byKey.delete(key);
   }
 }
 
-function hasKey(keys: Keys, key: string): boolean {
-  return typeof keys === 'string' ? keys === key : keys?.includes(key) === true;
+/** Entries by computed keys. */
+export class Index<E extends { readonly id: string }> extends KeyIndex<E> {
+  /** `keysOf` must depend on the entry only. */
+  constructor(private readonly keysOf: (entry: E) => Keys) {
+    super();
+  }
+
+  update(before: E | undefined, after: E | undefined): void {
+    const entry = after ?? before;
+    if (entry === undefined) return;
+    const ofBefore = before === undefined ? undefined : this.keysOf(before);
+    const ofAfter = after === undefined ? undefined : this.keysOf(after);
+    this.move(entry.id, ofBefore, ofAfter);
+  }
+}
+
+function listOf(keys: Keys): readonly string[] {
+  if (typeof keys === 'string') return [keys];
+  return keys ?? NO_KEYS;
 }
 
 /** A sorted set with copy-on-write snapshots: a snapshot costs nothing until the next change. */
-class SortedIds {
+export class SortedIds {
   private ids: string[] = [];
   /** The number of removed ids at the start of `ids`. */
   private start = 0;
   private shared = false;
-
-  get size(): number {
-    return this.ids.length - this.start;
-  }
 
   /** Returns the present ids; valid until the next change. */
   present(): readonly string[] {
@@ -107,27 +106,38 @@ class SortedIds {
     return ids;
   }
 
+  /** Returns true if an id of this snapshot is still present. */
+  stillHas(id: string, snapshot: readonly string[]): boolean {
+    return this.ids === snapshot || this.ids[this.position(id)] === id;
+  }
+
   add(id: string): void {
     if (this.shared) this.copy();
-    const at = this.position(id);
-    if (this.ids[at] !== id) this.ids.splice(at, 0, id);
-  }
-
-  remove(id: string): void {
-    if (this.shared) this.copy();
-    const at = this.position(id);
-    if (this.ids[at] !== id) return;
-    if (at - this.start < this.ids.length - at) this.removeFromStart(at);
-    else this.ids.splice(at, 1);
-  }
-
-  /** Moves the ids before a removed one, because the lowest ids are usually the first to leave. */
-  private removeFromStart(at: number): void {
     const { ids } = this;
-    for (let to = at; to > this.start; to--) ids[to] = ids[to - 1] ?? '';
-    ids[this.start] = '';
-    this.start += 1;
-    if (this.start > ids.length / 2) this.copy();
+    const last = ids[ids.length - 1];
+    // New ids are usually the highest.
+    if (last === undefined || last < id) {
+      ids.push(id);
+      return;
+    }
+    const at = this.position(id);
+    if (ids[at] !== id) ids.splice(at, 0, id);
+  }
+
+  /** Returns true if no id is left. */
+  remove(id: string): boolean {
+    if (this.shared) this.copy();
+    const { ids, start } = this;
+    const at = this.position(id);
+    if (ids[at] !== id) return false;
+    if (at - start < ids.length - at) {
+      // Moves the ids before the removed one, because the lowest ids are usually the first to leave.
+      for (let to = at; to > start; to--) ids[to] = ids[to - 1] ?? '';
+      ids[start] = '';
+      this.start += 1;
+      if (this.start > ids.length / 2) this.copy();
+    } else ids.splice(at, 1);
+    return this.ids.length === this.start;
   }
 
   private copy(): void {
@@ -140,9 +150,6 @@ class SortedIds {
   private position(id: string): number {
     let low = this.start;
     let high = this.ids.length;
-    // New ids are usually the highest.
-    const last = this.ids[high - 1];
-    if (last === undefined || last < id) return high;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = this.ids[middle];

@@ -13,15 +13,16 @@ import { isContended } from './znodes-below.js';
 export type NodeTable = RecordTable<NodeData, NodeRecord>;
 
 export class NodeRecord implements NodeEntry {
+  readonly id: string;
   readonly node: Node;
 
   constructor(
-    readonly id: string,
     readonly source: Source<Node>,
     readonly version: number,
     readonly locked: boolean,
   ) {
     this.node = source.value;
+    this.id = source.value.id;
   }
 }
 

@@ -15,7 +15,7 @@ import { isStale } from './commit.js';
 import type { StoreContext } from './context.js';
 import { EmptyRecords } from './empty-records.js';
 import { settleEvents } from './settle-events.js';
-import { Index } from './indexes.js';
+import { KeyIndex } from './indexes.js';
 import { createOps } from './node-claim.js';
 import { NodeLocks, type Target } from './node-locks.js';
 import { NodeRecord, readNode, type NodeTable } from './node-record.js';
@@ -28,10 +28,10 @@ import { znodesBelow } from './znodes-below.js';
 const NO_DATA = new Uint8Array();
 
 export class NodeRecords implements NodeStore {
-  private readonly byState = new Index<NodeRecord>(({ node }) => node.state);
-  private readonly byProvider = new Index<NodeRecord>(({ node }) => node.provider ?? undefined);
-  private readonly byRequest = new Index<NodeRecord>(({ node }) => node.allocated_to ?? undefined);
-  private readonly byAvailability = new Index<NodeRecord>(availability);
+  private readonly byState = new KeyIndex<NodeRecord>();
+  private readonly byProvider = new KeyIndex<NodeRecord>();
+  private readonly byRequest = new KeyIndex<NodeRecord>();
+  private readonly byAvailability = new KeyIndex<NodeRecord>();
   private readonly table: NodeTable;
   private readonly empty: EmptyRecords;
   readonly locks: NodeLocks;
@@ -41,10 +41,8 @@ export class NodeRecords implements NodeStore {
       what: 'node',
       codec: nodeCodec,
       path: nodePath,
-      entry: (source, version, locked) => new NodeRecord(source.value.id, source, version, locked),
-      isEntry: (entry) => entry instanceof NodeRecord,
-      indexes: [this.byState, this.byProvider, this.byRequest],
-      lockIndexes: [this.byAvailability],
+      entry: NodeRecord,
+      reindex: (id, before, after) => this.reindex(id, before, after),
       log: context.log,
     });
     this.locks = new NodeLocks(context, this.table);
@@ -169,6 +167,17 @@ export class NodeRecords implements NodeStore {
     }
   }
 
+  private reindex(id: string, before: NodeRecord | undefined, after: NodeRecord | undefined): void {
+    const from = before?.node;
+    const to = after?.node;
+    if (from?.state !== to?.state) this.byState.move(id, from?.state, to?.state);
+    if (from?.provider !== to?.provider) this.byProvider.move(id, from?.provider, to?.provider);
+    if (from?.allocated_to !== to?.allocated_to) this.byRequest.move(id, from?.allocated_to, to?.allocated_to);
+    if (from?.state === 'ready' || to?.state === 'ready') {
+      this.byAvailability.move(id, availability(before), availability(after));
+    }
+  }
+
   /** Resolves with the version of the counter, which it creates if necessary. */
   private async supplyVersion(path: string, options?: CallOptions): Promise<number> {
     const { zooKeeper } = this.context;
@@ -210,9 +219,10 @@ export class NodeRecords implements NodeStore {
   }
 }
 
-function availability({ node, locked }: NodeRecord): readonly string[] | undefined {
-  const { state, allocated_to: request, provider, pool, type } = node;
-  if (state !== 'ready' || locked || request !== null || provider === null || pool === null) return undefined;
+function availability(record: NodeRecord | undefined): readonly string[] | undefined {
+  if (record === undefined || record.locked) return undefined;
+  const { state, allocated_to: request, provider, pool, type } = record.node;
+  if (state !== 'ready' || request !== null || provider === null || pool === null) return undefined;
   const keys: string[] = [];
   for (const label of type) keys.push(availabilityKey(provider, pool, label));
   return keys;

@@ -3,9 +3,6 @@ export class OrphanedLocks {
   private readonly directories = new Set<string>();
   private readonly orphans = new Set<string>();
 
-  /** `isInUse` returns true if the request exists or its lock is contended. */
-  constructor(private readonly isInUse: (id: string) => boolean) {}
-
   ids(): Iterable<string> {
     return this.orphans.values();
   }
@@ -18,9 +15,12 @@ export class OrphanedLocks {
     this.directories.delete(id);
   }
 
-  /** Must be called after every change of the request or its lock. Returns true if the lock has become an orphan. */
-  update(id: string): boolean {
-    if (!this.directories.has(id) || this.isInUse(id)) {
+  /**
+   * Must be called with every change of the request or its lock. `inUse`: the request exists, or its lock is contended.
+   * Returns true if the lock has become an orphan.
+   */
+  update(id: string, inUse: boolean): boolean {
+    if (inUse || !this.directories.has(id)) {
       this.orphans.delete(id);
       return false;
     }

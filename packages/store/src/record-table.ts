@@ -1,11 +1,11 @@
 /** The known records of one kind: entries, contenders of their locks, unreadable records, and listeners. */
 
-import type { TreeNode } from '@nodepool/zookeeper';
+import type { Stat, TreeNode } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
 import type { Emitter, Logger } from '@nodepool/core';
 import type { CorruptRecord } from './errors.js';
 import type { Change } from './api.js';
-import { Index } from './indexes.js';
+import { SortedIds } from './indexes.js';
 import { storeEmitter } from './listeners.js';
 
 /** The fields of every entry of a table. */
@@ -16,27 +16,18 @@ export interface TableEntry<T> {
   readonly source: Source<T>;
 }
 
-interface EntryIndex<E> {
-  update(before: E | undefined, after: E | undefined): void;
-}
-
 /** `T`: the record with its id, `D`: without it, `E`: the entries of the table. */
 export interface TableOptions<D extends Stated, E extends object> {
   /** For messages, e.g. `node`. */
   readonly what: string;
   readonly codec: Codec<{ readonly id: string }, D>;
   readonly path: (id: string) => string;
-  readonly entry: (source: Source<{ readonly id: string } & D>, version: number, locked: boolean) => E;
-  /** Returns true if `entry` created the entry. */
-  readonly isEntry: (entry: object) => entry is E;
-  /** Updated before listeners are notified of a change, unless only `locked` changes. */
-  readonly indexes: readonly EntryIndex<E>[];
-  /** Further indexes, which depend on `locked` too. */
-  readonly lockIndexes: readonly EntryIndex<E>[];
+  /** The class of the entries. */
+  readonly entry: new (source: Source<{ readonly id: string } & D>, version: number, locked: boolean) => E;
+  /** Updates the indexes. Called before listeners are notified of a change. */
+  readonly reindex: (id: string, before: E | undefined, after: E | undefined) => void;
   readonly log: Logger;
 }
-
-const EVERYTHING: readonly string[] = [''];
 
 export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: string } & D>> {
   readonly entries = new Map<string, E>();
@@ -45,15 +36,19 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   private readonly contenders = new Map<string, number>();
   /** Ids with paused notifications: the number of pauses, and the entry of the last notification. */
   private readonly paused = new Map<string, { count: number; readonly reported: E | undefined }>();
-  private readonly inOrder = new Index<E>(() => EVERYTHING);
+  private readonly ids = new SortedIds();
   private readonly changes: Emitter<Change<E>>;
 
   constructor(private readonly options: TableOptions<D, E>) {
     this.changes = storeEmitter(options.log);
   }
 
-  all(): Iterable<E> {
-    return this.inOrder.select('', this.entries);
+  /** Iterates over the present entries in the order of ids, except those that are removed in the meantime. */
+  *all(): Iterable<E> {
+    for (const id of this.ids.snapshot()) {
+      const entry = this.entries.get(id);
+      if (entry !== undefined) yield entry;
+    }
   }
 
   corrupt(): Iterable<CorruptRecord> {
@@ -86,41 +81,38 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     const known = this.entries.get(entry.id);
     if (known?.version === entry.version) return known.locked ? undefined : known;
     if (known !== undefined && (known.locked || known.version > entry.version)) return undefined;
-    return this.options.isEntry(entry) && !entry.locked ? entry : undefined;
+    return entry instanceof this.options.entry && !entry.locked ? entry : undefined;
   }
 
   /** Creates an entry from a znode's data, or returns the reason why it cannot be read. */
   decode(id: string, znode: Pick<TreeNode, 'data' | 'stat'>, locked: boolean): E | CorruptRecord {
-    const decoded = this.options.codec.decode(znode.data, { id }, znode.stat.mtime / 1000);
-    return decoded.ok
-      ? this.options.entry(decoded.source, znode.stat.version, locked)
-      : {
-          path: this.options.path(id),
-          reason: `the record of ${this.options.what} ${id} cannot be read: ${decoded.reason}`,
-          version: znode.stat.version,
-        };
+    const { data, stat } = znode;
+    const { codec, entry: Entry } = this.options;
+    const decoded = codec.decode(data, { id }, stat.mtime / 1000);
+    return decoded.ok ? new Entry(decoded.source, stat.version, locked) : this.corruptRecord(id, decoded.reason, stat);
   }
 
-  put(id: string, znode: TreeNode): void {
+  put(id: string, { data, stat }: TreeNode): void {
     const known = this.entries.get(id);
-    const decoded = this.decode(id, znode, this.isContended(id));
-    if (isCorrupt(decoded)) {
-      this.unreadable.set(id, decoded);
-      this.options.log.warn('A record cannot be read and is ignored', {
-        path: decoded.path,
-        reason: decoded.reason,
-        version: decoded.version,
-      });
+    const { codec, entry: Entry } = this.options;
+    const decoded = codec.decode(data, { id }, stat.mtime / 1000);
+    if (!decoded.ok) {
+      const corrupt = this.corruptRecord(id, decoded.reason, stat);
+      this.unreadable.set(id, corrupt);
+      this.options.log.warn('A record cannot be read and is ignored', { ...corrupt });
       this.replace(id, known, undefined);
-    } else if (known?.version !== decoded.version || Buffer.compare(known.source.data, decoded.source.data) !== 0) {
+    } else if (known?.version !== stat.version || Buffer.compare(known.source.data, decoded.source.data) !== 0) {
       this.unreadable.delete(id);
-      this.replace(id, known, decoded);
+      this.replace(id, known, new Entry(decoded.source, stat.version, this.contenders.has(id)));
     }
   }
 
-  remove(id: string): void {
+  /** Returns false if there was no readable record, so that listeners are not notified. */
+  remove(id: string): boolean {
     this.unreadable.delete(id);
-    this.replace(id, this.entries.get(id), undefined);
+    const known = this.entries.get(id);
+    this.replace(id, known, undefined);
+    return known !== undefined;
   }
 
   /** Pauses notifications of this id; changes are reported as one after the same number of `resume` calls. */
@@ -169,18 +161,22 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   private lockChanged(id: string, locked: boolean): void {
     const entry = this.entries.get(id);
     if (entry !== undefined && entry.locked !== locked) {
-      this.replace(id, entry, this.options.entry(entry.source, entry.version, locked));
+      this.replace(id, entry, new this.options.entry(entry.source, entry.version, locked));
     }
+  }
+
+  private corruptRecord(id: string, reason: string, { version }: Stat): CorruptRecord {
+    const { what, path } = this.options;
+    return { path: path(id), reason: `the record of ${what} ${id} cannot be read: ${reason}`, version };
   }
 
   private replace(id: string, before: E | undefined, after: E | undefined): void {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(id);
     else this.entries.set(id, after);
-    if (before === undefined || after === undefined) this.inOrder.update(before, after);
-    const { indexes, lockIndexes } = this.options;
-    if (before?.source !== after?.source) indexes.forEach((index) => index.update(before, after));
-    lockIndexes.forEach((index) => index.update(before, after));
+    if (before === undefined) this.ids.add(id);
+    else if (after === undefined) this.ids.remove(id);
+    this.options.reindex(id, before, after);
     if (!this.paused.has(id)) this.changes.emit({ id, before, after });
   }
 }

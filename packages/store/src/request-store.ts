@@ -9,7 +9,7 @@ import type { AcceptedRequest, Change, NodeEntry, RequestEntry, RequestStore } f
 import { isStale } from './commit.js';
 import { now, type StoreContext } from './context.js';
 import { settleEvents } from './settle-events.js';
-import { Index } from './indexes.js';
+import { KeyIndex } from './indexes.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import type { NodeRecords } from './node-store.js';
 import { OrphanedLocks } from './orphaned-locks.js';
@@ -31,22 +31,23 @@ import { checkTransactionSize } from './transaction-size.js';
 import { isContended } from './znodes-below.js';
 
 class RequestRecord implements RequestEntry {
+  readonly id: string;
   readonly request: NodeRequest;
 
   constructor(
-    readonly id: string,
     readonly source: Source<NodeRequest>,
     readonly version: number,
     readonly locked: boolean,
   ) {
     this.request = source.value;
+    this.id = source.value.id;
   }
 }
 
 export class RequestRecords implements RequestStore {
-  private readonly byState = new Index<RequestRecord>(({ request }) => request.state);
+  private readonly byState = new KeyIndex<RequestRecord>();
   private readonly table: RecordTable<NodeRequestData, RequestRecord>;
-  private readonly orphans: OrphanedLocks;
+  private readonly orphans = new OrphanedLocks();
 
   constructor(
     private readonly context: StoreContext,
@@ -56,13 +57,14 @@ export class RequestRecords implements RequestStore {
       what: 'request',
       codec: requestCodec,
       path: requestPath,
-      entry: (source, version, locked) => new RequestRecord(source.value.id, source, version, locked),
-      isEntry: (entry) => entry instanceof RequestRecord,
-      indexes: [this.byState],
-      lockIndexes: [{ update: (before, after) => void this.orphans.update((after ?? before)?.id ?? '') }],
+      entry: RequestRecord,
+      reindex: (id, before, after) => {
+        const from = before?.request.state;
+        const to = after?.request.state;
+        if (from !== to) this.byState.move(id, from, to);
+      },
       log: context.log,
     });
-    this.orphans = new OrphanedLocks((id) => this.table.has(id) || this.table.isContended(id));
     this.addCaches();
   }
 
@@ -209,14 +211,16 @@ export class RequestRecords implements RequestStore {
       onPut: (znode) => {
         const id = requestOf(znode.path);
         if (id === undefined) return;
+        this.orphans.update(id, true);
         this.table.put(id, znode);
-        this.orphans.update(id);
       },
       onRemove: ({ path }) => {
         const id = requestOf(path);
         if (id === undefined) return;
-        this.table.remove(id);
-        this.updateOrphan(id);
+        // Listeners that are notified of the deletion already see the orphan.
+        const isOrphan = this.orphans.update(id, this.table.isContended(id));
+        const wasReadable = this.table.remove(id);
+        if (isOrphan && !wasReadable) this.notifyOrphan(id);
       },
       pause: (path) => this.table.pause(nameOf(path)),
       resume: (path) => this.table.resume(nameOf(path)),
@@ -243,9 +247,14 @@ export class RequestRecords implements RequestStore {
     });
   }
 
-  /** Notifies listeners of a lock that has become an orphan and can be deleted. */
   private updateOrphan(id: string): void {
-    if (this.orphans.update(id) && this.context.caches.complete) this.table.notifyAbsent(id);
+    const isOrphan = this.orphans.update(id, this.table.has(id) || this.table.isContended(id));
+    if (isOrphan) this.notifyOrphan(id);
+  }
+
+  /** Notifies listeners of a lock that can be deleted. */
+  private notifyOrphan(id: string): void {
+    if (this.context.caches.complete) this.table.notifyAbsent(id);
   }
 
   /** Returns the request as `pending`; undefined if its state does not need nodes any more. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Index } from '../src/indexes.js';
+import { Index, KeyIndex, type Keys } from '../src/indexes.js';
 
 interface Entry {
   readonly id: string;
@@ -51,5 +51,59 @@ describe('an index', () => {
       if (left.length % 7 === 0) expect(index.ids('a')).toEqual(left);
     }
     expect(index.ids('a')).toEqual([]);
+  });
+
+  it('follows keys of every form', () => {
+    const keys = fc.constantFrom<Keys>(undefined, null, 'a', 'b', '', [], ['a'], ['a', 'b'], ['b', '']);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom('1', '2', '3'), keys), { maxLength: 40 }), (changes) => {
+        const index = new KeyIndex<Entry>();
+        const known = new Map<string, Keys>();
+        for (const [id, to] of changes) {
+          index.move(id, known.get(id), to);
+          known.set(id, to);
+          for (const key of ['a', 'b', '']) {
+            const having = [...known].filter(([, own]) => own === key || (Array.isArray(own) && own.includes(key)));
+            expect(index.ids(key)).toEqual(having.map(([each]) => each).sort());
+          }
+        }
+      }),
+      { seed: 7, numRuns: 100 },
+    );
+  });
+
+  it('iterates over the entries that have the key when they are reached', () => {
+    const index = new KeyIndex<Entry>();
+    const entries = new Map<string, Entry>();
+    const add = (id: string): void => {
+      index.move(id, undefined, 'a');
+      entries.set(id, { id, key: 'a' });
+    };
+    for (const id of ['1', '2', '3', '4', '5', '6']) add(id);
+    const reached: string[] = [];
+    for (const { id } of index.select('a', entries)) {
+      reached.push(id);
+      if (id !== '2') continue;
+      index.move('3', 'a', 'b');
+      index.move('4', 'a', 'b');
+      index.move('4', 'b', 'a');
+      index.move('5', 'a', undefined);
+      entries.delete('5');
+      add('7');
+    }
+    expect(reached).toEqual(['1', '2', '4', '6']);
+  });
+
+  it('ends an iteration whose key no entry has any more', () => {
+    const index = new KeyIndex<Entry>();
+    const entries = new Map(['1', '2'].map((id) => [id, { id, key: 'a' }]));
+    for (const id of entries.keys()) index.move(id, undefined, 'a');
+    const reached: string[] = [];
+    for (const { id } of index.select('a', entries)) {
+      reached.push(id);
+      for (const each of entries.keys()) index.move(each, 'a', 'b');
+    }
+    expect(reached).toEqual(['1']);
+    expect(index.present('b', entries)).toHaveLength(2);
   });
 });
