@@ -19,6 +19,9 @@ const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
 
 const SLASH = 0x2f;
 
+/** The names of contenders contain this, by the rule of kazoo's lock recipe. */
+const CONTENDER = '__lock__';
+
 /** The znodes that a store creates when it starts, parents first. */
 export const ROOTS: readonly string[] = [
   NODEPOOL_ROOT,
@@ -159,7 +162,7 @@ export function placeOfNode(path: string): RecordPlace | undefined {
 /** Returns the meaning of a child of a lock; `end` is the length of the path of the lock directory. */
 function childOfLock(path: string, end: number, id: string): RecordPlace | undefined {
   if (path.includes('/', end + 1)) return undefined;
-  return { kind: isContender(path) ? 'contender' : 'foreign', id };
+  return { kind: path.includes(CONTENDER, end) ? 'contender' : 'foreign', id };
 }
 
 /** Returns the id of the request whose record has this path; undefined for other paths. */
@@ -199,7 +202,9 @@ export function placeOfImage(path: string): ImagePlace | undefined {
   const [image, second, id, third, provider, fourth, upload, ...more] = path.slice(IMAGES_ROOT.length + 1).split('/');
   if (image === undefined || image === '') return undefined;
   const parent = path.slice(0, path.lastIndexOf('/'));
-  if (IMAGE_LOCK.test(parent)) return { kind: isContender(path) ? 'contender' : 'foreign', image, lock: parent };
+  if (IMAGE_LOCK.test(parent)) {
+    return { kind: path.includes(CONTENDER, parent.length) ? 'contender' : 'foreign', image, lock: parent };
+  }
   if (more.length > 0) return undefined;
   if (second === undefined) return { kind: 'image', image };
   if (id === undefined) {
@@ -227,9 +232,4 @@ export function isBuildDirectory(path: string): boolean {
 export function kindOfComponent<K extends string>(path: string, kinds: readonly K[]): K | undefined {
   const [kind, name, ...more] = path.slice(COMPONENTS_ROOT.length + 1).split('/');
   return name === undefined || more.length > 0 ? undefined : kinds.find((known) => known === kind);
-}
-
-/** Returns true if the name is a contender's, by the rule of kazoo's lock recipe. */
-function isContender(path: string): boolean {
-  return path.includes('__lock__', path.lastIndexOf('/'));
 }
