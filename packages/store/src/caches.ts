@@ -30,11 +30,14 @@ export interface CacheOptions {
    * While this returns false, the store does not count as complete even if the cache mirrors the server. Default: true.
    */
   readonly isUsable?: () => boolean;
-  /**
-   * Called when this client starts a write to the path. Listeners receive its effects as one change, after `resume`.
-   */
-  readonly pause?: (path: string) => void;
-  readonly resume?: (path: string) => void;
+  /** The table of the records. Its listeners receive the effects of a write of this client as one change. */
+  readonly table?: Pausable;
+}
+
+/** Listeners are not notified of changes of the records with these paths from `pause` to `resume`. */
+interface Pausable {
+  pause(paths: readonly string[]): void;
+  resume(paths: readonly string[]): void;
 }
 
 /** The content of a path after a write; `undefined` if the znode was deleted. */
@@ -48,10 +51,50 @@ interface Cache extends CacheOptions {
   complete: boolean;
 }
 
+/** The paths of an announced write that are in the same cache. */
+interface Part {
+  readonly cache: Cache;
+  readonly paths: string[];
+  expectation: WriteExpectation | undefined;
+}
+
+/** An announced write. It has one path in most cases, so an iterator would take longer than the body of a loop. */
+class Announcement implements WriteExpectation {
+  constructor(private readonly parts: readonly Part[]) {
+    for (let index = 0; index < parts.length; index += 1) {
+      const part = parts[index];
+      part?.cache.table?.pause(part.paths);
+      if (part !== undefined) part.expectation = part.cache.tree?.expect(part.paths);
+    }
+  }
+
+  applied(nodes: readonly Written[]): void {
+    const { parts } = this;
+    // Each cache ignores the paths of the others.
+    for (let index = 0; index < parts.length; index += 1) parts[index]?.expectation?.applied(nodes);
+    this.resume();
+  }
+
+  unknown(): void {
+    const { parts } = this;
+    for (let index = 0; index < parts.length; index += 1) parts[index]?.expectation?.unknown();
+    this.resume();
+  }
+
+  private resume(): void {
+    const { parts } = this;
+    for (let index = 0; index < parts.length; index += 1) {
+      const part = parts[index];
+      part?.cache.table?.resume(part.paths);
+    }
+  }
+}
+
 export class Caches {
+  /** True if all caches are complete. `update` sets it. */
+  complete = false;
   private readonly caches: Cache[] = [];
   private readonly listeners: Emitter<boolean>;
-  private wasComplete = false;
   /** True from a failed read until all caches are complete again. */
   private disturbed = false;
 
@@ -65,10 +108,6 @@ export class Caches {
 
   add(options: CacheOptions): void {
     this.caches.push({ ...options, tree: undefined, complete: false });
-  }
-
-  get complete(): boolean {
-    return this.wasComplete;
   }
 
   isComplete(root: string): boolean {
@@ -123,31 +162,19 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts: { readonly cache: Cache; readonly own: string[] }[] = [];
-    paths.forEach((path) => {
+    const parts: Part[] = [];
+    let last: Part | undefined;
+    for (let index = 0; index < paths.length; index += 1) {
+      const path = paths[index] ?? '';
       const cache = this.cacheOf(path);
-      if (cache?.tree === undefined) return;
-      cache.pause?.(path);
-      const part = parts.find((each) => each.cache === cache);
-      if (part === undefined) parts.push({ cache, own: [path] });
-      else part.own.push(path);
-    });
-    const expectations: WriteExpectation[] = [];
-    parts.forEach(({ cache: { tree }, own }) => {
-      if (tree !== undefined) expectations.push(tree.expect(own));
-    });
-    const resume = (): void => parts.forEach(({ cache, own }) => own.forEach((path) => cache.resume?.(path)));
-    return {
-      applied: (nodes) => {
-        // Each cache ignores the paths of the others.
-        expectations.forEach((expectation) => expectation.applied(nodes));
-        resume();
-      },
-      unknown: () => {
-        expectations.forEach((expectation) => expectation.unknown());
-        resume();
-      },
-    };
+      if (cache === undefined) continue;
+      if (last?.cache === cache) last.paths.push(path);
+      else {
+        last = { cache, paths: [path], expectation: undefined };
+        parts.push(last);
+      }
+    }
+    return new Announcement(parts);
   }
 
   /** Adds a znode that this client has created; see `TreeCache.created`. */
@@ -183,17 +210,19 @@ export class Caches {
       this.disturbed = false;
       this.log.info('ZooKeeper is read again');
     }
-    if (complete === this.wasComplete) return;
-    this.wasComplete = complete;
+    if (complete === this.complete) return;
+    this.complete = complete;
     this.listeners.emit(complete);
   }
 
   private cacheOf(path: string): Cache | undefined {
-    for (const cache of this.caches) if (isBelow(path, cache.root)) return cache;
+    const { caches } = this;
+    for (let index = 0; index < caches.length; index += 1) {
+      const cache = caches[index];
+      if (cache === undefined || !path.startsWith(cache.root)) continue;
+      const end = cache.root.length;
+      if (path.length === end || path.charCodeAt(end) === SLASH) return cache;
+    }
     return undefined;
   }
-}
-
-function isBelow(path: string, root: string): boolean {
-  return (path.length === root.length || path.charCodeAt(root.length) === SLASH) && path.startsWith(root);
 }

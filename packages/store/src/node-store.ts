@@ -67,8 +67,7 @@ export class NodeRecords implements NodeStore {
         if (place?.kind === 'record') this.table.remove(place.id);
         else if (place?.kind === 'contender' || place?.kind === 'foreign') this.table.contenderRemoved(place.id);
       },
-      pause: (path) => this.table.pause(nameOf(path)),
-      resume: (path) => this.table.resume(nameOf(path)),
+      table: this.table,
     });
   }
 

@@ -7,6 +7,7 @@ import type { CorruptRecord } from './errors.js';
 import type { Change } from './api.js';
 import { SortedIds } from './indexes.js';
 import { storeEmitter } from './listeners.js';
+import { nameOf } from './paths.js';
 
 /** The fields of every entry of a table. */
 export interface TableEntry<T> {
@@ -115,21 +116,28 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     return known !== undefined;
   }
 
-  /** Pauses notifications of this id; changes are reported as one after the same number of `resume` calls. */
-  pause(id: string): void {
-    const paused = this.paused.get(id);
-    if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id) });
-    else paused.count += 1;
+  /** Pauses notifications of these records; changes are reported as one after the same number of `resume` calls. */
+  pause(paths: readonly string[]): void {
+    for (let index = 0; index < paths.length; index += 1) {
+      const id = nameOf(paths[index] ?? '');
+      const paused = this.paused.get(id);
+      if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id) });
+      else paused.count += 1;
+    }
   }
 
-  resume(id: string): void {
-    const paused = this.paused.get(id);
-    if (paused === undefined) return;
-    paused.count -= 1;
-    if (paused.count > 0) return;
-    this.paused.delete(id);
-    const after = this.entries.get(id);
-    if (paused.reported !== after) this.changes.emit({ id, before: paused.reported, after });
+  resume(paths: readonly string[]): void {
+    for (let index = 0; index < paths.length; index += 1) {
+      const id = nameOf(paths[index] ?? '');
+      const paused = this.paused.get(id);
+      if (paused === undefined) continue;
+      paused.count -= 1;
+      if (paused.count > 0) continue;
+      this.paused.delete(id);
+      const { reported } = paused;
+      const after = this.entries.get(id);
+      if (reported !== after) this.changes.emit({ id, before: reported, after });
+    }
   }
 
   /** A znode that is not a contender also blocks the lock, which is acquired by recreating its directory. */

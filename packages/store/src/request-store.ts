@@ -222,8 +222,7 @@ export class RequestRecords implements RequestStore {
         const wasReadable = this.table.remove(id);
         if (isOrphan && !wasReadable) this.notifyOrphan(id);
       },
-      pause: (path) => this.table.pause(nameOf(path)),
-      resume: (path) => this.table.resume(nameOf(path)),
+      table: this.table,
     });
     caches.add({
       root: REQUEST_LOCKS_ROOT,
