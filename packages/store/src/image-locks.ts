@@ -138,7 +138,7 @@ export class ImageLocks {
     ops: readonly TransactionOp[],
     options?: CallOptions,
   ): ReturnType<StoreContext['locks']['tryAcquire']> {
-    checkTransactionSize(ops, [path]);
+    checkTransactionSize(ops, [{ path }]);
     const { caches, locks } = this.context;
     return locks.tryAcquire(path, { ...options, exists: caches.has(path), ops });
   }

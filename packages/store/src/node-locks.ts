@@ -9,18 +9,17 @@ import {
 } from '@nodepool/zookeeper';
 import type { NodeData } from '@nodepool/core';
 import type { NodeEntry, NodeHandle } from './api.js';
+import { claimOf, claimPlan, writtenBy, type NodeClaim } from './claim.js';
 import { nodeCodec } from './codec/node.js';
 import { isStale } from './commit.js';
 import { now, type StoreContext } from './context.js';
 import { CorruptRecordError, LostOwnershipError } from './errors.js';
-import { claimOp, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import { OwnedNode } from './node-handle.js';
 import { readNode, type NodeRecord, type NodeTable } from './node-record.js';
 import { OwnedRecord, stamped } from './owned-record.js';
 import { nodeLockPath, nodePath } from './paths.js';
 import { isCorrupt } from './record-table.js';
 import { settleEvents } from './settle-events.js';
-import { checkTransactionSize } from './transaction-size.js';
 
 /** A node to lock, with the change to apply. */
 export interface Target {
@@ -44,18 +43,13 @@ export class NodeLocks {
       if (claim === undefined) return undefined;
       claims.push(claim);
     }
-    const ops = claims.map(claimOp);
-    const paths = claims.map(({ id }) => nodeLockPath(id));
-    checkTransactionSize(ops, paths);
     const { caches, locks } = this.context;
-    const expectation = caches.expect(writtenPaths(claims));
+    const plan = claimPlan(caches, claims);
+    const expectation = caches.expect(plan.paths);
     try {
-      const held = await locks.tryAcquireAll(this.lockDirectories(paths), {
-        // The checks come first: if a node was deleted, the transaction fails before the creation of its lock would
-        // create the node again.
-        before: ops,
-        ...options,
-      });
+      // The checks come first: if a node was deleted, the transaction fails before the creation of its lock would
+      // create the node again.
+      const held = await locks.tryAcquireAll(plan.locks, { before: plan.ops, ...options });
       if (held === undefined) {
         expectation.unknown();
         return undefined;
@@ -100,15 +94,10 @@ export class NodeLocks {
       const result = results[index];
       if (lock === undefined) return;
       const version = result?.type === 'set' ? result.stat.version : claim.version;
-      const record = new OwnedRecord(nodePath(claim.id), lock, nodeCodec, claim.source, version);
+      const record = new OwnedRecord(claim.path, lock, nodeCodec, claim.source, version);
       handles.push(new OwnedNode(this.context, claim.id, record));
     });
     return handles;
-  }
-
-  /** Returns lock directories in the form of the lock recipe. */
-  lockDirectories(paths: readonly string[]): { readonly path: string; readonly exists: boolean }[] {
-    return paths.map((path) => ({ path, exists: this.context.caches.has(path) }));
   }
 
   /** Reads a node after waiting for its lock; releases the lock if there is no node. */
@@ -144,10 +133,9 @@ export class NodeLocks {
   }
 
   private claimOf(record: NodeRecord, change: Partial<NodeData> | undefined): NodeClaim {
-    const { id, version } = record;
-    if (change === undefined) return { id, version, source: record.source, data: undefined };
-    const source = nodeCodec.change(record.source, stamped(record.node, change, now(this.context)));
-    return { id, version, source, data: source === record.source ? undefined : source.data };
+    const { id, node, source } = record;
+    const next = change === undefined ? source : nodeCodec.change(source, stamped(node, change, now(this.context)));
+    return claimOf(record, next, nodePath(id), nodeLockPath(id));
   }
 
   /** Returns the claim of a record that is not in the cache (yet). */

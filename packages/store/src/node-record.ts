@@ -1,14 +1,17 @@
-/** A node record as cached, and its reading past the cache. */
+/** A node record as cached, its reading past the cache, and its creation. */
 
-import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { isZooKeeperError, type CallOptions, type CreateOptions, type TransactionOp } from '@nodepool/zookeeper';
 import type { Node, NodeData } from '@nodepool/core';
 import type { NodeEntry } from './api.js';
-import type { Source } from './codec/codec.js';
+import { bytesOf, type Source } from './codec/codec.js';
+import { nodeCodec } from './codec/node.js';
 import type { StoreContext } from './context.js';
 import { CorruptRecordError } from './errors.js';
-import { nodeLockPath, nodePath } from './paths.js';
+import { NEW_NODE_PATH, nodeLockPath, nodePath } from './paths.js';
 import { isCorrupt, type RecordTable } from './record-table.js';
 import { isContended } from './znodes-below.js';
+
+const NEW_NODE: CreateOptions = { mode: 'persistent-sequential' };
 
 export type NodeTable = RecordTable<NodeData, NodeRecord>;
 
@@ -46,4 +49,14 @@ export async function readNode(
     if (isZooKeeperError(error, 'no-node')) return undefined;
     throw error;
   }
+}
+
+/** Returns operations that create records of nodes. */
+export function createOps(nodes: readonly NodeData[]): TransactionOp[] {
+  return nodes.map((node) => ({
+    type: 'create',
+    path: NEW_NODE_PATH,
+    data: bytesOf(nodeCodec.create(node)),
+    options: NEW_NODE,
+  }));
 }

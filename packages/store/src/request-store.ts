@@ -1,6 +1,7 @@
 /** Requests: `/nodepool/requests`, and their locks: `/nodepool/requests-lock`. */
 
-import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepool/zookeeper';
+import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { claimOf, claimPlan, writtenBy, type NodeClaim } from './claim.js';
 import { requestCodec } from './codec/request.js';
 import { bytesOf, type Source } from './codec/codec.js';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
@@ -10,7 +11,7 @@ import { isStale } from './commit.js';
 import { now, type StoreContext } from './context.js';
 import { settleEvents } from './settle-events.js';
 import { KeyIndex } from './indexes.js';
-import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
+import { createOps } from './node-record.js';
 import type { NodeRecords } from './node-store.js';
 import { OrphanedLocks } from './orphaned-locks.js';
 import { OwnedRecord } from './owned-record.js';
@@ -19,7 +20,6 @@ import {
   REQUEST_LOCKS_ROOT,
   nameOf,
   newRequestPath,
-  nodeLockPath,
   placeOfRequestLock,
   requestLockPath,
   requestOf,
@@ -27,7 +27,6 @@ import {
 } from './paths.js';
 import { RecordTable, isCorrupt } from './record-table.js';
 import { OwnedRequest } from './request-handle.js';
-import { checkTransactionSize } from './transaction-size.js';
 import { isContended } from './znodes-below.js';
 
 class RequestRecord implements RequestEntry {
@@ -161,40 +160,30 @@ export class RequestRecords implements RequestStore {
     if (record === undefined || this.table.isContended(entry.id)) return undefined;
     const pending = this.pending(record);
     if (pending === undefined) return undefined;
-    const claims = this.claimAll(record.request, nodes.reuse);
-    if (claims === undefined) return undefined;
-
-    const path = requestPath(entry.id);
-    const lockPaths = [requestLockPath(entry.id), ...claims.map(({ id }) => nodeLockPath(id))];
-    const data = pending === record.source ? undefined : pending.data;
-    const { version } = record;
-    const write: TransactionOp =
-      data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };
-    const creates = createOps(nodes.create);
-    const ops = [write, ...claims.map(claimOp), ...creates];
-    checkTransactionSize(ops, lockPaths);
+    const reused = this.claimAll(record.request, nodes.reuse);
+    if (reused === undefined) return undefined;
 
     const { caches, locks } = this.context;
-    const expectation = caches.expect([...(data === undefined ? [] : [path]), ...writtenPaths(claims)]);
+    const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
+    const claims = [claim, ...reused];
+    const creates = createOps(nodes.create);
+    const plan = claimPlan(caches, claims, creates);
+    const expectation = caches.expect(plan.paths);
     try {
-      const held = await locks.tryAcquireAll(this.nodes.locks.lockDirectories(lockPaths), { before: ops, ...options });
+      const held = await locks.tryAcquireAll(plan.locks, { before: plan.ops, ...options });
       const lock = held?.locks[0];
       if (held === undefined || lock === undefined) {
         expectation.unknown();
         return undefined;
       }
-      const [written, ...others] = held.before;
-      const reused = others.slice(0, claims.length);
-      const stat = written?.type === 'set' ? written.stat : undefined;
-      expectation.applied([
-        ...(data === undefined || stat === undefined ? [] : [{ path, node: { data, stat } }]),
-        ...writtenBy(claims, reused),
-      ]);
-      const owned = new OwnedRecord(path, lock, requestCodec, pending, stat?.version ?? version);
+      expectation.applied(writtenBy(claims, held.before));
+      const written = held.before[0];
+      const version = written?.type === 'set' ? written.stat.version : claim.version;
+      const owned = new OwnedRecord(claim.path, lock, requestCodec, claim.source, version);
       return {
         request: new OwnedRequest(this.context, entry.id, owned),
-        created: this.nodes.created(creates, others.slice(claims.length)),
-        reused: this.nodes.locks.handles(claims, held.locks.slice(1), reused),
+        created: this.nodes.created(creates, held.before.slice(claims.length)),
+        reused: this.nodes.locks.handles(reused, held.locks.slice(1), held.before.slice(1)),
       };
     } catch (error) {
       expectation.unknown();
@@ -282,13 +271,9 @@ export class RequestRecords implements RequestStore {
   }
 
   private async removeOrphanedLock(id: string, options?: CallOptions): Promise<void> {
-    const path = requestLockPath(id);
-    const expectation = this.context.caches.expect([path]);
     try {
-      await this.context.zooKeeper.delete(path, options);
-      expectation.applied([{ path, node: undefined }]);
+      await this.context.zooKeeper.delete(requestLockPath(id), options);
     } catch (error) {
-      expectation.unknown();
       // Already deleted, or contended again.
       if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'not-empty')) throw error;
     }

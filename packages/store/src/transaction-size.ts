@@ -19,12 +19,15 @@ const LOCK_OVERHEAD_BYTES = 3 * OVERHEAD_BYTES + 150;
  * Throws `TransactionTooLargeError` if the server would reject the transaction, which it does by closing the
  * connection.
  */
-export function checkTransactionSize(ops: readonly TransactionOp[], lockPaths: readonly string[] = []): void {
+export function checkTransactionSize(
+  ops: readonly TransactionOp[],
+  locks: readonly { readonly path: string }[] = [],
+): void {
   let bytes = OVERHEAD_BYTES;
   for (const op of ops) {
     bytes += OVERHEAD_BYTES + op.path.length;
     if (op.type === 'create' || op.type === 'set') bytes += op.data?.length ?? 0;
   }
-  for (const path of lockPaths) bytes += LOCK_OVERHEAD_BYTES + 3 * path.length;
-  if (bytes > LIMIT_BYTES) throw new TransactionTooLargeError(bytes, LIMIT_BYTES, ops.length + 3 * lockPaths.length);
+  for (const { path } of locks) bytes += LOCK_OVERHEAD_BYTES + 3 * path.length;
+  if (bytes > LIMIT_BYTES) throw new TransactionTooLargeError(bytes, LIMIT_BYTES, ops.length + 3 * locks.length);
 }
