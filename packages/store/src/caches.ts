@@ -56,37 +56,32 @@ interface Part {
   readonly cache: Cache;
   readonly paths: string[];
   expectation: WriteExpectation | undefined;
+  next: Part | undefined;
 }
 
-/** An announced write. It has one path in most cases, so an iterator would take longer than the body of a loop. */
+/** An announced write. Its parts are linked, because nearly all writes have one, and lists and iterators are larger. */
 class Announcement implements WriteExpectation {
-  constructor(private readonly parts: readonly Part[]) {
-    for (let index = 0; index < parts.length; index += 1) {
-      const part = parts[index];
-      part?.cache.table?.pause(part.paths);
-      if (part !== undefined) part.expectation = part.cache.tree?.expect(part.paths);
+  constructor(private readonly first: Part | undefined) {
+    for (let part = first; part !== undefined; part = part.next) {
+      const { tree, table } = part.cache;
+      table?.pause(part.paths);
+      part.expectation = tree?.expect(part.paths);
     }
   }
 
   applied(nodes: readonly Written[]): void {
-    const { parts } = this;
     // Each cache ignores the paths of the others.
-    for (let index = 0; index < parts.length; index += 1) parts[index]?.expectation?.applied(nodes);
+    for (let part = this.first; part !== undefined; part = part.next) part.expectation?.applied(nodes);
     this.resume();
   }
 
   unknown(): void {
-    const { parts } = this;
-    for (let index = 0; index < parts.length; index += 1) parts[index]?.expectation?.unknown();
+    for (let part = this.first; part !== undefined; part = part.next) part.expectation?.unknown();
     this.resume();
   }
 
   private resume(): void {
-    const { parts } = this;
-    for (let index = 0; index < parts.length; index += 1) {
-      const part = parts[index];
-      part?.cache.table?.resume(part.paths);
-    }
+    for (let part = this.first; part !== undefined; part = part.next) part.cache.table?.resume(part.paths);
   }
 }
 
@@ -162,19 +157,22 @@ export class Caches {
 
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
-    const parts: Part[] = [];
+    let first: Part | undefined;
     let last: Part | undefined;
     for (let index = 0; index < paths.length; index += 1) {
       const path = paths[index] ?? '';
       const cache = this.cacheOf(path);
       if (cache === undefined) continue;
-      if (last?.cache === cache) last.paths.push(path);
-      else {
-        last = { cache, paths: [path], expectation: undefined };
-        parts.push(last);
+      if (last?.cache === cache) {
+        last.paths.push(path);
+        continue;
       }
+      const part: Part = { cache, paths: [path], expectation: undefined, next: undefined };
+      if (last === undefined) first = part;
+      else last.next = part;
+      last = part;
     }
-    return new Announcement(parts);
+    return new Announcement(first);
   }
 
   /** Adds a znode that this client has created; see `TreeCache.created`. */
