@@ -190,7 +190,7 @@ function write<D extends Stated & { readonly state: string }, I extends object>(
   further?: readonly TransactionOp[],
 ): Promise<void> {
   const { zooKeeper, caches } = context;
-  return inTurn([record], () => {
+  return inTurn([record], async () => {
     const step = change === undefined ? record.release() : record.change(change, now(context), release);
     return commit(zooKeeper, caches, [step], options, further);
   });

@@ -47,6 +47,6 @@ export class OwnedNode implements NodeHandle {
   /** Computes the step when its turn comes, because it depends on the writes before it. */
   private commit(step: () => Step, options?: CallOptions): Promise<void> {
     const { zooKeeper, caches } = this.context;
-    return inTurn([this.record], () => commit(zooKeeper, caches, [step()], options));
+    return inTurn([this.record], async () => commit(zooKeeper, caches, [step()], options));
   }
 }

@@ -199,13 +199,12 @@ export class NodeRecords implements NodeStore {
     return ids;
   }
 
-  async tryLock(
+  tryLock(
     id: string,
     options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
   ): Promise<NodeHandle | undefined> {
     const target = { id, change: options?.change, from: options?.from };
-    const handles = await this.locks.tryLockAll([target], options);
-    return handles?.[0];
+    return this.locks.tryLockAll([target], options).then(first);
   }
 
   tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
@@ -215,6 +214,10 @@ export class NodeRecords implements NodeStore {
   lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
     return this.locks.lock(id, options);
   }
+}
+
+function first<T>(list: readonly T[] | undefined): T | undefined {
+  return list?.[0];
 }
 
 function availability(record: NodeRecord | undefined): readonly string[] | undefined {

@@ -68,24 +68,17 @@ export function stamped<D extends Stated & { readonly state: string }>(
 
 /**
  * Runs `work` after the writes in progress on the records have ended, so that writes are applied in the order of the
- * calls.
+ * calls. `work` must not throw before it returns its promise.
  */
-export async function inTurn<T>(records: readonly Owned[], work: () => Promise<T>): Promise<T> {
+export function inTurn<T>(records: readonly Owned[], work: () => Promise<T>): Promise<T> {
   const before: Promise<void>[] = [];
   for (const { tail } of records) if (tail !== undefined) before.push(tail);
   const result = before.length === 0 ? work() : Promise.all(before).then(work);
-  const tail = result.then(ignore, ignore);
+  // Runs before the reactions of the caller, which also receives the error of the work.
+  const end = (): void => {
+    for (const record of records) if (record.tail === tail) record.tail = undefined;
+  };
+  const tail = result.then(end, end);
   for (const record of records) record.tail = tail;
-  try {
-    return await result;
-  } finally {
-    for (const record of records) {
-      if (record.tail === tail) record.tail = undefined;
-    }
-  }
-}
-
-/** The caller of the work receives its error. */
-function ignore(): void {
-  return undefined;
+  return result;
 }

@@ -288,6 +288,14 @@ describe('the lock holder', () => {
     expect(simulation.contenders()).toEqual([]);
   });
 
+  it('rejects a change that no record can have, and writes the next one', async () => {
+    const { path, handle } = await held();
+    const invalid = handle.update({ state: 'odd' as 'used', comment: 'odd' });
+    await expect(simulation.run(invalid)).rejects.toThrow('the record cannot be changed');
+    await simulation.run(handle.update({ comment: 'next' }));
+    expect(simulation.json(path)).toMatchObject({ state: 'ready', comment: 'next' });
+  });
+
   it('preserves unknown fields in every operation', async () => {
     const { path, handle } = await held();
     await simulation.run(handle.release());
