@@ -32,6 +32,7 @@ export function openStore(zooKeeper: ZooKeeper, options: StoreOptions): Store {
 }
 
 class ZooKeeperStore implements Store {
+  complete = false;
   readonly nodes: NodeRecords;
   readonly requests: RequestRecords;
   readonly images: ImageRecords;
@@ -49,6 +50,10 @@ class ZooKeeperStore implements Store {
   ) {
     this.readOnly = readOnly;
     const caches = new Caches(zooKeeper, clock, log);
+    // The first listener, so that the others find the new value.
+    caches.onComplete((complete) => {
+      this.complete = complete;
+    });
     const onWarning = (error: Error): void => log.warn('A lock could not be released yet; retrying', { error });
     const locks = lockRecipe(zooKeeper, { random, identifier, clock, onWarning });
     this.context = { zooKeeper, caches, locks, clock, random, log };
@@ -59,10 +64,6 @@ class ZooKeeperStore implements Store {
     this.installation = new InstallationRecord(this.context, () => {
       if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();
     });
-  }
-
-  get complete(): boolean {
-    return this.context.caches.complete;
   }
 
   start(): void {
