@@ -28,8 +28,9 @@ export class KeyIndex<E> {
   /** Returns the present entries that have this key. */
   present(key: string, entries: ReadonlyMap<string, E>): readonly E[] {
     const present: E[] = [];
-    for (const id of this.byKey.get(key)?.present() ?? NO_KEYS) {
-      const entry = entries.get(id);
+    const ids = this.byKey.get(key)?.present() ?? NO_KEYS;
+    for (let index = 0; index < ids.length; index += 1) {
+      const entry = entries.get(ids[index] ?? '');
       if (entry !== undefined) present.push(entry);
     }
     return present;

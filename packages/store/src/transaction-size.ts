@@ -24,10 +24,13 @@ export function checkTransactionSize(
   locks: readonly { readonly path: string }[] = [],
 ): void {
   let bytes = OVERHEAD_BYTES;
-  for (const op of ops) {
-    bytes += OVERHEAD_BYTES + op.path.length;
-    if (op.type === 'create' || op.type === 'set') bytes += op.data?.length ?? 0;
+  for (let index = 0; index < ops.length; index += 1) {
+    const op = ops[index];
+    bytes += OVERHEAD_BYTES + (op?.path.length ?? 0);
+    if (op?.type === 'create' || op?.type === 'set') bytes += op.data?.length ?? 0;
   }
-  for (const { path } of locks) bytes += LOCK_OVERHEAD_BYTES + 3 * path.length;
+  for (let index = 0; index < locks.length; index += 1) {
+    bytes += LOCK_OVERHEAD_BYTES + 3 * (locks[index]?.path.length ?? 0);
+  }
   if (bytes > LIMIT_BYTES) throw new TransactionTooLargeError(bytes, LIMIT_BYTES, ops.length + 3 * locks.length);
 }
