@@ -86,10 +86,9 @@ class Announcement implements WriteExpectation {
 }
 
 export class Caches {
-  /** True if all caches are complete. `update` sets it. */
-  complete = false;
   private readonly caches: Cache[] = [];
   private readonly listeners: Emitter<boolean>;
+  private wasComplete = false;
   /** True from a failed read until all caches are complete again. */
   private disturbed = false;
 
@@ -103,6 +102,10 @@ export class Caches {
 
   add(options: CacheOptions): void {
     this.caches.push({ ...options, tree: undefined, complete: false });
+  }
+
+  get complete(): boolean {
+    return this.wasComplete;
   }
 
   isComplete(root: string): boolean {
@@ -208,8 +211,8 @@ export class Caches {
       this.disturbed = false;
       this.log.info('ZooKeeper is read again');
     }
-    if (complete === this.complete) return;
-    this.complete = complete;
+    if (complete === this.wasComplete) return;
+    this.wasComplete = complete;
     this.listeners.emit(complete);
   }
 

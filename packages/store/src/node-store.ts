@@ -41,7 +41,16 @@ export class NodeRecords implements NodeStore {
       codec: nodeCodec,
       path: nodePath,
       entry: NodeRecord,
-      reindex: (id, before, after) => this.reindex(id, before, after),
+      reindex: (id, before, after) => {
+        const from = before?.node;
+        const to = after?.node;
+        if (from?.state !== to?.state) this.byState.move(id, from?.state, to?.state);
+        if (from?.provider !== to?.provider) this.byProvider.move(id, from?.provider, to?.provider);
+        if (from?.allocated_to !== to?.allocated_to) this.byRequest.move(id, from?.allocated_to, to?.allocated_to);
+        if (from?.state === 'ready' || to?.state === 'ready') {
+          this.byAvailability.move(id, availability(before), availability(after));
+        }
+      },
       log: context.log,
     });
     this.locks = new NodeLocks(context, this.table);
@@ -162,17 +171,6 @@ export class NodeRecords implements NodeStore {
       } catch (error) {
         if (!isStale(error)) throw error;
       }
-    }
-  }
-
-  private reindex(id: string, before: NodeRecord | undefined, after: NodeRecord | undefined): void {
-    const from = before?.node;
-    const to = after?.node;
-    if (from?.state !== to?.state) this.byState.move(id, from?.state, to?.state);
-    if (from?.provider !== to?.provider) this.byProvider.move(id, from?.provider, to?.provider);
-    if (from?.allocated_to !== to?.allocated_to) this.byRequest.move(id, from?.allocated_to, to?.allocated_to);
-    if (from?.state === 'ready' || to?.state === 'ready') {
-      this.byAvailability.move(id, availability(before), availability(after));
     }
   }
 
