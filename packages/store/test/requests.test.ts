@@ -332,9 +332,21 @@ describe('the lock of a deleted request', () => {
     await simulation.put('/nodepool/requests-lock/100-0000000005', '');
     expect([...store.requests.corrupt()]).toHaveLength(1);
     expect([...store.requests.orphanedLocks()]).toEqual([]);
+    const reported: string[] = [];
+    store.requests.onChange(({ id }) => reported.push(id));
     await simulation.run(ignoring('no-node', simulation.other.delete('/nodepool/requests/100-0000000005')));
     await simulation.settled();
     expect([...store.requests.orphanedLocks()]).toEqual(['100-0000000005']);
+    expect(reported).toEqual(['100-0000000005']);
+  });
+
+  it('is no longer orphaned when a request of its id appears, readable or not', async () => {
+    for (const [id, request] of Object.entries({ '100-0000000005': requestData(), '100-0000000006': '{}' })) {
+      await simulation.put(`/nodepool/requests-lock/${id}`, '');
+      expect([...store.requests.orphanedLocks()]).toEqual([id]);
+      await simulation.put(`/nodepool/requests/${id}`, request);
+      expect([...store.requests.orphanedLocks()]).toEqual([]);
+    }
   });
 });
 
