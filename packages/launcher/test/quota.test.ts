@@ -118,19 +118,20 @@ describe('a pool', () => {
     await world.fulfilled(waits);
   });
 
-  it('gets the capacity of a node that uses less than before', async () => {
+  it.each([
+    { what: 'uses less than before', rest: { cores: 4 } },
+    { what: 'does not use it any more', rest: {} },
+  ])('gets the capacity of a node that $what', async ({ rest }) => {
     await world.launcher([sized({ 'max-cores': 8 })]);
     const zk = world.server.connect();
-    const record = (cores: number): Buffer =>
-      Buffer.from(
-        JSON.stringify({ state: 'hold', provider: 'demo', pool: 'main', type: ['large'], resources: { cores } }),
-      );
-    const created = zk.create('/nodepool/nodes/', record(8), { mode: 'persistent-sequential' });
+    const record = (resources: Readonly<Record<string, number>>): Buffer =>
+      Buffer.from(JSON.stringify({ state: 'hold', provider: 'demo', pool: 'main', type: ['large'], resources }));
+    const created = zk.create('/nodepool/nodes/', record({ cores: 8 }), { mode: 'persistent-sequential' });
     const { path } = await world.during(created);
     const waits = await world.submit(['small']);
     await world.clock.advance(10_000);
     expect(latestReason(waits)).toBe('pool main of provider demo uses 8 of 8 cores, 1 more is needed');
-    await world.during(zk.set(path, record(4)));
+    await world.during(zk.set(path, record(rest)));
     await world.fulfilled(waits);
     await world.during(zk.close());
   });

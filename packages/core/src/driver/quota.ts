@@ -57,16 +57,19 @@ export class QuotaInformation {
 
   /** Returns true if `need` fits into these amounts for each resource. */
   fits(need: QuotaInformation): boolean {
-    for (const [resource, amount] of need.list) if (amount > this.get(resource)) return false;
+    for (let index = 0; index < need.list.length; index += 1) {
+      const entry = need.list[index];
+      if (entry !== undefined && entry[1] > this.get(entry[0])) return false;
+    }
     return true;
   }
 
   /** Returns the amounts that are set, by resource. */
-  entries(): Iterable<readonly [resource: string, amount: number]> {
+  entries(): readonly (readonly [resource: string, amount: number])[] {
     return this.list;
   }
 
-  /** Calls `use` with each amount that is set; costs less than `entries`. */
+  /** Calls `use` with each amount that is set. */
   forEach(use: (amount: number, resource: string) => void): void {
     for (let index = 0; index < this.list.length; index += 1) {
       const entry = this.list[index];

@@ -38,7 +38,7 @@ export function isCountedAs(a: Node, b: Node): boolean {
   if (a === b) return true;
   if (a.provider !== b.provider || a.pool !== b.pool || a.tenant_name !== b.tenant_name) return false;
   if (a.resources === b.resources) return true;
-  const names = Object.keys(a.resources ?? {});
-  if (names.length !== Object.keys(b.resources ?? {}).length) return false;
-  return names.every((name) => a.resources?.[name] === b.resources?.[name]);
+  for (const name in a.resources) if (a.resources[name] !== b.resources?.[name]) return false;
+  for (const name in b.resources) if (a.resources?.[name] === undefined) return false;
+  return true;
 }

@@ -27,6 +27,7 @@ export function useOf(resources: Resources | null): QuotaInformation {
 
 /** Returns the reason why a limit can never hold the need; undefined if it can. */
 export function describeExcess(name: string, limit: QuotaInformation, need: QuotaInformation): string | undefined {
+  if (limit.fits(need)) return undefined;
   for (const [resource, needed] of need.entries()) {
     if (needed > limit.get(resource)) {
       return `it needs ${needed} ${resource}, and the limit of ${name} is ${limit.get(resource)}`;

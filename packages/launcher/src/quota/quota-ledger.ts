@@ -4,7 +4,7 @@
  * docs/how-it-works.md explains why limits hold although several launchers decide at the same time.
  */
 
-import { Index, type NodeEntry, type Store } from '@nodepool/store';
+import { Index, type Change, type NodeEntry, type Store } from '@nodepool/store';
 import { QuotaInformation, type Node, type NodeData, type NodeRequest, type Resources } from '@nodepool/core';
 import { isCountedAs, roleOf, type CountedNode } from './counted-node.js';
 import { needIn, useOf, type Need } from './need.js';
@@ -49,10 +49,12 @@ export class QuotaLedger {
   );
   private readonly free = new Index<CountedNode>(({ scopes, role }) => (role === 'free' ? scopes : undefined));
   private tenants: ReadonlyMap<string, Resources> = new Map();
+  /** The scopes of each pool, which remain the same. */
+  private readonly scopesOfPools = new WeakMap<PoolRef, readonly QuotaScope[]>();
 
   constructor(private readonly store: Store) {
-    store.nodes.onChange(({ id, after }) => this.count(id, after));
-    for (const entry of store.nodes.all()) this.count(entry.id, entry);
+    store.nodes.onChange(this.count);
+    for (const after of store.nodes.all()) this.count({ id: after.id, after });
   }
 
   setPoolLimit(provider: string, pool: string, limit: QuotaInformation): void {
@@ -83,11 +85,16 @@ export class QuotaLedger {
   }
 
   /** Returns the limits that apply to a tenant's nodes in this pool. */
-  scopesOf({ provider, pool, ignoreProviderQuota }: PoolRef, tenant: string | null): QuotaScope[] {
-    const scopes = [this.poolScope(provider, pool)];
-    if (!ignoreProviderQuota) scopes.push(this.providerScope(provider));
-    if (this.isLimited(tenant)) scopes.push(this.tenantScope(tenant));
-    return scopes;
+  scopesOf(ref: PoolRef, tenant: string | null): readonly QuotaScope[] {
+    let scopes = this.scopesOfPools.get(ref);
+    if (scopes === undefined) {
+      const { provider, pool, ignoreProviderQuota } = ref;
+      scopes = ignoreProviderQuota
+        ? [this.poolScope(provider, pool)]
+        : [this.poolScope(provider, pool), this.providerScope(provider)];
+      this.scopesOfPools.set(ref, scopes);
+    }
+    return this.isLimited(tenant) ? [...scopes, this.tenantScope(tenant)] : scopes;
   }
 
   /** Returns the shortfall of each scope that the demand exceeds. */
@@ -109,7 +116,7 @@ export class QuotaLedger {
         if (!isHeld) return;
         isHeld = false;
         for (const scope of scopes) {
-          scope.held.subtract(needIn(scope, need));
+          scope.held.add(needIn(scope, need), -1);
           scope.changed();
         }
       },
@@ -146,11 +153,17 @@ export class QuotaLedger {
   ): Shortfall | undefined {
     for (const scope of this.scopesOf(ref, tenant)) {
       // The id of a ready node does not show when it was handed over, so every record counts in this case.
-      const isInOrder = needIn(scope, need) === need.need;
-      for (const [resource, needed] of needIn(scope, need).entries()) {
+      const counted = needIn(scope, need);
+      const isInOrder = counted === need.need;
+      const needs = counted.entries();
+      for (let index = 0; index < needs.length; index += 1) {
+        const each = needs[index];
+        if (each === undefined || each[1] <= 0) continue;
+        const resource = each[0];
+        const needed = each[1];
         const limit = scope.limit.get(resource);
         let used = scope.recorded.get(resource);
-        if (needed <= 0 || used <= limit || !counts(scope, resource)) continue;
+        if (used <= limit || !counts(scope, resource)) continue;
         if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);
         if (used > limit) return { scope, resource, limit, used: used - needed, needed, reservedFor: undefined };
       }
@@ -195,37 +208,36 @@ export class QuotaLedger {
     return sum;
   }
 
-  private count(id: string, entry: NodeEntry | undefined): void {
+  private readonly count = ({ id, after: entry }: Pick<Change<NodeEntry>, 'id' | 'after'>): void => {
     const before = this.nodes.get(id);
     const after = entry === undefined ? undefined : this.counted(entry, before);
     if (before === after) return;
     const isOnlyRole = before?.use === after?.use;
-    if (before !== undefined) this.add(before, 'subtract', isOnlyRole);
+    if (before !== undefined) this.add(before, -1, isOnlyRole);
     if (after === undefined) this.nodes.delete(id);
     else {
       this.nodes.set(id, after);
-      this.add(after, 'add', isOnlyRole);
+      this.add(after, 1, isOnlyRole);
     }
     this.tentative.update(before, after);
     this.free.update(before, after);
     if (before === undefined) return;
+    // A removed node frees capacity, a free node can be evicted, a node whose deletion ended may continue to count, and
+    // a node may count in other scopes or use less than before.
+    if (isOnlyRole && after?.role !== 'free' && before.role !== 'leaving') return;
     for (const key of before.scopes) {
-      // A removed node frees capacity, a free node can be evicted, a node whose deletion ended may continue to count,
-      // and a node may count in other scopes or use less than before.
-      if (after === undefined || !isOnlyRole || after.role === 'free' || before.role === 'leaving') {
-        this.scopes.get(key)?.changed();
-      }
+      this.scopes.get(key)?.changed();
       this.dropUnused(key);
     }
-  }
+  };
 
-  private add({ scopes, use, role }: CountedNode, change: 'add' | 'subtract', isOnlyRole: boolean): void {
+  private add({ scopes, use, role }: CountedNode, sign: 1 | -1, isOnlyRole: boolean): void {
     const ofRole = role === 'free' || role === 'leaving' ? role : undefined;
     if (isOnlyRole && ofRole === undefined) return;
-    for (const key of scopes) {
-      const scope = this.scopes.get(key);
-      if (!isOnlyRole) scope?.recorded[change](use);
-      if (ofRole !== undefined) scope?.[ofRole][change](use);
+    for (let index = 0; index < scopes.length; index += 1) {
+      const scope = this.scopes.get(scopes[index] ?? '');
+      if (!isOnlyRole) scope?.recorded.add(use, sign);
+      if (ofRole !== undefined) scope?.[ofRole].add(use, sign);
     }
   }
 

@@ -80,9 +80,14 @@ export class QuotaScope {
 
   /** Returns the shortfall if the demand does not fit now. Capacity reserved for preceding requests counts as used. */
   shortfall(demand: Demand): Shortfall | undefined {
-    for (const [resource, needed] of needIn(this, demand).entries()) {
+    const needs = needIn(this, demand).entries();
+    for (let index = 0; index < needs.length; index += 1) {
+      const each = needs[index];
+      if (each === undefined || each[1] <= 0) continue;
+      const resource = each[0];
+      const needed = each[1];
       const limit = this.allowed.get(resource);
-      if (needed <= 0 || limit === Infinity) continue;
+      if (limit === Infinity) continue;
       const used = this.recorded.get(resource) + this.held.get(resource);
       if (used + needed > limit) return { scope: this, resource, limit, used, needed, reservedFor: undefined };
       let left = limit - used - needed;

@@ -8,24 +8,23 @@ export class Tally {
     return this.amounts.get(resource) ?? 0;
   }
 
-  add(use: QuotaInformation): void {
-    this.change(use, 1);
-  }
-
-  subtract(use: QuotaInformation): void {
-    this.change(use, -1);
+  /** Adds the amounts, or subtracts them with a `sign` of -1. */
+  add(use: QuotaInformation, sign: 1 | -1 = 1): void {
+    const { amounts } = this;
+    const entries = use.entries();
+    // Several tallies change with each change of a node: an index needs no iterators.
+    for (let index = 0; index < entries.length; index += 1) {
+      const entry = entries[index];
+      if (entry === undefined) continue;
+      const resource = entry[0];
+      const sum = (amounts.get(resource) ?? 0) + sign * entry[1];
+      if (sum === 0) amounts.delete(resource);
+      else amounts.set(resource, sum);
+    }
   }
 
   /** Returns the present amounts. */
   read(): QuotaInformation {
     return QuotaInformation.use(Object.fromEntries(this.amounts));
-  }
-
-  private change(use: QuotaInformation, sign: 1 | -1): void {
-    use.forEach((amount, resource) => {
-      const sum = this.get(resource) + sign * amount;
-      if (sum === 0) this.amounts.delete(resource);
-      else this.amounts.set(resource, sum);
-    });
   }
 }

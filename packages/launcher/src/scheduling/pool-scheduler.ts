@@ -346,8 +346,7 @@ export class PoolScheduler {
 
 /** Returns true if the allocation counts against limits. */
 function needsCapacity({ tenantNeed }: Allocation): boolean {
-  const [first] = tenantNeed.entries();
-  return first !== undefined;
+  return tenantNeed.entries().length > 0;
 }
 
 function isEmpty(entries: Iterable<unknown>): boolean {
