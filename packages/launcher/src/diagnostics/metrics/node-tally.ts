@@ -15,52 +15,64 @@ export class NodeTally {
   start(): () => void {
     const { nodes } = this.store;
     for (const { node } of nodes.all()) this.add(node, 1);
-    return nodes.onChange((change) => this.changed(change));
+    return nodes.onChange(this.changed);
   }
 
-  private changed({ before, after }: Change<NodeEntry>): void {
-    if (before !== undefined && after !== undefined && isCountedBySame(before.node, after.node)) {
-      if (before.node.state !== after.node.state) this.move(after.node, before.node.state);
+  private readonly changed = ({ before, after }: Change<NodeEntry>): void => {
+    const old = before?.node;
+    const node = after?.node;
+    // Only the lock has changed.
+    if (old === node) return;
+    if (old !== undefined && node !== undefined && isCountedBySame(old, node)) {
+      if (old.state !== node.state) this.move(node, old.state);
       return;
     }
-    if (before !== undefined) this.add(before.node, -1);
-    if (after !== undefined) this.add(after.node, 1);
-  }
+    if (old !== undefined) this.add(old, -1);
+    if (node !== undefined) this.add(node, 1);
+  };
 
   private add({ state, type, provider }: Node, amount: number): void {
     this.all.add('', state, amount);
-    type.forEach((label) => this.byLabel.add(label, state, amount));
+    for (const label of type) this.byLabel.add(label, state, amount);
     if (provider !== null) this.byProvider.add(provider, state, amount);
   }
 
   private move({ state, type, provider }: Node, before: NodeState): void {
     this.all.move('', before, state);
-    type.forEach((label) => this.byLabel.move(label, before, state));
+    for (let index = 0; index < type.length; index += 1) this.byLabel.move(type[index] ?? '', before, state);
     if (provider !== null) this.byProvider.move(provider, before, state);
   }
 }
 
+/** The nodes of one key. */
+interface Counts {
+  readonly byState: Record<NodeState, number>;
+  total: number;
+}
+
 /** Numbers of nodes by key and state. */
 export class CountsBy {
-  private readonly counts = new Map<string, Map<NodeState, number>>();
+  /** The keys with at least one node. */
+  private readonly counts = new Map<string, Counts>();
 
   add(key: string, state: NodeState, amount: number): void {
     let counts = this.counts.get(key);
-    if (counts === undefined) this.counts.set(key, (counts = new Map<NodeState, number>()));
-    change(counts, state, amount);
-    if (counts.size === 0) this.counts.delete(key);
+    if (counts === undefined) this.counts.set(key, (counts = { byState: { ...NO_NODES }, total: 0 }));
+    counts.byState[state] += amount;
+    counts.total += amount;
+    if (counts.total === 0) this.counts.delete(key);
   }
 
   /** Counts a node of the key in another state. */
   move(key: string, before: NodeState, after: NodeState): void {
-    const counts = this.counts.get(key);
-    if (counts === undefined) return;
-    change(counts, before, -1);
-    change(counts, after, 1);
+    const byState = this.counts.get(key)?.byState;
+    if (byState === undefined) return;
+    byState[before] -= 1;
+    byState[after] += 1;
   }
 
   get(key: string, state: NodeState): number {
-    return this.counts.get(key)?.get(state) ?? 0;
+    return this.counts.get(key)?.byState[state] ?? 0;
   }
 
   /** Returns the keys with at least one node. */
@@ -69,11 +81,19 @@ export class CountsBy {
   }
 }
 
-function change(counts: Map<NodeState, number>, state: NodeState, amount: number): void {
-  const count = (counts.get(state) ?? 0) + amount;
-  if (count === 0) counts.delete(state);
-  else counts.set(state, count);
-}
+const NO_NODES: Readonly<Record<NodeState, number>> = {
+  init: 0,
+  building: 0,
+  testing: 0,
+  ready: 0,
+  'in-use': 0,
+  used: 0,
+  hold: 0,
+  failed: 0,
+  aborted: 0,
+  deleting: 0,
+  deleted: 0,
+};
 
 /** Returns true if both records of a node have the provider and the labels that are counted. */
 function isCountedBySame(a: Node, b: Node): boolean {
