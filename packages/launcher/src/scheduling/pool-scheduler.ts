@@ -148,7 +148,6 @@ export class PoolScheduler {
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit must join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);
-    this.pool.context.timelines.taken(entry.id, this.pool.name);
     const release = (): void => {
       permit.release();
       endProbes();

@@ -91,20 +91,17 @@ export class Life {
 
   /** Lets `takeClosed` pass over the segments that have ended, which concern an earlier process or another launcher. */
   skipClosed(): void {
-    this.reported = this.closedCount();
+    while (this.takeClosed() !== undefined);
   }
 
-  /** Passes the segments that have ended since the last call, with their durations in milliseconds. */
-  takeClosed(use: (phase: Phase, ms: number) => void): void {
-    const { segments, end } = this;
-    const closed = this.closedCount();
-    while (this.reported < closed) {
-      const segment = segments[this.reported];
-      this.reported += 1;
-      if (segment === undefined) continue;
-      const to = segments[this.reported]?.from ?? end ?? segment.from;
-      use(segment.phase, to - segment.from);
-    }
+  /** Returns the next segment that has ended, with its duration in milliseconds; each segment once. */
+  takeClosed(): { readonly phase: Phase; readonly ms: number } | undefined {
+    const { segments, reported } = this;
+    const segment = segments[reported];
+    const to = segments[reported + 1]?.from ?? this.end;
+    if (segment === undefined || to === undefined) return undefined;
+    this.reported = reported + 1;
+    return { phase: segment.phase, ms: to - segment.from };
   }
 
   /** Returns the milliseconds spent in each phase until the end of the life, or until `now` if it lasts. */
@@ -119,10 +116,6 @@ export class Life {
 
   private get last(): Segment | undefined {
     return this.segments[this.segments.length - 1];
-  }
-
-  private closedCount(): number {
-    return this.end === undefined ? Math.max(0, this.segments.length - 1) : this.segments.length;
   }
 
   private mergeOldest(): void {

@@ -61,10 +61,7 @@ export class Timelines implements TimelineRecorder {
     const { requests, nodes } = this.store;
     for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
     for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
-    this.unsubscribe = [
-      requests.onChange((change) => this.requestChanged(change)),
-      nodes.onChange((change) => this.nodeChanged(change)),
-    ];
+    this.unsubscribe = [requests.onChange(this.requestChanged), nodes.onChange(this.nodeChanged)];
   }
 
   stop(): void {
@@ -133,7 +130,7 @@ export class Timelines implements TimelineRecorder {
     this.events.attempted.emit({ provider, attempt });
   }
 
-  private requestChanged({ id, before, after }: Change<RequestEntry>): void {
+  private readonly requestChanged = ({ id, before, after }: Change<RequestEntry>): void => {
     const now = this.clock.now();
     if (after === undefined) {
       if (before !== undefined) this.endRequest(id, now, 'cancelled', undefined, []);
@@ -154,7 +151,7 @@ export class Timelines implements TimelineRecorder {
     life.recorded(now, request);
     if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
     if (request.state === 'failed') this.endRequest(id, now, 'failed', this.refusalOf(life), []);
-  }
+  };
 
   /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
   private refusalOf({ facts: { labels }, refusals }: RequestLife): string | undefined {
@@ -194,7 +191,7 @@ export class Timelines implements TimelineRecorder {
     kept.add(life.facts.id, life);
   }
 
-  private nodeChanged({ id, after }: Change<NodeEntry>): void {
+  private readonly nodeChanged = ({ id, after }: Change<NodeEntry>): void => {
     const now = this.clock.now();
     let life = this.nodes.get(id);
     if (after === undefined) {
@@ -215,10 +212,12 @@ export class Timelines implements TimelineRecorder {
     }
     life.recorded(now, node, request !== undefined, request?.pool);
     this.reportPhases(life);
-  }
+  };
 
   private reportPhases(life: NodeLife): void {
-    life.takeClosed((phase, ms) => this.events.nodePhase.emit({ life, phase, ms }));
+    for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
+      this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
+    }
   }
 
   private requestOf({ facts }: NodeLife): RequestLife | undefined {
