@@ -76,13 +76,13 @@ export class Deletions implements Controller {
     });
     this.unsubscribe = [
       store.nodes.onChange(({ id, after }) => {
-        if (after !== undefined) this.consider(after);
-        else this.forget(id);
+        if (after === undefined) this.forget(id);
+        // Its owner decides about a locked node.
+        else if (!after.locked) this.consider(after);
       }),
       // The state of a node's request can decide between deleting and resuming the node.
       store.requests.onChange(({ id, after }) => {
-        if (after?.locked === true) return;
-        for (const entry of store.nodes.allocatedTo(id)) this.consider(entry);
+        if (after?.locked !== true) store.nodes.allocatedTo(id).forEach(this.consider);
       }),
       store.onComplete((complete) => {
         if (complete) this.considerAll();
@@ -111,9 +111,9 @@ export class Deletions implements Controller {
     for (const entry of this.context.store.nodes.ofProvider(this.provider.config.name)) this.consider(entry);
   }
 
-  private consider(entry: NodeEntry): void {
+  private readonly consider = (entry: NodeEntry): void => {
     if (this.isDue(entry)) this.queue.add(entry.id, entry.node.state === 'in-use' ? RETURN_MS : 0);
-  }
+  };
 
   private forget(id: string): void {
     this.blocked.delete(id);

@@ -47,8 +47,10 @@ export class AbandonedProviders implements Controller {
       reconcile: (key) => Promise.resolve(this.report(key)),
     });
     this.unsubscribe = [
-      store.nodes.onChange(({ after }) => {
-        if (after !== undefined) this.consider(after);
+      store.nodes.onChange(({ before, after }) => {
+        if (after === undefined) return;
+        // Every node needs its provider, and a ready one needs a pool with its labels, too.
+        if (before?.node.provider !== after.node.provider || after.node.state === 'ready') this.consider(after);
       }),
       store.components.onChange((change) => this.componentChanged(change)),
       store.onComplete((complete) => {

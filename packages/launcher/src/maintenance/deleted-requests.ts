@@ -30,7 +30,7 @@ export class DeletedRequests implements Controller {
         for (const entry of store.nodes.allocatedTo(id)) this.consider(entry);
       }),
       store.nodes.onChange(({ after }) => {
-        if (after !== undefined) this.consider(after);
+        if (after?.node.state === 'ready') this.consider(after);
       }),
       store.onComplete((complete) => {
         if (complete) this.apply();

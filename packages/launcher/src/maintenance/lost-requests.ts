@@ -6,6 +6,7 @@
 import {
   LostOwnershipError,
   RequestGoneError,
+  type Change,
   type NodeEntry,
   type NodeHandle,
   type RequestEntry,
@@ -40,7 +41,7 @@ export class LostRequests implements Controller {
       reconcile: (id) => this.reconcile(id),
     });
     this.unsubscribe = [
-      store.requests.onChange(({ id, after }) => this.consider(id, after)),
+      store.requests.onChange(this.consider),
       store.onComplete((complete) => {
         if (complete) this.addAll();
       }),
@@ -54,18 +55,18 @@ export class LostRequests implements Controller {
   }
 
   private addAll(): void {
-    for (const entry of this.context.store.requests.inState('pending')) this.consider(entry.id, entry);
+    for (const entry of this.context.store.requests.inState('pending')) this.consider({ id: entry.id, after: entry });
   }
 
-  private consider(id: string, entry: RequestEntry | undefined): void {
-    if (!isLost(entry)) {
+  private readonly consider = ({ id, after }: Pick<Change<RequestEntry>, 'id' | 'after'>): void => {
+    if (!isLost(after)) {
       this.lostSince.delete(id);
       this.queue.remove(id);
     } else if (!this.lostSince.has(id)) {
       this.lostSince.set(id, this.context.clock.monotonic());
       this.queue.add(id, TAKEOVER_MS);
     }
-  }
+  };
 
   private async reconcile(id: string): Promise<Reconciled> {
     const { store, clock } = this.context;

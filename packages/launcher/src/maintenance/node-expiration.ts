@@ -4,7 +4,7 @@
  */
 
 import { WorkQueue, type Node, type Reconciled } from '@nodepool/core';
-import type { NodeEntry } from '@nodepool/store';
+import type { Change, NodeEntry } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
@@ -31,7 +31,7 @@ export class NodeExpiration implements Controller {
       reconcile: (id) => this.reconcile(id),
     });
     this.unsubscribe = [
-      store.nodes.onChange(({ id, after }) => this.schedule(id, after)),
+      store.nodes.onChange(this.schedule),
       store.onComplete((complete) => {
         if (complete) this.addAll();
       }),
@@ -52,16 +52,16 @@ export class NodeExpiration implements Controller {
   private addAll(): void {
     const { nodes } = this.context.store;
     for (const state of ['ready', 'hold'] as const) {
-      for (const entry of nodes.inState(state)) this.schedule(entry.id, entry);
+      for (const after of nodes.inState(state)) this.schedule({ id: after.id, after });
     }
   }
 
   /** Schedules the node to be reconciled when it expires. */
-  private schedule(id: string, entry: NodeEntry | undefined): void {
-    const leftMs = this.leftMs(entry);
+  private readonly schedule = ({ id, after }: Pick<Change<NodeEntry>, 'id' | 'after'>): void => {
+    const leftMs = this.leftMs(after);
     if (leftMs === Infinity) this.queue.remove(id);
     else this.queue.add(id, leftMs);
-  }
+  };
 
   private async reconcile(id: string): Promise<Reconciled> {
     const entry = this.context.store.nodes.get(id);
@@ -79,11 +79,11 @@ export class NodeExpiration implements Controller {
    * it.
    */
   private leftMs(entry: NodeEntry | undefined): number {
-    return entry === undefined || !this.isOurs(entry) ? Infinity : this.expiry(entry.node) - this.context.clock.now();
-  }
-
-  private isOurs({ node, locked }: NodeEntry): boolean {
-    return !locked && node.provider !== null && this.serves(node.provider);
+    if (entry === undefined || entry.locked) return Infinity;
+    const { node } = entry;
+    const expiry = this.expiry(node);
+    if (expiry === Infinity || node.provider === null || !this.serves(node.provider)) return Infinity;
+    return expiry - this.context.clock.now();
   }
 
   /** Returns the expiry of the node in milliseconds since the epoch; `Infinity` if it never expires. */

@@ -4,7 +4,7 @@
  */
 
 import { MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
-import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 const NO_LABELS: readonly string[] = [];
 
@@ -33,7 +33,7 @@ export class MinReadySupply {
     private readonly onChange: (label: string) => void,
   ) {
     this.unsubscribe = [
-      store.nodes.onChange(({ id, after }) => this.count(this.nodes, id, this.labelsOfNode(after))),
+      store.nodes.onChange(this.nodeChanged),
       store.requests.onChange(({ id, before, after }) => {
         this.count(this.requests, id, labelsOfRequest(after));
         // Nodes allocated to a deleted request are free, or will be.
@@ -59,8 +59,13 @@ export class MinReadySupply {
   }
 
   private recount(entries: Iterable<NodeEntry>): void {
-    for (const entry of entries) this.count(this.nodes, entry.id, this.labelsOfNode(entry));
+    for (const after of entries) this.nodeChanged({ id: after.id, after });
   }
+
+  private readonly nodeChanged = ({ id, after }: Pick<Change<NodeEntry>, 'id' | 'after'>): void => {
+    const labels = after !== undefined && this.isSupply(after) ? this.usableLabels(after.node) : NO_LABELS;
+    if (labels.length > 0 || this.nodes.has(id)) this.count(this.nodes, id, labels);
+  };
 
   private count(counted: Map<string, readonly string[]>, id: string, labels: readonly string[]): void {
     const before = counted.get(id) ?? NO_LABELS;
@@ -78,9 +83,7 @@ export class MinReadySupply {
     this.onChange(label);
   }
 
-  private labelsOfNode(entry: NodeEntry | undefined): readonly string[] {
-    if (entry === undefined || !this.isSupply(entry)) return NO_LABELS;
-    const { node } = entry;
+  private usableLabels(node: Node): readonly string[] {
     const isUsable = (label: string): boolean => !this.abandoned.isUnusable(node, label);
     // The same array for the same node, so that its labels do not count as changed.
     return node.type.every(isUsable) ? node.type : node.type.filter(isUsable);

@@ -5,7 +5,6 @@
  */
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
-import type { Change, NodeEntry } from '@nodepool/store';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
@@ -93,13 +92,12 @@ export class PoolWorker {
     this.reevaluate();
   }
 
-  /** Handles a change of a node of the provider. */
-  nodeChanged({ before, after }: Change<NodeEntry>): void {
-    const node = (after ?? before)?.node;
-    if (!this.deciding || node === undefined) return;
-    const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
-    // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
-    if (after === undefined || isFree) this.path.capacityFreed(after === undefined && node.external_id !== null);
+  /**
+   * Handles a free node or a removed record of the provider. `isInstanceRemoved` is true if the cloud has deleted an
+   * instance.
+   */
+  capacityFreed(isInstanceRemoved: boolean): void {
+    if (this.deciding) this.path.capacityFreed(isInstanceRemoved);
   }
 
   /** Returns what the pool is doing, for the stack dump and for explanations. */

@@ -76,9 +76,14 @@ export class ProviderRuntime {
     // Created before any cloud is contacted: until the cloud answers, the pools are candidates that have not decided
     // yet.
     this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
-    this.unsubscribe = context.store.nodes.onChange((change) => {
-      if ((change.after ?? change.before)?.node.provider !== config.name) return;
-      for (const pool of this.pools) pool.nodeChanged(change);
+    this.unsubscribe = context.store.nodes.onChange(({ before, after }) => {
+      const node = (after ?? before)?.node;
+      if (node?.provider !== config.name) return;
+      const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
+      if (after !== undefined && !isFree) return;
+      // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
+      const isInstanceRemoved = after === undefined && node.external_id !== null;
+      for (const pool of this.pools) pool.capacityFreed(isInstanceRemoved);
     });
     let ended: () => void = () => undefined;
     this.started = new Promise((resolve) => (ended = resolve));

@@ -76,7 +76,7 @@ export class OpenRequests {
         }
         this.update(id);
       }),
-      nodes.onChange((change) => this.nodeChanged(change)),
+      nodes.onChange(this.nodeChanged),
     ];
     for (const { id } of requests.all()) this.update(id);
   }
@@ -127,15 +127,14 @@ export class OpenRequests {
   }
 
   /** Reports a lost request as changed when its nodes change, because they determine how it continues. */
-  private nodeChanged({ before, after }: Change<NodeEntry>): void {
+  private readonly nodeChanged = ({ before, after }: Change<NodeEntry>): void => {
     const old = before?.node.allocated_to ?? null;
     const now = after?.node.allocated_to ?? null;
-    if (old !== null) this.nodesChanged(old);
-    if (now !== null && now !== old) this.nodesChanged(now);
-  }
+    if (old !== null && this.byId.has(old)) this.nodesChanged(old);
+    if (now !== null && now !== old && this.byId.has(now)) this.nodesChanged(now);
+  };
 
   private nodesChanged(id: string): void {
-    if (!this.byId.has(id)) return;
     this.update(id);
     const known = this.byId.get(id);
     if (known?.requestClass.resumable === true) this.firstChanged(known.requestClass, true);
