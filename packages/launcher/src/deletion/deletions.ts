@@ -123,8 +123,8 @@ export class Deletions implements Controller {
   private isDue(entry: NodeEntry): boolean {
     const { store } = this.context;
     const { config } = this.provider;
-    if (entry.node.provider !== config.name || this.signal.aborted || !store.complete) return false;
-    return isToBeDeleted(entry, store, config);
+    if (entry.node.provider !== config.name || !isToBeDeleted(entry, store, config)) return false;
+    return store.complete && !this.signal.aborted;
   }
 
   private async reconcile(id: string): Promise<Reconciled> {
