@@ -215,8 +215,9 @@ export class PoolOffers {
   ): { offer: Offer; rank: number } | undefined {
     let usable: { offer: Offer; rank: number } | undefined;
     let passed = 0;
-    for (const [rank, machineType] of machineTypesOf(this.pool.labels.get(label)).entries()) {
-      const offer = offerOf(label, zone, machineType);
+    const types = machineTypesOf(this.pool.labels.get(label));
+    for (let rank = 0; rank < types.length; rank += 1) {
+      const offer = offerOf(label, zone, types[rank]);
       if (!isUsable(offer)) continue;
       usable = { offer, rank };
       if (passed === skip) break;
@@ -329,10 +330,12 @@ function offerOf(label: string, zone: string | undefined, machineType: string | 
   return { label, zone, machineType };
 }
 
+const NO_TYPES: readonly (string | undefined)[] = [undefined];
+
 /** Returns the label's machine types in order of preference; a single undefined element if the label names none. */
 export function machineTypesOf(label: LabelConfig | undefined): readonly (string | undefined)[] {
-  const types = label?.machineTypes ?? [];
-  return types.length === 0 ? [undefined] : types;
+  const types = label?.machineTypes;
+  return types === undefined || types.length === 0 ? NO_TYPES : types;
 }
 
 /** Returns the offer in words: `label large, machine type m1.large, zone az2`. */

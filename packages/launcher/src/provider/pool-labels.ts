@@ -96,8 +96,7 @@ export class PoolLabels implements LabelView {
 
   /** Returns the minimum that nodes of these labels need with any of their machine types. */
   leastNeed(names: readonly string[]): QuotaInformation {
-    const [first, ...others] = names.map((name) => this.leastNeedOf(name));
-    return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.NOTHING);
+    return names.reduce((sum, name) => sum.add(this.leastNeedOf(name)), QuotaInformation.NOTHING);
   }
 
   /** Returns the reason why one of the labels cannot be served at the moment, or undefined. */
@@ -115,14 +114,16 @@ export class PoolLabels implements LabelView {
   }
 
   private leastNeedOf(name: string): QuotaInformation {
-    const needs = machineTypesOf(this.label(name)).map((machineType) => this.need(name, machineType));
-    const [first, ...others] = needs;
-    if (first === undefined || others.length === 0) return first ?? QuotaInformation.NOTHING;
-    const least = [...first.entries()].map(([resource, amount]): [string, number] => [
-      resource,
-      Math.min(amount, ...others.map((other) => other.get(resource))),
-    ]);
-    return QuotaInformation.use(Object.fromEntries(least));
+    const types = machineTypesOf(this.label(name));
+    const first = this.need(name, types[0]);
+    if (types.length === 1) return first;
+    const others = types.slice(1).map((machineType) => this.need(name, machineType));
+    const least = Object.fromEntries(
+      first.entries().map(([resource, amount]) => {
+        return [resource, Math.min(amount, ...others.map((other) => other.get(resource)))];
+      }),
+    );
+    return QuotaInformation.use(least);
   }
 
   /**

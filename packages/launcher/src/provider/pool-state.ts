@@ -73,8 +73,8 @@ export class PoolState implements PoolView, OfferView {
   plan(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan {
     const plan = this.labels.offers.plan(labels, zone, skip);
     const { breaker } = this.sources.health;
-    const { obstacle } = breaker;
-    if (breaker.admits || obstacle === undefined) return plan;
+    const obstacle = breaker.admits ? undefined : breaker.obstacle;
+    if (obstacle === undefined) return plan;
     const reason = describeObstacle(`provider ${this.place.provider}`, obstacle);
     return { ...plan, blocked: { cause: obstacle.cause, reason } };
   }

@@ -68,7 +68,7 @@ export class LabelNeeds {
    * Returns true if the label's need with this machine type is known, or if it is known for none of its machine types.
    */
   isKnown(label: string, machineType: string | undefined): boolean {
-    return !this.unknown.has(keyOf(label, machineType));
+    return this.unknown.size === 0 || !this.unknown.has(keyOf(label, machineType));
   }
 
   /** Returns the reason why a request for the label waits, or undefined. */
@@ -94,6 +94,7 @@ export class LabelNeeds {
 
   /** Returns the machine types of the label if the need of none of them is known. */
   private unknownTypes(label: string): readonly Unknown[] | undefined {
+    if (this.unknown.size === 0) return undefined;
     const types = machineTypesOf(this.pool.labels.get(label));
     const unknown = types.flatMap((machineType) => this.unknown.get(keyOf(label, machineType)) ?? []);
     return unknown.length === types.length ? unknown : undefined;

@@ -193,7 +193,7 @@ const NOTHING = QuotaInformation.use({});
 /** Returns the greater of both limits for each resource. */
 function greater(a: QuotaInformation, b: QuotaInformation): QuotaInformation {
   return QuotaInformation.limit(
-    Object.fromEntries([...b.entries()].map(([resource, amount]) => [resource, Math.max(a.get(resource), amount)])),
+    Object.fromEntries(b.entries().map(([resource, amount]) => [resource, Math.max(a.get(resource), amount)])),
   );
 }
 

@@ -156,12 +156,13 @@ export class QuotaLedger {
       const counted = needIn(scope, need);
       const isInOrder = counted === need.need;
       const needs = counted.entries();
+      const limits = scope.limit;
       for (let index = 0; index < needs.length; index += 1) {
         const each = needs[index];
         if (each === undefined || each[1] <= 0) continue;
         const resource = each[0];
         const needed = each[1];
-        const limit = scope.limit.get(resource);
+        const limit = limits.get(resource);
         let used = scope.recorded.get(resource);
         if (used <= limit || !counts(scope, resource)) continue;
         if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);

@@ -11,7 +11,7 @@ import type { NodeEntry } from '@nodepool/store';
 import type { BlockedOffer } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import { useOf } from '../quota/need.js';
-import type { PoolView } from './pool-view.js';
+import type { LabelView, PoolView } from './pool-view.js';
 
 /** The node that serves one label of a request. */
 export type AllocatedNode =
@@ -29,6 +29,8 @@ export type AllocatedNode =
       readonly offer: Offer;
       readonly need: QuotaInformation;
     };
+
+type ExistingNode = Exclude<AllocatedNode, { kind: 'new' }>;
 
 export interface Allocation {
   /** In the order of the request's labels. */
@@ -71,36 +73,48 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
   const taken = new Set<string>();
   const own = nodesOf(request, context);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
-  const existing = new Map<number, Exclude<AllocatedNode, { kind: 'new' }>>();
   const wanted: LabelConfig[] = [];
+  const existing: (ExistingNode | undefined)[] = [];
+  const lacking: string[] = [];
   let handedOver = QuotaInformation.NOTHING;
-  for (const [index, name] of request.node_types.entries()) {
+  for (const name of request.node_types) {
     const label = labels.label(name);
     if (label === undefined) return undefined;
-    wanted.push(label);
     const found = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
-    if (found === undefined) continue;
-    existing.set(index, found);
+    wanted.push(label);
+    existing.push(found);
+    if (found === undefined) {
+      lacking.push(label.name);
+      continue;
+    }
     taken.add(found.entry.id);
     const { tenant_name: tenant, resources } = found.entry.node;
     if (tenant !== request.tenant_name) handedOver = handedOver.add(useOf(resources));
     zone ??= found.entry.node.az ?? undefined;
   }
-  const lacking = wanted.filter((_, index) => !existing.has(index)).map(({ name }) => name);
   const plan =
     lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone, context.skip);
   const planned = plan.offers[Symbol.iterator]();
-  const nodes = wanted.flatMap((label, index): AllocatedNode[] => {
-    const found = existing.get(index);
-    if (found !== undefined) return [found];
-    const offer: Offer | undefined = planned.next().value;
-    if (offer === undefined) return [];
-    const need = labels.need(label.name, offer.machineType);
-    return [{ kind: 'new', label, upload: labels.upload(label), offer, need }];
+  const nodes: AllocatedNode[] = [];
+  let need = QuotaInformation.NOTHING;
+  wanted.forEach((label, index) => {
+    const node = existing[index] ?? newNode(label, planned.next().value, labels);
+    if (node === undefined) return;
+    nodes.push(node);
+    if (node.kind === 'new') need = need.add(node.need);
   });
-  const need = nodes.reduce((sum, node) => (node.kind === 'new' ? sum.add(node.need) : sum), QuotaInformation.NOTHING);
   const { zone: chosen, blocked } = plan;
   return { nodes, missing: [], zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
+}
+
+function newNode(
+  label: LabelConfig,
+  offer: Offer | undefined,
+  labels: LabelView,
+): Extract<AllocatedNode, { kind: 'new' }> | undefined {
+  if (offer === undefined) return undefined;
+  const need = labels.need(label.name, offer.machineType);
+  return { kind: 'new', label, upload: labels.upload(label), offer, need };
 }
 
 /** Returns the offers of the nodes to launch. */
@@ -123,7 +137,7 @@ function ownNode(
   label: LabelConfig,
   { pool }: AllocationContext,
   taken: ReadonlySet<string>,
-): Exclude<AllocatedNode, { kind: 'new' }> | undefined {
+): ExistingNode | undefined {
   for (const entry of own) {
     if (taken.has(entry.id) || !entry.node.type.includes(label.name)) continue;
     if (entry.node.state === 'ready') return { kind: 'ready', label, entry };
@@ -138,7 +152,7 @@ function readyNode(
   label: LabelConfig,
   zone: string | undefined,
   taken: ReadonlySet<string>,
-): Exclude<AllocatedNode, { kind: 'new' }> | undefined {
+): ExistingNode | undefined {
   for (const entry of readyNodes(request, context, label)) {
     if (taken.has(entry.id)) continue;
     if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;

@@ -52,10 +52,11 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
  * Returns records for which the cloud has not been called yet: new ones, and those of resumed launches in state `init`.
  */
 export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
-  return [
-    ...created.map((id) => ({ id, version: 0 })),
-    ...slots.flatMap(({ resumed }) => (resumed?.node.state === 'init' ? [resumed] : [])),
-  ].map(({ id, version }) => ({ id, version }));
+  const records = created.map((id) => ({ id, version: 0 }));
+  for (const { resumed } of slots) {
+    if (resumed?.node.state === 'init') records.push({ id: resumed.id, version: resumed.version });
+  }
+  return records;
 }
 
 /** Returns the part of the request that must be confirmed against the limits. */
@@ -64,18 +65,17 @@ export function unconfirmedPart(
   slots: readonly Slot[],
   records: readonly RecordVersion[],
 ): Unconfirmed {
-  const tentative = slots.filter(({ toLaunch, resumed }) => toLaunch && (resumed?.node.state ?? 'init') === 'init');
-  return {
-    request,
-    lastId: records.reduce((last, { id }) => (id > last ? id : last), ''),
-    need: tentative.reduce(
-      (sum, { planned, resumed }) => sum.add(planned?.need ?? useOf(resumed?.node.resources ?? null)),
-      QuotaInformation.NOTHING,
-    ),
-    handedOver: slots.flatMap(({ formerOwner, node }) =>
-      node === undefined || formerOwner === undefined || formerOwner.tenant_name === request.tenant_name ? [] : [node],
-    ),
-  };
+  let lastId = '';
+  for (const { id } of records) if (id > lastId) lastId = id;
+  let need = QuotaInformation.NOTHING;
+  const handedOver: NodeHandle[] = [];
+  for (const { toLaunch, planned, resumed, formerOwner, node } of slots) {
+    const isTentative = toLaunch && (resumed?.node.state ?? 'init') === 'init';
+    if (isTentative) need = need.add(planned?.need ?? useOf(resumed?.node.resources ?? null));
+    const isHandedOver = formerOwner !== undefined && formerOwner.tenant_name !== request.tenant_name;
+    if (isHandedOver && node !== undefined) handedOver.push(node);
+  }
+  return { request, lastId, need, handedOver };
 }
 
 /** Omits the tenant of an allocated node, because its hand-over from another tenant may never have been confirmed. */
