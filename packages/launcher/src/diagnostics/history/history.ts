@@ -117,10 +117,14 @@ export class History {
     const { result } = ended;
     const { current } = this;
     current[result] += 1;
-    const labels = [...new Set(facts.labels)].map((label) => current.label(label));
-    for (const label of labels) label[result] += 1;
-    if (result !== 'fulfilled' || facts.requestor === MIN_READY_REQUESTOR) return;
-    for (const { toNode } of [current, ...labels]) toNode.add(end - created);
+    const isTimed = result === 'fulfilled' && facts.requestor !== MIN_READY_REQUESTOR;
+    new Set(facts.labels).forEach((name) => {
+      const label = current.label(name);
+      label[result] += 1;
+      if (isTimed) label.toNode.add(end - created);
+    });
+    if (!isTimed) return;
+    current.toNode.add(end - created);
     const provider = providerOf(life);
     if (provider !== '') current.provider(provider).toNode.add(end - created);
   }

@@ -64,7 +64,7 @@ export class Recorder {
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
     });
     this.nodes = new NodeTally(store);
-    this.metrics = watchApiCalls(metrics, () => this.history);
+    this.metrics = watchApiCalls(metrics, this.history);
   }
 
   /** True if the history survives a restart. */

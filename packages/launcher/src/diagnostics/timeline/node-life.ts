@@ -61,7 +61,10 @@ export class NodeLife extends Life {
    * launcher that has accepted the request.
    */
   recorded(now: number, node: Node, awaited: boolean, pool: string | undefined): void {
-    this.facts = factsOf(node, node.allocated_to ?? this.facts.request);
+    const { facts } = this;
+    const request = node.allocated_to ?? facts.request;
+    const isSame = facts.labels === node.type && facts.provider === node.provider && facts.pool === node.pool;
+    if (!isSame || facts.request !== request) this.facts = factsOf(node, request);
     const phase = PHASES[node.state];
     if (phase === undefined) {
       if (!this.launching) this.enter(now, pool === undefined ? 'elsewhere' : 'accepted', pool);
