@@ -48,7 +48,7 @@ export class AbandonedProviders implements Controller {
     });
     this.unsubscribe = [
       store.nodes.onChange(({ before, after }) => {
-        if (after === undefined) return;
+        if (after === undefined || before?.node === after.node) return;
         // Every node needs its provider, and a ready one needs a pool with its labels, too.
         if (before?.node.provider !== after.node.provider || after.node.state === 'ready') this.consider(after);
       }),

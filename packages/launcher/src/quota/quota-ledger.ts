@@ -220,8 +220,8 @@ export class QuotaLedger {
       this.nodes.set(id, after);
       this.add(after, 1, isOnlyRole);
     }
-    this.tentative.update(before, after);
-    this.free.update(before, after);
+    if (before?.role === 'tentative' || after?.role === 'tentative') this.tentative.update(before, after);
+    if (before?.role === 'free' || after?.role === 'free') this.free.update(before, after);
     if (before === undefined) return;
     // A removed node frees capacity, a free node can be evicted, a node whose deletion ended may continue to count, and
     // a node may count in other scopes or use less than before.
