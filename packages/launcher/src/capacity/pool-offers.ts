@@ -340,8 +340,8 @@ export function machineTypesOf(label: LabelConfig | undefined): readonly (string
 
 /** Returns the offer in words: `label large, machine type m1.large, zone az2`. */
 export function nameOf({ label, zone, machineType }: Offer): string {
-  const parts = [`label ${label}`];
-  if (machineType !== undefined) parts.push(`machine type ${machineType}`);
-  if (zone !== undefined) parts.push(`zone ${zone}`);
-  return parts.join(', ');
+  let name = `label ${label}`;
+  if (machineType !== undefined) name += `, machine type ${machineType}`;
+  if (zone !== undefined) name += `, zone ${zone}`;
+  return name;
 }

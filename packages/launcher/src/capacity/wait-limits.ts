@@ -38,7 +38,7 @@ export class WaitLimits {
   limitOf(request: NodeRequest): WaitLimit {
     const since = this.sinceOf(request);
     let limit: WaitLimit = { at: Infinity, reason: '' };
-    for (const name of new Set(request.node_types)) {
+    for (const name of request.node_types) {
       const { maxWaitMs } = this.labels.get(name) ?? { maxWaitMs: DEFAULT_MAX_WAIT_MS };
       const at = since + maxWaitMs;
       if (at < limit.at) limit = { at, reason: `it has waited for ${durationOf(maxWaitMs)} (max-wait of ${name})` };

@@ -223,12 +223,11 @@ export class RequestScheduler {
       this.touched.add(pool);
       if (!pool.offer(requestClass, entry)) continue;
       this.taken(entry.id, pool);
-      const rest = Array.from(
-        { length: pools.length - index },
-        (_, at) => pools[(this.turn + index + at) % pools.length],
-      );
-      if (requestClass.first !== undefined)
-        for (const other of rest) if (other !== undefined) this.offers.put(requestClass).pools.add(other);
+      if (requestClass.first === undefined) return;
+      for (let rest = index; rest < pools.length; rest += 1) {
+        const other = pools[(this.turn + rest) % pools.length];
+        if (other !== undefined) this.offers.put(requestClass).pools.add(other);
+      }
       return;
     }
   }
