@@ -6,6 +6,7 @@ import { decodeComponent, requestCodec, type Codec, type Source } from '@nodepoo
 import { encodeComponent } from '../src/codec/component.js';
 import { buildCodec, uploadCodec } from '../src/codec/image.js';
 import { nodeCodec } from '../src/codec/node.js';
+import { isJsonObject, NODE_STATES, type NodeData } from '@nodepool/core';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const textOf = ({ data }: Source<unknown>): string => new TextDecoder().decode(data);
@@ -24,6 +25,133 @@ function read<I extends object, D extends { state_time: number }>(
 
 const node = { id: '0000000001' };
 const request = { id: '200-0000000001' };
+
+/** Texts of a member: its name with the quotes, and its value. */
+interface MemberText {
+  readonly name: string;
+  readonly value: string;
+}
+
+const FIELD_NAMES = [
+  'state_time',
+  'type',
+  'comment',
+  'connection_port',
+  'ssh_port',
+  'external_id',
+  'host_keys',
+  'slot',
+];
+const MORE_NAMES = ['hold_expiration', 'attributes', 'resources', 'user_data', 'progress', 'cloud', 'created_time'];
+
+const fieldValue = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }),
+  fc.constantFrom(null, 22, 'text', ['a', 'b'], { cores: 2 }, { kind: 'launch', attempt: 'a', machine: [1] }),
+);
+
+/** Records with some of the fields of a node, and one that nodes do not have. */
+function nodeFields<V>(value: fc.Arbitrary<V>): fc.Arbitrary<Record<string, V>> {
+  return fc.dictionary(fc.constantFrom(...FIELD_NAMES, ...MORE_NAMES, 'unknown'), value);
+}
+
+/** A name as other programs may write it: with any character escaped. */
+const nameText = fc
+  .tuple(fc.oneof(fc.constantFrom(...FIELD_NAMES, 'trace', 'odd "name"\\'), fc.string()), fc.nat(9))
+  .map(([name, escaped]) => {
+    const start = JSON.stringify(name.slice(0, escaped)).slice(0, -1);
+    const code = name.charCodeAt(escaped).toString(16).padStart(4, '0');
+    const rest = JSON.stringify(name.slice(escaped + 1)).slice(1);
+    return escaped < name.length ? `${start}\\u${code}${rest}` : JSON.stringify(name);
+  });
+
+/** Values as other programs may write them, also numbers that JavaScript cannot represent. */
+const valueText = fc.oneof(
+  fc.json({ maxDepth: 3 }),
+  fc.constantFrom('340282366920938463463374607431768211455', '1.50', '1E3', '-0', '[ 1 , "}" ]', '{"state" : null}'),
+  fc.constantFrom('true', 'false', 'null', '[]', '{}', '""', '"null"', '"\\\\"', '"a, \\"b\\": {"'),
+);
+
+/** Members in any order, with the state at the end. */
+const unusualMembers: fc.Arbitrary<readonly MemberText[]> = fc
+  .array(fc.record({ name: nameText, value: valueText }), { maxLength: 12 })
+  .map((members) => [...members, { name: '"state"', value: '"ready"' }]);
+
+/** Members in the order of a new record, some of them missing or twice, with others between them. */
+const usualMembers: fc.Arbitrary<readonly MemberText[]> = fc
+  .array(fc.record({ place: fc.nat(40), name: nameText, value: valueText, isField: fc.boolean() }))
+  .map((members) => {
+    const created = JSON.parse(nodeCodec.create(read(nodeCodec, node, { state: 'ready' }).value)) as NodeData;
+    const [state, ...fields] = Object.keys(created);
+    const texts = members
+      .toSorted((a, b) => a.place - b.place)
+      .map(({ place, name, value, isField }) => {
+        const field = fields[place];
+        return { name: isField && field !== undefined ? JSON.stringify(field) : name, value };
+      });
+    return [{ name: JSON.stringify(state), value: '"ready"' }, ...texts];
+  });
+
+const nodeChange: fc.Arbitrary<Partial<NodeData>> = fc.record(
+  {
+    state: fc.constantFrom('ready', 'used'),
+    comment: fc.constantFrom(null, 'mine', 'a "quoted" text'),
+    slot: fc.constantFrom(null, 5),
+    host_keys: fc.constantFrom([], ['key']),
+    connection_port: fc.constantFrom(22, 19_885),
+    progress: fc.constant(null),
+  },
+  { requiredKeys: [] },
+);
+
+/** Returns an object of these members, with the usual spaces between the tokens or with different ones. */
+function textFrom(members: readonly MemberText[], isUsual: boolean): string {
+  if (isUsual) return `{${members.map(({ name, value }) => `${name}: ${value}`).join(', ')}}`;
+  const space = (index: number): string => ['', ' ', '\n', '\t '][index % 4] ?? '';
+  const texts = members.map(({ name, value }, index) => {
+    const [a, b, c, d] = [space(index), space(index + 1), space(index >> 1), space(index >> 2)];
+    return `${a}${name}${b}:${c}${value}${d}`;
+  });
+  return ` {${texts.join(',')}} `;
+}
+
+/** Returns the members after a change: each changed one at its first place, or at the end. */
+function changedMembers(members: readonly MemberText[], change: Partial<NodeData>): readonly MemberText[] {
+  const wanted = new Map<string, string | undefined>(
+    Object.entries(change).map(([name, value]) => [
+      name,
+      name === 'progress' && value === null ? undefined : JSON.stringify(value),
+    ]),
+  );
+  const port = change.connection_port ?? parsedValue(members, 'connection_port') ?? parsedValue(members, 'ssh_port');
+  if (typeof port === 'number' || isJsonObject(port)) wanted.set('ssh_port', JSON.stringify(port));
+  const written = new Set<string>();
+  const kept = members.flatMap((each) => {
+    const name = String(JSON.parse(each.name));
+    const value = wanted.get(name);
+    if (!wanted.has(name) || value === each.value) {
+      written.add(name);
+      return [each];
+    }
+    if (value === undefined || written.has(name)) return [];
+    written.add(name);
+    return [{ name: JSON.stringify(name), value }];
+  });
+  const added = [...wanted].flatMap(([name, value]) =>
+    value === undefined || written.has(name) ? [] : [{ name: JSON.stringify(name), value }],
+  );
+  return [...kept, ...added];
+}
+
+/** Returns the value of a member as `JSON.parse` reads it: the last one of the name. */
+function parsedValue(members: readonly MemberText[], name: string): unknown {
+  const found = members.filter((each) => JSON.parse(each.name) === name).at(-1);
+  return found === undefined ? undefined : JSON.parse(found.value);
+}
+
+/** Returns JSON text without the spaces between its tokens. */
+function withoutSpaces(json: string): string {
+  return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+}
 
 describe('a changed record', () => {
   it('reads like the record that the change returned', () => {
@@ -96,6 +224,44 @@ describe('a changed record', () => {
     expect(JSON.parse(textOf(changed))).toEqual({ state: 'deleting', comment: 'a "state"' });
   });
 
+  it('differs from its source in the changed members only', () => {
+    fc.assert(
+      fc.property(fc.oneof(unusualMembers, usualMembers), fc.boolean(), nodeChange, (members, isUsual, change) => {
+        const changed = nodeCodec.change(read(nodeCodec, node, textFrom(members, isUsual)), change);
+        const expected = textFrom(changedMembers(members, change), true);
+        if (isUsual) expect(textOf(changed)).toBe(expected);
+        else expect(withoutSpaces(textOf(changed))).toBe(withoutSpaces(expected));
+      }),
+      { seed: 3, numRuns: 2000 },
+    );
+  });
+
+  it('reads like its text, whatever the values before and after', () => {
+    const field = fc.oneof(fieldValue, fc.constantFrom(-0, Number.NaN, ['a', 5], { a: undefined }, { cores: 'two' }));
+    fc.assert(
+      fc.property(
+        nodeFields(fieldValue),
+        nodeFields(field),
+        ({ ssh_port: _, ...fields }, { ssh_port: __, ...change }) => {
+          const source = read(nodeCodec, node, { ...fields, state: 'ready', state_time: 5 });
+          const changed = nodeCodec.change(source, { ...(change as Partial<NodeData>), state: 'used' });
+          expect(changed.value).toEqual(read(nodeCodec, node, textOf(changed), 5).value);
+        },
+      ),
+      { seed: 4, numRuns: 1000 },
+    );
+  });
+
+  it('cannot have a state that no record has', () => {
+    const source = read(nodeCodec, node, { state: 'ready' });
+    const change = JSON.parse('{"state": "dreaming"}') as Partial<NodeData>;
+    expect(() => nodeCodec.change(source, change)).toThrow(
+      new TypeError(
+        `the record cannot be changed so that its "state" is "dreaming"; expected one of: ${NODE_STATES.join(', ')}`,
+      ),
+    );
+  });
+
   it('does not write its id as a field', () => {
     const { value } = read(nodeCodec, node, { state: 'ready' });
     expect(JSON.parse(nodeCodec.create(value))).not.toHaveProperty('id');
@@ -152,6 +318,8 @@ describe('a node', () => {
     expect(JSON.parse(textOf(launching))).toEqual({ state: 'building', progress });
     expect(launching.value.progress).toEqual(progress);
     expect(JSON.parse(textOf(nodeCodec.change(launching, { progress: null })))).toEqual({ state: 'building' });
+    expect(JSON.parse(nodeCodec.create(launching.value))).toHaveProperty('progress', progress);
+    expect(JSON.parse(nodeCodec.create(source.value))).not.toHaveProperty('progress');
   });
 
   it('without a state time has the time of its last change', () => {
