@@ -32,7 +32,8 @@ export function texts(raw: RawField): readonly string[] {
 
 /** Returns the value, typed, if it is one of `values`. */
 export function oneOf<V extends string>(raw: RawField, values: readonly V[]): V | undefined {
-  return values.find((candidate) => candidate === raw);
+  const known: readonly RawField[] = values;
+  return values[known.indexOf(raw)];
 }
 
 /** Returns the id as text. Numbers are converted, so that a known instance is not lost. */
