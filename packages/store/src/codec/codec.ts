@@ -1,6 +1,6 @@
 /** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
-import { jsonText, memberText, objectText, withMembers, type MemberChange } from './json.js';
+import { memberStart, objectText, withMembers, type Member, type MemberChange } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record and the data of its znode, JSON text in UTF-8. */
@@ -40,35 +40,45 @@ export interface RecordShape<I extends object, D extends Stated> {
   readonly fields: Readonly<Record<keyof D, true>>;
   /** Returns the record, or the reason why it cannot be read. Reads the fields of a record that it returned alike. */
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
-  /** Returns the JSON text of a field, or undefined to omit it. Default: `jsonText`. */
-  readonly print?: (name: string, value: unknown) => string | undefined;
+  /** Fields that are omitted while they are null. */
+  readonly omitted?: readonly (keyof D)[];
+  /** Printers of fields, by name. Default: `JSON.stringify`. */
+  readonly print?: Readonly<Record<string, Printer>>;
   /** Fields that are also written under an old name, which old readers expect: the fields by old name. */
   readonly aliases?: Readonly<Record<string, keyof D & string>>;
 }
 
+/** Returns JSON text, or undefined to omit the field. */
+type Printer = (value: unknown) => string | undefined;
+
 /** A member of the JSON object of a record. */
-interface Member<F> {
-  readonly name: string;
+interface FieldMember<F> extends Member {
   /** The field that it shows: its name, unless it is an alias. */
   readonly field: F;
-  /** The name as a JSON string. */
-  readonly literal: string;
-  /** Its text if the field is null, as many are, or undefined to omit it. */
-  readonly nullText: string | undefined;
+  readonly print: Printer;
+  readonly omitsNull: boolean;
+  /** The text of the member if the field is null, as many are. */
+  readonly nullText: string;
 }
 
 export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
   type Field = keyof D & string;
-  const print = shape.print ?? ((_name, value) => jsonText(value));
-  const memberOf = (name: string, field: Field): Member<Field> => {
+  const printers: Readonly<Record<string, Printer | undefined>> = shape.print ?? {};
+  const memberOf = (name: string, field: Field, index: number): FieldMember<Field> => {
+    const print = printers[field] ?? JSON.stringify;
     const literal = JSON.stringify(name);
-    const printed = print(name, null);
-    return { name, field, literal, nullText: printed === undefined ? undefined : memberText(literal, printed) };
+    const start = memberStart(literal);
+    const omitsNull = shape.omitted?.includes(field) === true;
+    return { index, literal, start, field, print, omitsNull, nullText: `${start}null` };
   };
   const names = Object.keys(shape.fields) as Field[];
-  const own = new Map<string, Member<Field>>(names.map((name) => [name, memberOf(name, name)]));
-  const aliases = Object.entries<Field>(shape.aliases ?? {}).map(([alias, field]) => memberOf(alias, field));
-  const members = [...own.values(), ...aliases];
+  const own = names.map((name, index) => memberOf(name, name, index));
+  const aliases = Object.entries<Field>(shape.aliases ?? {}).map(([alias, field], index) =>
+    memberOf(alias, field, names.length + index),
+  );
+  const ordered = [...own, ...aliases];
+  const members = { ordered, byLiteral: new Map(ordered.map((member) => [member.literal, member])) };
+  const byField = new Map<string, FieldMember<Field>>(own.map((member) => [member.field, member]));
 
   /** Changed records by their data, until `decode` receives that data after the write. */
   const changed = new WeakMap<Uint8Array, Source<I & D>>();
@@ -90,11 +100,17 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
 
     create(value) {
       const texts: string[] = [];
-      for (const { name, field, literal, nullText } of members) {
-        const content = value[field];
-        const printed = content === null || content === undefined ? undefined : print(name, content);
-        if (printed !== undefined) texts.push(memberText(literal, printed));
-        else if (content === null && nullText !== undefined) texts.push(nullText);
+      // An iterator would allocate an object per member.
+      for (let index = 0; index < ordered.length; index += 1) {
+        const member = ordered[index];
+        if (member === undefined) continue;
+        const content = value[member.field];
+        if (content === null) {
+          if (!member.omitsNull) texts.push(member.nullText);
+          continue;
+        }
+        const printed = member.print(content);
+        if (printed !== undefined) texts.push(member.start + printed);
       }
       return objectText(texts);
     },
@@ -102,23 +118,24 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     change(source, change) {
       const known: object = source.value;
       const fields: Record<string, unknown> = { ...known };
-      const changes = new Map<string, MemberChange>();
-      const wanted: Readonly<Record<string, unknown>> = change;
-      for (const name of Object.keys(change)) {
-        const value = wanted[name];
-        const literal = own.get(name)?.literal;
-        if (literal === undefined || isSameObject(value, fields[name])) continue;
-        const printed = value === undefined ? undefined : print(name, value);
-        changes.set(literal, { literal, value: printed, found: false });
-        fields[name] = printed === undefined ? undefined : isPlain(value) ? value : JSON.parse(printed);
+      const changes: MemberChange[] = [];
+      for (const name in change) {
+        const value: unknown = change[name];
+        const member = byField.get(name);
+        if (member === undefined) continue;
+        // The object that was read is no change, and its source text has more detail.
+        if (value === fields[name] && typeof value === 'object' && value !== null) continue;
+        const printed = value === null && member.omitsNull ? undefined : member.print(value);
+        changes.push({ member, value: printed, found: false });
+        fields[name] = isPlain(value) ? value : printed === undefined ? undefined : JSON.parse(printed);
       }
-      for (const { name, field, literal } of aliases) {
-        const content = fields[field];
+      for (const member of aliases) {
+        const content = fields[member.field];
         if (content === undefined || content === null) continue;
-        changes.set(literal, { literal, value: print(name, content), found: false });
+        changes.push({ member, value: member.print(content), found: false });
       }
       const before = utf8.decode(source.data);
-      const text = withMembers(before, changes);
+      const text = withMembers(before, members, changes);
       if (text === before) return source;
       const value = shape.read(isJsonObject(fields) ? fields : {}, source.value, source.value.state_time);
       if (typeof value === 'string') throw new TypeError(`the record cannot be changed so that ${value}`);
@@ -158,11 +175,6 @@ export function parseObject(data: Uint8Array): JsonObject | string {
   if (isJsonObject(parsed)) return parsed;
   const found = parsed === null ? 'null' : Array.isArray(parsed) ? 'a list' : `a ${typeof parsed}`;
   return `it is JSON, but ${found}; expected a JSON object`;
-}
-
-/** Returns true if an object is the one that was read. It is not a change then, and its source text has more detail. */
-function isSameObject(value: unknown, before: unknown): boolean {
-  return typeof value === 'object' && value !== null && value === before;
 }
 
 /** Returns true for values that JSON surely preserves: not for lists, objects, and numbers such as -0. */

@@ -44,11 +44,10 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
     };
   },
 
-  print: (name, field) =>
-    JSON.stringify(name === 'formats' && Array.isArray(field) ? field.filter(isText).sort().join(',') : field),
+  print: {
+    formats: (field) => JSON.stringify(Array.isArray(field) ? field.filter(isText).sort().join(',') : field),
+  },
 });
-
-const OWN_FIELDS: ReadonlySet<string> = new Set(['progress', 'listed']);
 
 export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadId, ImageUploadData>({
   fields: {
@@ -86,8 +85,8 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
     };
   },
 
-  /** Own fields without a value are omitted. */
-  print: (name, field) => (OWN_FIELDS.has(name) && field === null ? undefined : JSON.stringify(field)),
+  // Other programs do not know these fields.
+  omitted: ['progress', 'listed'],
 });
 
 /** Returns the last failed build of an image, or the reason why it cannot be read. */

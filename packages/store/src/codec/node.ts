@@ -1,7 +1,6 @@
 /** Codec of `/nodepool/nodes/<id>`. */
 
 import { recordCodec, type Codec } from './codec.js';
-import { jsonText } from './json.js';
 import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
 import {
   type JsonObject,
@@ -97,8 +96,8 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     };
   },
 
-  /** The record of a finished launch has no `progress` field. */
-  print: (name, field) => (name === 'progress' && field === null ? undefined : jsonText(field)),
+  // The record of a finished launch has no `progress`.
+  omitted: ['progress'],
 
   aliases: { ssh_port: 'connection_port' },
 });
