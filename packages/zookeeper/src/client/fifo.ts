@@ -1,36 +1,34 @@
 /** A first-in, first-out queue with amortised constant time per operation. */
 
-const COMPACT_AT = 1024;
+const COMPACT_AT = 64;
 
 export class Fifo<T> {
+  /** Number of items. Only the queue changes it. */
+  size = 0;
+  /** The oldest item; undefined if the queue is empty. Only the queue changes it. */
+  first: T | undefined;
+  /** The removed items, which are undefined, and then the items of the queue. */
   private items: (T | undefined)[] = [];
   private head = 0;
 
-  get size(): number {
-    return this.items.length - this.head;
-  }
-
   push(item: T): void {
     this.items.push(item);
-  }
-
-  peek(): T | undefined {
-    return this.items[this.head];
+    if (this.size === 0) this.first = item;
+    this.size++;
   }
 
   shift(): T | undefined {
-    if (this.head === this.items.length) return undefined;
-    const item = this.items[this.head];
+    const { first } = this;
+    if (this.size === 0) return undefined;
+    this.size--;
     this.items[this.head] = undefined;
     this.head++;
-    if (this.head === this.items.length) {
-      this.items.length = 0;
-      this.head = 0;
-    } else if (this.head >= COMPACT_AT && this.head * 2 >= this.items.length) {
+    if (this.head >= COMPACT_AT && this.head >= this.size) {
       this.items = this.items.slice(this.head);
       this.head = 0;
     }
-    return item;
+    this.first = this.size === 0 ? undefined : this.items[this.head];
+    return first;
   }
 
   /** Removes and returns all items, in order. */
@@ -38,6 +36,8 @@ export class Fifo<T> {
     const rest = this.items.slice(this.head) as T[];
     this.items = [];
     this.head = 0;
+    this.size = 0;
+    this.first = undefined;
     return rest;
   }
 }

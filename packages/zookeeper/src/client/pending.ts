@@ -36,8 +36,9 @@ export class Deadlines {
       this.queues.set(timeoutMs, queue);
     }
     pending.deadline = this.clock.monotonic() + timeoutMs;
-    for (let head = queue.waiting.peek(); head?.settled === true; head = queue.waiting.peek()) queue.waiting.shift();
-    queue.waiting.push(pending);
+    const { waiting } = queue;
+    while (waiting.first?.settled === true) waiting.shift();
+    waiting.push(pending);
     if (queue.timer === undefined) this.schedule(timeoutMs, queue, timeoutMs);
   }
 
@@ -58,7 +59,7 @@ export class Deadlines {
   private check(timeoutMs: number, queue: TimeoutQueue): void {
     queue.timer = undefined;
     const now = this.clock.monotonic();
-    for (let head = queue.waiting.peek(); head !== undefined; head = queue.waiting.peek()) {
+    for (let head = queue.waiting.first; head !== undefined; head = queue.waiting.first) {
       if (!head.settled && head.deadline > now) {
         this.schedule(timeoutMs, queue, head.deadline - now);
         return;

@@ -59,7 +59,7 @@ export class Pipeline {
     this.backpressure.add(call.frame.length);
     this.unsent.push(call);
     // During a long outage calls time out; remove them here so that they do not accumulate.
-    while (this.unsent.peek()?.settled === true) this.unsent.shift();
+    while (this.unsent.first?.settled === true) this.unsent.shift();
     this.flushSoon();
   }
 
@@ -104,7 +104,7 @@ export class Pipeline {
    * unexpected, out of order or malformed.
    */
   answer(xid: number, code: number, reader: JuteReader): number {
-    const call = this.sent.peek();
+    const call = this.sent.first;
     if (call === undefined) {
       throw new ZooKeeperError('protocol', `the server answered request ${xid}, but no request is pending`);
     }
@@ -154,7 +154,7 @@ export class Pipeline {
   private takeBatch(): { readonly batch: readonly PipelinedCall[]; readonly size: number } {
     const batch: PipelinedCall[] = [];
     let size = 0;
-    for (let call = this.unsent.peek(); call !== undefined; call = this.unsent.peek()) {
+    for (let call = this.unsent.first; call !== undefined; call = this.unsent.first) {
       const { length } = call.frame;
       if (!call.settled) {
         if (!this.window.admits(length)) break;

@@ -41,7 +41,7 @@ export class Channel<T> {
   }
 
   private schedule(): void {
-    const head = this.queue.peek();
+    const head = this.queue.first;
     if (head === undefined || this.scheduled || this.held) return;
     this.scheduled = true;
     const wait = head.dueAt - this.clock.monotonic();
@@ -52,7 +52,7 @@ export class Channel<T> {
   private deliverDue(): void {
     const now = this.clock.monotonic();
     while (!this.closed && !this.held) {
-      const head = this.queue.peek();
+      const head = this.queue.first;
       if (head === undefined) return;
       if (head.dueAt > now) break;
       this.queue.shift();
