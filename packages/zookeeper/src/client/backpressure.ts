@@ -5,7 +5,8 @@ import { OverloadedError } from '../errors.js';
 export class Backpressure {
   calls = 0;
   bytes = 0;
-  private blocked = false;
+  /** True while at most half of either limit is used. */
+  belowHighWater = true;
 
   /** `onDrained` is called when the usage returns to the high-water mark or below. */
   constructor(
@@ -13,11 +14,6 @@ export class Backpressure {
     private readonly maxBytes: number,
     private readonly onDrained: () => void,
   ) {}
-
-  /** True while at most half of either limit is used. */
-  get belowHighWater(): boolean {
-    return this.calls * 2 <= this.maxCalls && this.bytes * 2 <= this.maxBytes;
-  }
 
   /**
    * Returns the error of a request that would exceed the limits, else undefined. Accepts any size if no call is
@@ -35,15 +31,14 @@ export class Backpressure {
   add(bytes: number): void {
     this.calls++;
     this.bytes += bytes;
-    if (!this.blocked && !this.belowHighWater) this.blocked = true;
+    if (this.calls * 2 > this.maxCalls || this.bytes * 2 > this.maxBytes) this.belowHighWater = false;
   }
 
   remove(bytes: number): void {
     this.calls--;
     this.bytes -= bytes;
-    if (this.blocked && this.belowHighWater) {
-      this.blocked = false;
-      this.onDrained();
-    }
+    if (this.belowHighWater || this.calls * 2 > this.maxCalls || this.bytes * 2 > this.maxBytes) return;
+    this.belowHighWater = true;
+    this.onDrained();
   }
 }

@@ -6,25 +6,27 @@ import type { Backpressure } from './backpressure.js';
 import type { AbortGroup, Pending } from './pending.js';
 import { serverError, ServerCode } from './server-errors.js';
 
-/** A type of request. */
-export interface Operation<T> {
+/** The part of a type of request that is independent of its result type. */
+interface RequestType {
   /** Name in `ZooKeeperCounters.requests` and in errors. */
   readonly name: string;
   /** True if it can change data. Such a request is never sent twice. */
   readonly write: boolean;
-  /** Reads the result from the body of a successful answer. */
-  read(reader: JuteReader, call: Call<T>): T;
-  /** True if a missing znode yields the result `undefined` instead of an error. */
-  readonly mayBeAbsent?: boolean;
   /** True if the request is meaningless on any other connection than its first. */
   readonly connectionBound?: boolean;
 }
 
+/** A type of request. */
+export interface Operation<T> extends RequestType {
+  /** Reads the result from the body of a successful answer. */
+  read(reader: JuteReader, call: Call<T>): T;
+  /** True if a missing znode yields the result `undefined` instead of an error. */
+  readonly mayBeAbsent?: boolean;
+}
+
 /** A call as the pipeline handles it, independent of its result type. */
 export interface PipelinedCall extends Pending {
-  readonly name: string;
-  readonly write: boolean;
-  readonly connectionBound: boolean;
+  readonly operation: RequestType;
   /** The whole message. Bytes 4 to 7 are reserved for the xid. */
   readonly frame: Buffer;
   xid: number;
@@ -46,7 +48,7 @@ export class Call<T> implements PipelinedCall {
   onSettled: ((code: number | undefined) => void) | undefined;
 
   constructor(
-    private readonly operation: Operation<T>,
+    readonly operation: Operation<T>,
     readonly path: string | undefined,
     readonly frame: Buffer,
     private readonly timeoutMs: number,
@@ -57,18 +59,6 @@ export class Call<T> implements PipelinedCall {
     private readonly resolve: (value: T) => void,
     private readonly reject: (error: Error) => void,
   ) {}
-
-  get name(): string {
-    return this.operation.name;
-  }
-
-  get write(): boolean {
-    return this.operation.write;
-  }
-
-  get connectionBound(): boolean {
-    return this.operation.connectionBound === true;
-  }
 
   answer(code: number, reader: JuteReader): void {
     if (this.settled) return;
@@ -96,7 +86,7 @@ export class Call<T> implements PipelinedCall {
   abandon(error: ZooKeeperError): void {
     if (this.settled) return;
     if (this.sentAt === undefined) this.backpressure?.remove(this.frame.length);
-    if (!this.write || this.sentAt === undefined) {
+    if (!this.operation.write || this.sentAt === undefined) {
       this.fail(error);
       return;
     }
@@ -122,11 +112,12 @@ export class Call<T> implements PipelinedCall {
   }
 
   private get label(): string {
-    return this.path === undefined ? this.name : `${this.name} ${this.path}`;
+    const { name } = this.operation;
+    return this.path === undefined ? name : `${name} ${this.path}`;
   }
 
   private get details(): { readonly operation: string; readonly path: string | undefined } {
-    return { operation: this.name, path: this.path };
+    return { operation: this.operation.name, path: this.path };
   }
 
   private fail(error: ZooKeeperError, code?: number): void {

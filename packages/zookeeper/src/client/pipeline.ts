@@ -60,7 +60,7 @@ export class Pipeline {
     this.unsent.push(call);
     // During a long outage calls time out; remove them here so that they do not accumulate.
     while (this.unsent.first?.settled === true) this.unsent.shift();
-    this.flushSoon();
+    if (!this.flushPending) this.flushSoon();
   }
 
   /** Starts to send over a connection with a confirmed session, unsent calls first. */
@@ -90,11 +90,11 @@ export class Pipeline {
     // A malformed answer may have ended the connection. Repeating its request would end the next one.
     if (error.code === 'protocol') interrupted[0]?.abandon(error);
     for (const call of interrupted) {
-      if (call.write || call.connectionBound) call.abandon(lostError(call, error));
+      if (call.operation.write || call.operation.connectionBound === true) call.abandon(lostError(call, error));
       if (call.settled) this.backpressure.remove(call.frame.length);
       else call.sentAt = undefined;
     }
-    for (const call of waiting) if (call.connectionBound) call.abandon(lostError(call, error));
+    for (const call of waiting) if (call.operation.connectionBound === true) call.abandon(lostError(call, error));
     for (const call of interrupted) if (!call.settled) this.unsent.push(call);
     for (const call of waiting) if (!call.settled) this.unsent.push(call);
   }
@@ -109,7 +109,8 @@ export class Pipeline {
       throw new ZooKeeperError('protocol', `the server answered request ${xid}, but no request is pending`);
     }
     if (call.xid !== xid) {
-      const message = `the server answered request ${xid}, but the answer to ${call.xid} (${call.name}) was due`;
+      const due = `${call.xid} (${call.operation.name})`;
+      const message = `the server answered request ${xid}, but the answer to ${due} was due`;
       throw new ZooKeeperError('protocol', message);
     }
     const sentAt = call.sentAt ?? 0;
@@ -117,7 +118,7 @@ export class Pipeline {
     this.sent.shift();
     this.backpressure.remove(call.frame.length);
     this.window.answered(call.frame.length, sentAt, this.clock.monotonic());
-    if (this.unsent.size > 0) this.flushSoon();
+    if (this.unsent.size > 0 && !this.flushPending) this.flushSoon();
     if (this.onIdle !== undefined && this.sent.size === 0) this.becomeIdle();
     return sentAt;
   }
@@ -139,13 +140,8 @@ export class Pipeline {
     onIdle?.();
   }
 
-  private nextXid(): number {
-    this.lastXid = this.lastXid === LAST_XID ? 1 : this.lastXid + 1;
-    return this.lastXid;
-  }
-
   private flushSoon(): void {
-    if (this.sink === undefined || this.flushPending) return;
+    if (this.sink === undefined) return;
     this.flushPending = true;
     process.nextTick(this.flushNow);
   }
@@ -157,8 +153,7 @@ export class Pipeline {
     for (let call = this.unsent.first; call !== undefined; call = this.unsent.first) {
       const { length } = call.frame;
       if (!call.settled) {
-        if (!this.window.admits(length)) break;
-        this.window.sent(length);
+        if (!this.window.admit(length)) break;
         batch.push(call);
         size += length;
       }
@@ -176,22 +171,30 @@ export class Pipeline {
     const bytes = Buffer.allocUnsafe(size);
     let offset = 0;
     for (const call of batch) {
-      call.xid = this.nextXid();
+      this.lastXid = this.lastXid === LAST_XID ? 1 : this.lastXid + 1;
+      call.xid = this.lastXid;
       call.sentAt = now;
       bytes.set(call.frame, offset);
-      bytes.writeInt32BE(call.xid, offset + XID_OFFSET);
+      writeXid(bytes, offset + XID_OFFSET, this.lastXid);
       offset += call.frame.length;
       this.sent.push(call);
-      this.requests[call.name] = (this.requests[call.name] ?? 0) + 1;
-      if (call.write) this.writes++;
+      const { name, write } = call.operation;
+      this.requests[name] = (this.requests[name] ?? 0) + 1;
+      if (write) this.writes++;
     }
     if (size > 0) sink.send(bytes);
   }
 }
 
-function lostError(call: PipelinedCall, cause: ZooKeeperError): ConnectionLostError {
-  return new ConnectionLostError('connection-lost', `${call.name}: the connection was lost: ${cause.message}`, {
-    operation: call.name,
-    cause,
-  });
+/** Writes a positive integer. `Buffer.writeInt32BE` would call three functions per request. */
+function writeXid(bytes: Buffer, offset: number, xid: number): void {
+  bytes[offset] = xid >>> 24;
+  bytes[offset + 1] = xid >>> 16;
+  bytes[offset + 2] = xid >>> 8;
+  bytes[offset + 3] = xid;
+}
+
+function lostError({ operation: { name } }: PipelinedCall, cause: ZooKeeperError): ConnectionLostError {
+  const message = `${name}: the connection was lost: ${cause.message}`;
+  return new ConnectionLostError('connection-lost', message, { operation: name, cause });
 }

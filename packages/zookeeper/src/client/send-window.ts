@@ -27,25 +27,25 @@ export class SendWindow {
     this.reducedAt = -Infinity;
   }
 
-  /** Returns true if a request of this size may be sent now. A single request always fits. */
-  admits(bytes: number): boolean {
-    return this.inFlight === 0 || this.inFlight + units(bytes) <= this.limit;
-  }
-
-  sent(bytes: number): void {
-    this.inFlight += units(bytes);
+  /** Counts a request of this size as sent if it may be sent now, else returns false. A single request always fits. */
+  admit(bytes: number): boolean {
+    const inFlight = this.inFlight + units(bytes);
+    if (this.inFlight > 0 && inFlight > this.limit) return false;
+    this.inFlight = inFlight;
+    return true;
   }
 
   /** A request of this size, sent at `sentAt`, was answered at `now` (both monotonic). */
   answered(bytes: number, sentAt: number, now: number): void {
-    this.inFlight -= units(bytes);
+    const size = units(bytes);
+    this.inFlight -= size;
     const tookMs = now - sentAt;
     if (tookMs > this.slowMs) {
       if (sentAt < this.reducedAt) return;
       this.limit = Math.max(LOWEST_LIMIT, Math.floor(this.limit / 2));
       this.reducedAt = now;
     } else if (tookMs * 2 <= this.slowMs) {
-      this.limit = Math.min(HIGHEST_LIMIT, this.limit + units(bytes));
+      this.limit = Math.min(HIGHEST_LIMIT, this.limit + size);
     }
   }
 }

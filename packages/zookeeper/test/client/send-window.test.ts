@@ -110,6 +110,21 @@ describe('a ping', () => {
   });
 });
 
+describe('the number of a request', () => {
+  it('is one more than that of the request before, also beyond 16 bits', async () => {
+    await start();
+    for (let block = 0; block < 70; block += 1) {
+      const writes = Promise.all(Array.from({ length: 1000 }, () => zk.set('/a', Buffer.alloc(0), LONG_TIMEOUT)));
+      while (zk.counters.pendingCalls > 0) {
+        await clock.settle();
+        serve(1000);
+      }
+      await writes;
+    }
+    expect(peer.xids).toEqual(Array.from({ length: 70_000 }, (_, index) => index + 1));
+  });
+});
+
 describe('a large answer that arrives in small pieces', () => {
   it('keeps its connection as long as bytes arrive', async () => {
     await start();
