@@ -224,15 +224,34 @@ export class WatchRegistry {
     for (const path of [...this.entries.keys()]) this.removeIfUnused(path);
   }
 
-  /** Passes an event to the listeners concerned. */
+  /** Passes an event to the listeners concerned: of one-shot watches first, then of the longest path first. */
   dispatch(event: WatchEvent): void {
-    const { type } = event;
-    if (type !== 'children') {
-      this.fire('data', event);
-      this.fire('exist', event);
+    const { data, exist, child } = this.oneShots;
+    if (data.size + exist.size + child.size > 0) this.fireOneShots(event);
+    const { type, path } = event;
+    const changesChildren = type === 'created' || type === 'deleted';
+    const parentLength = Math.max(1, path.lastIndexOf('/'));
+    let parent: Entry | undefined;
+    this.levels ??= levelsOf(this.entries.keys());
+    const { levels } = this;
+    // Every event comes here: an index takes less time than an iterator.
+    for (let index = 0; index < levels.length; index += 1) {
+      const level = levels[index];
+      if (level === undefined) break;
+      const { length, recent } = level;
+      // In the path, an ancestor's path ends before a slash. Most levels need no look-up.
+      if (length > 1 && length !== path.length && path.charCodeAt(length) !== SLASH) continue;
+      const entry = recent !== undefined && path.startsWith(recent.path) ? recent : this.find(level, path);
+      if (entry === undefined) continue;
+      const own = length === path.length;
+      notify(entry, event, own);
+      // A recursive watch gets no events of child lists, only of the children themselves.
+      if (changesChildren && !own && length === parentLength && entry.mode === 'persistent-recursive') parent = entry;
     }
-    if (type === 'children' || type === 'deleted') this.fire('child', event);
-    this.notifyPersistent(event);
+    if (parent === undefined) return;
+    const ofParent: WatchEvent = { type: 'children', path: parent.path };
+    this.fire('child', ofParent);
+    notify(parent, ofParent, true);
   }
 
   private addOneShot(kind: OneShotKind, path: string, listener: OneShotListener): void {
@@ -251,41 +270,25 @@ export class WatchRegistry {
     return KINDS_OF[kind].some((one) => this.oneShots[one].has(path));
   }
 
-  private notifyPersistent(event: WatchEvent): void {
-    const { type, path } = event;
-    const changesChildren = type === 'created' || type === 'deleted';
-    let parent: Entry | undefined;
-    this.levels ??= levelsOf(this.entries.keys());
-    const { levels } = this;
-    // Every event comes here: an index takes less time than an iterator.
-    for (let index = 0; index < levels.length; index += 1) {
-      const level = levels[index];
-      const entry = level === undefined ? undefined : this.entryAt(level, path);
-      if (entry === undefined) continue;
-      notify(entry, event, entry.path === path);
-      // A recursive watch gets no events of child lists, only of the children themselves.
-      if (changesChildren && entry.mode === 'persistent-recursive' && isParent(entry.path, path)) parent = entry;
-    }
-    if (parent === undefined) return;
-    const ofParent: WatchEvent = { type: 'children', path: parent.path };
-    this.fire('child', ofParent);
-    notify(parent, ofParent, true);
-  }
-
-  /** Returns the watch at the path or its ancestor that has this length. */
-  private entryAt(level: Level, path: string): Entry | undefined {
-    const { length, recent } = level;
-    if (length > path.length) return undefined;
-    if (length < path.length && length > 1 && path.charCodeAt(length) !== SLASH) return undefined;
-    if (recent !== undefined && path.startsWith(recent.path)) return recent;
-    const entry = this.entries.get(path.slice(0, length));
+  /** Returns the watch at the path or its ancestor that has the length of this level. */
+  private find(level: Level, path: string): Entry | undefined {
+    const entry = this.entries.get(path.slice(0, level.length));
     if (entry !== undefined) level.recent = entry;
     return entry;
   }
 
+  private fireOneShots(event: WatchEvent): void {
+    const { type } = event;
+    if (type !== 'children') {
+      this.fire('data', event);
+      this.fire('exist', event);
+    }
+    if (type === 'children' || type === 'deleted') this.fire('child', event);
+  }
+
   private fire(kind: OneShotKind, event: WatchEvent): void {
     const byPath = this.oneShots[kind];
-    const listeners = byPath.size === 0 ? undefined : byPath.get(event.path);
+    const listeners = byPath.get(event.path);
     if (listeners === undefined) return;
     byPath.delete(event.path);
     for (const listener of listeners) callListener(listener, event);
@@ -347,9 +350,4 @@ function notify({ registrations }: Entry, event: WatchEvent, own: boolean): void
 function levelsOf(paths: Iterable<string>): Level[] {
   const lengths = new Set(Array.from(paths, ({ length }) => length));
   return Array.from(lengths, (length) => ({ length, recent: undefined })).sort((a, b) => b.length - a.length);
-}
-
-/** Returns true if `ancestor`, which is `path` itself or above it, is its parent. */
-function isParent(ancestor: string, path: string): boolean {
-  return ancestor !== path && !path.includes('/', ancestor === '/' ? 1 : ancestor.length + 1);
 }

@@ -1,7 +1,8 @@
 /** The registry of watches, where the server's own watches do not suffice. */
 
 import { describe, expect, it } from '@jest/globals';
-import type { WatchEvent, WatchListener } from '../../src/index.js';
+import fc from 'fast-check';
+import type { PersistentWatch, WatchEvent, WatchListener } from '../../src/index.js';
 import { WatchRegistry } from '../../src/client/watches.js';
 
 function registry(): { watches: WatchRegistry; asked: string[] } {
@@ -22,7 +23,110 @@ function log(): { received: string[]; record: (event: WatchEvent) => void; liste
   return { received, record, listener: { onEvent: record } };
 }
 
+const isAtOrAbove = (ancestor: string, path: string): boolean =>
+  ancestor === path || path.startsWith(ancestor === '/' ? '/' : `${ancestor}/`);
+
+const parentOf = (path: string): string => (path === '/' ? '' : path.slice(0, path.lastIndexOf('/')) || '/');
+
+/** A registry that compares every watch with every event. */
+class Model {
+  readonly received: string[] = [];
+  private persistent: { readonly id: number; readonly path: string; readonly mode: string }[] = [];
+  private oneShots: { readonly id: number; readonly path: string; readonly kind: string }[] = [];
+
+  constructor(private readonly recursive = new Set<string>()) {}
+
+  addPersistent(id: number, path: string, mode: string): void {
+    this.persistent.push({ id, path, mode });
+    if (mode === 'persistent-recursive') this.recursive.add(path);
+  }
+
+  close(id: number): void {
+    const path = this.persistent.find((each) => each.id === id)?.path ?? '';
+    this.persistent = this.persistent.filter((each) => each.id !== id);
+    this.forgetIfUnused(path);
+  }
+
+  addOneShot(id: number, path: string, kind: string): void {
+    this.oneShots.push({ id, path, kind });
+  }
+
+  dispatch(event: WatchEvent): void {
+    const { type, path } = event;
+    if (type !== 'children') this.fire('data', event);
+    if (type !== 'children') this.fire('exist', event);
+    if (type === 'children' || type === 'deleted') this.fire('child', event);
+    const concerned = this.persistent.filter((each) => isAtOrAbove(each.path, path));
+    for (const watch of concerned.sort((one, other) => other.path.length - one.path.length)) {
+      const own = watch.path === path;
+      if (watch.mode === 'persistent' ? own : type !== 'children') this.note(watch.id, event);
+    }
+    const parent = parentOf(path);
+    if ((type !== 'created' && type !== 'deleted') || !this.recursive.has(parent)) return;
+    this.fire('child', { type: 'children', path: parent });
+    for (const { id, mode, path: at } of this.persistent) {
+      if (mode === 'persistent' && at === parent) this.note(id, { type: 'children', path: parent });
+    }
+  }
+
+  private fire(kind: string, event: WatchEvent): void {
+    const fired = this.oneShots.filter((each) => each.kind === kind && each.path === event.path);
+    this.oneShots = this.oneShots.filter((each) => !fired.includes(each));
+    for (const { id } of fired) this.note(id, event);
+    this.forgetIfUnused(event.path);
+  }
+
+  private note(id: number, { type, path }: WatchEvent): void {
+    this.received.push(`${id}: ${type} ${path}`);
+  }
+
+  private forgetIfUnused(path: string): void {
+    const used = [...this.persistent, ...this.oneShots].some((each) => each.path === path);
+    if (!used) this.recursive.delete(path);
+  }
+}
+
+const PATHS = ['/', '/a', '/a/b', '/a/b/c', '/a/bc', '/ab', '/ab/c', '/b'];
+
 describe('watches', () => {
+  it('of all types get the same events as in a model that compares every watch with every event', () => {
+    const path = fc.constantFrom(...PATHS);
+    const step = fc.oneof(
+      fc.record({ add: fc.constantFrom('persistent' as const, 'persistent-recursive' as const), path }),
+      fc.record({ close: fc.nat(10) }),
+      fc.record({ once: fc.constantFrom('data' as const, 'exist' as const, 'child' as const), path }),
+      fc.record({ type: fc.constantFrom('created', 'deleted', 'changed', 'children'), path }),
+      fc.record({ type: fc.constantFrom('created', 'deleted', 'changed', 'children'), path }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { watches } = registry();
+        const model = new Model();
+        const received: string[] = [];
+        const open: { readonly id: number; readonly watch: PersistentWatch }[] = [];
+        for (const [id, each] of steps.entries()) {
+          const note = (event: WatchEvent): void => void received.push(`${id}: ${event.type} ${event.path}`);
+          if ('add' in each) {
+            open.push({ id, watch: watches.addPersistent(each.path, each.add, { onEvent: note }) });
+            model.addPersistent(id, each.path, each.add);
+          } else if ('close' in each) {
+            const [closed] = open.splice(each.close, 1);
+            closed?.watch.close();
+            if (closed !== undefined) model.close(closed.id);
+          } else if ('once' in each) {
+            watches.watchingRead(each.path, note).done(each.once);
+            model.addOneShot(id, each.path, each.once);
+          } else {
+            watches.dispatch(each);
+            model.dispatch(each);
+          }
+        }
+        expect(received).toEqual(model.received);
+      }),
+      { numRuns: 2000, seed: 1 },
+    );
+  });
+
   it('of both persistent modes at one path use the recursive one at the server, and both get events', () => {
     const { watches, asked } = registry();
     const [flat, deep] = [log(), log()];
