@@ -111,9 +111,8 @@ class ZooKeeperClient implements ZooKeeper {
       },
       onClosed: (error) => this.closed(error),
       onWarning: (error) => this.emitter.emit('warning', error),
-      onAnswer: (xid, code, reader) => this.pipeline.answer(xid, code, reader),
-      onEvent: (event) => this.watches.onEvent(event),
-      onWatchesSet: (code) => this.watches.onWatchesSet(code),
+      answers: this.pipeline,
+      events: this.watches,
     });
     this.sessionManager.start();
   }

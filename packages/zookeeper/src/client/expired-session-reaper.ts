@@ -52,10 +52,8 @@ export class ExpiredSessionReaper {
       },
       onAnswer: () => {
         if (expired.link !== undefined) done(expired.link);
-        return 0;
       },
-      onAlive: () => undefined,
-      onZxid: () => undefined,
+      onPong: () => undefined,
       onAuth: () => undefined,
       onEvent: () => undefined,
       onWatchesSet: () => undefined,

@@ -3,7 +3,7 @@
 import type { WatchEvent } from '../api.js';
 import type { Clock, Timer } from '../clock.js';
 import { ConnectionLostError, type ZooKeeperError } from '../errors.js';
-import { describeEndpoint, type OpenWire, type Wire, type TlsSettings } from './connection.js';
+import { describeEndpoint, type ConnectionHandler, type OpenWire, type Wire, type TlsSettings } from './connection.js';
 import { JuteReader } from './jute-reader.js';
 import { Fifo } from './fifo.js';
 import type { FrameSink } from './pipeline.js';
@@ -16,12 +16,10 @@ export interface LinkHandler {
   connectRequest(): Buffer;
   /** The server answered the connect request, which was sent at `sentAt` (monotonic). Requests may follow. */
   onEstablished(link: Link, response: ConnectResponse, sentAt: number): void;
-  /** The server answered a request. Returns the time when it was sent. May throw `protocol`. */
-  onAnswer(xid: number, code: number, reader: JuteReader): number;
-  /** The session was alive at `sentAt`: a request sent then was answered. */
-  onAlive(sentAt: number): void;
-  /** The client has seen all transactions up to `zxid`. */
-  onZxid(zxid: bigint): void;
+  /** The server, which has applied all transactions up to `zxid`, answered a request. May throw `protocol`. */
+  onAnswer(xid: number, zxid: bigint, code: number, reader: JuteReader): void;
+  /** The session was alive at `sentAt`: a ping sent then was answered. */
+  onPong(sentAt: number): void;
   onEvent(event: WatchEvent): void;
   /** The server answered the oldest unanswered credential. May throw. */
   onAuth(code: number, reader: JuteReader): void;
@@ -43,7 +41,7 @@ export interface LinkSettings {
 /** The header of every message: number of the request (4 bytes), number of a transaction (8), error code (4). */
 const HEADER_BYTES = 16;
 
-export class Link implements FrameSink {
+export class Link implements FrameSink, ConnectionHandler {
   private readonly connection: Wire;
   private readonly clock: Clock;
   private readonly reader = new JuteReader();
@@ -64,16 +62,9 @@ export class Link implements FrameSink {
   ) {
     const { endpoint, tls, maxAnswerBytes, connectTimeoutMs, clock, openWire } = settings;
     this.clock = clock;
-    this.connection = openWire(endpoint, tls, maxAnswerBytes, {
-      onOpen: () => this.opened(),
-      onBytes: () => {
-        this.lastReceivedAt = clock.monotonic();
-      },
-      onFrame: (buffer, start, end) => this.received(buffer, start, end),
-      onEnd: (error) => this.down(error),
-    });
+    this.connection = openWire(endpoint, tls, maxAnswerBytes, this);
     this.timer = clock.schedule(connectTimeoutMs, () => {
-      this.down(this.lost(`no session was confirmed within ${Math.round(connectTimeoutMs)} ms`));
+      this.onEnd(this.lost(`no session was confirmed within ${Math.round(connectTimeoutMs)} ms`));
     });
   }
 
@@ -113,23 +104,25 @@ export class Link implements FrameSink {
     this.connection.destroy();
   }
 
-  private opened(): void {
+  // ---- For the connection
+
+  onOpen(): void {
     this.connectSentAt = this.clock.monotonic();
     this.send(this.handler.connectRequest());
   }
 
-  private received(buffer: Buffer, start: number, end: number): void {
-    const reader = this.reader.reset(buffer, start, end);
-    if (this.established) {
-      this.route(reader);
-      return;
-    }
-    this.established = true;
-    this.timer?.cancel();
-    this.handler.onEstablished(this, readConnectResponse(reader), this.connectSentAt);
+  onBytes(): void {
+    this.lastReceivedAt = this.clock.monotonic();
   }
 
-  private route(reader: JuteReader): void {
+  onFrame(buffer: Buffer, start: number, end: number): void {
+    const reader = this.reader.reset(buffer, start, end);
+    if (!this.established) {
+      this.established = true;
+      this.timer?.cancel();
+      this.handler.onEstablished(this, readConnectResponse(reader), this.connectSentAt);
+      return;
+    }
     const at = reader.advance(HEADER_BYTES);
     const xid = reader.view.getInt32(at);
     if (xid === SpecialXid.event) {
@@ -142,7 +135,7 @@ export class Link implements FrameSink {
     switch (xid) {
       case SpecialXid.ping: {
         const sentAt = this.pings.shift();
-        if (sentAt !== undefined) this.handler.onAlive(sentAt);
+        if (sentAt !== undefined) this.handler.onPong(sentAt);
         return;
       }
       case SpecialXid.auth:
@@ -152,11 +145,17 @@ export class Link implements FrameSink {
         this.handler.onWatchesSet(code);
         return;
       default:
-        // First, because handling the answer may close the connection.
-        if (zxid > 0n) this.handler.onZxid(zxid);
-        this.handler.onAlive(this.handler.onAnswer(xid, code, reader));
+        this.handler.onAnswer(xid, zxid, code, reader);
     }
   }
+
+  onEnd(error: ZooKeeperError): void {
+    if (this.over) return;
+    this.close();
+    this.handler.onDown(this, error);
+  }
+
+  // ---- The heartbeat
 
   private scheduleHeartbeat(delayMs: number): void {
     this.timer = this.clock.schedule(delayMs, () => this.beat(false));
@@ -171,7 +170,7 @@ export class Link implements FrameSink {
     const silence = now - this.lastReceivedAt;
     if (silence >= this.readTimeoutMs) {
       if (suspected) {
-        this.down(this.lost(`no byte arrived for ${Math.round(silence)} ms`));
+        this.onEnd(this.lost(`no byte arrived for ${Math.round(silence)} ms`));
       } else {
         this.timer = this.clock.schedule(0, () => this.beat(true));
       }
@@ -186,12 +185,6 @@ export class Link implements FrameSink {
     const untilTimeout = this.lastReceivedAt + this.readTimeoutMs - now;
     // Whole milliseconds, because with fractions a timer can fire early by a rounding error again and again.
     this.scheduleHeartbeat(Math.max(1, Math.ceil(Math.min(untilPing, untilTimeout))));
-  }
-
-  private down(error: ZooKeeperError): void {
-    if (this.over) return;
-    this.close();
-    this.handler.onDown(this, error);
   }
 
   private lost(reason: string): ConnectionLostError {

@@ -18,6 +18,19 @@ import { resolveServer } from './resolution.js';
 import { ServerList, type Endpoint, type ServerAddress } from './server-list.js';
 import { ClientSession } from './session.js';
 
+/** Receives the answers to requests. */
+export interface AnswerReceiver {
+  /** Handles an answer, and returns the time when its request was sent (monotonic). May throw `protocol`. */
+  answer(xid: number, code: number, reader: JuteReader): number;
+}
+
+/** Receives the events of watches. */
+export interface EventReceiver {
+  onEvent(event: WatchEvent): void;
+  /** The server answered the oldest unanswered `setWatches`. May throw. */
+  onWatchesSet(code: number): void;
+}
+
 /** Receives the events of a session manager. */
 export interface SessionManagerHandler {
   /** A connection with a confirmed session is established. `fresh` is true for a new session. */
@@ -31,9 +44,10 @@ export interface SessionManagerHandler {
   /** The client is closed. The last call but `onState`. */
   onClosed(error: ZooKeeperError): void;
   onWarning(error: ZooKeeperError): void;
-  onAnswer(xid: number, code: number, reader: JuteReader): number;
-  onEvent(event: WatchEvent): void;
-  onWatchesSet(code: number): void;
+  /** The receiver of the answers. */
+  readonly answers: AnswerReceiver;
+  /** The receiver of the events. */
+  readonly events: EventReceiver;
 }
 
 /** Milliseconds. A shorter connection counts as a failed attempt, so that a server is not flooded with attempts. */
@@ -234,23 +248,25 @@ export class SessionManager {
       return connectFrame({ lastZxid: this.lastZxid, timeoutMs, sessionId, password, readOnly });
     },
     onEstablished: (link, response, sentAt) => this.established(link, response, sentAt),
-    onAnswer: (xid, code, reader) => {
-      if (this.state !== 'closed') return this.handler.onAnswer(xid, code, reader);
-      if (xid === CLOSE_XID) this.onSessionClosed?.();
-      return 0;
-    },
-    onAlive: (sentAt) => this.session?.proveAlive(sentAt),
-    onZxid: (zxid) => {
+    onAnswer: (xid, zxid, code, reader) => {
+      if (this.state === 'closed') {
+        if (xid === CLOSE_XID) this.onSessionClosed?.();
+        return;
+      }
+      // First, because handling the answer may close the connection.
       if (zxid > this.lastZxid) this.lastZxid = zxid;
+      const sentAt = this.handler.answers.answer(xid, code, reader);
+      this.session?.proveAlive(sentAt);
     },
+    onPong: (sentAt) => this.session?.proveAlive(sentAt),
     onEvent: (event) => {
-      if (this.state !== 'closed') this.handler.onEvent(event);
+      if (this.state !== 'closed') this.handler.events.onEvent(event);
     },
     onAuth: (code, reader) => {
       if (this.state !== 'closed') this.credentials.answered(code, reader);
     },
     onWatchesSet: (code) => {
-      if (this.state !== 'closed') this.handler.onWatchesSet(code);
+      if (this.state !== 'closed') this.handler.events.onWatchesSet(code);
     },
     onDown: (_link, error) => this.down(error),
   };
