@@ -226,9 +226,9 @@ export class WatchRegistry {
 
   /** Passes an event to the listeners concerned: of one-shot watches first, then of the longest path first. */
   dispatch(event: WatchEvent): void {
-    const { data, exist, child } = this.oneShots;
-    if (data.size + exist.size + child.size > 0) this.fireOneShots(event);
     const { type, path } = event;
+    const { data, exist, child } = this.oneShots;
+    if (data.has(path) || exist.has(path) || child.has(path)) this.fireOneShots(event);
     const changesChildren = type === 'created' || type === 'deleted';
     const parentLength = Math.max(1, path.lastIndexOf('/'));
     let parent: Entry | undefined;
