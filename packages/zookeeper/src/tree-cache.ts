@@ -15,7 +15,7 @@ import { CachedNode, childPath, nameOf, TreeNodes } from './tree-nodes.js';
 import { TreeReads, type ReadResult } from './tree-reads.js';
 import { FIRST_BATCH_SIZE, TreeWalk, type BatchSize, type WalkHandler } from './tree-walk.js';
 import { warnProcess } from './warn.js';
-import { WriteExpectations } from './write-expectations.js';
+import { Announcement, WriteExpectations, type OutcomeHandler, type Written } from './write-expectations.js';
 
 export interface TreeCacheSettings extends TreeCacheOptions {
   /** Default: the system clock. */
@@ -55,13 +55,13 @@ export function treeCache(
   return new ZooKeeperTreeCache(zk, root, listener, settings);
 }
 
-class ZooKeeperTreeCache implements TreeCache {
+class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
   complete = false;
   private readonly clock: Clock;
   private readonly wantsData: (path: string) => boolean;
   private readonly isLeaf: (path: string) => boolean;
   private readonly batchSize: BatchSize = { reads: FIRST_BATCH_SIZE };
-  private readonly nodes = new TreeNodes();
+  private readonly nodes: TreeNodes;
   private readonly expectations = new WriteExpectations();
   private readonly watch: PersistentWatch;
   private reads: TreeReads;
@@ -86,10 +86,11 @@ class ZooKeeperTreeCache implements TreeCache {
     this.clock = settings.clock ?? systemClock;
     this.wantsData = settings.wantsData ?? (() => true);
     this.isLeaf = settings.isLeaf ?? (() => false);
+    this.nodes = new TreeNodes(this.onRemoved);
     this.reads = this.newReads();
     zk.on('state', this.onState);
     this.watch = zk.watch(root, 'persistent-recursive', {
-      onEvent: (event) => this.onEvent(event),
+      onEvent: this.onEvent,
       onReset: () => this.load(),
       onError: (error) => this.fail(error),
     });
@@ -111,7 +112,7 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   get(path: string): TreeNode | undefined {
-    return this.nodes.get(path);
+    return this.nodes.byPath.get(path);
   }
 
   children(path: string): ReadonlySet<string> {
@@ -119,39 +120,22 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   pendingReads(matches: (path: string) => boolean): Promise<void> | undefined {
-    return this.reads.answered((path) => this.nodes.get(path) === undefined && matches(path));
+    return this.reads.answered((path) => this.nodes.byPath.get(path) === undefined && matches(path));
   }
 
   expect(paths: readonly string[]): WriteExpectation {
-    const { generation } = this;
-    const announced = new Set<string>();
-    for (const path of paths) {
-      if (announced.has(path) || !this.contains(path) || !this.wantsData(path)) continue;
-      announced.add(path);
+    const announced = paths.map((path) => {
+      if (!this.contains(path) || !this.wantsData(path)) return undefined;
       this.expectations.announce(path);
-    }
-    return {
-      applied: (nodes) => {
-        for (const { path, node } of nodes) if (announced.delete(path)) this.applied(path, node, generation);
-        if (announced.size === 0) return;
-        for (const path of announced) this.readIf(this.expectations.settle(path, 'untouched').mustRead, path);
-        announced.clear();
-      },
-      unknown: () => {
-        if (announced.size === 0) return;
-        for (const path of announced) {
-          this.expectations.settle(path, 'unknown');
-          this.readIf(true, path);
-        }
-        announced.clear();
-      },
-    };
+      return path;
+    });
+    return new Announcement(announced, this.generation, this);
   }
 
   created(path: string, { data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     if (this.closed || !this.contains(path) || !this.wantsData(path)) return;
     // The event of a later deletion may have arrived between the answer and this call.
-    if (this.nodes.get(path) === undefined && !this.reads.withdraw(path)) return;
+    if (this.nodes.byPath.get(path) === undefined && !this.reads.withdraw(path)) return;
     this.put(path, data, stat);
   }
 
@@ -173,20 +157,20 @@ class ZooKeeperTreeCache implements TreeCache {
     if (this.zk.state === 'closed') this.wake();
   };
 
-  private onEvent({ type, path }: WatchEvent): void {
+  private readonly onEvent = ({ type, path }: WatchEvent): void => {
     if (this.closed) return;
     if (type === 'deleted') {
       if (this.walk !== undefined) this.deletedInLoad.add(path);
       this.expectations.noteEvent(path, type);
       this.reads.deleted(path);
-      this.resolveRetry(path);
-      this.remove(path);
+      if (this.retries.size > 0) this.resolveRetry(path);
+      this.nodes.remove(path);
     } else if (type === 'created' || type === 'changed') {
       if (type === 'created') this.deletedInLoad.delete(path);
       if (!this.wantsData(path)) this.putPresence(path);
       else if (!this.expectations.noteEvent(path, type)) this.reads.request(path);
     }
-  }
+  };
 
   /** Reads the whole subtree, because events may have been missed. */
   private load(): void {
@@ -199,7 +183,7 @@ class ZooKeeperTreeCache implements TreeCache {
     const handler: WalkHandler = {
       wantsData: this.wantsData,
       isLeaf: this.isLeaf,
-      isKnown: (path) => this.nodes.get(path) !== undefined,
+      isKnown: (path) => this.nodes.byPath.get(path) !== undefined,
       onRead: (path, result) => this.read(path, result),
       onPresent: (path) => {
         // The listing may be older than the deletion event.
@@ -211,7 +195,7 @@ class ZooKeeperTreeCache implements TreeCache {
       onDone: () => {
         this.walk = undefined;
         // No listing shows that a znode is missing whose parent was deleted before the cache had read it.
-        this.nodes.removeUnconfirmed(this.generation, this.removed);
+        this.nodes.removeUnconfirmed(this.generation);
         this.loaded = this.zk.state === 'connected';
         this.deletedInLoad = new Set();
         this.updateComplete();
@@ -250,11 +234,12 @@ class ZooKeeperTreeCache implements TreeCache {
   private read(path: string, result: ReadResult): void {
     if (result !== undefined) this.put(path, result.data, result.stat);
     // Data in the cache came with earlier answers, but a later event may have reported the existence.
-    else if (this.wantsData(path) || this.nodes.get(path)?.generation !== this.generation) this.remove(path);
+    else if (this.wantsData(path) || this.nodes.byPath.get(path)?.generation !== this.generation)
+      this.nodes.remove(path);
   }
 
   private put(path: string, data: Uint8Array, stat: Stat): void {
-    const before = this.nodes.get(path);
+    const before = this.nodes.byPath.get(path);
     if (before !== undefined) {
       if (before.generation === this.generation) {
         if (before.stat.mzxid >= stat.mzxid) return;
@@ -267,13 +252,13 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   private putPresence(path: string): void {
-    const before = this.nodes.get(path);
+    const before = this.nodes.byPath.get(path);
     if (before === undefined) this.store(new CachedNode(path, EMPTY, NO_STAT, this.generation), undefined);
     else before.generation = this.generation;
   }
 
   private store(node: CachedNode, before: CachedNode | undefined): void {
-    this.nodes.put(node);
+    this.nodes.put(node, before);
     try {
       this.listener.onPut(node, before);
     } catch (error) {
@@ -281,11 +266,7 @@ class ZooKeeperTreeCache implements TreeCache {
     }
   }
 
-  private remove(path: string): void {
-    this.nodes.remove(path, this.removed);
-  }
-
-  private readonly removed = (node: CachedNode): void => {
+  private readonly onRemoved = (node: CachedNode): void => {
     try {
       this.listener.onRemove(node);
     } catch (error) {
@@ -299,15 +280,11 @@ class ZooKeeperTreeCache implements TreeCache {
     if (known.length === 0) return;
     const listed = new Set(names.map((name) => childPath(path, name)));
     for (const child of known) {
-      if (!listed.has(child) && this.nodes.get(child)?.generation !== this.generation) this.remove(child);
+      if (!listed.has(child) && this.nodes.byPath.get(child)?.generation !== this.generation) this.nodes.remove(child);
     }
   }
 
-  private applied(
-    path: string,
-    node: { readonly data: Uint8Array; readonly stat: Stat } | undefined,
-    since: number,
-  ): void {
+  onApplied(path: string, node: Written['node'], since: number): void {
     const { mustRead, deleted } = this.expectations.settle(path, 'applied');
     if (this.closed) return;
     if (mustRead || since !== this.generation) this.reads.request(path);
@@ -317,12 +294,13 @@ class ZooKeeperTreeCache implements TreeCache {
       if (!deleted) this.put(path, node.data, node.stat);
     } else if (!mustRead) {
       this.reads.deleted(path);
-      this.remove(path);
+      this.nodes.remove(path);
     }
   }
 
-  private readIf(wanted: boolean, path: string): void {
-    if (wanted && !this.closed) this.reads.request(path);
+  onNotApplied(path: string, outcome: 'untouched' | 'unknown'): void {
+    const { mustRead } = this.expectations.settle(path, outcome);
+    if (mustRead && !this.closed) this.reads.request(path);
   }
 
   private contains(path: string): boolean {
@@ -349,7 +327,6 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   private resolveRetry(path: string): void {
-    if (this.retries.size === 0) return;
     this.retries.get(path)?.cancel();
     if (this.retries.delete(path)) this.updateComplete();
   }

@@ -18,12 +18,12 @@ const NO_CHILDREN: readonly string[] = [];
 
 export class TreeNodes {
   private readonly nodes = new Map<string, CachedNode>();
+  readonly byPath: ReadonlyMap<string, CachedNode> = this.nodes;
   /** The paths of the children, by path. Most znodes have at most one, for which a set would take 150 bytes. */
   private readonly children = new Map<string, string | Set<string>>();
 
-  get(path: string): CachedNode | undefined {
-    return this.nodes.get(path);
-  }
+  /** `onRemoved` is called for each removed znode. */
+  constructor(private readonly onRemoved: (node: CachedNode) => void) {}
 
   /** Returns the paths of the present children; later changes do not affect the result. */
   childrenOf(path: string): readonly string[] {
@@ -32,11 +32,11 @@ export class TreeNodes {
     return typeof children === 'string' ? [children] : [...children];
   }
 
-  put(node: CachedNode): void {
+  /** Adds a znode, or replaces `before`, the present one. */
+  put(node: CachedNode, before: CachedNode | undefined): void {
     const { path } = node;
-    const known = this.nodes.has(path);
     this.nodes.set(path, node);
-    const parent = known ? undefined : parentPath(path);
+    const parent = before === undefined ? parentPath(path) : undefined;
     if (parent === undefined) return;
     const siblings = this.children.get(parent);
     if (siblings === undefined) this.children.set(parent, path);
@@ -44,30 +44,28 @@ export class TreeNodes {
     else siblings.add(path);
   }
 
-  /** Removes a znode and its descendants, children first, and calls `onRemoved` for each. */
-  remove(path: string, onRemoved: (node: CachedNode) => void): void {
-    for (const child of this.childrenOf(path)) this.remove(child, onRemoved);
+  /** Removes a znode and its descendants, children first. */
+  remove(path: string): void {
+    if (this.children.has(path)) for (const child of this.childrenOf(path)) this.remove(child);
     const node = this.nodes.get(path);
-    if (node !== undefined) this.removeOne(node, onRemoved);
+    if (node !== undefined) this.removeOne(node);
   }
 
-  /** Removes the znodes of earlier generations, and calls `onRemoved` for each. */
-  removeUnconfirmed(generation: number, onRemoved: (node: CachedNode) => void): void {
-    for (const node of this.nodes.values()) if (node.generation !== generation) this.removeOne(node, onRemoved);
+  /** Removes the znodes of earlier generations. */
+  removeUnconfirmed(generation: number): void {
+    for (const node of this.nodes.values()) if (node.generation !== generation) this.removeOne(node);
   }
 
-  private removeOne(node: CachedNode, onRemoved: (node: CachedNode) => void): void {
+  private removeOne(node: CachedNode): void {
     const { path } = node;
     this.nodes.delete(path);
     const parent = parentPath(path);
-    if (parent !== undefined) this.removeChild(parent, path);
-    onRemoved(node);
-  }
-
-  private removeChild(parent: string, path: string): void {
-    const children = this.children.get(parent);
-    if (typeof children === 'object' && children.size > 1) children.delete(path);
-    else this.children.delete(parent);
+    if (parent !== undefined) {
+      const siblings = this.children.get(parent);
+      if (typeof siblings === 'object' && siblings.size > 1) siblings.delete(path);
+      else this.children.delete(parent);
+    }
+    this.onRemoved(node);
   }
 }
 

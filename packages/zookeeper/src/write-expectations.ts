@@ -5,6 +5,14 @@
  * the newest answer is the current state. If it had more, another client wrote as well, and the znode must be read.
  */
 
+import type { TreeNode, WriteExpectation } from './recipes-api.js';
+
+/** A path after a transaction, see `WriteExpectation.applied`. */
+export interface Written {
+  readonly path: string;
+  readonly node: Pick<TreeNode, 'data' | 'stat'> | undefined;
+}
+
 interface Account {
   /** Number of announcements that are not settled. */
   open: number;
@@ -12,7 +20,8 @@ interface Account {
   applied: number;
   /** True if the outcome of a write is unknown. */
   uncertain: boolean;
-  /** True if the last event was a deletion. */
+  /** See `Settlement`. */
+  mustRead: boolean;
   deleted: boolean;
 }
 
@@ -24,14 +33,18 @@ export interface Settlement {
   readonly deleted: boolean;
 }
 
+const UNANNOUNCED: Settlement = { mustRead: true, deleted: false };
+
 export class WriteExpectations {
   private readonly accounts = new Map<string, Account>();
 
   announce(path: string): void {
     const account = this.accounts.get(path);
-    if (account === undefined)
-      this.accounts.set(path, { open: 1, events: 0, applied: 0, uncertain: false, deleted: false });
-    else account.open++;
+    if (account !== undefined) account.open++;
+    else {
+      const fresh = { open: 1, events: 0, applied: 0, uncertain: false, mustRead: false, deleted: false };
+      this.accounts.set(path, fresh);
+    }
   }
 
   /** Counts an event. Returns true if an announced write may have caused it, so that no read is needed yet. */
@@ -44,16 +57,62 @@ export class WriteExpectations {
     return true;
   }
 
-  /** Settles one announcement. */
+  /** Settles one announcement. The result is valid until the next call. */
   settle(path: string, outcome: 'applied' | 'untouched' | 'unknown'): Settlement {
     const account = this.accounts.get(path);
-    if (account === undefined) return { mustRead: true, deleted: false };
+    if (account === undefined) return UNANNOUNCED;
     if (outcome === 'applied') account.applied++;
     if (outcome === 'unknown') account.uncertain = true;
     account.open--;
-    const { deleted } = account;
-    if (account.open > 0) return { mustRead: outcome === 'unknown', deleted };
-    this.accounts.delete(path);
-    return { mustRead: account.uncertain || account.events > account.applied, deleted };
+    if (account.open > 0) account.mustRead = outcome === 'unknown';
+    else {
+      account.mustRead = account.uncertain || account.events > account.applied;
+      this.accounts.delete(path);
+    }
+    return account;
+  }
+}
+
+/** Receives the outcome of each announced write. */
+export interface OutcomeHandler {
+  /** The write was applied; `generation` is that of the announcement. */
+  onApplied(path: string, node: Written['node'], generation: number): void;
+  onNotApplied(path: string, outcome: 'untouched' | 'unknown'): void;
+}
+
+/** The announced writes of one transaction. */
+export class Announcement implements WriteExpectation {
+  /** Each of the paths becomes undefined when the outcome of its write is passed on. */
+  constructor(
+    private readonly paths: (string | undefined)[],
+    private readonly generation: number,
+    private readonly handler: OutcomeHandler,
+  ) {}
+
+  applied(nodes: readonly Written[]): void {
+    let next = 0;
+    nodes.forEach(({ path, node }) => {
+      // A look-up is rarely needed, because most callers list the nodes in the order of the announcement.
+      const index = this.paths[next] === path ? next : this.paths.indexOf(path);
+      if (index < 0) return;
+      next = index + 1;
+      this.paths[index] = undefined;
+      this.handler.onApplied(path, node, this.generation);
+    });
+    this.endWith('untouched');
+  }
+
+  unknown(): void {
+    this.endWith('unknown');
+  }
+
+  private endWith(outcome: 'untouched' | 'unknown'): void {
+    const { paths } = this;
+    // An index, because usually no write is left.
+    for (let index = 0; index < paths.length; index += 1) {
+      const path = paths[index];
+      paths[index] = undefined;
+      if (path !== undefined) this.handler.onNotApplied(path, outcome);
+    }
   }
 }

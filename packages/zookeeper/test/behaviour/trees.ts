@@ -272,6 +272,30 @@ function describeWrites(harness: Harness): void {
       tree.close();
     });
 
+    it('apply the writes of a transaction in any order, once per path', async () => {
+      const paths = ['one', 'two', 'three'].map((name) => harness.path(name));
+      for (const path of paths) await harness.zk.create(path);
+      const client = await harness.client();
+      const { tree, log } = mirror(harness, client, harness.root);
+      await tree.ready();
+      const before = log.items.length;
+      const reads = client.counters.requests['get'];
+      const expectation = tree.expect([...paths, ...paths]);
+      const data = bytes('ours');
+      const results = await client.transaction(paths.map((path) => ({ type: 'set', path, data })));
+      const [one, two, three] = results.map((result, index) => {
+        if (result.type !== 'set') throw new Error(result.type);
+        return { path: paths[index]!, node: { data, stat: result.stat } };
+      });
+      const other = { path: '/elsewhere', node: undefined };
+      expectation.applied([three!, other, two!, two!, one!, three!, other]);
+      expectation.unknown();
+      await client.sync(harness.root);
+      expect(log.items.slice(before)).toEqual([three!, two!, one!].map(({ path }) => `put ${path} ours`));
+      expect(client.counters.requests['get']).toBe(reads);
+      tree.close();
+    });
+
     it('read the znode of a write with unknown outcome', async () => {
       const path = harness.path('a');
       await harness.zk.create(path, bytes('1'));
