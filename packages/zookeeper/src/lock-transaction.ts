@@ -5,6 +5,7 @@ import { parentPath } from './client/paths.js';
 import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
 import type { ContenderRemovals } from './contender-lock.js';
 import { ensurePath } from './ensure-path.js';
+import type { HeldLock } from './recipes-api.js';
 
 /** One lock to acquire. `exists` is the current assumption about its directory. */
 interface LockAttempt {
@@ -18,10 +19,11 @@ interface TransactionLockOptions extends CallOptions {
   readonly after?: readonly TransactionOp[];
 }
 
+/** Makes the lock of a contender. */
+type LockFactory = (path: string, contender: string, session: Session) => HeldLock;
+
 export interface AcquiredLocks {
-  readonly session: Session;
-  /** Paths of the contenders, in the order of the locks. */
-  readonly contenders: readonly string[];
+  readonly locks: readonly HeldLock[];
   readonly before: readonly TransactionResult[];
   readonly after: readonly TransactionResult[];
 }
@@ -30,6 +32,7 @@ export interface AcquiredLocks {
 const MAX_ATTEMPTS = 5;
 
 const CONTENDER: CreateOptions = { mode: 'ephemeral-sequential' };
+const NONE: readonly TransactionOp[] = [];
 
 /** Implements `LockRecipe.tryAcquireAll`. Resolves with undefined if one of the locks is contended. */
 export async function tryAcquireLocks(
@@ -38,26 +41,33 @@ export async function tryAcquireLocks(
   locks: readonly LockAttempt[],
   data: Uint8Array,
   options: TransactionLockOptions,
+  lockOf: LockFactory,
 ): Promise<AcquiredLocks | undefined> {
+  const { before = NONE, after = NONE } = options;
   for (let count = 0; count < MAX_ATTEMPTS; count++) {
-    const session = zk.session?.confirmed === true ? zk.session : await zk.connected(options);
-    const plan = new Plan(locks, data, options);
+    const current = zk.session;
+    const session = current?.confirmed === true ? current : await zk.connected(options);
     let results: readonly TransactionResult[];
     try {
-      results = await zk.transaction(plan.ops, options);
+      results = await zk.transaction(operations(locks, data, before, after), options);
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error;
       if (error.code === 'outcome-unknown') removeContenders(removals, locks);
-      const diagnosis = plan.diagnose(error);
+      const steps = stepsOf(locks);
+      const diagnosis = diagnose(error, steps, before.length);
       if (diagnosis === 'contended') return undefined;
-      if (diagnosis === 'failed') throw plan.rebased(error);
+      if (diagnosis === 'failed') throw rebased(error, steps.length, before.length);
       await applyCorrection(zk, diagnosis, options);
       if (locks.length > 1 && (await refreshDirectories(zk, locks, options))) return undefined;
       continue;
     }
-    const acquired = plan.read(session, results);
-    if (zk.session === session) return acquired;
-    throw sessionChanged(zk, removals, acquired);
+    const contenders = contendersOf(locks, results, before.length);
+    if (zk.session !== session) throw sessionChanged(zk, removals, session, contenders);
+    return {
+      locks: locks.map(({ path }, index) => lockOf(path, contenders[index] ?? '', session)),
+      before: results.slice(0, before.length),
+      after: results.slice(results.length - after.length),
+    };
   }
   return undefined;
 }
@@ -68,74 +78,79 @@ interface Correction {
   readonly reason: 'missing' | 'exists' | 'no-parent';
 }
 
-/** The operations of one attempt, with the role of each. */
-class Plan {
-  readonly ops: readonly TransactionOp[];
-  /** The lock and the role of each lock operation, in order. */
-  private readonly steps: { readonly lock: LockAttempt; readonly action: 'delete' | 'create' | 'contend' }[] = [];
-  private readonly before: readonly TransactionOp[];
-  private readonly after: readonly TransactionOp[];
+/** One operation for a lock, and its role. */
+interface LockStep {
+  readonly lock: LockAttempt;
+  readonly action: 'delete' | 'create' | 'contend';
+}
 
-  constructor(locks: readonly LockAttempt[], data: Uint8Array, { before = [], after = [] }: TransactionLockOptions) {
-    this.before = before;
-    this.after = after;
-    const ops = [...before];
-    for (const lock of locks) {
-      if (lock.exists) {
-        ops.push({ type: 'delete', path: lock.path });
-        this.steps.push({ lock, action: 'delete' });
-      }
-      ops.push({ type: 'create', path: lock.path });
-      this.steps.push({ lock, action: 'create' });
-      ops.push({ type: 'create', path: `${lock.path}/${lock.prefix}`, data, options: CONTENDER });
-      this.steps.push({ lock, action: 'contend' });
-    }
-    ops.push(...after);
-    this.ops = ops;
-  }
+/** Returns the operations of one attempt. Those for the locks have the order of `stepsOf`. */
+function operations(
+  locks: readonly LockAttempt[],
+  data: Uint8Array,
+  before: readonly TransactionOp[],
+  after: readonly TransactionOp[],
+): readonly TransactionOp[] {
+  const ops = [...before];
+  locks.forEach(({ path, prefix, exists }) => {
+    if (exists) ops.push({ type: 'delete', path });
+    ops.push({ type: 'create', path });
+    ops.push({ type: 'create', path: `${path}/${prefix}`, data, options: CONTENDER });
+  });
+  ops.push(...after);
+  return ops;
+}
 
-  /** Returns the meaning of a failed transaction. */
-  diagnose({ code, operationIndex }: ZooKeeperError): 'contended' | 'failed' | Correction {
-    const step = operationIndex === undefined ? undefined : this.steps[operationIndex - this.before.length];
-    if (step === undefined) return 'failed';
-    const { lock, action } = step;
-    if (action === 'delete') {
-      if (code === 'not-empty') return 'contended';
-      if (code === 'no-node') return { lock, reason: 'missing' };
-    } else if (action === 'create') {
-      if (code === 'node-exists') return { lock, reason: 'exists' };
-      if (code === 'no-node') return { lock, reason: 'no-parent' };
-    }
-    return 'failed';
-  }
+/** Returns the steps of the attempt with the present assumptions. */
+function stepsOf(locks: readonly LockAttempt[]): readonly LockStep[] {
+  return locks.flatMap((lock) => {
+    const steps: LockStep[] = lock.exists ? [{ lock, action: 'delete' }] : [];
+    return [...steps, { lock, action: 'create' }, { lock, action: 'contend' }];
+  });
+}
 
-  /** Returns the error with an `operationIndex` that counts the caller's operations only. */
-  rebased(error: ZooKeeperError): ZooKeeperError {
-    const { operationIndex: index } = error;
-    const behind = this.before.length + this.steps.length;
-    if (index === undefined || index < this.before.length) return error;
-    const rebased = index < behind ? undefined : index - this.steps.length;
-    const { code, message, operation, path, serverCode } = error;
-    const details = { operation, path, serverCode, operationIndex: rebased, cause: error };
-    const copy: unknown = Reflect.construct(error.constructor, [code, message, details]);
-    return copy instanceof ZooKeeperError ? copy : error;
+/** Returns the meaning of a failed transaction. */
+function diagnose(
+  { code, operationIndex }: ZooKeeperError,
+  steps: readonly LockStep[],
+  countBefore: number,
+): 'contended' | 'failed' | Correction {
+  const step = operationIndex === undefined ? undefined : steps[operationIndex - countBefore];
+  if (step === undefined) return 'failed';
+  const { lock, action } = step;
+  if (action === 'delete') {
+    if (code === 'not-empty') return 'contended';
+    if (code === 'no-node') return { lock, reason: 'missing' };
+  } else if (action === 'create') {
+    if (code === 'node-exists') return { lock, reason: 'exists' };
+    if (code === 'no-node') return { lock, reason: 'no-parent' };
   }
+  return 'failed';
+}
 
-  read(session: Session, results: readonly TransactionResult[]): AcquiredLocks {
-    const contenders: string[] = [];
-    let index = this.before.length;
-    for (const { action } of this.steps) {
-      const result = results[index];
-      if (action === 'contend' && result?.type === 'create') contenders.push(result.path);
-      index++;
-    }
-    return {
-      session,
-      contenders,
-      before: results.slice(0, this.before.length),
-      after: results.slice(results.length - this.after.length),
-    };
-  }
+/** Returns the error with an `operationIndex` that counts the caller's operations only. */
+function rebased(error: ZooKeeperError, countSteps: number, countBefore: number): ZooKeeperError {
+  const { operationIndex: index } = error;
+  if (index === undefined || index < countBefore) return error;
+  const operationIndex = index < countBefore + countSteps ? undefined : index - countSteps;
+  const { code, message, operation, path, serverCode } = error;
+  const details = { operation, path, serverCode, operationIndex, cause: error };
+  const copy: unknown = Reflect.construct(error.constructor, [code, message, details]);
+  return copy instanceof ZooKeeperError ? copy : error;
+}
+
+/** Returns the paths of the contenders that a transaction created, in the order of the locks. */
+function contendersOf(
+  locks: readonly LockAttempt[],
+  results: readonly TransactionResult[],
+  countBefore: number,
+): readonly string[] {
+  let next = countBefore;
+  return locks.map(({ exists }) => {
+    next += exists ? 3 : 2;
+    const result = results[next - 1];
+    return result?.type === 'create' ? result.path : '';
+  });
 }
 
 async function applyCorrection(zk: ZooKeeper, { lock, reason }: Correction, options: CallOptions): Promise<void> {
@@ -169,10 +184,15 @@ function removeContenders(removals: ContenderRemovals, locks: readonly LockAttem
 }
 
 /** Releases locks that a transaction acquired in a session that is not the current one. */
-function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, acquired: AcquiredLocks): OutcomeUnknownError {
+function sessionChanged(
+  zk: ZooKeeper,
+  removals: ContenderRemovals,
+  before: Session,
+  contenders: readonly string[],
+): OutcomeUnknownError {
   const { session } = zk;
-  if (session !== undefined) for (const contender of acquired.contenders) void removals.remove(contender, session);
-  const cause: unknown = acquired.session.lost.reason;
+  if (session !== undefined) for (const contender of contenders) void removals.remove(contender, session);
+  const cause: unknown = before.lost.reason;
   const message =
     'the session was lost while locks were acquired; the transaction was applied, but the locks are released';
   return new OutcomeUnknownError('outcome-unknown', message, { operation: 'multi', cause });

@@ -46,7 +46,8 @@ interface OwnContender {
 
 class ZooKeeperLocks implements Locks {
   private readonly clock: Clock;
-  private readonly identifier: string;
+  /** Data of the contenders whose call has no identifier of its own. */
+  private readonly defaultData: Uint8Array;
   private readonly sessions = new SessionLocks();
   private readonly contenderRemovals: ContenderRemovals;
 
@@ -55,7 +56,7 @@ class ZooKeeperLocks implements Locks {
     private readonly options: LockRecipeOptions,
   ) {
     this.clock = options.clock ?? systemClock;
-    this.identifier = options.identifier ?? `${hostname()}-${process.pid}`;
+    this.defaultData = Buffer.from(options.identifier ?? `${hostname()}-${process.pid}`);
     this.contenderRemovals = new ContenderRemovals(zk, this.clock, options.onWarning ?? warnProcess);
   }
 
@@ -97,7 +98,7 @@ class ZooKeeperLocks implements Locks {
     return acquired === undefined || lock === undefined ? undefined : { lock, results: acquired.before };
   }
 
-  async tryAcquireAll(
+  tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],
     options: LockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] } = {},
@@ -109,15 +110,15 @@ class ZooKeeperLocks implements Locks {
       }
     | undefined
   > {
-    const attempts = locks.map(({ path, exists }) => ({ path, exists: exists ?? true, prefix: this.newPrefix() }));
-    const acquired = await tryAcquireLocks(this.zk, this.contenderRemovals, attempts, this.dataOf(options), options);
-    if (acquired === undefined) return undefined;
-    const { session, contenders, before, after } = acquired;
-    return {
-      locks: contenders.map((contender, index) => this.held(locks[index]?.path ?? '', contender, session, options)),
-      before,
-      after,
-    };
+    const attempts = locks.map(({ path, exists = true }) => ({ path, exists, prefix: this.newPrefix() }));
+    return tryAcquireLocks(
+      this.zk,
+      this.contenderRemovals,
+      attempts,
+      this.dataOf(options),
+      options,
+      (path, contender, session) => this.held(path, contender, session, options),
+    );
   }
 
   private newPrefix(): string {
@@ -125,7 +126,7 @@ class ZooKeeperLocks implements Locks {
   }
 
   private dataOf(options: LockOptions): Uint8Array {
-    return Buffer.from(options.identifier ?? this.identifier);
+    return options.identifier === undefined ? this.defaultData : Buffer.from(options.identifier);
   }
 
   private held(path: string, contender: string, session: Session, options: LockOptions): HeldLock {

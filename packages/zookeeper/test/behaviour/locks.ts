@@ -190,6 +190,10 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       });
       expect(taken?.locks.map(({ path }) => path)).toEqual(paths.map(({ path }) => path));
       expect([taken?.before[0]?.type, taken?.after[0]?.type]).toEqual(['create', 'set']);
+      // The fence of each lock checks the contender of that lock.
+      const directories = taken?.locks.map(({ contender }) => contender.replace(/\/[0-9a-f]{32}__lock__\d+$/, ''));
+      expect(directories).toEqual(paths.map(({ path }) => path));
+      await harness.zk.transaction(taken!.locks.map(({ fence }) => fence));
       expect(await locks.tryAcquireAll([{ path: harness.path('d') }, { path: harness.path('b') }])).toBeUndefined();
       expect(await harness.zk.exists(harness.path('d'))).toBeUndefined();
       await Promise.all(taken!.locks.map((lock) => lock.release()));
