@@ -196,7 +196,11 @@ class ZooKeeperClient implements ZooKeeper {
 
   transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]> {
     const { chroot } = this.settings;
-    return this.call(transactionOperation(ops, chroot), undefined, () => transactionFrame(ops, chroot), options);
+    // Without `call`, because most requests of a busy client are transactions.
+    return new Promise((resolve, reject) => {
+      const frame = transactionFrame(ops, chroot);
+      this.submit(transactionOperation(ops, chroot), undefined, frame, options, resolve, reject);
+    });
   }
 
   getAcl(path: string, options?: CallOptions): Promise<{ acl: readonly Acl[]; stat: Stat }> {
