@@ -51,15 +51,8 @@ export async function tryAcquireLocks(
     try {
       results = await zk.transaction(operations(locks, data, before, after), options);
     } catch (error) {
-      if (!(error instanceof ZooKeeperError)) throw error;
-      if (error.code === 'outcome-unknown') removeContenders(removals, locks);
-      const steps = stepsOf(locks);
-      const diagnosis = diagnose(error, steps, before.length);
-      if (diagnosis === 'contended') return undefined;
-      if (diagnosis === 'failed') throw rebased(error, steps.length, before.length);
-      await applyCorrection(zk, diagnosis, options);
-      if (locks.length > 1 && (await refreshDirectories(zk, locks, options))) return undefined;
-      continue;
+      if (await prepareRetry(zk, removals, locks, error, options)) continue;
+      return undefined;
     }
     const contenders = contendersOf(locks, results, before.length);
     if (zk.session !== session) throw sessionChanged(zk, removals, session, contenders);
@@ -70,6 +63,28 @@ export async function tryAcquireLocks(
     };
   }
   return undefined;
+}
+
+/**
+ * Corrects the assumptions about the lock directories after a failed transaction. Resolves with false if one of the
+ * locks is contended. Rejects if the transaction failed for another reason.
+ */
+async function prepareRetry(
+  zk: ZooKeeper,
+  removals: ContenderRemovals,
+  locks: readonly LockAttempt[],
+  error: unknown,
+  options: TransactionLockOptions,
+): Promise<boolean> {
+  if (!(error instanceof ZooKeeperError)) throw error;
+  if (error.code === 'outcome-unknown') removeContenders(removals, locks);
+  const steps = stepsOf(locks);
+  const countBefore = options.before?.length ?? 0;
+  const diagnosis = diagnose(error, steps, countBefore);
+  if (diagnosis === 'contended') return false;
+  if (diagnosis === 'failed') throw rebased(error, steps.length, countBefore);
+  await applyCorrection(zk, diagnosis, options);
+  return locks.length === 1 || !(await refreshDirectories(zk, locks, options));
 }
 
 /** A wrong assumption about the directory of a lock. */

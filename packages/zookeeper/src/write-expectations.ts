@@ -90,15 +90,20 @@ export class Announcement implements WriteExpectation {
   ) {}
 
   applied(nodes: readonly Written[]): void {
+    const { paths } = this;
     let next = 0;
-    nodes.forEach(({ path, node }) => {
-      // A look-up is rarely needed, because most callers list the nodes in the order of the announcement.
-      const index = this.paths[next] === path ? next : this.paths.indexOf(path);
-      if (index < 0) return;
+    // Indexes, because every write comes here: they need no closure or iterator.
+    for (let at = 0; at < nodes.length; at += 1) {
+      const written = nodes[at];
+      if (written === undefined) break;
+      const { path, node } = written;
+      // A search is rarely needed, because most callers list the nodes in the order of the announcement.
+      const index = paths[next] === path ? next : paths.indexOf(path);
+      if (index < 0) continue;
       next = index + 1;
-      this.paths[index] = undefined;
+      paths[index] = undefined;
       this.handler.onApplied(path, node, this.generation);
-    });
+    }
     this.endWith('untouched');
   }
 
@@ -108,7 +113,6 @@ export class Announcement implements WriteExpectation {
 
   private endWith(outcome: 'untouched' | 'unknown'): void {
     const { paths } = this;
-    // An index, because usually no write is left.
     for (let index = 0; index < paths.length; index += 1) {
       const path = paths[index];
       paths[index] = undefined;
