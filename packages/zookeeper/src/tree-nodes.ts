@@ -18,6 +18,7 @@ const NO_CHILDREN: readonly string[] = [];
 
 export class TreeNodes {
   private readonly nodes = new Map<string, CachedNode>();
+  /** The znodes by path. */
   readonly byPath: ReadonlyMap<string, CachedNode> = this.nodes;
   /** The paths of the children, by path. Most znodes have at most one, for which a set would take 150 bytes. */
   private readonly children = new Map<string, string | Set<string>>();

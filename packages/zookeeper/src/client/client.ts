@@ -196,7 +196,7 @@ class ZooKeeperClient implements ZooKeeper {
 
   transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]> {
     const { chroot } = this.settings;
-    // Without `call`, because most requests of a busy client are transactions.
+    // Without `call`, which needs a closure, because most requests of a busy client are transactions.
     return new Promise((resolve, reject) => {
       const frame = transactionFrame(ops, chroot);
       this.submit(transactionOperation(ops, chroot), undefined, frame, options, resolve, reject);

@@ -239,7 +239,7 @@ export class WatchRegistry {
       const level = levels[index];
       if (level === undefined) break;
       const { length, recent } = level;
-      // In the path, an ancestor's path ends before a slash. Most levels need no look-up.
+      // The path of an ancestor, except the root, ends before a slash. Most levels therefore need no look-up.
       if (length > 1 && length !== path.length && path.charCodeAt(length) !== SLASH) continue;
       const entry = recent !== undefined && path.startsWith(recent.path) ? recent : this.find(level, path);
       if (entry === undefined) continue;
