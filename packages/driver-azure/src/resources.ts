@@ -51,9 +51,17 @@ export async function deleteResource(
   call: Call,
 ): Promise<void> {
   const name = nameOf(externalId);
-  const begin = (): Promise<Accepted> => deletionOf(session, kind, name, call);
+  const finish = async (what: string, begin: () => Promise<Accepted>): Promise<void> => {
+    await session.withRetries(() => session.finished(`${what} ${kind} ${name}`, begin(), call), call, 3);
+  };
+  const remove = (): Promise<void> => finish('deletion of', () => deletionOf(session, kind, name, call));
   try {
-    await session.withRetries(() => session.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
+    await remove().catch(async (error: unknown) => {
+      if (kind !== 'disk' || !isDriverError(error) || error.code !== 'conflict') throw error;
+      // Azure does not delete a disk while the upload of a killed builder still has access to it.
+      await finish('end of access to', () => session.client.revokeAccess(name, call));
+      await remove();
+    });
   } catch (error) {
     if (isDriverError(error) && error.code === 'not-found') return;
     throw error;

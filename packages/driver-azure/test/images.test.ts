@@ -134,6 +134,21 @@ describe('an upload that hangs', () => {
   });
 });
 
+describe('a disk that a killed builder left', () => {
+  it('is deleted by the cleanup, although it can still be written to', async () => {
+    const forbidden = { kind: 'status', status: 403, code: 'AuthorizationFailed' } as const;
+    for (const on of ['pages.put', 'disks.endGetAccess', 'disks.delete'])
+      open.cloud.faults.add({ on, fault: forbidden });
+    await failureOf(test.upload(file));
+    expect(names(DISKS)).toHaveLength(1);
+
+    const resources = await test.cleanUpRound(() => true);
+
+    expect(resources.map(({ kind }) => kind)).toEqual(['disk']);
+    expect(names(DISKS)).toEqual([]);
+  });
+});
+
 describe('an image', () => {
   it('is listed if it has the tags of the provider, and can be deleted twice', async () => {
     open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
