@@ -46,9 +46,11 @@ export interface ArmRequest {
   readonly body?: unknown;
 }
 
-interface RawResponse {
+/** An answer without an error. Its content is undefined if it is empty. */
+interface Answer {
   readonly status: number;
   readonly headers: { get(name: string): string | undefined };
+  readonly content: JsonValue | undefined;
 }
 
 /** Progress of an asynchronous operation. */
@@ -89,17 +91,16 @@ export class Arm {
 
   /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError` that has an outcome. */
   async call<T>(kind: Operation, call: Call, request: ArmRequest): Promise<T> {
-    const { bodyAsText } = await this.send(kind, call, this.urlOf(request), request.body);
+    const { content } = await this.send(kind, call, this.urlOf(request), request.body);
     // The type follows Azure's definitions; tests validate the properties that are read.
-    return parse(kind, bodyAsText) as T;
+    return content as T;
   }
 
   /** Lists the items of all pages with one call per page. */
   async list<T>(kind: Operation, call: Call, request: ArmRequest): Promise<readonly T[]> {
     const found: T[] = [];
     for (let url: string | undefined = this.urlOf(request); url !== undefined;) {
-      const { bodyAsText }: PipelineResponse = await this.send(kind, call, url);
-      const page = parse(kind, bodyAsText);
+      const { content: page }: Answer = await this.send(kind, call, url);
       if (!isJsonObject(page) || !Array.isArray(page['value'])) {
         throw new TransientError(`${nameOf(kind)}: Azure answered without a list`, { outcome: 'not-applied' });
       }
@@ -134,10 +135,10 @@ export class Arm {
    */
   async progress(what: string, url: string, call: Call): Promise<Progress> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'operations' };
-    const { status, headers, bodyAsText } = await this.send(kind, call, this.ownUrl(what, url));
+    const { status, headers, content } = await this.send(kind, call, this.ownUrl(what, url));
     const retryAfterMs = this.pollMs(headers.get('retry-after'));
     if (status === 202) return { status: 'running', retryAfterMs };
-    return progressIn(what, parse(kind, bodyAsText), retryAfterMs);
+    return progressIn(what, content, retryAfterMs);
   }
 
   /**
@@ -171,7 +172,7 @@ export class Arm {
   }
 
   /** Sends a request. Replaces a refused token once. */
-  private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<PipelineResponse> {
+  private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<Answer> {
     const { pipeline } = this;
     try {
       return await this.once(kind, call, pipeline, url, body);
@@ -183,13 +184,7 @@ export class Arm {
     }
   }
 
-  private async once(
-    kind: Operation,
-    call: Call,
-    pipeline: Pipeline,
-    url: string,
-    body: unknown,
-  ): Promise<PipelineResponse> {
+  private async once(kind: Operation, call: Call, pipeline: Pipeline, url: string, body: unknown): Promise<Answer> {
     const { signal, deadline, log } = call;
     const waitingSince = this.options.clock.monotonic();
     await this.limiter.acquire(signal);
@@ -198,7 +193,7 @@ export class Arm {
     const sent: Call = { signal, deadline: deadline + waitedMs, log };
     const { createHttpHeaders, createPipelineRequest } = loadPipeline();
     return await this.measured(kind, sent, CALL_TIMEOUT_MS, async (abortSignal) => {
-      const answer = await pipeline.sendRequest(
+      const { status, headers, bodyAsText } = await pipeline.sendRequest(
         this.http,
         createPipelineRequest({
           ...{ url, method: kind.method, abortSignal },
@@ -209,10 +204,8 @@ export class Arm {
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         }),
       );
-      const { status, headers, bodyAsText } = answer;
-      const content = parse(kind, bodyAsText);
-      if (status < 400) return answer;
-      throw answerError(status, cloudErrorIn(content), headers);
+      if (status >= 400) throw answerError(status, errorIn(kind, bodyAsText), headers);
+      return { status, headers, content: parse(kind, bodyAsText) };
     });
   }
 
@@ -276,7 +269,7 @@ export class Arm {
 }
 
 /** Returns an error for an answer, with the properties of those from Azure's libraries. */
-function answerError(status: number, { code, message }: CloudError, headers: RawResponse['headers']): Error {
+function answerError(status: number, { code, message }: CloudError, headers: Answer['headers']): Error {
   return Object.assign(new Error(message), { statusCode: status, code, response: { headers } });
 }
 
@@ -298,6 +291,15 @@ function parse(kind: Operation, text: string | null | undefined): JsonValue | un
       cause: error,
       outcome: kind.method === 'GET' ? 'not-applied' : 'unknown',
     });
+  }
+}
+
+/** Returns the error in an answer. A gateway in front of Azure answers with a page; its status tells the kind. */
+function errorIn(kind: Operation, text: string | null | undefined): CloudError {
+  try {
+    return cloudErrorIn(parse(kind, text));
+  } catch {
+    return { code: '', message: 'the answer is not JSON' };
   }
 }
 
