@@ -2,14 +2,16 @@
 
 import {
   CachedRead,
+  isDriverError,
   retryPassing,
   sleep,
+  TransientError,
   type Call,
   type Clock,
   type JsonValue,
   type RandomSource,
 } from '@nodepool/core';
-import type { Accepted } from './client/arm.js';
+import type { Accepted, Progress } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { VirtualMachine } from './client/types.js';
 import type { AzureProvider } from './config.js';
@@ -57,7 +59,10 @@ export class ProviderSession {
     return groupIn(found?.id);
   }
 
-  /** Waits for an operation outside of state machines and resolves with its result. Rejects if the operation fails. */
+  /**
+   * Waits for an operation outside of state machines and resolves with its result. Rejects if the operation fails. A
+   * missing operation is a temporary failure, because it does not mean that the resource is missing.
+   */
   async finished(
     what: string,
     started: Promise<Accepted>,
@@ -68,11 +73,20 @@ export class ProviderSession {
     if (url === undefined) return undefined;
     for (let waitMs = retryAfterMs; ;) {
       await sleep(this.clock, waitMs, call.signal);
-      const progress = await this.withRetries(() => this.client.progress(what, url, call), call);
+      const progress = await this.withRetries(() => this.progress(what, url, call), call);
       onAnswer?.();
       if (progress.status === 'failed') throw progress.error;
       if (progress.status === 'succeeded') return progress.result;
       waitMs = progress.retryAfterMs;
+    }
+  }
+
+  private async progress(what: string, url: string, call: Call): Promise<Progress> {
+    try {
+      return await this.client.progress(what, url, call);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+      throw new TransientError(`${what}: ${error.message}`, { outcome: 'unknown', cause: error });
     }
   }
 

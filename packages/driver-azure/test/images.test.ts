@@ -14,6 +14,8 @@ import { vhd } from './vhd-file.js';
 const IMAGES = 'Microsoft.Compute/images';
 const DISKS = 'Microsoft.Compute/disks';
 
+const unknownOperation = { kind: 'status', status: 404, code: 'OperationNotFound' } as const;
+
 let open: OpenCloud;
 let test: TestProvider;
 let folder: string;
@@ -88,6 +90,14 @@ describe('an upload', () => {
     expect(open.cloud.calls.count('disks.put')).toBe(1);
   });
 
+  it('continues if Azure does not know one of its operations', async () => {
+    open.cloud.faults.add({ on: 'operations.get', times: 1, fault: unknownOperation });
+    open.cloud.faults.add({ on: 'operations.get', after: 3, times: 1, fault: unknownOperation });
+    const externalId = await test.upload(file);
+    expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
+    expect([...names(IMAGES), ...names(DISKS)]).toEqual([externalId]);
+  });
+
   it('leaves nothing behind if it fails', async () => {
     open.cloud.faults.add({
       on: 'pages.put',
@@ -160,5 +170,14 @@ describe('an image', () => {
     await test.end(images.deleteImage(externalId, call));
     await test.end(images.deleteImage(externalId, call));
     expect(names(IMAGES)).toEqual(['of-others']);
+  });
+
+  it('is not deleted just because Azure does not know the operation of its deletion', async () => {
+    const externalId = await test.upload(file);
+    open.cloud.configure({ workMs: 600_000 });
+    open.cloud.faults.add({ on: 'operations.get', times: 6, fault: unknownOperation });
+    const deletion = test.provider.images?.deleteImage(externalId, test.call());
+    await test.end(Promise.resolve(deletion));
+    expect(names(IMAGES)).toEqual([]);
   });
 });
