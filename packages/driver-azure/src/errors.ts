@@ -108,7 +108,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
     return new ThrottledError(message, { ...options, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
   if (status === 401) return new AuthError(message, options);
   if (status === 404) return lacking(attempted, said, message, options);
-  if (status >= 500) {
+  if (status >= 500 || status === 408) {
     const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
     return new TransientError(message, { ...options, outcome, retryAfterMs });
   }

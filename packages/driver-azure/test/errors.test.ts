@@ -27,6 +27,7 @@ describe('an answer', () => {
     [400, 'InvalidSomethingNew', 'unexpected'],
     [400, '', 'unexpected'],
     [405, 'NotSupported', 'unexpected'],
+    [408, 'RequestTimeout', 'transient'],
     [409, 'OperationNotAllowed', 'conflict'],
     [409, 'SkuNotAvailable', 'capacity'],
     [429, 'TooManyRequests', 'throttled'],

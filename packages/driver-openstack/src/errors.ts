@@ -106,7 +106,7 @@ export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
   if (status === 401) return new AuthError(message);
   if (status === 404) return lacking(attempted, answer, message);
   if (status === 429 || status === 413 || status === 503) return refusedForLoad(attempted, answer, message, detail);
-  if (status >= 500)
+  if (status >= 500 || status === 408)
     return new TransientError(message, { outcome: attempted.changesSomething ? 'unknown' : 'not-applied' });
   if (status >= 400) return refusal(status, message, detail);
   return new DriverError('unexpected', `${message}; is this the endpoint of an OpenStack service?`);

@@ -95,6 +95,7 @@ describe('an answer', () => {
       'throttled',
     ],
     [503, '<html><body><h1>503 Service Unavailable</h1></body></html>', 'transient'],
+    [408, '<html><body><h1>408 Request Time-out</h1></body></html>', 'transient'],
     [500, nova('computeFault', 'Unexpected API Error.'), 'transient'],
     [302, '', 'unexpected'],
   ])('%i %j is of kind %s', (status, body, code) => {
@@ -132,6 +133,7 @@ describe('an answer', () => {
 
   it('has an unknown outcome if the call may have taken effect', () => {
     expect(errorOf(create, answer(502, '')).outcome).toBe('unknown');
+    expect(errorOf(create, answer(408, '')).outcome).toBe('unknown');
     expect(errorOf({ ...create, changesSomething: false }, answer(502, '')).outcome).toBe('not-applied');
     expect(errorOf(create, answer(429, '')).outcome).toBe('not-applied');
   });
