@@ -85,6 +85,7 @@ describe('an upload', () => {
   it('continues after storage errors without a restart', async () => {
     open.cloud.faults.add({ on: 'pages.put', times: 3, fault: { kind: 'status', status: 503, code: 'ServerBusy' } });
     open.cloud.faults.add({ on: 'pages.put', after: 1, fault: { kind: 'cut', when: 'after' } });
+    open.cloud.faults.add({ on: 'pages.put', after: 4, fault: { kind: 'proxy', status: 200 } });
     const externalId = await test.upload(file);
     expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
     expect(open.cloud.calls.count('disks.put')).toBe(1);

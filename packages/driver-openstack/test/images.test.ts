@@ -65,6 +65,14 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
+  it('fails and leaves nothing behind if a proxy answers with a page of its own instead of receiving the data', async () => {
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'proxy', status: 200 } });
+    const deadline = open.time.clock.monotonic() + 120_000;
+    const failure = await failureOf(test.upload(file, { deadline }));
+    expect(failure).toMatchObject({ code: 'transient', outcome: 'unknown' });
+    expect(ours()).toEqual([]);
+  });
+
   it('fails and leaves nothing behind if the answer to the creation of the image is lost', async () => {
     open.cloud.faults.add({ on: 'image.images.create', fault: { kind: 'cut', when: 'after' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });

@@ -153,6 +153,11 @@ export class Arm {
     await this.measured(kind, call, TRANSFER_TIMEOUT_MS, async (signal) => {
       const { status, headers, bodyAsText } = await send(this.options.auth.ca, signal);
       if (status === 201) return;
+      if (status < 400) {
+        throw new TransientError(
+          `${nameOf(kind)}: status ${status} is not that of the storage service; is it a proxy's?`,
+        );
+      }
       const [, code = ''] = /<Code>([^<]*)</.exec(bodyAsText ?? '') ?? [];
       throw answerError(status, { code, message: `${code} the storage service refused a part of the disk` }, headers);
     });
