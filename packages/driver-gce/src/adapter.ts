@@ -92,7 +92,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     this.preemptibleQuota = hasPreemptibleQuota(region);
     const zones = new ZoneLists(compute, clock, usedZones(config), zonesIn(region));
     this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute, clock) };
-    this.images.start({ compute, storage, clock });
+    this.images.start({ compute, storage, clock, random });
   }
 
   stop(): void {

@@ -14,6 +14,7 @@ import {
   imageTagsHash,
   isDriverError,
   logCloudDeletion,
+  retryPassing,
   stringAt,
   TimeoutError,
   TimerQueue,
@@ -24,9 +25,10 @@ import {
   type ImageManager,
   type ImageUploadRequest,
   type ListedImage,
+  type RandomSource,
 } from '@nodepool/core';
 import { labelsOf } from './client/answers.js';
-import type { Compute } from './client/compute.js';
+import type { Compute, ImageBody, Operation } from './client/compute.js';
 import type { Storage } from './client/storage.js';
 import type { GceProvider } from './config.js';
 import { requestId } from './instance.js';
@@ -42,6 +44,7 @@ export interface ImageEnvironment {
   readonly compute: Compute;
   readonly storage: Storage | undefined;
   readonly clock: Clock;
+  readonly random: RandomSource;
 }
 
 export class GceImages implements ImageManager {
@@ -101,7 +104,7 @@ export class GceImages implements ImageManager {
     const { size } = await stat(upload.file);
     const object = await this.store(upload, size);
     const traits = this.config.imageTraits.get(upload.image);
-    const operation = await compute.insertImage(
+    const operation = await this.insert(
       {
         name,
         description: upload.externalName,
@@ -117,6 +120,12 @@ export class GceImages implements ImageManager {
     await compute.finish(operation, `creation of image ${name}`, upload, () => upload.progress(size, size));
     await this.removeObject(object, upload, 'the image was created');
     return name;
+  }
+
+  /** Starts the creation of an image. Repeats a call that failed temporarily, which does not create a second image. */
+  private insert(body: ImageBody, id: string, upload: ImageUploadRequest): Promise<Operation> {
+    const { compute, clock, random } = this.running;
+    return retryPassing({ clock, random, signal: upload.signal }, () => compute.insertImage(body, id, upload));
   }
 
   /** Compresses the file into the bucket and resolves with the object's name. */

@@ -194,7 +194,9 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
 };
 
 function plan(cloud: SimulatedGce, { operation, kind, skip }: PlannedFault): void {
-  cloud.faults.add({ on: OPERATIONS[operation], after: skip, times: 1, fault: FAULTS[kind] });
+  // The driver repeats the creation of an image after a temporary failure.
+  const times = operation === 'upload' && kind === 'refuse' ? Infinity : 1;
+  cloud.faults.add({ on: OPERATIONS[operation], after: skip, times, fault: FAULTS[kind] });
 }
 
 function resourcesOf({ inspect }: SimulatedGce): CloudResource[] {

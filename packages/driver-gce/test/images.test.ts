@@ -132,6 +132,18 @@ describe('an upload', () => {
     expect(open.cloud.inspect.images()).toMatchObject([{ sha256: cloudSha256() }]);
   });
 
+  it.each([
+    ['refused', { kind: 'status', status: 503 }],
+    ['cut off before its effect', { kind: 'cut', when: 'before' }],
+    ['cut off after its effect', { kind: 'cut', when: 'after' }],
+    ['throttled', { kind: 'status', status: 429 }],
+  ] as const)('is not lost if the creation of its image was %s', async (_what, fault) => {
+    open.cloud.faults.add({ on: 'images.insert', fault });
+    await provider.upload(file, { sha256: sha256() });
+    expect(open.cloud.inspect.images()).toMatchObject([{ sha256: cloudSha256() }]);
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
   it('fails and leaves nothing behind if the bucket always refuses it', async () => {
     open.cloud.faults.add({ on: 'objects.upload', times: Infinity, fault: { kind: 'status', status: 500 } });
     expect((await failureOf(provider.upload(file))).code).toBe('transient');
