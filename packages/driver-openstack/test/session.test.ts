@@ -295,6 +295,11 @@ describe('a list', () => {
         count === 1 ? page(['a'], '?marker=a') : { status: 200, headers: {}, text: '{"servers": [{"id": "b' },
     ],
     ['has a page that fails', (_request, count) => (count === 1 ? page(['a'], '?marker=a') : json(500, {}))],
+    [
+      'lost the server before its second page',
+      (_request, count) =>
+        count === 1 ? page(['a'], '?marker=a') : json(400, { badRequest: { message: 'marker [a] not found' } }),
+    ],
     ['contains an invalid server', () => json(200, { servers: ['a'] })],
     ['has no servers', () => json(200, {})],
   ])('that %s is rejected instead of truncated', async (_case, answer) => {

@@ -35,6 +35,9 @@ export async function allPages(
   return [...items.values()];
 }
 
+/** Texts of nova and glance for a page after a deleted item, with status 400. The other services answer 404. */
+const UNKNOWN_MARKER = /marker \[.*\] not found|No image found with ID/;
+
 /**
  * Reads a page. A 404 means that the service has no such list, or that the item before the page was deleted, but never
  * that an object of the caller is deleted.
@@ -43,8 +46,9 @@ async function pageAt(session: Session, request: ApiRequest, isLater: boolean, c
   try {
     return await session.requestJson(request, call);
   } catch (error) {
-    const isMissing = error instanceof UnknownPathError || (isDriverError(error) && error.code === 'not-found');
-    if (!isMissing) throw error;
+    if (!isDriverError(error)) throw error;
+    const lostItem = isLater && UNKNOWN_MARKER.test(error.message);
+    if (!lostItem && error.code !== 'not-found' && !(error instanceof UnknownPathError)) throw error;
     const options = { cause: error, outcome: 'not-applied' } as const;
     throw isLater ? new TransientError(error.message, options) : new MissingListError(error.message, options);
   }
