@@ -10,6 +10,7 @@ import {
   isDriverError,
   retryPassing,
   sleep,
+  TimeoutError,
   TransientError,
   type Call,
   type ExternalId,
@@ -108,6 +109,11 @@ export class OpenStackImages implements ImageManager {
       if (image.status === 'active') return image;
       if (!UNDER_WAY.has(image.status)) {
         throw new TransientError(`image ${id} became ${image.status} instead of active after its upload`, {
+          outcome: 'applied',
+        });
+      }
+      if (clock.monotonic() + waitMs >= call.deadline) {
+        throw new TimeoutError(`image ${id} was still ${image.status} when the time of its upload was over`, {
           outcome: 'applied',
         });
       }

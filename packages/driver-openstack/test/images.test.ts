@@ -73,6 +73,13 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
+  it('ends at its deadline if the cloud never completes the image', async () => {
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 204, body: '' } });
+    const deadline = open.time.clock.monotonic() + 120_000;
+    expect(await failureOf(test.upload(file, { deadline }))).toMatchObject({ code: 'timeout', outcome: 'applied' });
+    expect(ours()).toEqual([]);
+  });
+
   it('fails and leaves nothing behind if the answer to the creation of the image is lost', async () => {
     open.cloud.faults.add({ on: 'image.images.create', fault: { kind: 'cut', when: 'after' } });
     expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
