@@ -2,9 +2,9 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { silentLogger } from '@nodepool/core';
 import { writePidFile } from '../src/process/pid-file.js';
@@ -27,21 +27,24 @@ it('contains the id of the process until its end, after an unclean end, too', ()
   expect(existsSync(file)).toBe(false);
 });
 
+const [, own = ''] = process.argv;
+
 it.each([
-  [
-    'contains the id of a running process of the same program after the end of another one',
-    process.argv[1] ?? '',
-    true,
-  ],
+  ['contains the id of a running process of the same program after the end of another one', own, true],
+  ['contains the id of a process that was started with a relative path', `../${basename(own)}`, true],
+  ['contains the id of a process that was started with a link', 'link', true],
   ['is deleted if its former id is that of another program by now', '/usr/bin/other', false],
 ])('%s', async (_what, program, isKept) => {
-  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', program]);
+  const cwd = join(folder, 'cwd');
+  mkdirSync(cwd);
+  for (const link of [join(folder, basename(own)), join(cwd, 'link')]) symlinkSync(own, link);
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', program], { cwd });
   await once(other, 'spawn');
   writeFileSync(file, `${other.pid}\n`);
   writePidFile(file, silentLogger)();
-  expect(existsSync(file) && written()).toBe(isKept && `${other.pid}\n`);
   other.kill();
   await once(other, 'exit');
+  expect(existsSync(file) && written()).toBe(isKept && `${other.pid}\n`);
 });
 
 it('is left to a later program', () => {

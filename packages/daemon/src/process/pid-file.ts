@@ -1,6 +1,7 @@
 /** The file with the process id of a daemon (`--pidfile`). */
 
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { reasonOf, type Logger } from '@nodepool/core';
 
 /** The file of `--pidfile` cannot be written. */
@@ -51,8 +52,21 @@ function readPid(file: string): number | undefined {
 function runsThisProgram(pid: number): boolean {
   const [, program = ''] = process.argv;
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(program);
+    const own = realpathSync(program);
+    const folder = readlinkSync(`/proc/${pid}/cwd`);
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    // The program may be named by a relative path, or by that of a link.
+    return words.some((word) => realPathOf(resolve(folder, word)) === own);
   } catch {
     return false;
+  }
+}
+
+/** Returns undefined if there is no such file. */
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
   }
 }
