@@ -122,6 +122,7 @@ describe('the explanation of a node', () => {
 describe('the explanation of a label', () => {
   it('has its pools, its nodes, its requests, and the usage of the limits', async () => {
     const sources = await launcher({}, { 'max-servers': 2 });
+    expect(explainLabel(sources, 'small')!.pools[0]?.says).toContain('; uses nothing of 2 instances');
     await world.served(['small']);
     await world.served(['small']);
     await world.submit(['small']);
@@ -131,6 +132,11 @@ describe('the explanation of a label', () => {
     expect(explanation.pools[0]?.says).toContain('uses 2 instances');
     expect(explanation.pools[0]?.says).toContain('of 2 instances');
     expect(explainLabel(sources, 'nonsense')).toBeUndefined();
+  });
+
+  it('names no limit that a pool does not have', async () => {
+    const sources = await launcher();
+    expect(explainLabel(sources, 'small')!.pools[0]?.says).toMatch(/; uses nothing(?:;|$)/);
   });
 });
 

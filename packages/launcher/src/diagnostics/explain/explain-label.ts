@@ -1,6 +1,7 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
 import type { Explanation, PoolExplanation } from '@nodepool/store';
+import type { PoolActivity } from '../activity.js';
 import type { OfferHealth } from '../health.js';
 import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';
 
@@ -43,7 +44,7 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
     .map((pool) => {
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
-      const usage = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
+      const usage = own === undefined ? '' : `; ${usageOf(own)}`;
       const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
       const paused = pool.paused ? '; is out of capacity' : '';
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
@@ -62,11 +63,15 @@ function describeOffer({ name, obstacle }: OfferHealth): string {
   return `; ${name}: ${state === 'open' ? 'out of service' : 'being probed'} (${cause}: ${reason})`;
 }
 
+function usageOf({ used, limit }: Pick<PoolActivity, 'used' | 'limit'>): string {
+  const [amount, most] = [amounts(used), amounts(limit)];
+  return `uses ${amount === '' ? 'nothing' : amount}${most === '' ? '' : ` of ${most}`}`;
+}
+
 function amounts(resources: Readonly<Record<string, number>>): string {
-  const named = Object.entries(resources).map(
-    ([name, amount]) => `${amount} ${amount === 1 ? name.replace(/s$/u, '') : name}`,
-  );
-  return named.length === 0 ? 'no limit' : named.join(', ');
+  return Object.entries(resources)
+    .map(([name, amount]) => `${amount} ${amount === 1 ? name.replace(/s$/u, '') : name}`)
+    .join(', ');
 }
 
 function nodesByState({ store }: ExplanationSources, label: string): Map<string, number> {
