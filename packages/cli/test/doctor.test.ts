@@ -276,6 +276,8 @@ describe('the check of records', () => {
       undeleted: await world.node({ state: 'deleting', state_time: old() }),
       lost: await world.node({ state: 'ready', state_time: old(), allocated_to: '200-0000009999' }),
       orphan: await world.node({ provider: 'sold', state: 'ready' }),
+      renamed: await world.node({ pool: 'former', state: 'ready', state_time: old() }),
+      moved: await world.node({ type: ['former'], state: 'ready', state_time: old() }),
       waiting: await world.request({ state_time: old() }),
       vanished: await world.request({ state: 'pending', state_time: old() }),
     };
@@ -286,6 +288,8 @@ describe('the check of records', () => {
     await world.node({ state: 'building' });
     await world.node({ state: 'deleting' });
     await world.node({ state: 'ready', state_time: old() });
+    await world.node({ type: ['former', 'small'], state: 'ready', state_time: old() });
+    await world.node({ pool: 'former', state: 'ready' });
     await world.node({ state: 'hold', state_time: old() });
     await world.node({ state: 'ready', state_time: old(), allocated_to: ids.waiting });
     await world.request({});
@@ -299,6 +303,7 @@ describe('the check of records', () => {
         `nodes ${ids.undeleted}`,
         `nodes ${ids.lost}`,
         `nodes ${ids.orphan}`,
+        `nodes ${ids.renamed}, ${ids.moved}`,
         `requests ${ids.waiting}`,
         `requests ${ids.vanished}`,
         '/nodepool/nodes/0000000099',

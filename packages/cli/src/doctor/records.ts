@@ -94,6 +94,30 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
     'allocated to a request that does not exist any more',
     'is a launcher of the provider running? It releases such nodes',
   );
+  const isServed = servedNodes(store);
+  report(
+    others.filter(
+      (entry) =>
+        isIn(['ready'])(entry) &&
+        !entry.locked &&
+        olderThan(GRACE_S)(entry) &&
+        served.has(entry.node.provider ?? '') &&
+        !isServed(entry),
+    ),
+    'ready, but no launcher serves their pool with their label, so no request gets them',
+    'nodepool delete ID, or configure the pool again',
+  );
+}
+
+/** Returns a function that returns true if a registered pool has the node and one of its labels. */
+function servedNodes({ components }: Store): (entry: NodeEntry) => boolean {
+  const served = new Set(
+    [...components.pools()].flatMap(({ provider_name: provider, name, supported_labels: labels }) =>
+      labels.map((label) => JSON.stringify([provider, name, label])),
+    ),
+  );
+  return ({ node: { provider, pool, type: labels } }) =>
+    labels.some((label) => served.has(JSON.stringify([provider, pool, label])));
 }
 
 function isAllocatedToNone({ requests }: Store, { node }: NodeEntry): boolean {
