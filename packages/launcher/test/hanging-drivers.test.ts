@@ -163,6 +163,25 @@ it('a changed provider whose driver does not stop delays only its own requests, 
   await world.until('the other one is fulfilled', () => world.stateOf(small) === 'fulfilled');
 });
 
+it('a request whose wait ends while its provider is restarted fails after the restart', async () => {
+  const labels = new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs: 60_000 }]]);
+  const providers = (more = {}): ReturnType<typeof provider>[] => [
+    provider('demo', [pool('main', ['small'], { 'max-servers': 1 })], more),
+    provider('other', [pool('main', ['large'])]),
+  ];
+  const hanging = { ...drivers(), labels };
+  const { launcher } = await world.launcher(providers(), 'launcher1', hanging);
+  await world.during(world.requestor.take(await world.served(['small'])));
+  const id = await world.submit(['small']);
+  await world.clock.advance(50_000);
+  overrides = { join: hangs };
+  const applied = launcher.apply(world.config(providers({ 'launch-retries': 1 }), hanging));
+  await world.clock.advance(20_000);
+  overrides = {};
+  await world.during(applied);
+  await world.inState(id, 'failed');
+});
+
 it('a provider that its driver cannot create prevents neither the others nor later configurations', async () => {
   const other = provider('other', [pool('main', ['large'])]);
   const { loadedDrivers } = world.config([]);

@@ -37,6 +37,8 @@ export class RequestScheduler {
   private readonly retries: WorkQueue<string>;
   /** Open requests, each due at its wait limit. */
   private readonly expiries: WorkQueue<string>;
+  /** Requests whose wait has ended while no pool could decline them, e.g. because their provider was restarted. */
+  private readonly overdue = new Set<string>();
   private readonly pools = new ScheduledPools();
   /** Requests that a pool has accepted, until their records are written. */
   private readonly recording = new Set<string>();
@@ -88,6 +90,7 @@ export class RequestScheduler {
         if (after !== undefined) return;
         this.holders.get(id)?.cancelled(id);
         this.expiries.remove(id);
+        this.overdue.delete(id);
       }),
     ];
   }
@@ -105,6 +108,8 @@ export class RequestScheduler {
   add(pool: ScheduledPool): void {
     this.pools.add(pool);
     this.offerAllTo(pool);
+    for (const id of [...this.overdue]) this.expiries.add(id);
+    this.overdue.clear();
   }
 
   remove(pool: ScheduledPool): void {
@@ -256,6 +261,7 @@ export class RequestScheduler {
       this.taken(id, pool);
       return 'done';
     }
+    this.overdue.add(id);
     return 'done';
   }
 
