@@ -82,6 +82,10 @@ describe('filters and sorting of lists', () => {
     expect(out.noted).toContain(message);
   });
 
+  it.each(['', ','])('have their usual columns with --fields "%s"', async (fields) => {
+    expect(await linesOf('list', '--fields', fields)).toEqual(await linesOf('list'));
+  });
+
   it('sort requests by age; only the wide form has age and tenant', async () => {
     const old = await world.request({ created_time: world.clock.now() / 1000 - 90, tenant_name: 't1' });
     const young = await world.request({ created_time: world.clock.now() / 1000 - 5, tenant_name: 't2' });

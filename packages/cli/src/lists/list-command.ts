@@ -12,7 +12,7 @@ export interface ListOptions {
   readonly format: ListFormat;
   /** True for all columns. */
   readonly detail?: boolean;
-  /** Names of columns, separated by commas. */
+  /** Names of columns, separated by commas; an empty text counts as absent. */
   readonly fields?: string;
   /** Conditions as in `parseFilter`. */
   readonly filter?: readonly string[];
@@ -70,10 +70,10 @@ function printSnapshot(out: Output, { list, names }: ListSnapshot, format: ListF
 /** Returns a function that applies the options to a list with all columns. */
 function selectionOf(traits: ListTraits, options: ListOptions): (all: RecordList) => ListSnapshot {
   const filters = [...(options.filter ?? []).map(parseFilter), ...filtersOf(traits, options)];
-  const sort = namesIn(options.sort);
+  const [sort, named] = [namesIn(options.sort), namesIn(options.fields)];
   return (all) => {
     const selected = select(all, { filters, sort });
-    const fields = options.fields === undefined ? defaultFields(all, traits, options) : namesIn(options.fields);
+    const fields = named.length === 0 ? defaultFields(all, traits, options) : named;
     return { list: chooseFields(selected, fields), names: namesOf(selected, traits.name) };
   };
 }
