@@ -67,7 +67,8 @@ Signals:
                    A second signal aborts them, a third one ends the program at once.
   SIGHUP           read the configuration again now.
   SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log.
+                   the next signal ends the profile and writes it beside the log file,
+                   or to the working directory.
 
 Example:
   $ nodepool-builder -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml --upload-workers 8

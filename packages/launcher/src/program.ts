@@ -58,7 +58,8 @@ Signals:
                    stop; launches in progress are resumed later. A second signal stops at once.
   SIGHUP           read the configuration again now.
   SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log.
+                   the next signal ends the profile and writes it beside the log file,
+                   or to the working directory.
 
 Example:
   $ nodepool-launcher -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml
