@@ -233,9 +233,12 @@ describe('nodepool export-image-data and import-image-data', () => {
     const folder = dirname(world.configFile);
     const bad = join(folder, 'bad.json');
     await writeFile(bad, '{"/nodepool/nodes/1": ""}');
+    const damaged = join(folder, 'damaged.json');
+    await writeFile(damaged, '{');
     for (const [args, reason] of [
       [['import-image-data', join(folder, 'missing.json')], 'cannot be read'],
-      [['import-image-data', bad], '/nodepool/nodes/1: is not the path of a znode below /nodepool/images'],
+      [['import-image-data', bad], `${bad}: nothing can be imported:\n  /nodepool/nodes/1: is not the path of a znode`],
+      [['import-image-data', damaged], `${damaged}: it is not JSON; expected the output of export-image-data`],
       [['export-image-data', folder], 'cannot be written'],
       [
         ['export-image-data', join(folder, 'missing', 'images.json')],

@@ -6,8 +6,8 @@ import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
 /**
- * Restores the records. Rejects with `RefusedError` if the file cannot be read, and with `ImageDataError` if it cannot
- * be imported.
+ * Restores the records. Rejects with `RefusedError` if the file cannot be read or is no backup, and with
+ * `ImageDataError` if it cannot be imported.
  */
 export async function importImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   let text: string;
@@ -16,8 +16,16 @@ export async function importImageData({ store, out, interrupted }: StoreContext,
   } catch (error) {
     throw new RefusedError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
-  const data = parseImageData(text);
+  const data = parse(text, file);
   const made = await importData(store.zooKeeper, data, { signal: interrupted });
   const there = data.size - made.length;
   out.note(`${made.length} records of images are restored${there === 0 ? '' : `, ${there} were there already`}`);
+}
+
+function parse(text: string, file: string): ReturnType<typeof parseImageData> {
+  try {
+    return parseImageData(text);
+  } catch (error) {
+    throw new RefusedError(`${file}: ${reasonOf(error)}`, { cause: error });
+  }
 }
