@@ -71,7 +71,8 @@ export async function uploadImage(
     await handle.release({ state: 'ready', progress: null, ...external });
     const durationMs = context.clock.monotonic() - startedAt;
     context.metrics.observe(UPLOAD_DURATION, { image, provider }, durationMs);
-    log.info('The image is uploaded', { external_id: externalId, external_name: name, seconds: durationMs / 1000 });
+    const seconds = Math.round(durationMs) / 1000;
+    log.info('The image is uploaded', { external_id: externalId, external_name: name, seconds });
   } catch (error) {
     context.metrics.count(FAILED_UPLOADS, { image, provider, reason: toDriverError(error).code });
     await progress.settled();

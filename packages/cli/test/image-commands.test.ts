@@ -216,7 +216,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     const build = await world.build('debian-12', 'b1');
     const upload = await world.upload(build, 'cloud');
     const saved = await world.run('export-image-data', file);
-    expect([saved.code, saved.out.noted]).toEqual([0, `2 records of images are in ${file}`]);
+    expect([saved.code, saved.out.noted]).toEqual([0, `Saved records of images: 2, in ${file}`]);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(Object.keys(Object(JSON.parse(await readFile(file, 'utf8'))) as object)).toEqual([
       '/nodepool/images/debian-12/builds/b1',
@@ -225,7 +225,10 @@ describe('nodepool export-image-data and import-image-data', () => {
     expect((await world.run('erase', 'cloud', '--force')).code).toBe(0);
     await world.until(() => world.store.images.upload(upload) === undefined);
     const restored = await world.run('import-image-data', file);
-    expect([restored.code, restored.out.noted]).toEqual([0, '1 records of images are restored, 1 were there already']);
+    expect([restored.code, restored.out.noted]).toEqual([
+      0,
+      'Restored records of images: 1; records that existed already: 1',
+    ]);
     await world.until(() => world.store.images.upload(upload)?.external_id === 'image-1');
   });
 

@@ -16,5 +16,5 @@ export async function exportImageData({ store, out, interrupted }: StoreContext,
   } catch (error) {
     throw new RefusedError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
-  out.note(`${data.size} records of images are in ${file}`);
+  out.note(`Saved records of images: ${data.size}, in ${file}`);
 }

@@ -19,7 +19,9 @@ export async function importImageData({ store, out, interrupted }: StoreContext,
   const data = parse(text, file);
   const made = await importData(store.zooKeeper, data, { signal: interrupted });
   const there = data.size - made.length;
-  out.note(`${made.length} records of images are restored${there === 0 ? '' : `, ${there} were there already`}`);
+  out.note(
+    `Restored records of images: ${made.length}${there === 0 ? '' : `; records that existed already: ${there}`}`,
+  );
 }
 
 function parse(text: string, file: string): ReturnType<typeof parseImageData> {
