@@ -1,5 +1,6 @@
 /**
- * Many timers on one timer of the clock, in a binary heap, so that a thousand deadlines cost one timer of the process.
+ * Many timers on one timer of the clock, so that a thousand deadlines cost one timer of the process. They form a
+ * pairing heap, since most timers are cancelled: it adds a timer with one comparison, and cancels most without any.
  */
 
 import type { Clock, Timer } from './clock.js';
@@ -8,7 +9,9 @@ import type { Clock, Timer } from './clock.js';
 const ROUNDING_MS = 0.001;
 
 export class TimerQueue {
-  private readonly heap: Entry[] = [];
+  /** The root of the heap, which may be cancelled; the other entries are pending, and not earlier. */
+  private first: Entry | undefined;
+  private pending = 0;
   private armed: { readonly at: number; readonly timer: Timer } | undefined;
   private firing = false;
   private scheduled = 0;
@@ -21,7 +24,7 @@ export class TimerQueue {
 
   /** Number of pending timers. */
   get size(): number {
-    return this.heap.length;
+    return this.pending;
   }
 
   /**
@@ -31,25 +34,40 @@ export class TimerQueue {
   schedule(at: number, callback: () => void): Timer {
     const entry = new Entry(this, at, this.scheduled++, callback);
     if (at === Infinity) return entry;
-    entry.index = this.heap.push(entry) - 1;
-    this.siftUp(entry);
+    entry.isPending = true;
+    this.pending += 1;
+    const { first } = this;
+    this.first = first === undefined ? entry : meld(first, entry);
+    if (this.first !== entry) return entry;
+    if (first?.isPending === false) this.cut(first);
     this.arm();
     return entry;
   }
 
-  /** Removes an entry from the heap; called by `Entry.cancel`. */
+  /**
+   * Removes a cancelled entry; called by `Entry.cancel`. The first one stays until its time, since its removal would
+   * compare the entries below it.
+   */
   remove(entry: Entry): void {
-    const last = this.heap.pop();
-    if (last !== undefined && last !== entry) {
-      last.index = entry.index;
-      this.heap[last.index] = last;
-      this.siftUp(last);
-      this.siftDown(last);
-    }
-    entry.index = -1;
-    if (this.heap.length > 0) return;
+    entry.isPending = false;
+    this.pending -= 1;
+    if (entry !== this.first) this.cut(entry);
+    if (this.pending > 0) return;
+    this.first = undefined;
     this.armed?.timer.cancel();
     this.armed = undefined;
+  }
+
+  /** Removes an entry below the first one from the heap. */
+  private cut(entry: Entry): void {
+    const { previous, next } = entry;
+    if (previous?.child === entry) previous.child = next;
+    else if (previous !== undefined) previous.next = next;
+    if (next !== undefined) next.previous = previous;
+    entry.previous = undefined;
+    entry.next = undefined;
+    const below = meldChildren(entry);
+    if (below !== undefined && this.first !== undefined) this.first = meld(this.first, below);
   }
 
   /**
@@ -57,7 +75,7 @@ export class TimerQueue {
    * fires.
    */
   private arm(): void {
-    const first = this.heap[0];
+    const { first } = this;
     if (this.firing || first === undefined || (this.armed !== undefined && this.armed.at <= first.at)) return;
     this.armed?.timer.cancel();
     const delayMs = Math.max(first.at - this.clock.monotonic(), 0);
@@ -70,57 +88,34 @@ export class TimerQueue {
     this.firing = true;
     const now = this.clock.monotonic() + ROUNDING_MS;
     const due: Entry[] = [];
-    for (let first = this.heap[0]; first !== undefined && first.at <= now; first = this.heap[0]) {
-      this.remove(first);
-      due.push(first);
+    while (this.first !== undefined && this.first.at <= now) {
+      if (this.first.isPending) due.push(this.first);
+      this.first.isPending = false;
+      this.first = meldChildren(this.first);
     }
+    this.pending -= due.length;
     for (const entry of due) entry.run();
     this.firing = false;
     this.arm();
   }
-
-  private siftUp(entry: Entry): void {
-    while (entry.index > 0) {
-      const parent = this.heap[(entry.index - 1) >>> 1];
-      if (parent === undefined || !entry.before(parent)) return;
-      this.swap(parent, entry);
-    }
-  }
-
-  private siftDown(entry: Entry): void {
-    for (;;) {
-      const left = this.heap[2 * entry.index + 1];
-      const right = this.heap[2 * entry.index + 2];
-      const child = left !== undefined && right !== undefined && right.before(left) ? right : left;
-      if (child === undefined || !child.before(entry)) return;
-      this.swap(entry, child);
-    }
-  }
-
-  private swap(upper: Entry, lower: Entry): void {
-    const place = upper.index;
-    upper.index = lower.index;
-    lower.index = place;
-    this.heap[upper.index] = upper;
-    this.heap[lower.index] = lower;
-  }
 }
 
 class Entry implements Timer {
-  /** Position in the heap; -1 if the entry is not in the heap. */
-  index = -1;
+  /** False once the entry has run or is cancelled. */
+  isPending = false;
+  /** The first of the entries below this one; the other ones follow as its siblings. */
+  child: Entry | undefined;
+  next: Entry | undefined;
+  /** The sibling before this entry; for a first child, the entry above. */
+  previous: Entry | undefined;
   private cancelled = false;
 
   constructor(
     private readonly queue: TimerQueue,
     readonly at: number,
-    private readonly sequence: number,
+    readonly sequence: number,
     private readonly callback: () => void,
   ) {}
-
-  before(other: Entry): boolean {
-    return this.at < other.at || (this.at === other.at && this.sequence < other.sequence);
-  }
 
   run(): void {
     if (!this.cancelled) this.callback();
@@ -128,6 +123,45 @@ class Entry implements Timer {
 
   cancel(): void {
     this.cancelled = true;
-    if (this.index >= 0) this.queue.remove(this);
+    if (this.isPending) this.queue.remove(this);
   }
+}
+
+/** Combines two heaps: the later of their roots becomes the first child of the earlier one, which is returned. */
+function meld(one: Entry, other: Entry): Entry {
+  const isFirst = one.at < other.at || (one.at === other.at && one.sequence < other.sequence);
+  const root = isFirst ? one : other;
+  const child = isFirst ? other : one;
+  child.previous = root;
+  child.next = root.child;
+  if (root.child !== undefined) root.child.previous = child;
+  root.child = child;
+  return root;
+}
+
+/**
+ * Removes the children of an entry and returns them as one heap. Combines them in pairs first, and then the pairs from
+ * the last to the first; a removal takes logarithmic time on average because of this order.
+ */
+function meldChildren(entry: Entry): Entry | undefined {
+  let pairs: Entry | undefined;
+  for (let child = entry.child; child !== undefined;) {
+    const sibling: Entry | undefined = child.next;
+    const following: Entry | undefined = sibling?.next;
+    const pair: Entry = sibling === undefined ? child : meld(child, sibling);
+    pair.next = pairs;
+    pairs = pair;
+    child = following;
+  }
+  entry.child = undefined;
+  if (pairs === undefined) return undefined;
+  let root = pairs;
+  for (let pair = pairs.next; pair !== undefined;) {
+    const { next }: Entry = pair;
+    root = meld(root, pair);
+    pair = next;
+  }
+  root.next = undefined;
+  root.previous = undefined;
+  return root;
 }

@@ -3,6 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '../../src/testing/index.js';
+import type { Timer } from '../../src/runtime/clock.js';
 import { TimerQueue } from '../../src/runtime/timer-queue.js';
 
 describe('a timer queue', () => {
@@ -43,6 +44,26 @@ describe('a timer queue', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('keeps the order while timers are added and cancelled (seed 3)', async () => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const random = seededRandom(3);
+    const pending = new Map<number, { readonly at: number; readonly timer: Timer }>();
+    const ran: number[] = [];
+    for (let id = 0; id < 3000; id += 1) {
+      const at = Math.floor(random.next() * 200);
+      pending.set(id, { at, timer: queue.schedule(at, () => ran.push(id)) });
+      const victim = Math.floor(random.next() * 2 * id);
+      pending.get(victim)?.timer.cancel();
+      pending.delete(victim);
+    }
+    expect(queue.size).toBe(pending.size);
+    const expected = [...pending].sort(([, one], [, other]) => one.at - other.at).map(([id]) => id);
+    await clock.advance(200);
+    expect(ran).toEqual(expected);
+    expect(queue.size).toBe(0);
+  });
+
   it('holds no timer of the clock when all were cancelled, or for an infinite time', () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
@@ -50,6 +71,22 @@ describe('a timer queue', () => {
     for (const timer of timers) timer.cancel();
     queue.schedule(Infinity, () => undefined);
     expect(clock.pending).toBe(0);
+  });
+
+  it.each([
+    [[], [20]],
+    [[], [5]],
+    [[30], [20, 5]],
+  ])('with timers at %j, and a cancelled one at 10, runs new ones at %j', async (others, added) => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const ran: number[] = [];
+    const add = (at: number): Timer => queue.schedule(at, () => ran.push(at));
+    others.forEach(add);
+    add(10).cancel();
+    added.forEach(add);
+    await clock.advance(100);
+    expect(ran).toEqual([...others, ...added].sort((one, other) => one - other));
   });
 
   it('runs a timer set for the past or from a timer in a later turn', async () => {
