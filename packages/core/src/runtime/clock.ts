@@ -1,5 +1,7 @@
 /** The source of time for all code in this workspace, which a simulation can replace. */
 
+import { performance } from 'node:perf_hooks';
+
 /** A scheduled callback. `cancel` is idempotent and has no effect after the callback ran. */
 export interface Timer {
   cancel(): void;
@@ -20,10 +22,10 @@ export interface Clock {
 /** Maximum delay that Node.js accepts for a timer. A longer delay would fire immediately. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
-/** The real time of this process. */
+/** The real time of this process, without wrappers: a node's life reads it a hundred times. */
 export const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
+  now: Date.now,
+  monotonic: performance.now.bind(performance),
   schedule(delayMs, callback, options) {
     let handle: NodeJS.Timeout | undefined;
     const wait = (leftMs: number): void => {
