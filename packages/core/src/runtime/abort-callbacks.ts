@@ -8,19 +8,16 @@ const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>();
 /** A controller whose signal needs no listener for its callbacks: adding and removing one takes 8 µs. */
 export class CallbackController {
   private readonly controller = new AbortController();
+  readonly signal: AbortSignal = this.controller.signal;
 
   constructor() {
-    callbacksOf.set(this.controller.signal, new Set());
-  }
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
+    callbacksOf.set(this.signal, new Set());
   }
 
   /** Aborts the signal, then calls its callbacks. Has no effect if it has aborted before. */
   abort(reason: unknown): void {
     this.controller.abort(reason);
-    callAll(this.controller.signal);
+    callAll(this.signal);
   }
 }
 

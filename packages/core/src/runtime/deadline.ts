@@ -94,9 +94,10 @@ export class LimitedWork {
 
   /** Returns false if the source has already aborted. */
   private follow(source: AbortSignal): boolean {
-    if (source.aborted) this.finish(source);
+    const { aborted } = source;
+    if (aborted) this.finish(source);
     else addAbortCallback(source, this.abort);
-    return !source.aborted;
+    return !aborted;
   }
 
   private readonly abort = (): void => {
