@@ -125,7 +125,8 @@ export class WorkQueue<K> {
       entry = { key, at: Infinity, notBefore: -Infinity, failures: 0, timer: undefined, startedAt: undefined };
       this.entries.set(key, entry);
     }
-    this.request(entry, this.options.clock.monotonic() + Math.max(0, delayMs));
+    const now = this.options.clock.monotonic();
+    this.request(entry, now + Math.max(0, delayMs), now);
   }
 
   /** Cancels the pending requests of the key and resets its failures. A reconciliation in progress continues. */
@@ -145,7 +146,7 @@ export class WorkQueue<K> {
     if (entry === undefined) return;
     entry.failures = 0;
     entry.notBefore = -Infinity;
-    if (entry.startedAt === undefined) this.arm(entry);
+    if (entry.startedAt === undefined) this.arm(entry, this.options.clock.monotonic());
   }
 
   /** Number of keys that are pending or running. */
@@ -206,10 +207,10 @@ export class WorkQueue<K> {
     this.stopping.abort(reason);
   }
 
-  private request(entry: Entry<K>, at: number): void {
+  private request(entry: Entry<K>, at: number, now: number): void {
     if (entry.at <= at) return;
     entry.at = at;
-    if (entry.startedAt === undefined) this.arm(entry);
+    if (entry.startedAt === undefined) this.arm(entry, now);
   }
 
   private withdraw(entry: Entry<K>): void {
@@ -218,11 +219,10 @@ export class WorkQueue<K> {
     this.due.delete(entry.key);
   }
 
-  private arm(entry: Entry<K>): void {
+  private arm(entry: Entry<K>, now: number): void {
     if (this.due.has(entry.key)) return;
     entry.timer?.cancel();
     const at = Math.max(entry.at, entry.notBefore);
-    const now = this.options.clock.monotonic();
     if (at > now) {
       entry.timer = this.timers.schedule(at, () => {
         this.due.set(entry.key, at);
@@ -298,9 +298,9 @@ export class WorkQueue<K> {
     const now = this.options.clock.monotonic();
     if ('pauseMs' in result) {
       entry.notBefore = now + result.pauseMs;
-      this.request(entry, now);
+      this.request(entry, now, now);
     } else {
-      this.request(entry, now + result.requeueAfterMs);
+      this.request(entry, now + result.requeueAfterMs, now);
     }
   }
 
@@ -317,7 +317,7 @@ export class WorkQueue<K> {
     entry.failures += 1;
     const waitMs = backOffMs(entry.failures, error, random, backOff);
     entry.notBefore = now + waitMs;
-    this.request(entry, now);
+    this.request(entry, now, now);
     return { failures: entry.failures, waitMs };
   }
 
@@ -335,7 +335,7 @@ export class WorkQueue<K> {
     entry.startedAt = undefined;
     this.running.delete(entry.key);
     if (this.closed || entry.at === Infinity) this.entries.delete(entry.key);
-    else this.arm(entry);
+    else this.arm(entry, this.options.clock.monotonic());
     if (this.due.size > 0) this.pumpSoon();
     else this.openIfIdle();
   }
