@@ -56,7 +56,7 @@ const CALL_TIMEOUT_MS = 120_000;
 export class MachineRun implements ListingWaiter {
   private readonly log: Logger;
   private readonly controller = new AbortController();
-  private readonly startedAt: number;
+  private readonly signal = this.controller.signal;
   private waitingSince: number;
   private waitingFor: WaitingFor = 'nothing';
   private ended = false;
@@ -74,11 +74,11 @@ export class MachineRun implements ListingWaiter {
     private readonly env: RunEnvironment,
     private readonly work: MachineWork,
     private readonly machine: StateMachine,
+    private readonly startedAt: number,
     private readonly onEnd: (result: MachineResult) => void,
   ) {
     this.log = work.call.log;
-    this.startedAt = env.clock.monotonic();
-    this.waitingSince = this.startedAt;
+    this.waitingSince = startedAt;
   }
 
   start(): void {
@@ -118,7 +118,7 @@ export class MachineRun implements ListingWaiter {
     try {
       // Without the pause, a machine whose calls settle immediately would block the process.
       if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
-      else this.apply(this.machine.advance(this.call()));
+      else this.advance(this.env.clock.monotonic());
     } catch (error) {
       this.failStep(toDriverError(error));
     }
@@ -145,23 +145,23 @@ export class MachineRun implements ListingWaiter {
     void saving.then(() => this.fail(failure));
   }
 
-  /** Returns the argument of `advance`. Drivers copy it by spreading, so it must be an object of plain fields. */
-  private call(): MachineCall {
-    const { clock, feed } = this.env;
-    return {
-      signal: this.controller.signal,
-      deadline: Math.min(this.work.call.deadline, clock.monotonic() + CALL_TIMEOUT_MS),
+  private advance(now: number): void {
+    // Drivers copy the call by spreading, so it must be an object of plain fields.
+    const call: MachineCall = {
+      signal: this.signal,
+      deadline: Math.min(this.work.call.deadline, now + CALL_TIMEOUT_MS),
       log: this.log,
-      listing: feed.latest,
+      listing: this.env.feed.latest,
     };
+    this.apply(this.machine.advance(call), now);
   }
 
-  private apply(advance: Advance): void {
+  private apply(advance: Advance, now: number): void {
     switch (advance.next) {
       case 'call':
-        this.waitFor('call');
+        this.waitFor('call', now);
         // Many calls settle immediately: progress is saved only if the machine still waits in the clock's next turn.
-        this.turn ??= this.env.timers.schedule(this.env.clock.monotonic(), this.onTurn);
+        this.turn ??= this.env.timers.schedule(now, this.onTurn);
         advance.settled.then(this.step, this.step);
         return;
       case 'listing':
@@ -247,9 +247,9 @@ export class MachineRun implements ListingWaiter {
     return `in state "${this.machine.state}"${what}`;
   }
 
-  private waitFor(what: WaitingFor): void {
+  private waitFor(what: WaitingFor, now = this.env.clock.monotonic()): void {
     this.waitingFor = what;
-    this.waitingSince = this.env.clock.monotonic();
+    this.waitingSince = now;
   }
 
   private driverDefect(what: string): DriverError {

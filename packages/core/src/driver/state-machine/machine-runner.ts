@@ -24,8 +24,9 @@ export class MachineRunner {
    */
   run(work: MachineWork): Promise<Instance | undefined> {
     return new Promise((resolve, reject) => {
-      this.checkStart(work);
-      const run: MachineRun = new MachineRun(this.env, work, makeMachine(work), (result) => {
+      const now = this.env.clock.monotonic();
+      this.checkStart(work, now);
+      const run: MachineRun = new MachineRun(this.env, work, makeMachine(work), now, (result) => {
         this.runs.delete(run);
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error of the work, unchanged
         if ('error' in result) reject(result.error);
@@ -47,11 +48,11 @@ export class MachineRunner {
     for (const run of this.runs) run.abort(reason);
   }
 
-  private checkStart({ name, call }: MachineWork): void {
+  private checkStart({ name, call }: MachineWork, now: number): void {
     const { signal, deadline } = call;
     if (this.stopped) throw new AbortedError(`${name}: the provider was stopped`);
     if (signal.aborted) throw new AbortedError(`${name} was aborted`, { cause: abortReason(signal) });
-    if (deadline <= this.env.clock.monotonic()) throw new TimeoutError(`${name}: its deadline has passed`);
+    if (deadline <= now) throw new TimeoutError(`${name}: its deadline has passed`);
   }
 }
 
