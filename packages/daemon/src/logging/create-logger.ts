@@ -89,7 +89,7 @@ class NamedLogger implements Logger {
 
   private write(level: LogLevel, message: string, error: unknown, fields: LogFields | undefined): void {
     const { name, winston, transports } = this.channel;
-    if (this.loggers.closing || transports.length === 0) return;
+    if (this.loggers.closed !== undefined || transports.length === 0) return;
     const line: LogLine = {
       level,
       message,
@@ -100,7 +100,7 @@ class NamedLogger implements Logger {
     };
     // Winston's logger does the same, but queues each line as a stream, which takes longer than the line itself.
     winston.format.transform(line);
-    transports.forEach((transport) => transport.write(line));
+    for (let index = 0; index < transports.length; index += 1) transports[index]?.write(line);
   }
 }
 
@@ -124,7 +124,8 @@ class Loggers {
   private readonly config: LoggingConfig;
   private readonly streams = new Map<LogDestination, ConsoleStream | LogFile>();
   private readonly channels = new Map<string, Channel>();
-  private closed: Promise<void> | undefined;
+  /** Set once the logger closes. */
+  closed: Promise<void> | undefined;
 
   constructor(options: LoggerOptions) {
     this.clock = options.clock ?? systemClock;
@@ -137,10 +138,6 @@ class Loggers {
   get folder(): string | undefined {
     for (const destination of this.streams.keys()) if (destination.kind === 'file') return dirname(destination.file);
     return undefined;
-  }
-
-  get closing(): boolean {
-    return this.closed !== undefined;
   }
 
   channel(name: string): Channel {
@@ -164,7 +161,7 @@ class Loggers {
     const { createLogger: create, format } = loadWinston();
     // The logger formats each line once, for all destinations with the format of the first one.
     const common = destinations[0]?.format ?? 'text';
-    const formatted = format.printf((info) => FORMATS[common](info as LogLine));
+    const formatted = format.printf(FORMATS[common] as (info: Winston.Logform.TransformableInfo) => string);
     const logger = create({ levels: LEVELS, level: threshold, silent: destinations.length === 0, format: formatted });
     for (const destination of destinations) {
       const stream = this.streams.get(destination);

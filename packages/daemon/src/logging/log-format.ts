@@ -35,7 +35,8 @@ export function textLine(line: LogLine): string {
   for (const key in line.fields) {
     const value = line.fields[key];
     if (value === undefined) continue;
-    text += `${separator}${key}=${textValue(value)}`;
+    const isPlain = typeof value === 'string' && PLAIN_VALUE.test(value);
+    text += `${separator}${key}=${isPlain ? value : textValue(value)}`;
     separator = ' ';
   }
   return line.error === undefined ? text : `${text}\n${errorText(line.error)}`;
@@ -85,10 +86,12 @@ function twoDigits(value: number): string {
   return value < 10 ? `0${value}` : String(value);
 }
 
+/** Text that needs no quotes, as most values. */
 const PLAIN_VALUE = /^[^\s"=\p{Cc}]+$/u;
 
+/** Returns the text of a value that is not plain. */
 function textValue(value: unknown): string {
-  if (typeof value === 'string') return PLAIN_VALUE.test(value) ? value : JSON.stringify(value);
+  if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value);
   return isError(value) ? JSON.stringify(`${value.name}: ${value.message}`) : safeJson(value);
 }
