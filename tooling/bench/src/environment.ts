@@ -48,6 +48,9 @@ export interface Probe {
 export interface EventLoopDelay {
   readonly p99: number;
   readonly max: number;
+  /** The same without the time in which the main thread waited for a processor that others used. */
+  readonly ownP99: number;
+  readonly ownMax: number;
   /** Processor time of the main thread in its longest turn, which excludes delays from other programs. */
   readonly busiest: number;
 }

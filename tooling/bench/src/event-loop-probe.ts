@@ -5,7 +5,7 @@
  */
 
 import { appendFileSync, openSync, readSync } from 'node:fs';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { setInterval } from 'node:timers';
 import { isMainThread } from 'node:worker_threads';
 
@@ -19,38 +19,52 @@ if (file !== undefined && isMainThread) {
   const endPhase = (): void => {
     // The histogram contains intervals between timer ticks; the delay is the excess over the timer's period.
     const delay = (nanoseconds: number): number => Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS);
-    appendFileSync(
-      file,
-      `${JSON.stringify({ p99: delay(histogram.percentile(99)), max: delay(histogram.max), busiest: busiest() })}\n`,
-    );
+    const delays = { p99: delay(histogram.percentile(99)), max: delay(histogram.max), ...ownDelays() };
+    appendFileSync(file, `${JSON.stringify(delays)}\n`);
     histogram.reset();
   };
-  const busiest = watchProcessorTime();
+  const ownDelays = watchMainThread();
   histogram.enable();
   process.on('SIGWINCH', endPhase);
   process.once('exit', endPhase);
 }
 
+interface OwnDelays {
+  readonly ownP99: number;
+  readonly ownMax: number;
+  readonly busiest: number;
+}
+
 /**
- * Measures the processor time of the main thread (Linux, `schedstat` of proc(5)). Returns a function that returns the
- * maximum between two timer ticks since its last call (ms): the longest turn on an otherwise idle machine.
+ * Watches the processor time of the main thread, and its waits for a processor that other threads and programs use
+ * (Linux, `schedstat` of proc(5)). Returns a function that returns the delays of timer ticks without these waits, and
+ * the maximum of the processor time between two ticks, since its last call (ms).
  */
-function watchProcessorTime(): () => number {
+function watchMainThread(): () => OwnDelays {
   const stat = openSync('/proc/self/schedstat', 'r');
   const buffer = Buffer.alloc(128);
-  const read = (): number => parseInt(buffer.toString('latin1', 0, readSync(stat, buffer, 0, buffer.length, 0)), 10);
+  const read = (): { readonly used: number; readonly waited: number; readonly at: number } => {
+    const text = buffer.toString('latin1', 0, readSync(stat, buffer, 0, buffer.length, 0));
+    const [used = NaN, waited = NaN] = text.split(' ').map((nanoseconds) => Number(nanoseconds) / NANOSECONDS);
+    return { used, waited, at: performance.now() };
+  };
   let last = read();
-  let maximum = 0;
+  let delays: number[] = [];
+  let busiest = 0;
   const tick = (): void => {
     const now = read();
-    maximum = Math.max(maximum, now - last);
+    delays.push(Math.max(0, now.at - last.at - RESOLUTION_MS - (now.waited - last.waited)));
+    busiest = Math.max(busiest, now.used - last.used);
     last = now;
   };
   setInterval(tick, RESOLUTION_MS).unref();
   return () => {
     tick();
-    const result = maximum / NANOSECONDS;
-    maximum = 0;
+    const sorted = delays.sort((a, b) => a - b);
+    const ownP99 = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
+    const result = { ownP99, ownMax: sorted.at(-1) ?? 0, busiest };
+    delays = [];
+    busiest = 0;
     return result;
   };
 }

@@ -337,6 +337,8 @@ function longerOf(a: EventLoopDelay, b: EventLoopDelay): EventLoopDelay {
   return {
     p99: Math.max(a.p99, b.p99),
     max: Math.max(a.max, b.max),
+    ownP99: Math.max(a.ownP99, b.ownP99),
+    ownMax: Math.max(a.ownMax, b.ownMax),
     busiest: Math.max(a.busiest, b.busiest),
   };
 }
