@@ -69,14 +69,6 @@ export class QuotaInformation {
     return this.list;
   }
 
-  /** Calls `use` with each amount that is set. */
-  forEach(use: (amount: number, resource: string) => void): void {
-    for (let index = 0; index < this.list.length; index += 1) {
-      const entry = this.list[index];
-      if (entry !== undefined) use(entry[1], entry[0]);
-    }
-  }
-
   /** Returns the amounts that are set as an object, e.g. for a node's `resources`. */
   toResources(): Resources {
     return Object.fromEntries(this.list);

@@ -10,6 +10,7 @@ import type { PipelinedCall } from './call.js';
 import { Fifo } from './fifo.js';
 import type { JuteReader } from './jute-reader.js';
 import type { Backpressure } from './backpressure.js';
+import { viewOf } from './data-view.js';
 import { SendWindow } from './send-window.js';
 
 /** A destination of messages. */
@@ -169,13 +170,14 @@ export class Pipeline {
     const { batch, size } = this.takeBatch();
     const now = this.clock.monotonic();
     const bytes = Buffer.allocUnsafe(size);
+    const view = viewOf(bytes);
     let offset = 0;
     for (const call of batch) {
       this.lastXid = this.lastXid === LAST_XID ? 1 : this.lastXid + 1;
       call.xid = this.lastXid;
       call.sentAt = now;
       bytes.set(call.frame, offset);
-      writeXid(bytes, offset + XID_OFFSET, this.lastXid);
+      view.setInt32(offset + XID_OFFSET, this.lastXid);
       offset += call.frame.length;
       this.sent.push(call);
       const { name, write } = call.operation;
@@ -184,14 +186,6 @@ export class Pipeline {
     }
     if (size > 0) sink.send(bytes);
   }
-}
-
-/** Writes a positive integer. `Buffer.writeInt32BE` would call three functions per request. */
-function writeXid(bytes: Buffer, offset: number, xid: number): void {
-  bytes[offset] = xid >>> 24;
-  bytes[offset + 1] = xid >>> 16;
-  bytes[offset + 2] = xid >>> 8;
-  bytes[offset + 3] = xid;
 }
 
 function lostError({ operation: { name } }: PipelinedCall, cause: ZooKeeperError): ConnectionLostError {
