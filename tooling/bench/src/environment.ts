@@ -24,6 +24,11 @@ const EVENT_LOOP_FILE = 'event-loop.json';
 export interface EnvironmentOptions {
   /** ZooKeeper's data folder. */
   readonly dataFolder: string;
+  /**
+   * Enables the optimizing compiler of ZooKeeper's Java. It needs most of a processor for some seconds, so its work
+   * must be over before the measurement, as on a server that has run for days. Default false.
+   */
+  readonly optimizedZooKeeper?: boolean;
   /** Default: one provider without limits that offers `LABEL`. */
   readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
   /** Sections of providers of any driver, instead of those of `site`. */
@@ -62,6 +67,10 @@ export interface LauncherFacts {
   readonly eventLoopDelays: readonly EventLoopDelay[];
 }
 
+/**
+ * All processes belong to one session, like those of one shell. Linux gives sessions equal shares of the processors,
+ * for which a thread waits up to 100 ms.
+ */
 export class BenchmarkEnvironment {
   private constructor(
     private readonly server: RunningZooKeeper,
@@ -80,7 +89,12 @@ export class BenchmarkEnvironment {
   /** Starts all parts and resolves when the launcher offers `LABEL` from a cloud without delays. */
   static async make(options: EnvironmentOptions): Promise<BenchmarkEnvironment> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
-    const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g', optimized: true });
+    const server = await startZooKeeper({
+      parentFolder: options.dataFolder,
+      javaHeap: '1g',
+      ownSession: false,
+      optimized: options.optimizedZooKeeper ?? false,
+    });
     const zooKeeper = connect({ servers: server.servers });
     const requestor = openRequestor(zooKeeper, { name: 'bench' });
     await options.prepare?.(zooKeeper, requestor);
@@ -94,6 +108,7 @@ export class BenchmarkEnvironment {
     const startedAt = systemClock.monotonic();
     const launcher = await startLauncher({
       folder,
+      ownSession: false,
       config: {
         ...exampleConfig({
           zooKeeper: { servers: server.servers },

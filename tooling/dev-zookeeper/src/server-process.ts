@@ -20,13 +20,16 @@ export interface ServerSetup {
   readonly settings: Readonly<Record<string, string | number>>;
   readonly javaHeap: string;
   readonly javaOptions: readonly string[];
+  readonly ownSession: boolean;
 }
 
 /**
  * Arguments: the log, the folder to delete, and the server's command. Standard input is a pipe that closes when the
- * parent ends for any reason. The server must not inherit it.
+ * parent ends for any reason. The server must not inherit it. An interrupt from the terminal is ignored, since the
+ * folder is deleted only once the parent has ended.
  */
 const WATCHDOG = `
+trap '' INT
 log=$1; base=$2; shift 2
 exec 3<&0
 "$@" </dev/null >>"$log" 2>&1 3<&- &
@@ -94,7 +97,7 @@ export class ServerProcess {
   async start(): Promise<void> {
     if (this.child !== undefined) throw new Error(`server ${this.id} runs already`);
     const child = spawn('/bin/sh', ['-c', WATCHDOG, 'sh', this.logFile, this.setup.baseFolder, ...this.command], {
-      detached: true,
+      detached: this.setup.ownSession,
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     this.child = child;

@@ -21,6 +21,11 @@ export interface StartOptions {
   readonly optimized?: boolean;
   /** Further options of java, e.g. `-Dreadonlymode.enabled=true`, which has no line in zoo.cfg. */
   readonly javaOptions?: readonly string[];
+  /**
+   * Starts the servers in new sessions, which an interrupt from the terminal does not reach. Linux distributes the
+   * processors to sessions first (autogroups of sched(7)). Default true.
+   */
+  readonly ownSession?: boolean;
   /** Folder for the data. Default: a new one in /dev/shm if there is room, else in the temporary folder. */
   readonly parentFolder?: string;
   /** Further lines of zoo.cfg. A key that ZooKeeper does not know becomes the Java property `zookeeper.<key>`. */
@@ -118,6 +123,7 @@ class Ensemble implements RunningZooKeeper {
               ...options.settings,
             },
             javaHeap: options.javaHeap ?? '384m',
+            ownSession: options.ownSession ?? true,
             javaOptions: [
               ...(options.optimized === true ? [] : ['-XX:TieredStopAtLevel=1']),
               ...(options.javaOptions ?? []),

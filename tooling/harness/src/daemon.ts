@@ -2,10 +2,10 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Program } from './process.js';
+import { Program, type ProgramOptions } from './process.js';
 import { programPath, type ProgramName } from './programs.js';
 
-export interface DaemonOptions {
+export interface DaemonOptions extends Pick<ProgramOptions, 'env' | 'ownSession'> {
   /** For messages and file names, e.g. `launcher-1`. Default: `launcher`, `builder`. */
   readonly name?: string;
   /** Folder for the configuration file and the log. */
@@ -16,7 +16,6 @@ export interface DaemonOptions {
   readonly args?: readonly string[];
   /** Arguments of Node.js, e.g. `--require` and a file. */
   readonly nodeArgs?: readonly string[];
-  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Returns the path of the configuration file of a daemon with these options. */
@@ -45,7 +44,7 @@ export async function writeDaemonConfig(options: {
 }
 
 async function startDaemon(program: ProgramName, options: DaemonOptions & { readonly name: string }): Promise<Program> {
-  const { name, folder, nodeArgs = [], args = [], env } = options;
+  const { name, folder, nodeArgs = [], args = [], env, ownSession } = options;
   await writeDaemonConfig(options);
   return await Program.start({
     name,
@@ -54,6 +53,7 @@ async function startDaemon(program: ProgramName, options: DaemonOptions & { read
     logFile: join(folder, `${name}.log`),
     cwd: folder,
     ...(env === undefined ? {} : { env }),
+    ...(ownSession === undefined ? {} : { ownSession }),
   });
 }
 

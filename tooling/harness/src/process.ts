@@ -18,6 +18,12 @@ export interface ProgramOptions {
   /** Variables to add to this process's environment; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /**
+   * Starts the program in a new session, which an interrupt from the terminal does not reach. Linux distributes the
+   * processors to sessions first (autogroups of sched(7)), so its threads can wait long for those of other sessions.
+   * Default true.
+   */
+  readonly ownSession?: boolean;
 }
 
 /** Exit status or signal of a process; the other one is null. */
@@ -51,6 +57,7 @@ export class Program {
     readonly pid: number,
     readonly logFile: string,
     private readonly child: ChildProcess,
+    private readonly leadsGroup: boolean,
   ) {
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
@@ -64,15 +71,16 @@ export class Program {
   /** Starts a program. If the command does not exist, the process ends immediately or this method rejects. */
   static async start(options: ProgramOptions): Promise<Program> {
     mkdirSync(dirname(options.logFile), { recursive: true });
+    const { ownSession = true } = options;
     const log = openSync(options.logFile, 'a');
     try {
       const [command, args] = existsSync(SETPRIV)
         ? [SETPRIV, [...DIES_WITH_PARENT, String(process.pid), options.command, ...options.args]]
         : [options.command, [...options.args]];
       const child = spawn(command, args, {
-        // A separate process group: an interrupt from the terminal reaches only this process, which stops the others in
+        // In a separate session: an interrupt from the terminal reaches only this process, which stops the others in
         // order.
-        detached: true,
+        detached: ownSession,
         stdio: ['ignore', log, log],
         env: { ...process.env, ...options.env },
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -85,7 +93,7 @@ export class Program {
       });
       if (child.pid === undefined) throw new Error(`cannot start ${options.name}: it has no process id`);
       remember(child);
-      return new Program(options.name, child.pid, options.logFile, child);
+      return new Program(options.name, child.pid, options.logFile, child, ownSession);
     } finally {
       closeSync(log);
     }
@@ -173,14 +181,16 @@ export class Program {
   }
 
   /**
-   * Terminates all processes of the group that the process leads, and kills the process after the usual grace. Each
-   * process receives SIGTERM once, because a second one would end the cleanup of a shell script.
+   * Terminates all processes of the group that the process leads, or the process alone if it leads none, and kills the
+   * process after the usual grace. Each process receives SIGTERM once, because a second one would end the cleanup of a
+   * shell script.
    */
   private terminateGroup(): void {
     if (this.ended !== undefined) return;
     const deadline = systemClock.schedule(DEFAULT_GRACE_MS, () => this.signal('SIGKILL'));
     void this.exited.then(() => deadline.cancel());
-    process.kill(-this.pid, 'SIGTERM');
+    if (this.leadsGroup) process.kill(-this.pid, 'SIGTERM');
+    else this.signal('SIGTERM');
   }
 
   private describeLog(): string {
