@@ -92,6 +92,14 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   return new AuthError(`${failure.message}; the account of the credentials does not exist`, { cause: error });
 }
 
+/**
+ * Returns true if a call failed because of its credentials, so that other ones may help. A 403 of the APIs concerns a
+ * permission instead.
+ */
+export function isRefusal(error: unknown, failure: DriverError): boolean {
+  return failure.code === 'auth' && (answerIn(error)?.status !== 403 || isOfLogin(error));
+}
+
 /** Returns true if a login service answered, which is called before the APIs: a token or a metadata service. */
 function isOfLogin(error: unknown): boolean {
   if (typeof error !== 'object' || error === null || !('config' in error)) return false;

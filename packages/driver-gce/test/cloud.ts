@@ -48,11 +48,11 @@ export function section(change: JsonObject = {}, label: JsonObject = {}, pool: J
 /** A provider section whose pool has two zones. */
 export const twoZones = section({}, {}, { zones: ['us-central1-a', 'us-central1-b'] });
 
-/** Returns a section with the endpoints and credentials of a cloud. */
+/** Returns a section with the endpoints of a cloud, and with its credentials unless the section names others. */
 export function sectionFor({ url, credentialsFile }: SimulatedGce, used: JsonObject): JsonObject {
   return {
-    ...used,
     'credentials-file': credentialsFile,
+    ...used,
     'api-endpoint': url,
     'storage-endpoint': url,
     'storage-bucket': BUCKET,

@@ -194,8 +194,8 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
 };
 
 function plan(cloud: SimulatedGce, { operation, kind, skip }: PlannedFault): void {
-  // The driver repeats the creation of an image after a temporary failure.
-  const times = operation === 'upload' && kind === 'refuse' ? Infinity : 1;
+  // The driver repeats the creation of an image after a temporary failure, and a call with a new token once.
+  const times = operation === 'upload' && kind === 'refuse' ? Infinity : kind === 'auth' ? 2 : 1;
   cloud.faults.add({ on: OPERATIONS[operation], after: skip, times, fault: FAULTS[kind] });
 }
 

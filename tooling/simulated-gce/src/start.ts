@@ -36,6 +36,8 @@ export interface SimulatedGce {
   readonly url: string;
   /** Path of a credentials file for `credentials-file` or `GOOGLE_APPLICATION_CREDENTIALS`. */
   readonly credentialsFile: string;
+  /** Path of a credentials file whose tokens come from the token endpoint, and are not signed by the library. */
+  readonly loginFile: string;
   readonly faults: FaultPlan<CallFault>;
   readonly inspect: Inspector;
   readonly calls: CallLog;
@@ -49,8 +51,12 @@ export interface SimulatedGce {
   removeInstance(zone: string, name: string): boolean;
   /** Returns a token for callers without Google's libraries. */
   token(): string;
-  /** Revokes all issued credentials. */
+  /** Revokes the tokens of the token endpoint before their expiry. */
   revokeTokens(): void;
+  /** Revokes the credentials in the files, and their tokens. */
+  revokeCredentials(): void;
+  /** Writes valid credentials to the files. */
+  writeCredentials(): Promise<void>;
   /** Closes all connections and timers and deletes created files. Idempotent. */
   close(): Promise<void>;
 }
@@ -83,10 +89,16 @@ export async function startSimulatedGce(options: SimulatedGceOptions = {}): Prom
   state.url = `http://127.0.0.1:${await server.listen(options.port ?? 0)}`;
   const folder = await mkdtemp(join(tmpdir(), 'simulated-gce-'));
   const credentialsFile = join(folder, 'credentials.json');
-  await writeFile(credentialsFile, JSON.stringify(tokens.credentials()));
+  const loginFile = join(folder, 'login.json');
+  const writeCredentials = async (): Promise<void> => {
+    await writeFile(credentialsFile, JSON.stringify(tokens.credentials()));
+    await writeFile(loginFile, JSON.stringify(tokens.login()));
+  };
+  await writeCredentials();
   return {
     url: state.url,
     credentialsFile,
+    loginFile,
     faults,
     calls,
     inspect: {
@@ -100,7 +112,9 @@ export async function startSimulatedGce(options: SimulatedGceOptions = {}): Prom
     stopInstance: (zone, name, reason) => instances.stop(zone, name, reason),
     removeInstance: (zone, name) => instances.removeInstance(zone, name),
     token: () => tokens.issue(),
-    revokeTokens: () => tokens.revoke(),
+    revokeTokens: () => tokens.revokeTokens(),
+    revokeCredentials: () => tokens.revokeCredentials(),
+    writeCredentials,
     async close() {
       await server.close();
       await rm(folder, { recursive: true, force: true });

@@ -1,7 +1,8 @@
 /**
- * Service account credentials. Libraries sign tokens with the key themselves (https://google.aip.dev/auth/4111), or
+ * Credentials. Libraries sign tokens with the key of a service account themselves (https://google.aip.dev/auth/4111),
  * exchange a signed assertion for a token
- * (https://developers.google.com/identity/protocols/oauth2/service-account#httprest).
+ * (https://developers.google.com/identity/protocols/oauth2/service-account#httprest), or exchange the refresh token of
+ * a login (RFC 6749, section 6).
  */
 
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
@@ -16,6 +17,7 @@ const ACCOUNT = `nodepool@${PROJECT}.iam.gserviceaccount.com`;
 /** Path of the token endpoint. */
 export const TOKEN_PATH = '/token';
 const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const REFRESH_GRANT = 'refresh_token';
 const TOKEN_SECONDS = 3600;
 const SCOPE = /\/auth\/(cloud-platform|compute|devstorage\.read_write)\b/;
 
@@ -37,7 +39,7 @@ export class Tokens {
 
   constructor(private readonly state: GceState) {}
 
-  /** Returns the content of a credentials file. */
+  /** Returns the content of a credentials file with the key of a service account. */
   credentials(): Message {
     return {
       type: 'service_account',
@@ -50,6 +52,18 @@ export class Tokens {
     };
   }
 
+  /** Returns the content of a credentials file with the login of a user. */
+  login(): Message {
+    return {
+      type: 'external_account_authorized_user',
+      audience: '//iam.googleapis.com/locations/global/workforcePools/acme/providers/acme',
+      client_id: 'nodepool',
+      client_secret: 'secret',
+      refresh_token: this.refreshToken,
+      token_url: this.state.url + TOKEN_PATH,
+    };
+  }
+
   /** Returns a token for callers without a library. */
   issue(): string {
     const token = `token-${newId(this.state.random)}`;
@@ -57,10 +71,15 @@ export class Tokens {
     return token;
   }
 
-  /** Revokes all issued credentials and tokens. */
-  revoke(): void {
-    this.keyId = newId(this.state.random);
+  /** Revokes all tokens of the token endpoint before their expiry. The credentials remain valid. */
+  revokeTokens(): void {
     this.issued.clear();
+  }
+
+  /** Revokes all issued credentials and their tokens. */
+  revokeCredentials(): void {
+    this.keyId = newId(this.state.random);
+    this.revokeTokens();
   }
 
   /** Throws unless the token is valid. */
@@ -71,21 +90,32 @@ export class Tokens {
     throw new GceError(401, 'authError', message);
   }
 
-  /** Answers a request to the token endpoint with a token for an assertion that was signed with the key. */
+  /** Answers a request to the token endpoint with a token for a signed assertion or a refresh token. */
   grant(form: string): Answer {
     const parameters = new URLSearchParams(form);
-    if (parameters.get('grant_type') !== JWT_GRANT) {
-      return grantError('unsupported_grant_type', `Invalid grant_type: ${parameters.get('grant_type') ?? ''}`);
+    const type = parameters.get('grant_type') ?? '';
+    if (type === REFRESH_GRANT) {
+      if (parameters.get('refresh_token') === this.refreshToken) return this.granted();
+      return grantError('invalid_grant', 'Token has been expired or revoked.');
     }
+    if (type !== JWT_GRANT) return grantError('unsupported_grant_type', `Invalid grant_type: ${type}`);
     const claims = this.claimsIn(parameters.get('assertion') ?? '');
     if (claims === undefined) return grantError('invalid_grant', 'Invalid JWT Signature.');
     if (claims['aud'] !== this.state.url + TOKEN_PATH)
       return grantError('invalid_grant', 'Invalid JWT: Failed audience check.');
     if (!hasScope(claims)) return grantError('invalid_scope', 'Invalid OAuth scope or ID token audience provided.');
+    return this.granted();
+  }
+
+  private granted(): Answer {
     return {
       status: 200,
       body: { access_token: this.issue(), expires_in: TOKEN_SECONDS, token_type: 'Bearer' },
     };
+  }
+
+  private get refreshToken(): string {
+    return `refresh-${this.keyId}`;
   }
 
   private isSigned(token: string): boolean {

@@ -203,12 +203,9 @@ export class Compute {
     const name = `${service}.${operation}`;
     const changesSomething = method !== 'GET';
     const main = async (signal: AbortSignal): Promise<JsonObject> => {
-      try {
-        const { data } = await work(callOptions(signal));
-        return objectOf(data, name, changesSomething ? 'unknown' : 'not-applied');
-      } catch (error) {
-        throw errorOf({ operation: name, changesSomething, now: this.clock.now() }, error);
-      }
+      const attempted = { operation: name, changesSomething, now: this.clock.now() };
+      const { data } = await this.google.credentials.call(attempted, (auth) => work(callOptions(auth, signal)));
+      return objectOf(data, name, changesSomething ? 'unknown' : 'not-applied');
     };
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
     return this.tasks.submit({ service, method, operation, main, ...limit }, call);

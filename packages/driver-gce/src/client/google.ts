@@ -8,6 +8,7 @@ import type * as AuthLibrary from 'google-auth-library';
 import type { GoogleAuth } from 'google-auth-library';
 import { createRequire } from 'node:module';
 import type { GceProvider } from '../config.js';
+import { Credentials } from './credentials.js';
 
 /** Loads Google's libraries when a provider starts; parsing a configuration does not require them. */
 const load = createRequire(__filename);
@@ -23,6 +24,7 @@ const STORAGE_ENDPOINT = 'https://storage.googleapis.com';
 
 /** Options of every call. The caller controls abort signals and retries. */
 export interface CallOptions extends HttpClient {
+  readonly auth: GoogleAuth;
   readonly signal: AbortSignal;
   readonly retry: false;
 }
@@ -41,12 +43,12 @@ function httpClient(): HttpClient {
   return PROXIES.some((name) => (process.env[name] ?? '') !== '') ? {} : { fetchImplementation: fetch };
 }
 
-export function callOptions(signal: AbortSignal): CallOptions {
-  return { signal, retry: false, ...httpClient() };
+export function callOptions(auth: GoogleAuth, signal: AbortSignal): CallOptions {
+  return { auth, signal, retry: false, ...httpClient() };
 }
 
 export interface Google {
-  readonly auth: GoogleAuth;
+  readonly credentials: Credentials;
   readonly compute: compute_v1.Compute;
   readonly storage: storage_v1.Storage;
   /** Without a trailing slash. */
@@ -58,19 +60,22 @@ export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GcePr
   const { GoogleAuth: Auth } = load('google-auth-library') as typeof AuthLibrary;
   const { compute_v1: computeLibrary } = load('@googleapis/compute/build/v1.js') as typeof ComputeLibrary;
   const { storage_v1: storageLibrary } = load('@googleapis/storage/build/v1.js') as typeof StorageLibrary;
-  const auth = new Auth({
-    scopes: SCOPES,
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- The operator's configuration names the file.
-    ...(credentialsFile === undefined ? {} : { keyFilename: credentialsFile }),
-    clientOptions: { transporterOptions: { ...httpClient() } },
-  });
-  // A service account key can sign tokens locally, without a round trip (https://google.aip.dev/auth/4111).
-  auth.useJWTAccessWithScope = true;
+  const read = (): GoogleAuth => {
+    const auth = new Auth({
+      scopes: SCOPES,
+      // eslint-disable-next-line @typescript-eslint/no-deprecated -- The operator's configuration names the file.
+      ...(credentialsFile === undefined ? {} : { keyFilename: credentialsFile }),
+      clientOptions: { transporterOptions: { ...httpClient() } },
+    });
+    // A service account key can sign tokens locally, without a round trip (https://google.aip.dev/auth/4111).
+    auth.useJWTAccessWithScope = true;
+    return auth;
+  };
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
   return {
-    auth,
-    compute: new computeLibrary.Compute({ auth, rootUrl: `${withoutSlash(apiEndpoint ?? COMPUTE_ENDPOINT)}/` }),
-    storage: new storageLibrary.Storage({ auth, rootUrl: `${storageUrl}/` }),
+    credentials: new Credentials(read, credentialsFile ?? process.env['GOOGLE_APPLICATION_CREDENTIALS']),
+    compute: new computeLibrary.Compute({ rootUrl: `${withoutSlash(apiEndpoint ?? COMPUTE_ENDPOINT)}/` }),
+    storage: new storageLibrary.Storage({ rootUrl: `${storageUrl}/` }),
     storageEndpoint: storageUrl,
   };
 }

@@ -216,14 +216,15 @@ export class Storage {
     data: string | Uint8Array,
     call: Call,
   ): Promise<Answered> {
-    const answer = await this.call(method, operation, call, (options) =>
-      this.options.google.auth.request<unknown>({
+    // The library would keep `auth` in its errors.
+    const answer = await this.call(method, operation, call, ({ auth, ...options }) =>
+      auth.request<unknown>({
         ...options,
         method,
         url,
         headers: { ...headers },
         data,
-        validateStatus: () => true,
+        validateStatus: (status) => status !== 401,
         redirect: 'manual',
       }),
     );
@@ -243,7 +244,7 @@ export class Storage {
     call: Call,
     work: (options: CallOptions) => Promise<T>,
   ): Promise<T> {
-    const { clock, onApiCall } = this.options;
+    const { google, clock, onApiCall } = this.options;
     const attempted: Attempted = {
       operation: `storage.${operation}`,
       changesSomething: method !== 'GET',
@@ -259,7 +260,9 @@ export class Storage {
     };
     let status: number | string | undefined;
     try {
-      const answer = await withDeadline(limits, (signal) => work(callOptions(signal)));
+      const answer = await withDeadline(limits, (signal) =>
+        google.credentials.call(attempted, (auth) => work(callOptions(auth, signal))),
+      );
       status = answer.status;
       return answer;
     } catch (error) {
