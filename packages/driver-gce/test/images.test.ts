@@ -193,6 +193,43 @@ describe('an upload', () => {
   });
 });
 
+/** Answers of a proxy with status 200: a page, JSON, and the latter in the form of a completed operation. */
+const PROXIES = [{}, { json: { ok: true } }, { json: { status: 'DONE', name: 'operation-1' } }];
+
+describe('an answer of a proxy', () => {
+  it.each(PROXIES)('does not count as the deletion of an object: %j', async (answer) => {
+    const fault = { kind: 'proxy', status: 200, ...answer } as const;
+    open.cloud.faults.add({ on: 'objects.delete', times: 2, fault });
+    await provider.upload(file);
+    expect(open.cloud.inspect.objects()).toHaveLength(1);
+    await expect(provider.cleanUpRound(({ kind }) => kind === 'object')).rejects.toMatchObject({
+      code: 'transient',
+      outcome: 'unknown',
+    });
+    await provider.cleanUpRound(({ kind }) => kind === 'object');
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
+  it.each(PROXIES)('does not count as the deletion of an image: %j', async (answer) => {
+    const externalId = await provider.upload(file);
+    const remove = (): Promise<void> =>
+      provider.end(provider.provider.images?.deleteImage(externalId, provider.call()) ?? Promise.resolve());
+    open.cloud.faults.add({ on: 'images.delete', fault: { kind: 'proxy', status: 200, ...answer } });
+    expect(await failureOf(remove())).toMatchObject({ code: 'transient', outcome: 'unknown' });
+    expect(open.cloud.inspect.images()).toHaveLength(1);
+    open.cloud.faults.add({ on: 'globalOperations.wait', fault: { kind: 'proxy', status: 200, ...answer } });
+    await remove();
+    expect(open.cloud.inspect.images()).toEqual([]);
+  });
+
+  it.each(PROXIES)('does not count as a completed upload: %j', async (answer) => {
+    open.cloud.faults.add({ on: 'objects.upload', after: 1, fault: { kind: 'proxy', status: 200, ...answer } });
+    expect(await failureOf(provider.upload(file))).toMatchObject({ code: 'transient', outcome: 'unknown' });
+    expect(open.cloud.calls.count('images.insert')).toBe(0);
+    expect(open.cloud.inspect.openUploads()).toBe(0);
+  });
+});
+
 describe('a packed disk', () => {
   const pack = async (target: string, size: number): Promise<void> => {
     const { signal } = new AbortController();

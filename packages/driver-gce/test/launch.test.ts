@@ -272,6 +272,19 @@ describe('an instance of a provider', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
+  it.each([{}, { json: { ok: true } }, { json: { status: 'DONE', name: 'operation-1' } }])(
+    'is not deleted because a proxy answers with status 200: %j',
+    async (answer) => {
+      const { cloud, provider } = await openWith();
+      const { externalId } = await provider.launch();
+      const fault = { kind: 'proxy', status: 200, ...answer } as const;
+      cloud.faults.add({ on: 'instances.delete', times: 3, fault });
+      cloud.faults.add({ on: 'zoneOperations.wait', times: 3, fault });
+      await provider.cleanUp(externalId);
+      expect(cloud.inspect.instances()).toEqual([]);
+    },
+  );
+
   it('does not exist after its deletion, even a slow one', async () => {
     const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
     const { externalId } = await provider.launch();

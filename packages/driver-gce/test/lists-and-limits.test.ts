@@ -91,6 +91,25 @@ describe('the list of instances', () => {
     expect(result).toEqual(expected);
   });
 
+  it.each([{}, { status: 'ok' }, { kind: 'compute#imageList' }, { items: [] }])(
+    'is not empty because a proxy answers with JSON of its own: %j',
+    async (json) => {
+      const { cloud, provider } = await openWith(twoZones);
+      await provider.launch('0000000001');
+      const list = (): Promise<readonly unknown[]> => provider.end(provider.provider.listNodes(provider.call()));
+      const fault = cloud.faults.add({
+        on: 'instances.list',
+        fault: { kind: 'proxy', status: 200, json },
+        times: Infinity,
+      });
+      const error = await failureOf(list());
+      expect(error).toMatchObject({ code: 'transient', outcome: 'not-applied' });
+      expect(error.message).toContain('instances.list: the answer is not a compute#instanceList');
+      fault.remove();
+      expect(await list()).toHaveLength(1);
+    },
+  );
+
   it('fails if no zone of the pools answers', async () => {
     const { cloud, provider } = await openWith(twoZones);
     cloud.faults.add({ on: 'instances.list', fault: { kind: 'status', status: 503 }, times: Infinity });

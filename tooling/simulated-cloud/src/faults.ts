@@ -16,8 +16,11 @@ export type StatusFault<E extends object = object> = {
 /** Faults that any call of any cloud supports. `before` and `after` refer to its effect. */
 export type CallFault<E extends object = object> =
   | StatusFault<E>
-  /** A proxy in front of the cloud answers with a page of its own; the call does not reach the cloud. */
-  | { readonly kind: 'proxy'; readonly status: number }
+  /**
+   * A proxy in front of the cloud answers with a page of its own, or with the given JSON; the call does not reach the
+   * cloud.
+   */
+  | { readonly kind: 'proxy'; readonly status: number; readonly json?: object }
   /** The connection closes without an answer, or (`during`) in the middle of it. */
   | { readonly kind: 'cut'; readonly when: 'before' | 'after' | 'during' }
   /** The call is never answered. */

@@ -149,7 +149,14 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
       const wait = fault.retryAfter === undefined ? {} : { 'Retry-After': String(fault.retryAfter) };
       return this.send({ ...failure, headers: { ...headers, ...wait } }, context, reply);
     }
-    if (isProxy(fault)) return reply.code(fault.status).header('Content-Type', 'text/html').send(PROXY_PAGE);
+    if (isProxy(fault)) {
+      const { status, json } = fault;
+      const type = json === undefined ? 'text/html' : 'application/json';
+      return reply
+        .code(status)
+        .header('Content-Type', type)
+        .send(json === undefined ? PROXY_PAGE : JSON.stringify(json));
+    }
     reply.hijack();
     if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);
     else if (isCut(fault)) reply.raw.destroy();

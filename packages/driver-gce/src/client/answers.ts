@@ -8,10 +8,23 @@ export function listAt(object: JsonObject, key: string): readonly JsonObject[] {
   return Array.isArray(value) ? (value as readonly unknown[]).filter(isJsonObject) : [];
 }
 
-/** Returns an answer as an object. Throws if it is not one, e.g. the page of a proxy. */
-export function objectOf(data: unknown, operation: string, outcome: Outcome): JsonObject {
-  if (isJsonObject(data)) return data;
-  throw new TransientError(`${operation}: the answer is not a JSON object; is it of Google Cloud?`, { outcome });
+/**
+ * Returns an answer with Google's `kind`, e.g. `compute#instanceList`. Throws for any other answer, e.g. JSON of a
+ * proxy, which would look like an empty list.
+ */
+export function answerOf(kind: string, data: unknown, operation: string, outcome: Outcome): JsonObject {
+  if (isJsonObject(data) && data['kind'] === kind) return data;
+  throw foreignAnswer(operation, `the answer is not a ${kind}`, outcome);
+}
+
+/** Throws unless an answer has no content, as that of a deleted object. */
+export function expectNoContent(data: unknown, operation: string): void {
+  if (data === undefined || data === null || data === '') return;
+  throw foreignAnswer(operation, 'the answer has content', 'unknown');
+}
+
+function foreignAnswer(operation: string, problem: string, outcome: Outcome): TransientError {
+  return new TransientError(`${operation}: ${problem}; is it of Google Cloud, or of a proxy?`, { outcome });
 }
 
 /** Returns the resource's name, which is the last part of its URL. */

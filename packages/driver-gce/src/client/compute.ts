@@ -15,7 +15,7 @@ import {
 } from '@nodepool/core';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
 import { errorOf, operationError } from '../errors.js';
-import { linkAt, listAt, objectOf } from './answers.js';
+import { answerOf, linkAt, listAt } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
 const PAGE_SIZE = 500;
@@ -25,6 +25,8 @@ const MAX_PAGES = 1000;
 const POLL_INTERVAL_MS = 2000;
 /** Time limit of `wait`, which the cloud answers within two minutes (ms). A later answer was lost. */
 const WAIT_TIMEOUT_MS = 150_000;
+/** Kind of an operation in answers. */
+const OPERATION = 'compute#operation';
 
 type Answer = Promise<{ readonly data: unknown }>;
 
@@ -52,7 +54,7 @@ export class Compute {
   /** Creates an instance. Calls with the same `requestId` take effect once. */
   async insertInstance(zone: string, requestBody: InstanceBody, requestId: string, call: Call): Promise<Operation> {
     const { project, api } = this;
-    const data = await this.call('instances', 'POST', 'insert', call, (options) =>
+    const data = await this.call(OPERATION, 'instances', 'POST', 'insert', call, (options) =>
       api.instances.insert({ project, zone, requestBody, requestId }, options),
     );
     return operationIn(data);
@@ -60,7 +62,7 @@ export class Compute {
 
   async deleteInstance(zone: string, instance: string, call: Call): Promise<Operation> {
     const { project, api } = this;
-    const data = await this.call('instances', 'DELETE', 'delete', call, (options) =>
+    const data = await this.call(OPERATION, 'instances', 'DELETE', 'delete', call, (options) =>
       api.instances.delete({ project, zone, instance }, options),
     );
     return operationIn(data);
@@ -69,7 +71,7 @@ export class Compute {
   /** Lists the instances of a zone. */
   async listInstances(zone: string, call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
-    const pages = await this.pages('instances', 'list', call, (pageToken, options) =>
+    const pages = await this.pages('compute#instanceList', 'instances', 'list', call, (pageToken, options) =>
       api.instances.list({ project, zone, maxResults: PAGE_SIZE, ...pageToken }, options),
     );
     return pages.flatMap((page) => listAt(page, 'items'));
@@ -77,27 +79,34 @@ export class Compute {
 
   async serialOutput(zone: string, instance: string, call: Call): Promise<string> {
     const { project, api } = this;
-    const data = await this.call('instances', 'GET', 'getSerialPortOutput', call, (options) =>
-      api.instances.getSerialPortOutput({ project, zone, instance, port: 1 }, options),
+    const data = await this.call(
+      'compute#serialPortOutput',
+      'instances',
+      'GET',
+      'getSerialPortOutput',
+      call,
+      (options) => api.instances.getSerialPortOutput({ project, zone, instance, port: 1 }, options),
     );
     return stringAt(data, 'contents') ?? '';
   }
 
   machineType(zone: string, machineType: string, call: Call): Promise<JsonObject> {
     const { project, api } = this;
-    return this.call('machineTypes', 'GET', 'get', call, (options) =>
+    return this.call('compute#machineType', 'machineTypes', 'GET', 'get', call, (options) =>
       api.machineTypes.get({ project, zone, machineType }, options),
     );
   }
 
   region(region: string, call: Call): Promise<JsonObject> {
     const { project, api } = this;
-    return this.call('regions', 'GET', 'get', call, (options) => api.regions.get({ project, region }, options));
+    return this.call('compute#region', 'regions', 'GET', 'get', call, (options) =>
+      api.regions.get({ project, region }, options),
+    );
   }
 
   async insertImage(requestBody: ImageBody, requestId: string, call: Call): Promise<Operation> {
     const { project, api } = this;
-    const data = await this.call('images', 'POST', 'insert', call, (options) =>
+    const data = await this.call(OPERATION, 'images', 'POST', 'insert', call, (options) =>
       api.images.insert({ project, requestBody, requestId }, options),
     );
     return operationIn(data);
@@ -105,7 +114,7 @@ export class Compute {
 
   async deleteImage(image: string, call: Call): Promise<Operation> {
     const { project, api } = this;
-    const data = await this.call('images', 'DELETE', 'delete', call, (options) =>
+    const data = await this.call(OPERATION, 'images', 'DELETE', 'delete', call, (options) =>
       api.images.delete({ project, image }, options),
     );
     return operationIn(data);
@@ -114,7 +123,7 @@ export class Compute {
   /** Lists the images of the project. */
   async listImages(call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
-    const pages = await this.pages('images', 'list', call, (pageToken, options) =>
+    const pages = await this.pages('compute#imageList', 'images', 'list', call, (pageToken, options) =>
       api.images.list({ project, maxResults: PAGE_SIZE, ...pageToken }, options),
     );
     return pages.flatMap((page) => listAt(page, 'items'));
@@ -151,6 +160,7 @@ export class Compute {
     const data =
       zone === undefined
         ? await this.call(
+            OPERATION,
             'globalOperations',
             'POST',
             'wait',
@@ -159,6 +169,7 @@ export class Compute {
             WAIT_TIMEOUT_MS,
           )
         : await this.call(
+            OPERATION,
             'zoneOperations',
             'POST',
             'wait',
@@ -171,6 +182,7 @@ export class Compute {
 
   /** Resolves with the items of all pages. Rejects if a page fails. */
   private async pages(
+    kind: string,
     service: string,
     operation: string,
     call: Call,
@@ -180,7 +192,7 @@ export class Compute {
     let token: PageToken = {};
     do {
       const current = token;
-      const data = await this.call(service, 'GET', operation, call, (options) => page(current, options));
+      const data = await this.call(kind, service, 'GET', operation, call, (options) => page(current, options));
       pages.push(data);
       const next = stringAt(data, 'nextPageToken');
       if (next === undefined || next === '') return pages;
@@ -192,7 +204,9 @@ export class Compute {
     );
   }
 
+  /** Makes a call and resolves with its answer, which must be of the given kind. */
   private call(
+    kind: string,
     service: string,
     method: string,
     operation: string,
@@ -205,7 +219,7 @@ export class Compute {
     const main = async (signal: AbortSignal): Promise<JsonObject> => {
       const attempted = { operation: name, changesSomething, now: this.clock.now() };
       const { data } = await this.google.credentials.call(attempted, (auth) => work(callOptions(auth, signal)));
-      return objectOf(data, name, changesSomething ? 'unknown' : 'not-applied');
+      return answerOf(kind, data, name, changesSomething ? 'unknown' : 'not-applied');
     };
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
     return this.tasks.submit({ service, method, operation, main, ...limit }, call);

@@ -23,7 +23,7 @@ import {
   type RetryOptions,
 } from '@nodepool/core';
 import { answerError, errorOf, type Attempted } from '../errors.js';
-import { listAt, objectOf } from './answers.js';
+import { answerOf, expectNoContent, listAt } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
 /** Chunk size, a multiple of 256 KiB as the protocol requires. One chunk is kept in memory for retries. */
@@ -80,9 +80,13 @@ export class Storage {
 
   async deleteObject(object: string, call: Call): Promise<void> {
     const { google, bucket } = this.options;
-    await this.call('DELETE', 'objects.delete', call, (options) =>
-      google.storage.objects.delete({ bucket, object }, options),
+    const { data } = await this.call<{ readonly status: number; readonly data: unknown }>(
+      'DELETE',
+      'objects.delete',
+      call,
+      (options) => google.storage.objects.delete({ bucket, object }, options),
     );
+    expectNoContent(data, 'storage.objects.delete');
   }
 
   /** Lists the objects with Nodepool's prefix. */
@@ -95,7 +99,7 @@ export class Storage {
       const { data } = await this.call('GET', 'objects.list', call, (options) =>
         google.storage.objects.list({ bucket, prefix: PREFIX, ...token }, options),
       );
-      const answer = objectOf(data, 'storage.objects.list', 'not-applied');
+      const answer = answerOf('storage#objects', data, 'storage.objects.list', 'not-applied');
       for (const item of listAt(answer, 'items')) {
         found.push({ name: stringAt(item, 'name') ?? '', metadata: textsAt(item, 'metadata') });
       }
@@ -154,7 +158,7 @@ export class Storage {
     let from = offset;
     for (let attempt = 1; ; attempt += 1) {
       const answer = await this.offer(session, chunk.subarray(from - offset), from, all, attempt, call);
-      if (answer.status !== 308) return objectOf(answer.data, 'storage.objects.insert', 'unknown');
+      if (answer.status !== 308) return answerOf('storage#object', answer.data, 'storage.objects.insert', 'unknown');
       const received = receivedIn(answer);
       if (received < offset || received > end || (received <= from && attempt >= ATTEMPTS)) {
         throw new TransientError(`the bucket has ${received} bytes of an upload that is at ${from}`);
