@@ -14,14 +14,11 @@ const UNUSED_ZONE_INTERVAL_MS = 60_000;
 /** Number of consecutive failed listings after which a zone counts as unreachable. */
 const FAILURES_UNTIL_UNREACHABLE = 3;
 
-interface KnownZone {
-  readonly instances: readonly JsonObject[];
-  /** Monotonic time (ms). */
-  readonly readAt: number;
-}
-
 export class ZoneLists {
-  private readonly known = new Map<string, KnownZone>();
+  /** Last known instances, by zone. */
+  private readonly known = new Map<string, readonly JsonObject[]>();
+  /** Monotonic time (ms) of the next listing of a zone that no pool uses. */
+  private readonly nextReads = new Map<string, number>();
   /** Number of failed listings since the last successful one, by zone. */
   private readonly failures = new Map<string, number>();
   private readonly zones: readonly string[];
@@ -46,31 +43,50 @@ export class ZoneLists {
     for (const [index, zone] of this.zones.entries()) {
       const result = results[index];
       if (result?.status !== 'rejected') continue;
-      const unreachable = (this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE;
-      const isMissing = this.used.has(zone) && !this.known.has(zone);
-      if (!answered || !unreachable || isMissing) throw result.reason;
+      if (!answered || !this.isUnreachable(zone) || this.isMissing(zone)) throw result.reason;
     }
-    return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
+    return this.knownInstances();
   }
 
-  /** Resolves with the instances of the last lists. Lists only if a zone has never been listed. */
+  /**
+   * Resolves with the instances of the last lists. Lists only if a zone has never been listed, except an unreachable
+   * zone that no pool uses.
+   */
   async latest(call: Call): Promise<readonly JsonObject[]> {
-    if (this.zones.some((zone) => !this.known.has(zone))) return this.list(call);
-    return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
+    if (this.zones.some((zone) => this.isMissing(zone))) return this.list(call);
+    return this.knownInstances();
   }
 
   private async refresh(zone: string, call: Call): Promise<void> {
-    const last = this.known.get(zone);
     const now = this.clock.monotonic();
-    if (!this.used.has(zone) && last !== undefined && now - last.readAt < UNUSED_ZONE_INTERVAL_MS) return;
+    if (now < (this.nextReads.get(zone) ?? -Infinity)) return;
     try {
-      this.known.set(zone, { instances: await this.compute.listInstances(zone, call), readAt: now });
-      if ((this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE) call.log.info('A zone answers again', { zone });
+      this.known.set(zone, await this.compute.listInstances(zone, call));
+      if (this.isUnreachable(zone)) call.log.info('A zone answers again', { zone });
       this.failures.delete(zone);
+      this.postpone(zone, now);
     } catch (error) {
       if (!call.signal.aborted) this.countFailure(zone, error, call);
+      if (this.isUnreachable(zone)) this.postpone(zone, now);
       throw error;
     }
+  }
+
+  private postpone(zone: string, now: number): void {
+    if (!this.used.has(zone)) this.nextReads.set(zone, now + UNUSED_ZONE_INTERVAL_MS);
+  }
+
+  private isUnreachable(zone: string): boolean {
+    return (this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE;
+  }
+
+  /** Returns true if the instances of a zone are unknown, and must be known. */
+  private isMissing(zone: string): boolean {
+    return !this.known.has(zone) && (this.used.has(zone) || !this.isUnreachable(zone));
+  }
+
+  private knownInstances(): readonly JsonObject[] {
+    return this.zones.flatMap((zone) => this.known.get(zone) ?? []);
   }
 
   private countFailure(zone: string, error: unknown, { log }: Call): void {

@@ -91,6 +91,31 @@ describe('the list of instances', () => {
     expect(result).toEqual(expected);
   });
 
+  it('is not read for each missing instance because a zone that no pool uses has never answered', async () => {
+    const { cloud, provider, time } = await openWith(twoZones);
+    const unanswered = cloud.faults.add({
+      on: ({ operation, path }) => operation === 'instances.list' && path.includes(OTHER_ZONE),
+      fault: { kind: 'status', status: 503 },
+      times: Infinity,
+    });
+    const list = (): Promise<readonly unknown[]> => provider.end(provider.provider.listNodes(provider.call()));
+    for (let failure = 1; failure < 3; failure += 1) await failureOf(list());
+    await list();
+    const lists = cloud.calls.count('instances.list');
+    await list();
+    // The two zones of the pool; the failing zone is listed once a minute.
+    expect(cloud.calls.count('instances.list')).toBe(lists + 2);
+    await provider.end(
+      Promise.all(['1', '2', '3'].map((id) => provider.beginCleanUp(`np000000000${id}-00000000`, `000000000${id}`))),
+    );
+    expect(cloud.calls.count('instances.delete')).toBe(3);
+    expect(cloud.calls.count('instances.list')).toBe(lists + 2);
+    unanswered.remove();
+    await time.until(() => false, 60_000);
+    await list();
+    expect(cloud.calls.count('instances.list')).toBe(lists + 6);
+  });
+
   it.each([{}, { status: 'ok' }, { kind: 'compute#imageList' }, { items: [] }])(
     'is not empty because a proxy answers with JSON of its own: %j',
     async (json) => {
