@@ -127,7 +127,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
       deadline: clock.monotonic() + SHARED_CALL_TIMEOUT_MS,
       log,
     });
-    const arm = new Arm({ auth: readAuth(authPath), clock, callsPerSecond, onApiCall });
+    const arm = new Arm({ readAuth: () => readAuth(authPath), clock, callsPerSecond, onApiCall });
     return new ProviderSession(this.config, new Client(arm, { resourceGroup, location }), clock, random, makeCall);
   }
 }

@@ -70,7 +70,6 @@ function loginIn(file: JsonObject, path: string, text: (key: string) => string):
   }
 }
 
-/** Reads the file. Every start reads it again, so that credentials can be replaced. */
 function parse(path: string): JsonObject {
   let content: string;
   try {

@@ -188,7 +188,8 @@ function loginError(message: string, error: unknown): DriverError {
     /network_error|endpoints_resolution_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) &&
     !/AADSTS/.test(message);
   const options = { cause: error, outcome: 'not-applied' } as const;
-  return passing ? new TransientError(message, options) : new AuthError(message, options);
+  if (passing) return new TransientError(message, options);
+  return new AuthError(`${message}; correct the file with the credentials, which needs no restart`, options);
 }
 
 function isLoginFailure(error: unknown): boolean {

@@ -1,26 +1,94 @@
-/** Tokens that cannot be renewed. */
+/** Credentials that are replaced while the provider runs, and tokens that cannot be renewed. */
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { JsonObject } from '@nodepool/core';
 import { failureOf } from '@nodepool/driver-kit';
-import { openCloud, type OpenCloud } from './cloud.js';
+import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
+const NEW_SECRET = 'the new secret';
 const LIST = 'virtualMachines.list';
 
 let open: OpenCloud;
+let folder: string;
+let authFile: string;
 let test: TestProvider;
 
 beforeEach(async () => {
   open = await openCloud();
-  test = await TestProvider.started(open);
+  folder = mkdtempSync(join(tmpdir(), 'azure-credentials-'));
+  authFile = join(folder, 'auth.json');
+  writeAuth({});
+  test = await TestProvider.started(open, section({ 'auth-path': authFile }));
 });
 
 afterEach(async () => {
   await test.stop();
   await open.cloud.close();
+  rmSync(folder, { recursive: true });
 });
 
+function writeAuth(change: JsonObject): void {
+  const auth = JSON.parse(readFileSync(open.cloud.authFile, 'utf8')) as JsonObject;
+  writeFileSync(authFile, JSON.stringify({ ...auth, ...change }));
+}
+
 const list = (): Promise<unknown> => test.end(test.provider.listNodes(test.call()));
+
+/** Makes the cloud refuse the tokens and the secret that the provider has. */
+function replaceSecret(): void {
+  open.cloud.changeSecret(NEW_SECRET);
+  open.cloud.revokeTokens();
+}
+
+describe('a secret that was replaced', () => {
+  it('is read from the changed file when the cloud refuses the former one', async () => {
+    replaceSecret();
+    writeAuth({ clientSecret: NEW_SECRET });
+    await test.launch();
+    expect(open.cloud.list('Microsoft.Compute/virtualMachines')).toHaveLength(1);
+  });
+
+  it('is used by concurrent calls with one login', async () => {
+    replaceSecret();
+    writeAuth({ clientSecret: NEW_SECRET });
+    open.cloud.calls.reset();
+    await test.end(Promise.all([1, 2, 3].map(() => test.provider.listNodes(test.call()))));
+    expect(open.cloud.calls.count('login.token')).toBe(1);
+  });
+
+  it('is reported until the file contains it', async () => {
+    replaceSecret();
+    const failure = await failureOf(list());
+    expect(failure).toMatchObject({ code: 'auth', outcome: 'not-applied' });
+    expect(failure.message).toContain('AADSTS7000222');
+    expect(failure.message).toContain('correct the file with the credentials, which needs no restart');
+    expect(failure.message).not.toContain('the secret of the simulation');
+    writeAuth({ clientSecret: NEW_SECRET });
+    await list();
+  });
+
+  it.each([
+    ['is invalid', () => writeFileSync(authFile, '{"clientSecret": "')],
+    ['has an invalid tenant', () => writeAuth({ clientSecret: NEW_SECRET, tenantId: 'acme north' })],
+    ['names another subscription', () => writeAuth({ clientSecret: NEW_SECRET, subscriptionId: 'other' })],
+    [
+      'names another login service',
+      () => writeAuth({ clientSecret: NEW_SECRET, activeDirectoryEndpointUrl: 'https://login.example.com' }),
+    ],
+  ])('is not used from a file that %s', async (_what, write) => {
+    write();
+    open.cloud.revokeTokens();
+    await list();
+    replaceSecret();
+    expect(await failureOf(list())).toMatchObject({ code: 'auth' });
+    writeAuth({ clientSecret: NEW_SECRET });
+    await list();
+  });
+});
 
 describe('a token that cannot be renewed', () => {
   afterEach(() => void jest.useRealTimers());

@@ -392,8 +392,12 @@ describe('a launch under faults', () => {
 describe('a call that waits for the rate limit', () => {
   it('has its whole time for the answer, so that a long queue does not make all launches fail', async () => {
     const clock = new VirtualClock();
-    const auth = readAuth(open.cloud.authFile);
-    const arm = new Arm({ auth, clock, callsPerSecond: 1 / 60, onApiCall: () => undefined });
+    const arm = new Arm({
+      readAuth: () => readAuth(open.cloud.authFile),
+      clock,
+      callsPerSecond: 1 / 60,
+      onApiCall: () => undefined,
+    });
     const client = new Client(arm, { resourceGroup: 'nodepool', location: 'centralus' });
     const call = { ...callOn(clock), deadline: 10_000 };
     await client.deleteVm('first', call);

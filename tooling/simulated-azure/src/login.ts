@@ -7,6 +7,8 @@ import { ACCOUNT } from './settings.js';
 
 export class Login {
   private readonly tokens = new Map<string, number>();
+  private readonly expiredSecrets = new Set<string>();
+  private secret: string = ACCOUNT.clientSecret;
 
   constructor(private readonly cloud: Cloud) {}
 
@@ -38,6 +40,12 @@ export class Login {
     this.tokens.clear();
   }
 
+  /** Replaces the client secret. The former one counts as expired. Tokens remain valid. */
+  changeSecret(secret: string): void {
+    this.expiredSecrets.add(this.secret);
+    this.secret = secret;
+  }
+
   private configuration(): Answer {
     const authority = `${this.cloud.url}/${ACCOUNT.tenantId}`;
     return {
@@ -53,12 +61,12 @@ export class Login {
 
   private token({ body }: AzureContext): Answer {
     const form = new URLSearchParams(body.toString('utf8'));
-    const secret = form.get('client_secret') ?? form.get('client_assertion');
-    if (form.get('client_id') !== ACCOUNT.clientId || secret !== ACCOUNT.clientSecret) {
-      return {
-        status: 401,
-        body: { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' },
-      };
+    const secret = form.get('client_secret') ?? form.get('client_assertion') ?? '';
+    if (this.expiredSecrets.has(secret)) {
+      return refusal(7_000_222, `The provided client secret keys for app '${ACCOUNT.clientId}' are expired.`);
+    }
+    if (form.get('client_id') !== ACCOUNT.clientId || secret !== this.secret) {
+      return refusal(7_000_215, 'Invalid client secret provided.');
     }
     const { tokenSeconds } = this.cloud.settings;
     const token = this.cloud.random.uuidHex();
@@ -68,4 +76,9 @@ export class Login {
       body: { token_type: 'Bearer', expires_in: tokenSeconds, ext_expires_in: tokenSeconds, access_token: token },
     };
   }
+}
+
+function refusal(code: number, message: string): Answer {
+  const description = `AADSTS${code}: ${message}`;
+  return { status: 401, body: { error: 'invalid_client', error_description: description, error_codes: [code] } };
 }

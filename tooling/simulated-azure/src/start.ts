@@ -39,6 +39,8 @@ export interface SimulatedAzure {
   /** Sets the limit of a usage, e.g. `virtualMachines`. */
   setLimit(usage: string, limit: number): void;
   revokeTokens(): void;
+  /** Replaces the client secret of the sample account. The former one counts as expired. `authFile` is unchanged. */
+  changeSecret(secret: string): void;
   forgetOperations(): void;
   configure(changes: Partial<CloudSettings>): void;
   close(): Promise<void>;
@@ -75,6 +77,7 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
     remove: (resource) => cloud.store.remove(resource, 0),
     setLimit: (usage, limit) => void cloud.limits.set(usage, limit),
     revokeTokens: () => login.revokeAll(),
+    changeSecret: (secret) => login.changeSecret(secret),
     forgetOperations: () => cloud.operations.forgetAll(),
     configure: (changes) => cloud.configure(changes),
     close: async () => {

@@ -1,11 +1,12 @@
 /**
  * Calls the resource manager with rate limiting, a deadline, metrics, and errors that core understands. Only a call
- * with a refused token is repeated here; the state machines do all other retries on their own clock.
+ * with refused credentials is repeated here; the state machines do all other retries on their own clock.
  */
 
 import type { HttpClient, Pipeline, PipelineResponse } from '@azure/core-rest-pipeline';
 import {
   GuardedCalls,
+  isDriverError,
   isJsonObject,
   NotFoundError,
   RateLimiter,
@@ -22,8 +23,8 @@ import {
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
+import { Credentials } from './credentials.js';
 import { loadPipeline } from './libraries.js';
-import { makePipeline } from './login.js';
 
 /** Time limit of a call (ms). */
 const CALL_TIMEOUT_MS = 60_000;
@@ -69,7 +70,8 @@ export interface Accepted {
 }
 
 export interface ArmOptions {
-  readonly auth: AzureAuth;
+  /** Reads the credentials. It is called again when they are refused. */
+  readonly readAuth: () => AzureAuth;
   readonly clock: Clock;
   readonly callsPerSecond: number;
   readonly onApiCall: (call: ApiCall) => void;
@@ -80,13 +82,13 @@ export class Arm {
   private readonly guarded: GuardedCalls;
   private readonly limiter: RateLimiter;
   private readonly http: HttpClient = loadPipeline().createDefaultHttpClient();
-  private pipeline: Pipeline;
+  private readonly credentials: Credentials;
 
   constructor(private readonly options: ArmOptions) {
-    this.subscriptionId = options.auth.subscriptionId;
+    this.credentials = new Credentials(options.readAuth);
+    this.subscriptionId = this.credentials.auth.subscriptionId;
     this.guarded = new GuardedCalls(new TimerQueue(options.clock));
     this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
-    this.pipeline = makePipeline(options.auth);
   }
 
   /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError` that has an outcome. */
@@ -151,7 +153,7 @@ export class Arm {
     send: (ca: string | undefined, signal: AbortSignal) => Promise<PipelineResponse>,
   ): Promise<void> {
     await this.measured(kind, call, TRANSFER_TIMEOUT_MS, async (signal) => {
-      const { status, headers, bodyAsText } = await send(this.options.auth.ca, signal);
+      const { status, headers, bodyAsText } = await send(this.credentials.auth.ca, signal);
       if (status === 201) return;
       if (status < 400) {
         throw new TransientError(
@@ -176,16 +178,16 @@ export class Arm {
     this.guarded.stop();
   }
 
-  /** Sends a request. Replaces a refused token once. */
+  /** Sends a request. If its credentials are refused, repeats it once with a new token or with changed credentials. */
   private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<Answer> {
-    const { pipeline } = this;
+    const { credentials } = this;
+    const { pipeline } = credentials;
     try {
       return await this.once(kind, call, pipeline, url, body);
     } catch (error) {
-      if (!wasRefused(error)) throw error;
-      // The pipeline caches its token. Another caller may have replaced the pipeline already.
-      if (this.pipeline === pipeline) this.pipeline = makePipeline(this.options.auth);
-      return await this.once(kind, call, this.pipeline, url, body);
+      if (!isDriverError(error) || error.code !== 'auth') throw error;
+      if (!credentials.replace(pipeline, wasRefused(error), call.log)) throw error;
+      return await this.once(kind, call, credentials.pipeline, url, body);
     }
   }
 
@@ -216,7 +218,7 @@ export class Arm {
 
   private urlOf({ path, version, query }: ArmRequest): string {
     const parameters = new URLSearchParams({ 'api-version': version, ...query });
-    return `${this.options.auth.endpoint}${path}?${parameters.toString()}`;
+    return `${this.credentials.auth.endpoint}${path}?${parameters.toString()}`;
   }
 
   /**
@@ -224,7 +226,7 @@ export class Arm {
    * elsewhere.
    */
   private ownUrl(what: string, url: string): string {
-    const { endpoint } = this.options.auth;
+    const { endpoint } = this.credentials.auth;
     if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;
     throw new NotFoundError(`${what}: ${JSON.stringify(url)} is not an address of ${endpoint}`);
   }
