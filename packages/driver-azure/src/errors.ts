@@ -188,7 +188,7 @@ function loginError(message: string, error: unknown): DriverError {
     /network_error|endpoints_resolution_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) &&
     !/AADSTS/.test(message);
   const options = { cause: error, outcome: 'not-applied' } as const;
-  if (passing) return new TransientError(message, options);
+  if (passing || isOutage(error)) return new TransientError(message, options);
   return new AuthError(`${message}; correct the file with the credentials, which needs no restart`, options);
 }
 
@@ -196,6 +196,17 @@ function isLoginFailure(error: unknown): boolean {
   return (
     error instanceof Error && /^(Authentication|CredentialUnavailable|AuthenticationRequired)\w*Error$/.test(error.name)
   );
+}
+
+/**
+ * Returns true if the login service answered with 429 or 5xx. Microsoft's library then refuses further logins for a
+ * minute, with an error without a status.
+ */
+function isOutage(error: unknown): boolean {
+  const cause = fieldOf(error, 'cause');
+  if (textIn(cause, 'name') !== 'ServerError') return false;
+  const status = numberIn(cause, 'status');
+  return status === undefined || status === 429 || status >= 500;
 }
 
 function connectionError({ changesSomething }: Attempted, message: string, cause: unknown): DriverError {

@@ -11,6 +11,12 @@ import { TestProvider } from './provider.js';
 
 const NEW_SECRET = 'the new secret';
 const LIST = 'virtualMachines.list';
+const OUTAGE = {
+  kind: 'status',
+  status: 503,
+  code: 'temporarily_unavailable',
+  message: 'AADSTS90033: A transient error has occurred. Please try again.',
+} as const;
 
 let open: OpenCloud;
 let folder: string;
@@ -90,6 +96,19 @@ describe('a secret that was replaced', () => {
   });
 });
 
+describe('a login service that fails', () => {
+  it.each([
+    ['is overloaded', { ...OUTAGE, status: 429, code: 'too_many_requests' }],
+    ['is unavailable', OUTAGE],
+  ])('does not count as a refusal of the credentials if it %s', async (_what, fault) => {
+    open.cloud.revokeTokens();
+    open.cloud.faults.add({ on: 'login.token', fault });
+    expect(await failureOf(list())).toMatchObject({ code: 'transient', outcome: 'not-applied' });
+    // Microsoft's library sends no login for a minute after such an answer.
+    expect(await failureOf(list())).toMatchObject({ code: 'transient', outcome: 'not-applied' });
+  });
+});
+
 describe('a token that cannot be renewed', () => {
   afterEach(() => void jest.useRealTimers());
 
@@ -100,8 +119,7 @@ describe('a token that cannot be renewed', () => {
     open.cloud.configure({ tokenSeconds: 60 });
     open.cloud.revokeTokens();
     await list();
-    const fault = { kind: 'status', status: 503, code: 'temporarily_unavailable' } as const;
-    const outage = open.cloud.faults.add({ on: 'login.token', times: Infinity, fault });
+    const outage = open.cloud.faults.add({ on: 'login.token', times: Infinity, fault: OUTAGE });
     open.cloud.calls.reset();
     await list();
     expect(open.cloud.calls.count(LIST)).toBe(1);

@@ -28,8 +28,10 @@ export class ArmRoutes {
       const { method, url } = context;
       throw new ArmError(404, 'InvalidResourceType', `There is nothing at ${method} ${url.pathname}.`);
     },
-    fault: ({ status, code, message = 'an injected fault of the simulated cloud' }) =>
-      new ArmError(status, code, message).answer,
+    fault: ({ status, code, message = 'an injected fault of the simulated cloud' }, { operation }) =>
+      operation?.startsWith('login.') === true
+        ? { status, body: { error: code, error_description: message } }
+        : new ArmError(status, code, message).answer,
     failure: (status, message) => new ArmError(status, 'SimulationFailed', message).answer,
   };
 
