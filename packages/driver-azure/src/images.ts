@@ -7,6 +7,7 @@
 import {
   DriverError,
   entryNamed,
+  IMAGE_TAGS,
   imageTagsHash,
   isDriverError,
   isJsonObject,
@@ -16,12 +17,14 @@ import {
   type Call,
   type ExternalId,
   type ImageManager,
+  type ImageTags,
   type ImageUploadRequest,
   type ListedImage,
 } from '@nodepool/core';
+import type { Accepted } from './client/arm.js';
 import type { Disk, Image } from './client/types.js';
 import type { AzureProvider, ImageTraits } from './config.js';
-import { nameIn, tagsOf } from './identity.js';
+import { groupIn, nameIn, tagsOf } from './identity.js';
 import { nameOf } from './instance.js';
 import { PageUpload } from './page-upload.js';
 import { checkVhd } from './vhd.js';
@@ -57,19 +60,51 @@ export class AzureImages implements ImageManager {
   }
 
   async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
-    const session = this.session();
     const name = nameOf(externalId);
-    await unlessGone(
-      session.withRetries(
-        () => session.finished(`deletion of image ${name}`, session.client.deleteImage(name, call), call),
-        call,
-      ),
-    );
+    if (await this.deleteIn(undefined, name, call)) return;
+    const group = await this.otherGroupOf(name, call);
+    if (group === undefined) return;
+    call.log.info('Deleting an image in its former resource group', { external_id: name, resource_group: group });
+    await this.deleteIn(group, name, call);
   }
 
   async listImages(call: Call): Promise<readonly ListedImage[]> {
     const images = await this.session().client.listImages(call);
     return images.flatMap((image) => listed(image));
+  }
+
+  /**
+   * Deletes the image in a resource group, by default in that of the provider. Resolves with false if it was not there.
+   */
+  private async deleteIn(group: string | undefined, name: string, call: Call): Promise<boolean> {
+    const session = this.session();
+    let existed = false;
+    const begin = async (): Promise<Accepted> => {
+      const accepted = await session.client.deleteImage(name, call, group);
+      existed ||= !accepted.nothing;
+      return accepted;
+    };
+    await unlessGone(session.withRetries(() => session.finished(`deletion of image ${name}`, begin(), call), call));
+    return existed;
+  }
+
+  /**
+   * Resolves with the resource group of an image outside the provider's group, which may have been changed since the
+   * upload. Only an image counts whose tags, as a whole, are those in its name.
+   */
+  private async otherGroupOf(imageName: string, call: Call): Promise<string | undefined> {
+    const session = this.session();
+    const images = await session.withRetries(() => session.client.listImagesOfSubscription(call), call);
+    const found = images.find((image) => {
+      const tags = tagsOf(image);
+      const ours =
+        isComplete(tags) &&
+        tags.nodepool_provider_name === this.config.name &&
+        imageName.endsWith(`-${imageTagsHash(tags)}`);
+      const elsewhere = groupIn(image.id) !== this.config.resourceGroup.toLowerCase();
+      return ours && elsewhere && (image.name ?? nameIn(image.id)) === imageName;
+    });
+    return groupIn(found?.id);
   }
 
   private async makeImage(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
@@ -169,7 +204,7 @@ export class AzureImages implements ImageManager {
     const because = 'the upload failed';
     try {
       logCloudDeletion(log, { kind: 'image', externalId: name }, because);
-      await this.deleteImage(name, call);
+      await this.deleteIn(undefined, name, call);
       await unlessGone(this.step(`end of access to disk ${name}`, call, () => session.client.revokeAccess(name, call)));
     } catch (error) {
       log.warn('Could not delete the remains of a failed upload; cleanup will delete them as leaked', {
@@ -188,6 +223,10 @@ export class AzureImages implements ImageManager {
 function imageNameOf({ externalName, tags }: ImageUploadRequest): string {
   const hash = imageTagsHash(tags);
   return `${externalName.replace(/[^\w.-]/g, '-').slice(0, MAX_NAME - hash.length - 1)}-${hash}`;
+}
+
+function isComplete(tags: Readonly<Record<string, string>>): tags is ImageTags {
+  return IMAGE_TAGS.every((tag) => tag in tags);
 }
 
 function listed(image: Image): readonly ListedImage[] {

@@ -182,3 +182,60 @@ describe('an image', () => {
     expect(names(IMAGES)).toEqual([]);
   });
 });
+
+describe('an image in a former resource group of the provider', () => {
+  const changedTo = async (group: string): Promise<TestProvider> =>
+    TestProvider.started(open, section({ diskimages: [{ name: 'debian' }], 'resource-group': group }));
+  const deleteBy = async (changed: TestProvider, externalId: ExternalId): Promise<void> => {
+    await changed.end(Promise.resolve(changed.provider.images?.deleteImage(externalId, changed.call())));
+    await changed.stop();
+  };
+
+  it('is deleted there', async () => {
+    const externalId = await test.upload(file);
+    await deleteBy(await changedTo('other'), externalId);
+    expect(names(IMAGES)).toEqual([]);
+  });
+
+  it.each([
+    ['installation', { nodepool_installation: 'another' }],
+    ['provider', { nodepool_provider_name: 'another' }],
+    ['build', { nodepool_build_id: 'b2' }],
+    ['upload', { nodepool_upload_id: '0000000002' }],
+  ])('remains if its tags name another %s', async (_what, change) => {
+    const externalId = await test.upload(file);
+    const [image] = open.cloud.list(IMAGES);
+    if (image !== undefined) image.tags = { ...image.tags, ...change };
+    await deleteBy(await changedTo('other'), externalId);
+    expect(names(IMAGES)).toEqual([externalId]);
+  });
+
+  it('remains if it lacks a tag, or has another name', async () => {
+    const externalId = text(await test.upload(file));
+    const [image] = open.cloud.list(IMAGES);
+    const { nodepool_image_format: _format, ...tags } = image?.tags ?? {};
+    if (image !== undefined) open.cloud.remove(image);
+    open.cloud.disks.addImage('nodepool', externalId, 'centralus', tags);
+    open.cloud.disks.addImage('nodepool', `copy-of-${externalId}`, 'centralus', image?.tags ?? {});
+    await deleteBy(await changedTo('other'), externalId);
+    expect(names(IMAGES)).toEqual([externalId, `copy-of-${externalId}`]);
+  });
+
+  it('is not searched while the image is in the present group', async () => {
+    const externalId = await test.upload(file);
+    open.cloud.calls.reset();
+    await test.end(Promise.resolve(test.provider.images?.deleteImage(externalId, test.call())));
+    expect(open.cloud.calls.count('images.list')).toBe(0);
+    expect(names(IMAGES)).toEqual([]);
+  });
+
+  it('is not given up while the subscription cannot be listed', async () => {
+    const externalId = await test.upload(file);
+    const changed = await changedTo('other');
+    const forbidden = { kind: 'status', status: 403, code: 'AuthorizationFailed' } as const;
+    open.cloud.faults.add({ on: 'images.list', fault: forbidden });
+    expect(await failureOf(deleteBy(changed, externalId))).toMatchObject({ code: 'auth' });
+    await deleteBy(changed, externalId);
+    expect(names(IMAGES)).toEqual([]);
+  });
+});

@@ -14,7 +14,7 @@ part compute \
   virtualMachines.createOrUpdate virtualMachines.get virtualMachines.update virtualMachines.delete \
   virtualMachines.list virtualMachines.listAll virtualMachines.instanceView \
   disks.createOrUpdate disks.get disks.update disks.delete disks.listByResourceGroup disks.grantAccess disks.revokeAccess \
-  images.createOrUpdate images.get images.update images.delete images.listByResourceGroup \
+  images.createOrUpdate images.get images.update images.delete images.list images.listByResourceGroup \
   resourceSkus.list usageOperations.list
 part network \
   networkInterfaces.get networkInterfaces.list networkInterfaces.updateTags networkInterfaces.delete \

@@ -45,6 +45,7 @@ export class Disks {
       route('images.put', 'images.createOrUpdate', (context) => this.putImage(context)),
       route('images.get', 'images.get', (context) => cloud.get(IMAGE, context)),
       route('images.patch', 'images.update', (context) => patch(IMAGE, context)),
+      route('images.list', 'images.list', (context) => cloud.list(IMAGE, context)),
       route('images.list', 'images.listByResourceGroup', (context) => cloud.list(IMAGE, context)),
       route('images.delete', 'images.delete', ({ params }) => this.deleteImage(params)),
       {

@@ -123,8 +123,16 @@ export class Client {
     return this.list('compute', 'images', this.collection('images'), call);
   }
 
-  deleteImage(name: string, call: Call): Promise<Accepted> {
-    return this.begin('DELETE', 'images', name, call);
+  /** Lists the images of all resource groups. */
+  listImagesOfSubscription(call: Call): Promise<readonly Image[]> {
+    const path = `${this.subscription}/providers/Microsoft.Compute/images`;
+    return this.list('compute', 'images', { path, version: VERSIONS.images }, call);
+  }
+
+  /** Deletes an image, by default one in the provider's resource group. */
+  deleteImage(name: string, call: Call, group?: string): Promise<Accepted> {
+    const kind: Operation = { service: 'compute', method: 'DELETE', operation: 'images' };
+    return this.arm.begin(kind, call, this.resource('images', name, group));
   }
 
   listSkus(call: Call): Promise<readonly ResourceSku[]> {
