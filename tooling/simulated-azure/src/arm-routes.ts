@@ -15,6 +15,7 @@ type Context = RequestContext<CallFault>;
 
 export class ArmRoutes {
   private minute = { startedAt: 0, calls: 0 };
+  private answers = 0;
 
   constructor(
     private readonly cloud: Cloud,
@@ -33,6 +34,10 @@ export class ArmRoutes {
         ? { status, body: { error: code, error_description: message } }
         : new ArmError(status, code, message).answer,
     failure: (status, message) => new ArmError(status, 'SimulationFailed', message).answer,
+    headers: () => {
+      this.answers += 1;
+      return { 'x-ms-request-id': String(this.answers) };
+    },
   };
 
   served(route: AzureRoute): Route<CallFault> {

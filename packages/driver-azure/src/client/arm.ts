@@ -20,6 +20,7 @@ import {
   type Clock,
   type DriverError,
   type JsonValue,
+  type Outcome,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
@@ -212,6 +213,7 @@ export class Arm {
         }),
       );
       if (status >= 400) throw answerError(status, errorIn(kind, bodyAsText), headers);
+      checkOrigin(kind, status, headers);
       return { status, headers, content: parse(kind, bodyAsText) };
     });
   }
@@ -280,6 +282,21 @@ function answerError(status: number, { code, message }: CloudError, headers: Ans
   return Object.assign(new Error(message), { statusCode: status, code, response: { headers } });
 }
 
+/**
+ * Throws unless Azure sent an answer. Every answer of Azure has a request id ("Common API Details" of the resource
+ * provider contract). A proxy answers without it, and otherwise its 204 would equal the answer to a deletion.
+ */
+function checkOrigin(kind: Operation, status: number, headers: Answer['headers']): void {
+  if (headers.get('x-ms-request-id') !== undefined || headers.get('x-ms-correlation-request-id') !== undefined) return;
+  const reason = `status ${status} without "x-ms-request-id", the mark of answers of Azure; is it a proxy's?`;
+  throw new TransientError(`${nameOf(kind)}: ${reason}`, { outcome: outcomeOf(kind) });
+}
+
+/** Returns the outcome of a call without an answer of Azure. */
+function outcomeOf({ method }: Operation): Outcome {
+  return method === 'GET' ? 'not-applied' : 'unknown';
+}
+
 /** Interprets the resource of an operation. The URL of a `Location` header returns the result itself instead. */
 function progressIn(what: string, body: JsonValue | undefined, retryAfterMs: number): Progress {
   const status = isJsonObject(body) ? stringAt(body, 'status') : undefined;
@@ -296,7 +313,7 @@ function parse(kind: Operation, text: string | null | undefined): JsonValue | un
   } catch (error) {
     throw new TransientError(`${nameOf(kind)}: the answer is not JSON; is it of Azure?`, {
       cause: error,
-      outcome: kind.method === 'GET' ? 'not-applied' : 'unknown',
+      outcome: outcomeOf(kind),
     });
   }
 }
