@@ -55,6 +55,23 @@ describe('a clean-up round', () => {
     expect(open.cloud.inspect.volumes().map(({ name }) => name)).toEqual(['of others']);
   });
 
+  it('fails for the resources whose deletion a proxy answers with a page of its own, and deletes them later', async () => {
+    await started({}, {}, { 'auto-floating-ip': true });
+    await test.launch();
+    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
+    await pass(5000);
+    const isDeletion = ({ method }: { readonly method: string }): boolean => method === 'DELETE';
+    open.cloud.faults.add({ on: isDeletion, times: 3, fault: { kind: 'proxy', status: 200 } });
+    await expect(test.cleanUpRound(() => true)).rejects.toMatchObject({
+      code: 'transient',
+      message: expect.stringContaining('3 of 3 leaked resources'),
+    });
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 1, floatingIps: 1, volumes: 1 });
+    await test.cleanUpRound(() => true);
+    await pass(5000);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0, volumes: 0 });
+  });
+
   it('keeps foreign floating IPs unless clean-floating-ips is set', async () => {
     await started();
     await looseFloatingIp();

@@ -138,6 +138,22 @@ describe('an upload', () => {
   });
 });
 
+describe('the deletion of an image', () => {
+  it('fails, and succeeds later, if a proxy answers with a page of its own', async () => {
+    const externalId = await test.upload(file);
+    const remove = (): Promise<void> => test.end(test.provider.images!.deleteImage(externalId, test.call()));
+    open.cloud.faults.add({ on: 'image.images.delete', fault: { kind: 'proxy', status: 200 } });
+    expect(await failureOf(remove())).toMatchObject({
+      code: 'transient',
+      outcome: 'unknown',
+      message: expect.stringMatching(/^image: DELETE image: .*is this the endpoint of an OpenStack service\?$/),
+    });
+    expect(ours()).toHaveLength(1);
+    await remove();
+    expect(ours()).toEqual([]);
+  });
+});
+
 describe('the list of images', () => {
   it('contains only images of this provider', async () => {
     const externalId = await test.upload(file);

@@ -122,6 +122,13 @@ describe('a server', () => {
     expect(await test.end(test.provider.listNodes(test.call()))).toMatchObject([{ resources: { volumes: 1 } }]);
   });
 
+  it('has a tagged volume although a proxy answers the first attempt to tag it with a page of its own', async () => {
+    await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
+    open.cloud.faults.add({ on: 'volume.volumes.set-metadata', fault: { kind: 'proxy', status: 200 } });
+    await test.launch('0000000001');
+    expect(open.cloud.inspect.volumes()).toMatchObject([{ metadata: test.tagsOf('0000000001') }]);
+  });
+
   it('that boots from a volume has a tagged volume of the given size, which is deleted with it', async () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
     const { externalId, resources } = await test.launch();

@@ -258,6 +258,30 @@ describe('a session', () => {
   });
 });
 
+describe('a deletion', () => {
+  const remove = (answer: HttpAnswer): Promise<void> =>
+    sessionOn(new Script(() => answer)).session.delete('compute', 'server', '/servers/1', callOn(time.clock));
+  const ofService = { 'x-openstack-request-id': 'req-1' };
+
+  it.each<[string, HttpAnswer]>([
+    ['204 of a service', { status: 204, headers: ofService, text: '' }],
+    ['202 of a service', { status: 202, headers: ofService, text: '' }],
+    ['200 with the id of a request', { status: 200, headers: ofService, text: '{}' }],
+    ['204 whose headers a proxy has removed', { status: 204, headers: {}, text: '' }],
+  ])('with the answer %s succeeds', async (_answer, answer) => {
+    await expect(remove(answer)).resolves.toBeUndefined();
+  });
+
+  it.each<[string, HttpAnswer]>([
+    ['a page', { status: 200, headers: {}, text: '<html><body>Please log in</body></html>' }],
+    ['a page with status 202', { status: 202, headers: {}, text: '<html></html>' }],
+    ['JSON', json(200, { result: 'ok' })],
+    ['nothing', { status: 200, headers: {}, text: '' }],
+  ])('to which a proxy answers with %s fails, and may have had an effect', async (_answer, answer) => {
+    expect(await failureOf(remove(answer))).toMatchObject({ code: 'transient', outcome: 'unknown' });
+  });
+});
+
 describe('a list', () => {
   const page = (ids: readonly string[], next?: string): HttpAnswer =>
     json(200, {

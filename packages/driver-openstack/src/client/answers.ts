@@ -46,6 +46,15 @@ export function requiredText(section: JsonObject, key: string, operation: string
   throw unreadable(operation, `it has no ${key}`);
 }
 
+/**
+ * Throws `TransientError` unless the answer to a deletion, or to data, is of a service: 202 (cinder) or 204 without
+ * content, or any that has a request id. A proxy that answers itself has not passed on the call.
+ */
+export function expectReceipt({ status, headers, text }: HttpAnswer, operation: string): void {
+  if (headers['x-openstack-request-id'] !== undefined || ((status === 202 || status === 204) && text === '')) return;
+  throw unreadable(operation, `${status} ${text.trim().slice(0, 100)}; is this the endpoint of an OpenStack service?`);
+}
+
 function unreadable(operation: string, why: string): TransientError {
   return new TransientError(`${operation}: the answer cannot be used: ${why}`, { outcome: 'unknown' });
 }

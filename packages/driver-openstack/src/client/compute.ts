@@ -88,8 +88,7 @@ export class Compute {
 
   /** Resolves if the deletion is accepted. Rejects with `NotFoundError` if the server does not exist. */
   async deleteServer(id: string, call: Call): Promise<void> {
-    const path = `/servers/${encodeURIComponent(id)}`;
-    await this.session.request({ service: 'compute', method: 'DELETE', operation: 'server', path }, call);
+    await this.session.delete('compute', 'server', `/servers/${encodeURIComponent(id)}`, call);
   }
 
   /** Returns the last lines of a server's console. */

@@ -1,6 +1,6 @@
 /** Calls to the image service (glance, API v2), and the properties that the driver reads from its answers. */
 
-import { numberAt, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
+import { numberAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { objectOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
@@ -64,15 +64,11 @@ export class Images {
     const path = `/images/${encodeURIComponent(id)}/file`;
     const data = { bytes, open };
     const request: ApiRequest = { service: 'image', method: 'PUT', operation: 'image.file', path, data, timeoutMs };
-    const { text } = await this.session.request(request, call);
-    // The service answers without content; a page is that of a proxy, which has not passed on the data.
-    if (text !== '')
-      throw new TransientError(`image: PUT image.file: the answer cannot be used: ${text.slice(0, 100)}`);
+    await this.session.requestReceipt(request, call);
   }
 
   async deleteImage(id: string, call: Call): Promise<void> {
-    const path = `/images/${encodeURIComponent(id)}`;
-    await this.session.request({ service: 'image', method: 'DELETE', operation: 'image', path }, call);
+    await this.session.delete('image', 'image', `/images/${encodeURIComponent(id)}`, call);
   }
 }
 

@@ -85,7 +85,7 @@ export class Networking {
   }
 
   async deletePort(id: string, call: Call): Promise<void> {
-    await this.session.request(remove('port', `/ports/${encodeURIComponent(id)}`), call);
+    await this.session.delete('network', 'port', `/ports/${encodeURIComponent(id)}`, call);
   }
 
   /** Lists all floating addresses of the project. A network service without routers has none. */
@@ -117,7 +117,7 @@ export class Networking {
   }
 
   async deleteFloatingIp(id: string, call: Call): Promise<void> {
-    await this.session.request(remove('floatingip', `/floatingips/${encodeURIComponent(id)}`), call);
+    await this.session.delete('network', 'floatingip', `/floatingips/${encodeURIComponent(id)}`, call);
   }
 
   private async ownProject(filters: readonly string[]): Promise<string> {
@@ -140,8 +140,4 @@ function readFloatingIp(address: JsonObject): FloatingIp {
 
 function list(operation: string, path: string): ApiRequest {
   return { service: 'network', method: 'GET', operation, path, timeoutMs: LIST_TIMEOUT_MS };
-}
-
-function remove(operation: string, path: string): ApiRequest {
-  return { service: 'network', method: 'DELETE', operation, path };
 }

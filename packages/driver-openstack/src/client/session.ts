@@ -17,7 +17,7 @@ import {
 } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { errorOf } from '../errors.js';
-import { objectOf } from './answers.js';
+import { expectReceipt, objectOf } from './answers.js';
 import { Caller, nameOf, type CallerOptions, type Operation } from './caller.js';
 import { findEndpoint, hasEndpoint } from './catalog.js';
 import type { Cloud, ServiceName } from './cloud.js';
@@ -120,6 +120,16 @@ export class Session {
   /** Resolves with the JSON object in the answer. */
   async requestJson(request: ApiRequest, call: Call): Promise<JsonObject> {
     return objectOf(await this.request(request, call), nameOf(request));
+  }
+
+  /** Makes a call whose answer only confirms it. Rejects with `TransientError` if the answer is that of a proxy. */
+  async requestReceipt(request: ApiRequest, call: Call): Promise<void> {
+    expectReceipt(await this.request(request, call), nameOf(request));
+  }
+
+  /** Deletes a resource. Rejects with `NotFoundError` if it does not exist. */
+  async delete(service: ServiceName, operation: string, path: string, call: Call): Promise<void> {
+    await this.requestReceipt({ service, method: 'DELETE', operation, path }, call);
   }
 
   stop(): void {

@@ -45,12 +45,12 @@ export class BlockStorage {
   async tagVolume(id: string, metadata: Readonly<Record<string, string>>, call: Call): Promise<void> {
     const path = `/volumes/${encodeURIComponent(id)}/metadata`;
     const request: ApiRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };
-    await this.session.request({ ...request, json: { metadata } }, call);
+    // A page of a proxy does not prove that the volume has the entries.
+    memberOf(await this.session.request({ ...request, json: { metadata } }, call), 'metadata', 'volume: POST metadata');
   }
 
   async deleteVolume(id: string, call: Call): Promise<void> {
-    const path = `/volumes/${encodeURIComponent(id)}`;
-    await this.session.request({ service: 'volume', method: 'DELETE', operation: 'volume', path }, call);
+    await this.session.delete('volume', 'volume', `/volumes/${encodeURIComponent(id)}`, call);
   }
 
   async limits(call: Call): Promise<VolumeLimits> {
