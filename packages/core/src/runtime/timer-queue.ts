@@ -29,7 +29,7 @@ export class TimerQueue {
 
   /**
    * Runs `callback` once at `at` (`Clock.monotonic` milliseconds), never within this call and in the order of the
-   * times. A timer at `Infinity` never runs.
+   * times. A timer at `Infinity` never runs. An exception of `callback` is that of a timer of the clock.
    */
   schedule(at: number, callback: () => void): Timer {
     const entry = new Entry(this, at, this.scheduled++, callback);
@@ -94,9 +94,23 @@ export class TimerQueue {
       this.first = meldChildren(this.first);
     }
     this.pending -= due.length;
-    for (const entry of due) entry.run();
-    this.firing = false;
-    this.arm();
+    this.run(due, 0);
+  }
+
+  /** Runs due timers from an index on. */
+  private run(due: readonly Entry[], from: number): void {
+    let next = from;
+    try {
+      while (next < due.length) due[next++]?.run();
+    } finally {
+      if (next < due.length) {
+        // The exception reaches the process, as that of a timer of the clock does, and the other timers still run.
+        this.clock.schedule(0, () => this.run(due, next), this.options);
+      } else {
+        this.firing = false;
+        this.arm();
+      }
+    }
   }
 }
 

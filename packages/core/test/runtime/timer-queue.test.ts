@@ -89,6 +89,33 @@ describe('a timer queue', () => {
     expect(ran).toEqual([...others, ...added].sort((one, other) => one - other));
   });
 
+  it.each([
+    ['the first', ['a'], ['b', 'c', 'd']],
+    ['all', ['a', 'b', 'c', 'd'], []],
+    ['the last', ['d'], ['a', 'b', 'c']],
+  ])(
+    'runs the other timers of a turn in which %s throws, and later ones, and throws',
+    async (_which, faulty, others) => {
+      const clock = new VirtualClock();
+      const queue = new TimerQueue(clock);
+      const ran: string[] = [];
+      for (const name of ['a', 'b', 'c', 'd']) {
+        queue.schedule(10, () => {
+          if (faulty.includes(name)) throw new Error(`of ${name}`);
+          ran.push(name);
+        });
+      }
+      queue.schedule(20, () => ran.push('later'));
+      const thrown: string[] = [];
+      while (clock.pending > 0) {
+        await clock.advance(20).catch((error: unknown) => thrown.push(String(error)));
+      }
+      expect(thrown).toEqual(faulty.map((name) => `Error: of ${name}`));
+      expect(ran).toEqual([...others, 'later']);
+      expect(queue.size).toBe(0);
+    },
+  );
+
   it('runs a timer set for the past or from a timer in a later turn', async () => {
     const clock = new VirtualClock();
     const queue = new TimerQueue(clock);
