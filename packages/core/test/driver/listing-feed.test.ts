@@ -2,7 +2,7 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import { AuthError, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
+import { AuthError, RateLimiter, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
 import { ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
@@ -98,6 +98,26 @@ describe('the shared list of instances', () => {
     cloud.failNext('list', { kind: 'hang' });
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
     expect(await harness.finish(harness.launch())).toMatchObject({ externalId: 'i-1' });
+  });
+
+  it('arrives although all pages of a large account take minutes at a low rate of calls', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const limiter = new RateLimiter(clock, 0.1);
+    const ended: number[] = [];
+    const adapter = machineAdapter(cloud, {
+      listInstances: async ({ signal }) => {
+        for (let page = 0; page < 30; page += 1) await limiter.acquire(signal);
+        ended.push(clock.monotonic());
+        return cloud.list(signal);
+      },
+    });
+    const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    const launch = harness.launch({ deadline: Infinity });
+    expect(await harness.finish(launch)).toMatchObject({ externalId: 'i-1' });
+    // The first two end at their limits of two and four minutes; later ones have enough time at once.
+    expect(ended[0]).toBeGreaterThan(600_000);
+    expect(ended[1]! - ended[0]!).toBeLessThan(320_000);
   });
 
   it.each([

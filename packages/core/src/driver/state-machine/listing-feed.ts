@@ -15,8 +15,11 @@ import { AbortedError, ERROR_POLICIES, TimeoutError, toDriverError, type DriverE
 import type { Listing } from '../state-machine-api.js';
 import { checkInstances, IndexedListing } from './listing.js';
 
-/** Time limit for one listing, in milliseconds. */
-const LISTING_TIMEOUT_MS = 120_000;
+/**
+ * First and longest time limit for one listing, in milliseconds. A listing that reaches the limit doubles it, because
+ * all pages of a large account may take longer at a low rate of calls.
+ */
+const LISTING_TIMEOUT_MS = { first: 120_000, longest: 480_000 } as const;
 
 export interface ListingFeedOptions {
   readonly clock: Clock;
@@ -41,6 +44,7 @@ export class ListingFeed {
   private rounds = 0;
   private failures = 0;
   private nextAt = -Infinity;
+  private timeoutMs: number = LISTING_TIMEOUT_MS.first;
   private turn: Timer | undefined;
   /** Aborts the listing in progress. */
   private inFlight: AbortController | undefined;
@@ -104,29 +108,34 @@ export class ListingFeed {
     let listing: Listing | undefined;
     let failure: DriverError | undefined;
     try {
-      listing = new IndexedListing(
-        ++this.rounds,
-        askedAt,
-        await this.list(inFlight.signal, askedAt + LISTING_TIMEOUT_MS),
-      );
+      listing = new IndexedListing(++this.rounds, askedAt, await this.list(inFlight.signal, askedAt));
     } catch (error) {
       if (!inFlight.signal.aborted) failure = toDriverError(error);
     }
     this.inFlight = undefined;
+    this.adaptTimeout(clock.monotonic() - askedAt, listing !== undefined);
     this.nextAt = clock.monotonic() + intervalMs;
     if (failure !== undefined) this.fail(failure);
     if (listing !== undefined) this.succeed(listing);
     this.plan();
   }
 
-  /** Requests the listing, limited to the deadline even if the driver ignores it. */
-  private list(signal: AbortSignal, deadline: number): Promise<readonly Instance[]> {
+  /** Requests the listing, limited to the timeout even if the driver ignores it. */
+  private list(signal: AbortSignal, askedAt: number): Promise<readonly Instance[]> {
+    const { timeoutMs } = this;
     const { timers, log, listInstances } = this.options;
+    const deadline = askedAt + timeoutMs;
     const onDeadline = (): TimeoutError =>
-      new TimeoutError(`the list of instances did not arrive within ${LISTING_TIMEOUT_MS} ms`);
+      new TimeoutError(`the list of instances did not arrive within ${timeoutMs} ms`);
     return withDeadline({ timers, signal, deadline, onDeadline }, async (bounded) =>
       checkInstances(await listInstances({ signal: bounded, deadline, log })),
     );
+  }
+
+  /** A listing that arrives sets the limit to twice its duration, within the bounds. */
+  private adaptTimeout(durationMs: number, arrived: boolean): void {
+    const { first, longest } = LISTING_TIMEOUT_MS;
+    if (arrived || durationMs >= this.timeoutMs) this.timeoutMs = Math.min(Math.max(2 * durationMs, first), longest);
   }
 
   private succeed(listing: Listing): void {
