@@ -97,7 +97,7 @@ const nodeChange: fc.Arbitrary<Partial<NodeData>> = fc.record(
     comment: fc.constantFrom(null, 'mine', 'a "quoted" text'),
     slot: fc.constantFrom(null, 5),
     host_keys: fc.constantFrom([], ['key']),
-    connection_port: fc.constantFrom(22, 19_885),
+    connection_port: fc.constantFrom(22, 19_885, null),
     progress: fc.constant(null),
   },
   { requiredKeys: [] },
@@ -122,8 +122,11 @@ function changedMembers(members: readonly MemberText[], change: Partial<NodeData
       name === 'progress' && value === null ? undefined : JSON.stringify(value),
     ]),
   );
-  const port = change.connection_port ?? parsedValue(members, 'connection_port') ?? parsedValue(members, 'ssh_port');
-  if (typeof port === 'number' || isJsonObject(port)) wanted.set('ssh_port', JSON.stringify(port));
+  const named = parsedValue(members, 'connection_port');
+  const before = named === undefined ? parsedValue(members, 'ssh_port') : named;
+  const port = change.connection_port === undefined ? before : change.connection_port;
+  if (typeof port === 'number' || isJsonObject(port) || 'connection_port' in change)
+    wanted.set('ssh_port', JSON.stringify(port));
   const written = new Set<string>();
   const kept = members.flatMap((each) => {
     const name = String(JSON.parse(each.name));
@@ -239,15 +242,11 @@ describe('a changed record', () => {
   it('reads like its text, whatever the values before and after', () => {
     const field = fc.oneof(fieldValue, fc.constantFrom(-0, Number.NaN, ['a', 5], { a: undefined }, { cores: 'two' }));
     fc.assert(
-      fc.property(
-        nodeFields(fieldValue),
-        nodeFields(field),
-        ({ ssh_port: _, ...fields }, { ssh_port: __, ...change }) => {
-          const source = read(nodeCodec, node, { ...fields, state: 'ready', state_time: 5 });
-          const changed = nodeCodec.change(source, { ...(change as Partial<NodeData>), state: 'used' });
-          expect(changed.value).toEqual(read(nodeCodec, node, textOf(changed), 5).value);
-        },
-      ),
+      fc.property(nodeFields(fieldValue), nodeFields(field), (fields, { ssh_port: _, ...change }) => {
+        const source = read(nodeCodec, node, { ...fields, state: 'ready', state_time: 5 });
+        const changed = nodeCodec.change(source, { ...(change as Partial<NodeData>), state: 'used' });
+        expect(changed.value).toEqual(read(nodeCodec, node, textOf(changed), 5).value);
+      }),
       { seed: 4, numRuns: 1000 },
     );
   });
@@ -279,6 +278,20 @@ describe('a node', () => {
       ssh_port: 19885,
     });
     expect(JSON.parse(nodeCodec.create(source.value))).toMatchObject({ connection_port: 22, ssh_port: 22 });
+  });
+
+  it('has no port under either name after its port was removed', () => {
+    const source = read(nodeCodec, node, { state: 'ready', connection_port: 22, ssh_port: 22 });
+    const text = textOf(nodeCodec.change(source, { connection_port: null }));
+    expect(JSON.parse(text)).toEqual({ state: 'ready', connection_port: null, ssh_port: null });
+    expect(read(nodeCodec, node, text).value.connection_port).toBeNull();
+    const old = nodeCodec.change(read(nodeCodec, node, { state: 'ready', ssh_port: 22 }), { connection_port: null });
+    expect(JSON.parse(textOf(old))).toEqual({ state: 'ready', connection_port: null, ssh_port: null });
+  });
+
+  it('has no port if another program removed it under the new name only', () => {
+    const source = read(nodeCodec, node, { state: 'ready', connection_port: null, ssh_port: 22 });
+    expect(source.value.connection_port).toBeNull();
   });
 
   it('has the port of old data, which has only the old name', () => {

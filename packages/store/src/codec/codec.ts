@@ -131,7 +131,8 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
       }
       for (const member of aliases) {
         const content = fields[member.field];
-        if (content === undefined || content === null) continue;
+        // A record that another program wrote may lack the old name of a field without a value.
+        if ((content === undefined || content === null) && !(member.field in change)) continue;
         changes.push({ member, value: member.print(content), found: false });
       }
       const before = utf8.decode(source.data);

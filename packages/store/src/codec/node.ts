@@ -104,7 +104,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
 
 /** Reads the port, which old records have under its old name only. */
 function connectionPort(raw: JsonObject): NodeData['connection_port'] {
-  const port = raw.connection_port ?? raw.ssh_port;
+  const port = raw.connection_port === undefined ? raw.ssh_port : raw.connection_port;
   return number(port) ?? object(port);
 }
 
