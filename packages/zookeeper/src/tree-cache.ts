@@ -3,7 +3,7 @@
  *
  * A generation lasts from one setting of the watch to the next. Within it, messages arrive in the order of the server's
  * transactions, but promises of answers resolve after later events were delivered. Therefore only data of a later
- * transaction replaces data, and a deletion event voids the reads before it.
+ * transaction, or of a later write in the same one, replaces data, and a deletion event voids the reads before it.
  */
 
 import type { CallOptions, PersistentWatch, Stat, WatchEvent, ZooKeeper } from './api.js';
@@ -242,7 +242,7 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     const before = this.nodes.byPath.get(path);
     if (before !== undefined) {
       if (before.generation === this.generation) {
-        if (before.stat.mzxid >= stat.mzxid) return;
+        if (!isLater(stat, before.stat)) return;
       } else if (isSame(before, data, stat)) {
         before.generation = this.generation;
         return;
@@ -367,6 +367,11 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     const warning = error instanceof Error ? error : new Error(String(error));
     (this.settings.onWarning ?? warnProcess)(warning);
   }
+}
+
+/** Returns true if the data of one stat are newer than those of the other. A transaction may write a znode twice. */
+function isLater(one: Stat, other: Stat): boolean {
+  return one.mzxid > other.mzxid || (one.mzxid === other.mzxid && one.version > other.version);
 }
 
 /** Compares data too, because transaction ids repeat after a restore from a backup. */

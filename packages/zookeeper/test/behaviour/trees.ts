@@ -296,6 +296,38 @@ function describeWrites(harness: Harness): void {
       tree.close();
     });
 
+    it.each([
+      ['is announced and reported twice', 2, 2, ['first', 'last']],
+      ['is announced twice, and only its last state is reported', 2, 1, ['last']],
+      ['is announced once and reported twice', 1, 2, ['first', 'last']],
+      ['is announced and reported once', 1, 1, ['last']],
+      ['is not announced', 0, 0, ['last']],
+    ])(
+      'hold the last data of a znode that a transaction writes twice, if it %s',
+      async (_case, announced, reported, puts) => {
+        const path = harness.path('a');
+        await harness.zk.create(path, bytes('0'));
+        const client = await harness.client();
+        const { tree, log } = mirror(harness, client, harness.root);
+        await tree.ready();
+        const before = log.items.length;
+        const expectation = tree.expect(Array.from({ length: announced }, () => path));
+        const texts = ['first', 'last'];
+        const results = await client.transaction(texts.map((text) => ({ type: 'set', path, data: bytes(text) })));
+        const written = results.map((result, index) => {
+          if (result.type !== 'set') throw new Error(result.type);
+          return { path, node: { data: bytes(texts[index]!), stat: result.stat } };
+        });
+        expectation.applied(reported === 1 ? written.slice(-1) : written.slice(0, reported));
+        // The first answer arrives after the cache has sent its read, the second one after the answer to the read.
+        await client.sync(path);
+        await client.sync(path);
+        expect(log.items.slice(before)).toEqual(puts.map((text) => `put ${path} ${text}`));
+        expect(tree.get(path)).toMatchObject({ stat: { version: 2 } });
+        tree.close();
+      },
+    );
+
     it('read the znode of a write with unknown outcome', async () => {
       const path = harness.path('a');
       await harness.zk.create(path, bytes('1'));
