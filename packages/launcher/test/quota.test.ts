@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
-import { isJsonObject, QuotaInformation, type JsonObject } from '@nodepool/core';
+import { isJsonObject, QuotaInformation, sleep, type JsonObject } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
 import { REQUESTS, World, pool, provider, tenants } from './support/world.js';
 
@@ -304,6 +304,21 @@ describe('a provider', () => {
     quota(Infinity);
     await world.during(launcher.apply(world.config([demo({}, { 'launch-retries': 1 })], silent)));
     await world.served(['small']);
+  });
+
+  it('knows its limits although the cloud needs minutes for them and for its instances', async () => {
+    const slow = faultyDriver(world.cloud, () => ({
+      getQuotaLimits: async ({ signal }) => {
+        await sleep(world.clock, 50_000, signal);
+        return QuotaInformation.limit({ instances: 1 });
+      },
+      listNodes: async ({ signal }) => {
+        await sleep(world.clock, 100_000, signal);
+        return [];
+      },
+    }));
+    await world.launcher([demo()], 'launcher1', slow);
+    await world.inState(await world.submit(['small', 'small']), 'failed');
   });
 
   it('is unlimited when the cloud reports -1', async () => {

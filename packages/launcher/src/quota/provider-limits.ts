@@ -25,6 +25,8 @@ const RETRY_MS = 60_000;
 /** Delay before limits are read again to confirm them, milliseconds. */
 const CONFIRM_MS = 5000;
 const CALL_TIMEOUT_MS = 60_000;
+/** Limit for the list of instances, which has many pages in a large account (ms). */
+const LIST_TIMEOUT_MS = 120_000;
 
 export class ProviderLimits {
   private reading = false;
@@ -164,12 +166,18 @@ export class ProviderLimits {
   private async readOnce(): Promise<void> {
     const { provider, signal } = this;
     const { clock, log, store } = this.context;
-    const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
+    const within = (ms: number): Call => ({ signal, deadline: clock.monotonic() + ms, log });
     const what = `reading the limits of provider ${provider.config.name}`;
-    const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
+    const answer = await driverCall(
+      clock,
+      what,
+      within(CALL_TIMEOUT_MS),
+      async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED,
+    );
     // Copied because the answer may be an object of another copy of this library; this also rejects invalid answers.
     const total = QuotaInformation.limit(answer.toResources());
-    const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
+    const list = (): Promise<readonly Instance[]> =>
+      driverCall(clock, what, within(LIST_TIMEOUT_MS), (each) => provider.listNodes(each));
     // After a start, the cloud may answer before the installation id is read from ZooKeeper.
     await store.ready({ signal });
     const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
