@@ -184,6 +184,8 @@ export const form: VendorForm<CallFault> = {
       : statusAnswer(404, 'the server could not find the requested resource'),
   fault: ({ status, ...more }) => {
     const { body } = more as { readonly body?: JsonObject };
+    // A proxy answers in place of the API. The line break ends an event of a watch.
+    if (status < 300) return { status, body: `${JSON.stringify(body ?? {})}\n` };
     return statusAnswer(status, stringAt(body ?? {}, 'message') ?? 'a planned fault', body ?? {});
   },
   failure: (status, message) => statusAnswer(status, message),
@@ -218,7 +220,8 @@ function page(kind: Kind, items: readonly JsonObject[], query: URLSearchParams, 
       apiVersion: kind.apiVersion,
       kind: `${kind.kind}List`,
       metadata: { resourceVersion: String(listVersion), ...more },
-      items: items.slice(start, end),
+      // The API of OpenShift writes an empty list as null.
+      items: kind === PROJECTS && items.length === 0 ? null : items.slice(start, end),
     },
   };
 }

@@ -66,7 +66,10 @@ export class Projects {
         operation: `${plural}.delete`,
         method: 'DELETE',
         path: `${path}/${plural}/:name`,
-        handle: (context) => this.api.delete(context, PROJECTS, NAMESPACES, context.params['name'] ?? '', undefined),
+        handle: (context) => {
+          this.api.delete(context, PROJECTS, NAMESPACES, context.params['name'] ?? '', undefined);
+          return { status: 200, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' } };
+        },
       },
     ];
   }

@@ -27,6 +27,8 @@ const WATCH_SECONDS = 1800;
 const WATCH_GRACE_SECONDS = 60;
 const WATCH_TIMEOUT_MS = (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000;
 const CALL_TIMEOUT_MS = 60_000;
+/** Types of events of a watch that contain an object of the collection. */
+const OBJECT_EVENTS: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
 /** Selectors of a list or a watch. */
 export interface Selection {
@@ -134,7 +136,9 @@ export class Client {
       if (status >= 300)
         throw errorOf(this.attempted(collection, message), { status, retryAfter, text: await textOf(body) });
       onOpen?.();
-      for await (const line of linesOf(body)) if (onEvent(eventIn(line))) return status;
+      for await (const line of linesOf(body)) {
+        if (onEvent(eventOf(this.answerIn(line, collection, message)))) return status;
+      }
       return status;
     });
   }
@@ -155,10 +159,24 @@ export class Client {
     await this.measured(collection, message, { call, timeoutMs: CALL_TIMEOUT_MS }, async (sent) => {
       const answer = await this.options.transport.send(sent);
       if (answer.status >= 300) throw errorOf(this.attempted(collection, message), answer);
-      data = jsonIn(answer.text, this.attempted(collection, message));
+      data = this.answerIn(answer.text, collection, message);
       return answer.status;
     });
     return data;
+  }
+
+  /**
+   * Returns the JSON of an answer or of an event. Throws `TransientError` if the API never sends it: a proxy can answer
+   * in place of the cluster, with any text and status 200.
+   */
+  private answerIn(text: string, collection: Collection, message: Message): JsonObject {
+    const { answer, cause } = parsed(text);
+    if (answer !== undefined && IS_EXPECTED[message.verb](answer, collection.kind.objectKind)) return answer;
+    const { operation, changesSomething } = this.attempted(collection, message);
+    throw new TransientError(
+      `${operation}: the answer is not one of the Kubernetes API; does a proxy answer for ${this.options.server}?`,
+      { cause, outcome: changesSomething ? 'unknown' : 'not-applied' },
+    );
   }
 
   /** Sends a message within the rate limit and the deadline, and reports the call. */
@@ -224,18 +242,35 @@ function queryOf(parameters: Readonly<Record<string, string | undefined>>): stri
   return `?${new URLSearchParams(given).toString()}`;
 }
 
-function jsonIn(text: string, { operation }: Attempted): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isJsonObject(value)) return value;
-  } catch (error) {
-    throw new TransientError(`${operation}: the answer is not valid JSON`, { cause: error });
-  }
-  throw new TransientError(`${operation}: the answer is not a JSON object`);
+/** Tests of the JSON in an answer, or in an event of a watch, by the verb of the call. */
+const IS_EXPECTED: Readonly<Record<Message['verb'], (answer: JsonObject, objectKind: string) => boolean>> = {
+  get: isOfKind,
+  create: isOfKind,
+  // The API of OpenShift writes an empty list as null.
+  list: (answer, objectKind) =>
+    isOfKind(answer, `${objectKind}List`) && (Array.isArray(answer['items']) || answer['items'] === null),
+  // An object remains for a while, or is deleted at once.
+  delete: (answer, objectKind) =>
+    isOfKind(answer, objectKind) || (isOfKind(answer, 'Status') && answer['status'] === 'Success'),
+  watch: ({ type, object = null }, objectKind) =>
+    isJsonObject(object) &&
+    (type === 'ERROR' ? isOfKind(object, 'Status') : OBJECT_EVENTS.has(type) && isOfKind(object, objectKind)),
+};
+
+function isOfKind({ kind }: JsonObject, expected: string): boolean {
+  return kind === expected;
 }
 
-function eventIn(line: string): WatchEvent {
-  const event = jsonIn(line, { operation: 'watch', changesSomething: false, now: 0 });
+function parsed(text: string): { readonly answer?: JsonObject; readonly cause?: unknown } {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? { answer: value } : {};
+  } catch (error) {
+    return { cause: error };
+  }
+}
+
+function eventOf(event: JsonObject): WatchEvent {
   return { type: stringAt(event, 'type') ?? '', object: objectAt(event, 'object') ?? {} };
 }
 

@@ -41,18 +41,29 @@ export interface Kind {
   readonly name: string;
   /** e.g. `/api/v1`. */
   readonly group: string;
+  /** `kind` of an object in the API, e.g. `Pod`. */
+  readonly objectKind: string;
 }
 
-export const NAMESPACES: Kind = { name: 'namespaces', group: '/api/v1' };
-export const PROJECTS: Kind = { name: 'projects', group: '/apis/project.openshift.io/v1' };
-export const PROJECT_REQUESTS: Kind = { name: 'projectrequests', group: '/apis/project.openshift.io/v1' };
-export const PODS: Kind = { name: 'pods', group: '/api/v1' };
-export const EVENTS: Kind = { name: 'events', group: '/api/v1' };
-export const SERVICE_ACCOUNTS: Kind = { name: 'serviceaccounts', group: '/api/v1' };
-export const SECRETS: Kind = { name: 'secrets', group: '/api/v1' };
-export const RESOURCE_QUOTAS: Kind = { name: 'resourcequotas', group: '/api/v1' };
-export const ROLES: Kind = { name: 'roles', group: '/apis/rbac.authorization.k8s.io/v1' };
-export const ROLE_BINDINGS: Kind = { name: 'rolebindings', group: '/apis/rbac.authorization.k8s.io/v1' };
+export const NAMESPACES: Kind = { name: 'namespaces', group: '/api/v1', objectKind: 'Namespace' };
+export const PROJECTS: Kind = { name: 'projects', group: '/apis/project.openshift.io/v1', objectKind: 'Project' };
+/** The cluster answers the creation of a request with the project. */
+export const PROJECT_REQUESTS: Kind = {
+  name: 'projectrequests',
+  group: '/apis/project.openshift.io/v1',
+  objectKind: 'Project',
+};
+export const PODS: Kind = { name: 'pods', group: '/api/v1', objectKind: 'Pod' };
+export const EVENTS: Kind = { name: 'events', group: '/api/v1', objectKind: 'Event' };
+export const SERVICE_ACCOUNTS: Kind = { name: 'serviceaccounts', group: '/api/v1', objectKind: 'ServiceAccount' };
+export const SECRETS: Kind = { name: 'secrets', group: '/api/v1', objectKind: 'Secret' };
+export const RESOURCE_QUOTAS: Kind = { name: 'resourcequotas', group: '/api/v1', objectKind: 'ResourceQuota' };
+export const ROLES: Kind = { name: 'roles', group: '/apis/rbac.authorization.k8s.io/v1', objectKind: 'Role' };
+export const ROLE_BINDINGS: Kind = {
+  name: 'rolebindings',
+  group: '/apis/rbac.authorization.k8s.io/v1',
+  objectKind: 'RoleBinding',
+};
 
 /** A collection of objects: all of a kind, or those of a namespace. */
 export interface Collection {
