@@ -15,7 +15,7 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import { Client } from './client/client.js';
-import { clusterAccess, type Environment } from './client/kubeconfig.js';
+import { clusterAccess, type ClusterAccess, type Environment } from './client/kubeconfig.js';
 import { Transport } from './client/transport.js';
 import { Cluster } from './cluster.js';
 import type { KubernetesLabel, KubernetesProvider } from './config.js';
@@ -47,10 +47,11 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
       const access = clusterAccess(config.contextName, environment);
       // The transport loads undici, which takes a turn of its own.
       await nextTurn();
-      const transport = new Transport(access, environment.env, clock);
+      const readAccess = (): ClusterAccess => clusterAccess(access.context, environment);
+      const transport = new Transport({ access, readAccess, env: environment.env, clock, log });
       const { callsPerSecond } = config;
       const client = new Client({ transport, clock, onApiCall, callsPerSecond, server: access.server });
-      this.started = new Cluster({ config, client, access, clock, random, log });
+      this.started = new Cluster({ config, client, clock, random, log });
     }
     const deadline = clock.monotonic() + START_TIMEOUT_MS;
     await this.started.start({ signal: this.stopped.signal, deadline, log });

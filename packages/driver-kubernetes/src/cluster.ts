@@ -15,7 +15,6 @@ const DESCRIPTION = 'openshift.io/description';
 export interface ClusterOptions {
   readonly config: KubernetesProvider;
   readonly client: Client;
-  readonly access: ClusterAccess;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Logger;
@@ -24,7 +23,6 @@ export interface ClusterOptions {
 export class Cluster {
   readonly config: KubernetesProvider;
   readonly client: Client;
-  readonly access: ClusterAccess;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The namespaces or projects of nodes; undefined for pods in existing projects. */
@@ -37,7 +35,6 @@ export class Cluster {
   constructor(private readonly options: ClusterOptions) {
     this.config = options.config;
     this.client = options.client;
-    this.access = options.access;
     this.clock = options.clock;
     this.random = options.random;
     const { flavour, name, pools } = this.config;
@@ -52,6 +49,10 @@ export class Cluster {
       // All pods of the project count against its quota.
       for (const pool of pools.keys()) this.pods.set(pool, this.cache({ kind: PODS, namespace: pool }));
     }
+  }
+
+  get access(): ClusterAccess {
+    return this.client.access;
   }
 
   /** Collection of the objects that are the instances; `namespace` is that of a pod. */

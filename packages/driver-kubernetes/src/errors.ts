@@ -64,6 +64,8 @@ export interface Attempted {
   readonly changesSomething: boolean;
   /** Milliseconds since the epoch, to interpret dates in answers. */
   readonly now: number;
+  /** Origin of the credentials. */
+  readonly source?: string;
 }
 
 interface Answer {
@@ -92,7 +94,10 @@ function statusError(
   const reason = stringAt(status, 'reason') ?? '';
   const detail = (stringAt(status, 'message') ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
   const message = `${attempted.operation}: ${code} ${reason === '' ? '' : `${reason}: `}${detail}`;
-  if (code === 401) return new AuthError(message);
+  if (code === 401) {
+    const why = `the cluster refuses the credentials of ${attempted.source ?? 'the context'}`;
+    return new AuthError(`${message}; ${why}; replace them there, without a restart`);
+  }
   if (code === 403) return refusal(status, reason, message, detail);
   if (code === 404 && reason === 'NotFound') return new NotFoundError(message);
   if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);

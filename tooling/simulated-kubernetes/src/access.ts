@@ -25,6 +25,13 @@ export interface User {
 }
 
 export class Access {
+  /** Names of users by their tokens. */
+  readonly tokens = new Map([
+    [ADMIN_TOKEN, 'admin'],
+    [PROVISIONER_TOKEN, 'provisioner'],
+    [LIMITED_TOKEN, 'limited'],
+  ]);
+
   constructor(
     private readonly store: Store,
     private readonly controllers: Controllers,
@@ -45,11 +52,10 @@ export class Access {
   userOf(authorization: string | undefined): User {
     if (authorization === undefined) return { name: 'system:anonymous', isAdmin: false, account: undefined };
     const token = /^Bearer (.+)$/.exec(authorization)?.[1] ?? '';
-    if (token === ADMIN_TOKEN) return { name: 'admin', isAdmin: true, account: undefined };
-    if (token === PROVISIONER_TOKEN) {
-      return { name: 'provisioner', isAdmin: false, isProvisioner: true, account: undefined };
+    const name = this.tokens.get(token);
+    if (name !== undefined) {
+      return { name, isAdmin: name === 'admin', isProvisioner: name === 'provisioner', account: undefined };
     }
-    if (token === LIMITED_TOKEN) return { name: 'limited', isAdmin: false, account: undefined };
     const account = this.controllers.accountOf(token);
     if (account === undefined) throw apiError(401, 'Unauthorized');
     return { name: `system:serviceaccount:${account.namespace}:${account.name}`, isAdmin: false, account };

@@ -18,7 +18,7 @@ import { Api, form } from './api.js';
 import { Controllers } from './controllers.js';
 import { NAMESPACES, PODS, KINDS, type Kind } from './kinds.js';
 import { Projects } from './projects.js';
-import { ADMIN_TOKEN, DEFAULT_SETTINGS, LIMITED_TOKEN, PROVISIONER_TOKEN, type ClusterSettings } from './settings.js';
+import { DEFAULT_SETTINGS, type ClusterSettings } from './settings.js';
 import { Store, type StoredObject } from './store.js';
 import { Watches } from './watches.js';
 
@@ -41,6 +41,10 @@ export interface SimulatedKubernetes {
   setPodStatus(namespace: string, name: string, status: JsonObject): void;
   /** Removes an object at once, and all that a namespace contains. */
   remove(plural: string, name: string, namespace?: string): void;
+  /** Accepts another token of the user `admin`, `provisioner` or `limited`. The kubeconfig file does not change. */
+  addToken(user: string, token: string): void;
+  /** Refuses a token from now on. */
+  revokeToken(token: string): void;
   /** Forgets the past, so that watches cannot continue at earlier versions. */
   compact(): void;
   configure(changes: Partial<ClusterSettings>): void;
@@ -68,7 +72,7 @@ export async function startSimulatedKubernetes(options: SimulatedKubernetesOptio
   for (const name of ['default', 'kube-system']) addNamespace(store, name);
   state.url = `http://127.0.0.1:${await server.listen(options.port ?? 0)}`;
   const kubeconfig = join(folder, 'kubeconfig');
-  await writeFile(kubeconfig, kubeconfigText(state.url));
+  await writeFile(kubeconfig, kubeconfigText(state.url, access.tokens));
   return {
     ...{ url: state.url, kubeconfig, faults, calls, watches, projects },
     list: (plural, namespace) => store.list(kindOf(plural), namespace),
@@ -79,6 +83,8 @@ export async function startSimulatedKubernetes(options: SimulatedKubernetesOptio
       store.update(PODS, pod, { status });
     },
     remove: (plural, name, namespace) => removeAll(store, kindOf(plural), name, namespace),
+    addToken: (user, token) => void access.tokens.set(token, user),
+    revokeToken: (token) => void access.tokens.delete(token),
     compact: () => store.compact(),
     configure: (changes) => state.configure(changes),
     close: async () => {
@@ -114,14 +120,13 @@ function kindOf(plural: string): Kind {
   return kind;
 }
 
-function kubeconfigText(server: string): string {
-  const users = { admin: ADMIN_TOKEN, provisioner: PROVISIONER_TOKEN, limited: LIMITED_TOKEN };
+function kubeconfigText(server: string, tokens: ReadonlyMap<string, string>): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'simulated', cluster: { server } }],
-    users: Object.entries(users).map(([name, token]) => ({ name, user: { token } })),
-    contexts: Object.keys(users).map((name) => ({ name, context: { cluster: 'simulated', user: name } })),
+    users: [...tokens].map(([token, name]) => ({ name, user: { token } })),
+    contexts: [...tokens.values()].map((name) => ({ name, context: { cluster: 'simulated', user: name } })),
     'current-context': 'admin',
   });
 }

@@ -15,8 +15,10 @@ import {
   type JsonObject,
 } from '@nodepool/core';
 import { connectionErrorOf, errorOf, type Attempted } from '../errors.js';
+import type { HttpRequest } from './connections.js';
+import type { ClusterAccess } from './kubeconfig.js';
 import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';
-import type { HttpRequest, Transport } from './transport.js';
+import type { Transport } from './transport.js';
 
 const SERVICE = 'kubernetes';
 /** Objects per page of a list. */
@@ -143,6 +145,11 @@ export class Client {
     });
   }
 
+  /** The access to the cluster that the next call uses. */
+  get access(): ClusterAccess {
+    return this.options.transport.access;
+  }
+
   /** Resolves with the token of the context's user; undefined if the user has none. */
   token(): Promise<string | undefined> {
     return this.options.transport.token();
@@ -225,6 +232,7 @@ export class Client {
       operation: `${verb} ${kind.name}${place}`,
       changesSomething: method !== 'GET',
       now: this.options.clock.now(),
+      source: this.access.source,
     };
   }
 }

@@ -29,6 +29,8 @@ export interface Environment {
 
 /** Access to a cluster. */
 export interface ClusterAccess {
+  /** Name of the context; undefined for the service account of a pod. */
+  readonly context: string | undefined;
   /** e.g. `https://cluster.example:6443`; without a slash at the end. */
   readonly server: string;
   /** Certificates of the authorities, PEM; undefined for those of Node.js. */
@@ -138,6 +140,7 @@ function accessOf(contextName: string | undefined, files: readonly Kubeconfig[])
   const tokenFile = stringAt(user.section, 'tokenFile');
   const username = stringAt(user.section, 'username');
   return {
+    context: name,
     server: server.replace(/\/+$/, ''),
     ca: pemOf(cluster, 'certificate-authority', source),
     insecure: booleanAt(cluster.section, 'insecure-skip-tls-verify') ?? false,
@@ -171,6 +174,7 @@ function inCluster({ env, serviceAccount }: Environment): ClusterAccess | undefi
   if (host === undefined || host === '' || port === undefined || port === '') return undefined;
   const source = `the service account in ${serviceAccount}`;
   return {
+    context: undefined,
     server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ca: readText(join(serviceAccount, 'ca.crt'), source),
     insecure: false,

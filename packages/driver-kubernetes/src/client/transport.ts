@@ -1,35 +1,19 @@
-/** HTTP with the credentials of a cluster. */
+/**
+ * HTTP to a cluster. If the cluster refuses the credentials, they are read again, and the call is repeated if they have
+ * changed: tokens and certificates are replaced while the launcher runs.
+ */
 
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { AuthError, reasonOf, type Clock } from '@nodepool/core';
+import { isDeepStrictEqual } from 'node:util';
+import { AuthError, networkCauseOf, toDriverError, type Clock, type Logger } from '@nodepool/core';
 import type * as Undici from 'undici';
+import { Connections, type HttpRequest } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
-type Dispatcher = Undici.Dispatcher;
-/** The parts of undici that the published package contains as a bundle. */
-type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
-
-/** Loads undici when a provider starts. Parsing a configuration does not require it. */
-function loadUndici(): Parts {
-  return createRequire(__filename)('#undici') as Parts;
-}
-
-/** Maximum number of connections for calls. Watches have connections of their own. */
-const CONNECTIONS = 64;
-const CONNECT_TIMEOUT_MS = 20_000;
-/** Interval of probes on connections without traffic, which find a dead peer of a watch (ms). */
-const PROBE_MS = 30_000;
-/** Time after which a token file is read again (ms). The kubelet replaces the tokens of service accounts. */
+/** Minimum time between two reads of the credentials after refusals (ms). */
+const READ_INTERVAL_MS = 1000;
+/** Maximum age of a token that is passed on to Zuul (ms). A former token can remain valid for a while. */
 const TOKEN_AGE_MS = 60_000;
-
-export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Path and query. */
-  readonly path: string;
-  readonly body: string | undefined;
-  readonly signal: AbortSignal;
-}
+const UNAUTHORIZED = 401;
 
 export interface HttpAnswer {
   readonly status: number;
@@ -43,115 +27,120 @@ export interface HttpStream {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-export class Transport {
-  private readonly calls: Dispatcher;
-  private readonly watches: Dispatcher;
-  private fileToken: string | undefined;
-  private tokenReadAt = -Infinity;
+export interface TransportOptions {
+  readonly access: ClusterAccess;
+  /** Reads the access again. Throws `ConfigurationError`. */
+  readonly readAccess: () => ClusterAccess;
+  readonly env: Environment['env'];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
 
-  constructor(
-    private readonly access: ClusterAccess,
-    env: Environment['env'],
-    private readonly clock: Clock,
-  ) {
-    const undici = loadUndici();
-    this.calls = dispatcher(undici, access, env, CONNECTIONS);
-    this.watches = dispatcher(undici, access, env, null);
+/** Credentials that a call was sent with. */
+interface Used {
+  readonly connections: Connections;
+  readonly authorization: string | undefined;
+}
+
+export class Transport {
+  private connections: Connections;
+  private readAt = -Infinity;
+
+  constructor(private readonly options: TransportOptions) {
+    this.connections = new Connections(options.access, options.env, options.clock);
+  }
+
+  /** The access that the next call uses. */
+  get access(): ClusterAccess {
+    return this.connections.access;
   }
 
   async send(message: HttpRequest): Promise<HttpAnswer> {
-    const { statusCode, headers, body } = await this.request(message, this.calls);
+    const { statusCode, headers, body } = await this.request(message, 'calls');
     return { status: statusCode, retryAfter: single(headers['retry-after']), text: await body.text() };
   }
 
   /** Resolves when the server has accepted the watch. The body ends with an error when the signal aborts. */
   async stream(message: HttpRequest): Promise<HttpStream> {
-    const { statusCode, headers, body } = await this.request(message, this.watches);
+    const { statusCode, headers, body } = await this.request(message, 'watches');
     return { status: statusCode, retryAfter: single(headers['retry-after']), body };
   }
 
-  /** Resolves with the user's token; undefined if the user has none. */
-  async token(): Promise<string | undefined> {
-    const { token, tokenFile } = this.access;
-    return tokenFile === undefined ? token : this.freshToken(tokenFile);
+  /** Resolves with the user's token as of the last minute; undefined if the user has none. */
+  token(): Promise<string | undefined> {
+    this.readAgain(TOKEN_AGE_MS);
+    return this.connections.token();
   }
 
-  /** Closes all connections. */
-  async close(): Promise<void> {
-    await Promise.all([this.calls.destroy(), this.watches.destroy()]);
+  /** Closes the connections. Those of former credentials close when their calls and watches have been aborted. */
+  close(): Promise<void> {
+    return this.connections.destroy();
   }
 
-  private async request(message: HttpRequest, dispatcher: Dispatcher): Promise<Undici.Dispatcher.ResponseData> {
-    const { method, path, body, signal } = message;
-    const authorization = await this.authorization();
-    const { origin, pathname, search } = new URL(this.access.server + path);
-    return dispatcher.request({
-      origin,
-      path: pathname + search,
-      method,
-      signal,
-      headers: {
-        accept: 'application/json',
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body }),
-    });
-  }
-
-  private async authorization(): Promise<string | undefined> {
-    const { basic } = this.access;
-    const token = await this.token();
-    if (token !== undefined) return `Bearer ${token}`;
-    if (basic === undefined) return undefined;
-    return `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`;
-  }
-
-  private async freshToken(file: string): Promise<string> {
-    const now = this.clock.monotonic();
-    if (this.fileToken !== undefined && now - this.tokenReadAt < TOKEN_AGE_MS) return this.fileToken;
+  private async request(
+    message: HttpRequest,
+    use: 'calls' | 'watches',
+    isRepetition = false,
+  ): Promise<Undici.Dispatcher.ResponseData> {
+    let { connections } = this;
+    let authorization: string | undefined;
     try {
-      this.fileToken = (await readFile(file, 'utf8')).trim();
+      do {
+        ({ connections } = this);
+        authorization = await connections.authorization();
+        // Connections that were replaced in the meantime accept no calls.
+      } while (connections !== this.connections);
+      const answer = await connections.request(message, use, authorization);
+      if (answer.statusCode !== UNAUTHORIZED || isRepetition) return answer;
+      if (!(await this.hasOthers({ connections, authorization }))) return answer;
+      await answer.body.dump();
     } catch (error) {
-      throw new AuthError(`${this.access.source}: the token file ${file} cannot be read: ${reasonOf(error)}`, {
-        cause: error,
-      });
+      if (isRepetition || !isRefusal(error) || !(await this.hasOthers({ connections, authorization }))) throw error;
     }
-    this.tokenReadAt = now;
-    return this.fileToken;
+    return this.request(message, use, true);
+  }
+
+  /** Resolves with true if there are now other credentials than those of a refused call. */
+  private async hasOthers({ connections, authorization }: Used): Promise<boolean> {
+    if (connections === this.connections) this.readAgain(READ_INTERVAL_MS);
+    if (connections !== this.connections) return true;
+    return (await connections.authorization().catch(() => authorization)) !== authorization;
+  }
+
+  /**
+   * Reads the files if the last read was this long ago (ms). Uses the present access instead of the former one if it is
+   * valid and of the same server.
+   */
+  private readAgain(ageMs: number): void {
+    const { env, clock, log, readAccess } = this.options;
+    const now = clock.monotonic();
+    if (now - this.readAt < ageMs) return;
+    this.readAt = now;
+    const former = this.connections;
+    former.expireToken();
+    try {
+      const access = readAccess();
+      if (isDeepStrictEqual(access, former.access)) return;
+      const { server, source } = access;
+      // Another cluster does not have the nodes of this one.
+      if (server !== former.access.server) {
+        log.warn('The kubeconfig names another server; restart the launcher to use it', { server, source });
+        return;
+      }
+      this.connections = new Connections(access, env, clock);
+      log.info('The credentials of the cluster have changed', { source });
+    } catch (error) {
+      log.warn('The kubeconfig cannot be used; its former credentials are used', { error: toDriverError(error) });
+      return;
+    }
+    // Calls and watches in progress continue until they end.
+    former.close().catch((error: unknown) => log.warn('Connections could not be closed', { error }));
   }
 }
 
-function dispatcher(
-  { Agent, EnvHttpProxyAgent }: Parts,
-  access: ClusterAccess,
-  env: Environment['env'],
-  connections: number | null,
-): Dispatcher {
-  const { ca, insecure, serverName, clientCert, clientKey } = access;
-  const connect = {
-    timeout: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-    keepAliveInitialDelay: PROBE_MS,
-    rejectUnauthorized: !insecure,
-    ...(ca === undefined ? {} : { ca }),
-    ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(clientCert === undefined ? {} : { cert: clientCert }),
-    ...(clientKey === undefined ? {} : { key: clientKey }),
-  };
-  // Callers set their own deadlines on their own clock.
-  const options = { connect, connections, headersTimeout: 0, bodyTimeout: 0 };
-  const httpProxy = env['http_proxy'] ?? env['HTTP_PROXY'];
-  const httpsProxy = env['https_proxy'] ?? env['HTTPS_PROXY'];
-  const noProxy = env['no_proxy'] ?? env['NO_PROXY'];
-  if (httpProxy === undefined && httpsProxy === undefined) return new Agent(options);
-  return new EnvHttpProxyAgent({
-    ...options,
-    requestTls: connect,
-    ...(httpProxy === undefined ? {} : { httpProxy }),
-    ...(httpsProxy === undefined ? {} : { httpsProxy }),
-    ...(noProxy === undefined ? {} : { noProxy }),
-  });
+/** Returns true for an unreadable token file, and for a certificate of the server that is not trusted. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof AuthError || networkCauseOf(error)?.code === 'configuration';
 }
 
 function single(header: string | string[] | undefined): string | undefined {
