@@ -100,6 +100,7 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
       return new CloudError('invalid', 'there is no such thing');
     case 'proxy-404':
     case 'proxy-200':
+    case 'proxy-json':
       throw new Error('no proxy is in front of this cloud');
   }
 }

@@ -178,6 +178,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
   'proxy-200': { kind: 'proxy', status: 200 },
+  'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 403, reason: 'rateLimitExceeded' },
   auth: { kind: 'status', status: 401, reason: 'authError' },
   quota: {

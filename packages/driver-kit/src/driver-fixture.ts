@@ -30,7 +30,9 @@ export type FaultKind =
   /** Has no effect; a proxy in front of the cloud responds with 404 and a page of its own. */
   | 'proxy-404'
   /** Has no effect; a proxy in front of the cloud responds with 200 and a page of its own, which is not JSON. */
-  | 'proxy-200';
+  | 'proxy-200'
+  /** Has no effect; a proxy in front of the cloud responds with 200 and JSON of its own: an object. */
+  | 'proxy-json';
 
 /** A fault to inject into future calls. */
 export interface PlannedFault {

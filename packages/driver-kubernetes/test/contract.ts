@@ -129,6 +129,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
   'proxy-200': { kind: 'proxy', status: 200 },
+  'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 429, retryAfter: 2 },
   auth: { kind: 'status', status: 401 },
   quota: {

@@ -25,8 +25,8 @@ afterEach(async () => {
 const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
 const namesOf = (plural: string): string[] => open.cluster.list(plural).map(({ metadata }) => metadata.name);
 
-function answers(on: string, body: JsonObject = { message: 'sign in' }, times = 1): { remove(): void } {
-  const fault = { kind: 'status', status: 200, body } as const;
+function answers(on: string, json: JsonObject = { message: 'sign in' }, times = 1): { remove(): void } {
+  const fault = { kind: 'proxy', status: 200, json } as const;
   return open.cluster.faults.add({ on, fault, times });
 }
 

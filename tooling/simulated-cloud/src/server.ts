@@ -155,7 +155,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
       return reply
         .code(status)
         .header('Content-Type', type)
-        .send(json === undefined ? PROXY_PAGE : JSON.stringify(json));
+        .send(json === undefined ? PROXY_PAGE : `${JSON.stringify(json)}\n`);
     }
     reply.hijack();
     if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);

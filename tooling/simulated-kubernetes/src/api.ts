@@ -184,8 +184,6 @@ export const form: VendorForm<CallFault> = {
       : statusAnswer(404, 'the server could not find the requested resource'),
   fault: ({ status, ...more }) => {
     const { body } = more as { readonly body?: JsonObject };
-    // A proxy answers in place of the API. The line break ends an event of a watch.
-    if (status < 300) return { status, body: `${JSON.stringify(body ?? {})}\n` };
     return statusAnswer(status, stringAt(body ?? {}, 'message') ?? 'a planned fault', body ?? {});
   },
   failure: (status, message) => statusAnswer(status, message),

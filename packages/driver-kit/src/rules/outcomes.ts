@@ -213,21 +213,19 @@ export const outcomes: RuleGroup = {
         'of a launch and of a deletion, each time in a new cloud.',
       needs: ['fault:any:proxy-200', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
-        await harness.launched();
-        await harness.plan('any', 'proxy-200');
-        const what = 'a list whose first call got a page of a proxy';
-        const list = watch(harness.provider.listNodes(harness.call()));
-        await harness.ended(list, what);
-        // A driver that watches the cloud may answer without a call.
-        if (list.settled?.ok === true) assert.ok(list.settled.value.length > 0, `${what} is empty`);
-        else await harness.failureOf(list, what, 'transient');
-        const page: CallFault = { kind: 'proxy-200', text: (number) => `got a page of a proxy to call ${number}` };
-        await launchesDespite(context, page, ({ settled }, instances, when) => {
-          if (settled?.ok === true) assert.equal(instances, 1, `${when} and succeeded, no instance exists`);
-          else expectCode(toDriverError(settled?.error), ['transient'], when.replace('after ', ''));
-        });
-        await deletesDespite(context, page);
+        await noAnswerOfTheCloud(context, 'proxy-200', 'a page of a proxy');
+      },
+    },
+    {
+      id: 'outcome.proxy-json',
+      since: '1.3',
+      title: 'JSON of a proxy with status 200 is no answer of the cloud',
+      text:
+        'A proxy may also answer with JSON of its own, e.g. `{"message": "sign in"}`. Such an object is not a list ' +
+        'without instances, and neither a creation nor a deletion. The kit sends it like the page above.',
+      needs: ['fault:any:proxy-json', 'resources'],
+      check: async (context: RuleContext): Promise<void> => {
+        await noAnswerOfTheCloud(context, 'proxy-json', 'JSON of a proxy');
       },
     },
     {
@@ -332,6 +330,25 @@ async function launchesDespite(
     await harness.assertNothingLeft(`${when}, and its deletion`);
   }
   assert.fail(`a launch makes more than ${MAX_CALLS} remote calls`);
+}
+
+/** Fails if an answer of a proxy with status 200 counts as one of the cloud. `answer` describes it in messages. */
+async function noAnswerOfTheCloud(context: RuleContext, kind: FaultKind, answer: string): Promise<void> {
+  const harness = await context.start();
+  await harness.launched();
+  await harness.plan('any', kind);
+  const what = `a list whose first call got ${answer}`;
+  const list = watch(harness.provider.listNodes(harness.call()));
+  await harness.ended(list, what);
+  // A driver that watches the cloud may answer without a call.
+  if (list.settled?.ok === true) assert.ok(list.settled.value.length > 0, `${what} is empty`);
+  else await harness.failureOf(list, what, 'transient');
+  const fault: CallFault = { kind, text: (number) => `got ${answer} to call ${number}` };
+  await launchesDespite(context, fault, ({ settled }, instances, when) => {
+    if (settled?.ok === true) assert.equal(instances, 1, `${when} and succeeded, no instance exists`);
+    else expectCode(toDriverError(settled?.error), ['transient'], when.replace('after ', ''));
+  });
+  await deletesDespite(context, fault);
 }
 
 /** Deletes an instance in a new cloud for each call of the deletion, which gets the fault. */

@@ -9,6 +9,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
+import type { Changes } from '../acme-driver.js';
 import {
   when,
   deletions,
@@ -20,9 +21,24 @@ import {
   ignoresUnknown,
   createsAgain,
 } from '../changed-drivers.js';
+import type { FaultKind } from '../../../src/index.js';
 import type { Defect } from './defect.js';
 
 const UNSURE = { settleRounds: 1, settleMs: 0 };
+
+/** Returns a driver whose list is empty if a page of it gets the fault. */
+function emptyListAfter(fault: FaultKind, says: RegExp): Defect {
+  const changes: Changes = {
+    client: ({ page }) => ({
+      page: (from, call) =>
+        page(from, call).catch((error: unknown) => {
+          if (error instanceof TransientError && error.message === `acme: ${fault}`) return { items: [], next: null };
+          throw error;
+        }),
+    }),
+  };
+  return { changes, says };
+}
 
 export const outcomesDefects: Readonly<Record<string, Defect>> = {
   'tags.from-creation': {
@@ -61,19 +77,8 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
     changes: { explain: when('proxy-404', new NotFoundError('404')) },
     says: /something is left/,
   },
-  'outcome.proxy-200': {
-    changes: {
-      client: ({ page }) => ({
-        page: (from, call) =>
-          page(from, call).catch((error: unknown) => {
-            if (error instanceof TransientError && error.message === 'acme: proxy-200')
-              return { items: [], next: null };
-            throw error;
-          }),
-      }),
-    },
-    says: /a page of a proxy is empty/,
-  },
+  'outcome.proxy-200': emptyListAfter('proxy-200', /a page of a proxy is empty/),
+  'outcome.proxy-json': emptyListAfter('proxy-json', /JSON of a proxy is empty/),
   'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
   'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
