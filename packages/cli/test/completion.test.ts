@@ -144,6 +144,8 @@ describe('the completion in fish', () => {
     ['-c nodepool.yaml image-p', ['image-pause']],
     ['--color=never dib-image-d', ['dib-image-delete']],
     ['list --state in', ['in-use', 'init']],
+    ['image-list --state ', ['deleting', 'failed', 'gone', 'ready', 'uploading']],
+    ['dib-image-list --state ', ['building', 'deleting', 'failed', 'paused', 'ready']],
     ['list --provider=reg', ['--provider=region two']],
     ['describe -o json node ', ['0000000041', '0000000042']],
     [

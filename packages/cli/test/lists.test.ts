@@ -66,6 +66,15 @@ describe('filters and sorting of lists', () => {
       [2, 1, 0],
     ],
     [['--filter', 'server_id=server.2'], []],
+    [['--state', 'HOLD'], []],
+    [['--state', 'ready,'], [0]],
+    [['--state', 'in*, aborted'], [2]],
+    [
+      ['--filter', 'locked=un*'],
+      [0, 1, 2],
+    ],
+    [['--label', 'unknown'], []],
+    [['--provider', ''], []],
   ])('apply %j', async (options, expected) => {
     const ids = await threeNodes();
     expect(await linesOf('list', '-o', 'name', ...options)).toEqual(expected.map((index) => ids[index]));
@@ -76,10 +85,48 @@ describe('filters and sorting of lists', () => {
     [['--filter', 'stat=ready'], 'there is no field "stat" in this list; did you mean "state"?'],
     [['--fields', 'id,qwertyuiop'], 'there is no field "qwertyuiop" in this list; there are: id, provider, label'],
     [['--filter', 'ready'], 'expected FIELD=VALUE or FIELD!=VALUE'],
+    [
+      ['--state', 'ready,idle'],
+      'no value of the field "state" matches "idle"; the values are: init, building, testing, ready, in-use, used, ' +
+        'hold, deleting, failed, aborted, deleted',
+    ],
+    [['--state', ''], 'no value of the field "state" matches ""; the values are: init, '],
+    [['--filter', 'state!=redy*'], 'no value of the field "state" matches "redy*"; the values are: init, '],
+    [['--filter', 'locked=true'], 'no value of the field "locked" matches "true"; the values are: locked, unlocked'],
   ])('reject %j as wrong usage, with a suggestion', async (options, message) => {
     const { code, out } = await world.run('list', ...options);
     expect([code, out.printed]).toEqual([2, '']);
     expect(out.noted).toContain(message);
+  });
+
+  it.each([
+    ['request-list', ['--state', 'ready'], 'requested, pending, fulfilled, failed'],
+    ['image-list', ['--state', 'building'], 'uploading, ready, deleting, failed, gone'],
+    ['dib-image-list', ['--state', 'uploading'], 'building, ready, deleting, failed, paused'],
+    ['image-status', ['--filter', 'build_request=ready'], 'pending, building'],
+    ['image-status', ['--filter', 'paused=no'], 'True, False'],
+  ])('of %s reject %j and name the possible values', async (list, options, values) => {
+    const { code, out } = await world.run(list, ...options);
+    expect([code, out.printed]).toEqual([2, '']);
+    expect(out.noted).toMatch(new RegExp(`^nodepool: no value of the field .*; the values are: ${values}$`));
+  });
+
+  it('reject a state that does not exist also with --watch', async () => {
+    const running = world.cli('list', '--state', 'foo', '--watch');
+    await world.until(() => running.code !== undefined || running.out.printed !== '');
+    expect(running.code).toBe(2);
+  });
+
+  it('accept every value that a list shows', async () => {
+    const build = await world.build('debian', 'b'.repeat(32));
+    await world.upload(build, 'cloud', { listed: false });
+    expect((await linesOf('image-list', '-o', 'name', '--state', 'gone')).length).toBe(1);
+    expect((await linesOf('dib-image-list', '-o', 'name', '--state', 'ready')).length).toBe(1);
+    for (const filter of ['build_request=', 'build_request!=pending', 'paused=false']) {
+      expect(await linesOf('image-status', '-o', 'name', '--filter', filter)).toEqual(['debian']);
+    }
+    expect((await world.run('image-pause', 'debian')).code).toBe(0);
+    expect((await linesOf('dib-image-list', '-o', 'name', '--state', 'paused')).length).toBe(1);
   });
 
   it.each(['', ','])('have their usual columns with --fields "%s"', async (fields) => {

@@ -1,6 +1,6 @@
 /** The commands, options and arguments of a program, with the values that a shell can complete. */
 
-import { NODE_STATES, REQUEST_STATES } from '@nodepool/core';
+import { NODE_STATES } from '@nodepool/core';
 import {
   dibImageList,
   imageList,
@@ -104,19 +104,10 @@ function optionValues(command: string, option: Option): Values {
   if (FILES.has(long)) return { kind: 'file' };
   const objects = OBJECT_OPTIONS[long];
   if (objects !== undefined) return { kind: 'objects', objects };
-  if (long === '--state') return { kind: 'choices', choices: STATES[command] ?? [] };
-  if (FIELD_OPTIONS.has(long)) return { kind: 'choices', choices: fieldsOf(command) };
+  if (long === '--state') return { kind: 'choices', choices: statesOf(command) };
+  if (FIELD_OPTIONS.has(long)) return { kind: 'choices', choices: columnsOf(command).map(({ field }) => field) };
   return { kind: 'any' };
 }
-
-const IMAGE_STATES = ['building', 'uploading', 'ready', 'deleting', 'failed'];
-const STATES: Readonly<Record<string, readonly string[]>> = {
-  list: NODE_STATES,
-  wait: [...NODE_STATES, 'gone'],
-  'request-list': REQUEST_STATES,
-  'image-list': [...IMAGE_STATES, 'gone'],
-  'dib-image-list': [...IMAGE_STATES, 'paused'],
-};
 
 /** Objects that the arguments of commands name, by command and argument. */
 const OBJECT_ARGUMENTS: Readonly<Record<string, ObjectKind>> = {
@@ -141,8 +132,13 @@ function argumentValues(command: string, argument: Argument): Values {
   return { kind: isOfKind ? 'by-first-argument' : 'any' };
 }
 
-/** Returns the fields of a list; empty for commands without fields. */
-function fieldsOf(command: string): readonly string[] {
+function statesOf(command: string): readonly string[] {
+  if (command === 'wait') return [...NODE_STATES, 'gone'];
+  return columnsOf(command).find(({ field }) => field === 'state')?.values ?? [];
+}
+
+/** Returns the columns of a list; empty for commands without columns. */
+function columnsOf(command: string): RecordList['columns'] {
   const options = { columns: 'all', now: 0 } as const;
   const images = {
     ...{ images: () => [], builds: () => [], uploads: () => [], paused: () => false, isBuilding: () => false },
@@ -156,5 +152,5 @@ function fieldsOf(command: string): readonly string[] {
     'dib-image-list': () => dibImageList(images, options),
     'image-status': () => imageStatus(images, options),
   };
-  return lists[command]?.().columns.map(({ field }) => field) ?? [];
+  return lists[command]?.().columns ?? [];
 }

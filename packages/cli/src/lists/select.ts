@@ -31,7 +31,10 @@ export function parseFilter(text: string): Filter {
   return { field: field.trim(), negated: sign === '!=', patterns: values.split(',') };
 }
 
-/** Returns the rows that meet all conditions, sorted. Throws `UsageError` if the list does not have a field. */
+/**
+ * Returns the rows that meet all conditions, sorted. Throws `UsageError` if the list does not have a field, or if no
+ * value of a field can match a pattern.
+ */
 export function select(list: RecordList, { filters, sort }: Selection): RecordList {
   const tests = filters.map((filter) => testOf(list, filter));
   const rows = list.rows.filter((row) => tests.every((test) => test(row)));
@@ -66,11 +69,27 @@ function indexOf({ columns }: RecordList, field: string): number {
 function testOf(list: RecordList, { field, negated, patterns }: Filter): (row: Row) => boolean {
   const index = indexOf(list, field);
   const column = list.columns[index];
-  const expressions = patterns.map(
-    (pattern) => new RegExp(`^${pattern.trim().split('*').map(escaped).join('.*')}$`, 'is'),
-  );
+  if (column !== undefined) checkPatterns(column, patterns);
+  const expressions = patterns.map(expressionOf);
   const matches = (text: string): boolean => expressions.some((expression) => expression.test(text));
   return (row) => textsOf(row[index] ?? null, column).some(matches) !== negated;
+}
+
+/** Throws `UsageError` for a pattern that matches no value of the column. An empty one beside others is ignored. */
+function checkPatterns({ field, values }: Column, patterns: readonly string[]): void {
+  if (values === undefined) return;
+  const wrong = patterns.find((pattern) => {
+    const expression = expressionOf(pattern);
+    return (pattern.trim() !== '' || patterns.length === 1) && !values.some((value) => expression.test(value));
+  });
+  if (wrong === undefined) return;
+  const known = values.filter((value) => value !== '').join(', ');
+  const pattern = JSON.stringify(wrong.slice(0, 60));
+  throw new UsageError(`no value of the field ${JSON.stringify(field)} matches ${pattern}; the values are: ${known}`);
+}
+
+function expressionOf(pattern: string): RegExp {
+  return new RegExp(`^${pattern.trim().split('*').map(escaped).join('.*')}$`, 'is');
 }
 
 function escaped(text: string): string {

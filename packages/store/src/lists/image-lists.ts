@@ -1,6 +1,13 @@
 /** The lists of uploads, of builds, and of the status of images. Names and order are those of the Python Nodepool. */
 
-import { isUsableUpload, type ImageBuild, type ImageBuildFailure, type ImageUpload } from '@nodepool/core';
+import {
+  BUILD_STATES,
+  isUsableUpload,
+  UPLOAD_STATES,
+  type ImageBuild,
+  type ImageBuildFailure,
+  type ImageUpload,
+} from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -35,6 +42,7 @@ export function imageList(
     {
       field: 'state',
       header: 'State',
+      values: [...UPLOAD_STATES, 'gone'],
       value: (upload) => (upload.state === 'ready' && !isUsableUpload(upload) ? 'gone' : upload.state),
     },
     ageColumn('age', 'Age', options.now, ({ state_time: time }) => time),
@@ -71,7 +79,7 @@ export function dibImageList(
     { field: 'image', header: 'Image', value: ({ image }) => image },
     { field: 'builder', header: 'Builder', value: ({ builder }) => builder },
     { field: 'formats', header: 'Formats', value: ({ formats }) => formats },
-    { field: 'state', header: 'State', value: stateOf },
+    { field: 'state', header: 'State', values: [...BUILD_STATES, 'paused'], value: stateOf },
     ageColumn('age', 'Age', options.now, ({ state_time: time }) => time),
   ];
   return createRecordList(columns, options.columns, rows);
@@ -118,10 +126,11 @@ export function imageStatus(
     {
       field: 'paused',
       header: 'Paused',
+      values: ['True', 'False'],
       value: (image) => images.paused(image),
       text: (value) => (value === true ? 'True' : 'False'),
     },
-    { field: 'build_request', header: 'Build Request', value: requestOf },
+    { field: 'build_request', header: 'Build Request', values: ['', 'pending', 'building'], value: requestOf },
     ageColumn('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
     ofFailure('last_failure', 'Last Failure', ({ message }) => message),
     { ...ageColumn('last_failure_age', 'Last Failure Age', options.now, failedAt), detail: true },

@@ -1,6 +1,6 @@
 /** The list of nodes. */
 
-import type { JsonValue } from '@nodepool/core';
+import { NODE_STATES, type JsonValue } from '@nodepool/core';
 import type { NodeEntry, NodeStore } from '../api.js';
 import { formatAge, parseAge } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -34,14 +34,19 @@ function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
     { field: 'server_id', header: 'Server ID', value: ({ node }) => node.external_id },
     { field: 'public_ipv4', header: 'Public IPv4', value: ({ node }) => node.public_ipv4 },
     { field: 'ipv6', header: 'IPv6', value: ({ node }) => node.public_ipv6 },
-    { field: 'state', header: 'State', value: ({ node }) => node.state },
+    { field: 'state', header: 'State', values: NODE_STATES, value: ({ node }) => node.state },
     {
       field: 'age',
       header: 'Age',
       value: ({ node }) => formatAge(now / 1000 - node.state_time),
       order: parseAge,
     },
-    { field: 'locked', header: 'Locked', value: ({ locked }) => (locked ? 'locked' : 'unlocked') },
+    {
+      field: 'locked',
+      header: 'Locked',
+      values: ['locked', 'unlocked'],
+      value: ({ locked }) => (locked ? 'locked' : 'unlocked'),
+    },
     { field: 'pool', header: 'Pool', detail: true, value: ({ node }) => node.pool },
     { field: 'hostname', header: 'Hostname', detail: true, value: ({ node }) => node.hostname },
     { field: 'private_ipv4', header: 'Private IPv4', detail: true, value: ({ node }) => node.private_ipv4 },

@@ -13,6 +13,8 @@ export interface ListColumn<R> {
   readonly header: string;
   /** Shown in the long form of the list only. */
   readonly detail?: boolean;
+  /** All texts that the values can have; absent if there is no such limit. */
+  readonly values?: readonly string[];
   /** Returns the JSON value. Arrays stay arrays; it never contains credentials. */
   value(row: R): JsonValue;
   /** Returns the text of a value in the table, if it differs from the default. */
@@ -26,7 +28,7 @@ export type ColumnChoice = 'short' | 'all' | readonly string[];
 
 /** A list that is ready to print. */
 export interface RecordList {
-  readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'detail' | 'text' | 'order'>[];
+  readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'detail' | 'values' | 'text' | 'order'>[];
   /** Values in the order of the columns. */
   readonly rows: readonly (readonly JsonValue[])[];
 }

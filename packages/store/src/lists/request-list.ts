@@ -1,6 +1,6 @@
 /** The list of node requests. */
 
-import { compareRequests } from '@nodepool/core';
+import { compareRequests, REQUEST_STATES } from '@nodepool/core';
 import type { RequestEntry, RequestStore } from '../api.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -13,7 +13,7 @@ function requestColumns(now: number): readonly ListColumn<RequestEntry>[] {
   return [
     { field: 'id', header: 'Request ID', value: (entry) => entry.id },
     { field: 'relative_priority', header: 'Priority', value: ({ request }) => request.relative_priority },
-    { field: 'state', header: 'State', value: ({ request }) => request.state },
+    { field: 'state', header: 'State', values: REQUEST_STATES, value: ({ request }) => request.state },
     { field: 'requestor', header: 'Requestor', value: ({ request }) => request.requestor },
     { field: 'node_types', header: 'Node Types', value: ({ request }) => request.node_types },
     { field: 'nodes', header: 'Nodes', value: ({ request }) => request.nodes },
