@@ -103,6 +103,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addConfigCommands(program, io);
   addDoctor(program, io);
   addCompletion(program, io);
+  addHelp(program);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
 }
@@ -236,6 +237,19 @@ function addDoctor(program: Command, io: ProcessIo): void {
       (load('./run-doctor.js') as typeof RunDoctor).runDoctor(program.opts<CommonOptions>(), io, options),
     );
   example(command, 'nodepool doctor');
+}
+
+/** Adds the command `help`; that of commander gives no reason for an unknown command. */
+function addHelp(program: Command): void {
+  program
+    .command('help')
+    .description('display help for command')
+    .argument('[command]', 'name of the command')
+    .action(async (name: string | undefined) => {
+      const command = name === undefined ? program : program.commands.find((each) => each.name() === name);
+      if (command !== undefined) command.help();
+      await program.parseAsync([name ?? ''], { from: 'user' });
+    });
 }
 
 function addCompletion(program: Command, io: ProcessIo): void {

@@ -56,9 +56,29 @@ describe('the help', () => {
   });
 });
 
+it.each([
+  [['help'], ['--help']],
+  [
+    ['help', 'list'],
+    ['list', '--help'],
+  ],
+  [
+    ['help', 'help'],
+    ['help', '--help'],
+  ],
+])('%j prints the same as %j', async (args, others) => {
+  const [first, second] = [await cli(...args), await cli(...others)];
+  expect([first.code, first.out.noted]).toEqual([0, '']);
+  expect(first.out.printed).toContain(`Usage: nodepool ${args[1] ?? '[options]'}`);
+  expect(first.out.printed).toBe(second.out.printed);
+});
+
 describe('an invalid command line', () => {
   it.each([
-    [['lsit'], 'unknown command'],
+    [['lsit'], "unknown command 'lsit'\n(Did you mean list?)"],
+    [['help', 'lsit'], "unknown command 'lsit'\n(Did you mean list?)"],
+    [['-c', 'nodepool.yaml', 'help', 'qwertyuiop'], "unknown command 'qwertyuiop'"],
+    [['help', 'list', 'hold'], "too many arguments for 'help'"],
     [['list', '--colour'], "unknown option '--colour'"],
     [['list', '--format', 'xml'], 'Allowed choices are pretty, wide, json, yaml, name'],
     [['list', '--color', 'red'], 'Allowed choices are auto, always, never'],
