@@ -15,6 +15,9 @@ import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import type { CloudInstance } from '../src/cloud/types.js';
 import { instanceSpec } from './helpers.js';
 
+/** Limit for the start of an instance (ms); longer than on any slow machine. */
+const LONG_MS = 240_000;
+
 describe('an instance with ssh', () => {
   let cloud: ExampleCloud;
 
@@ -27,10 +30,15 @@ describe('an instance with ssh', () => {
     cloud = new ExampleCloud({ clock: systemClock, random: seededRandom(1), settings });
   }
 
+  /** Resolves with the instance once it listens. Rejects if it fails, is deleted, or does not listen in time. */
   async function running(id: string): Promise<CloudInstance & { readonly sshPort: number }> {
+    const deadline = performance.now() + LONG_MS;
     for (;;) {
       const instance = cloud.existingInstances().find((candidate) => candidate.id === id);
       if (instance?.state === 'running' && instance.sshPort !== null) return { ...instance, sshPort: instance.sshPort };
+      if (instance?.state !== 'building' || performance.now() > deadline) {
+        throw new Error(`the instance does not listen: ${JSON.stringify(instance)}`);
+      }
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
