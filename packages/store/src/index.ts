@@ -38,4 +38,5 @@ export {
   requestPath,
   uploadPath,
 } from './paths.js';
+export { strandedNodes } from './stranded-nodes.js';
 export { settleEvents } from './settle-events.js';

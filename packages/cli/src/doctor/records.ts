@@ -1,7 +1,7 @@
 /** Checks the records: stale locks, records that no program works on, and unreadable ones. */
 
 import type { NodeState } from '@nodepool/core';
-import { unresolvedFailure, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
+import { strandedNodes, unresolvedFailure, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { counted, Findings, firstNames, type Finding } from './finding.js';
 
@@ -94,30 +94,11 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
     'allocated to a request that does not exist any more',
     'is a launcher of the provider running? It releases such nodes',
   );
-  const isServed = servedNodes(store);
   report(
-    others.filter(
-      (entry) =>
-        isIn(['ready'])(entry) &&
-        !entry.locked &&
-        olderThan(GRACE_S)(entry) &&
-        served.has(entry.node.provider ?? '') &&
-        !isServed(entry),
-    ),
+    strandedNodes(store, now),
     'ready, but no launcher serves their pool with their label, so no request gets them',
     'nodepool delete ID, or configure the pool again',
   );
-}
-
-/** Returns a function that returns true if a registered pool has the node and one of its labels. */
-function servedNodes({ components }: Store): (entry: NodeEntry) => boolean {
-  const served = new Set(
-    [...components.pools()].flatMap(({ provider_name: provider, name, supported_labels: labels }) =>
-      labels.map((label) => JSON.stringify([provider, name, label])),
-    ),
-  );
-  return ({ node: { provider, pool, type: labels } }) =>
-    labels.some((label) => served.has(JSON.stringify([provider, pool, label])));
 }
 
 function isAllocatedToNone({ requests }: Store, { node }: NodeEntry): boolean {

@@ -3,6 +3,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../src/web/status/client/model.js';
 import { findProblems } from '../../src/web/status/documents/problems/index.js';
+import { nodeEntry } from './fixtures.js';
 import type { ProblemSources } from '../../src/web/status/documents/problems/sources.js';
 
 const NOW = 1_800_000_000;
@@ -13,6 +14,7 @@ const HEALTHY: ProblemSources = {
   configuration: { problems: [], count: 0, since: null },
   unreadable: { records: [], count: 0 },
   providers: [],
+  stranded: [],
   labels: [],
   reasons: [],
   failed: new Map(),
@@ -96,6 +98,35 @@ describe('providers', () => {
     const slow = provider('cloud', { state: 'starting', since: NOW - 301 });
     expect(titles({ providers: [slow] })).toEqual(['warning: Provider cloud is still starting']);
   });
+});
+
+it('ready nodes that no pool hands out are a problem of their provider, and are named', () => {
+  const stranded = [
+    ...['01', '02', '03', '04', '05', '06', '07'].map((id) => nodeEntry(id, { pool: 'former' })),
+    nodeEntry('08', { type: ['small', 'arm'] }),
+    nodeEntry('09', { provider: 'other', pool: 'former' }),
+    nodeEntry('10', { type: ['big'] }),
+    nodeEntry('11', { type: ['tiny'] }),
+    nodeEntry('12', { type: ['huge'] }),
+  ];
+  const [cloud, other] = findProblems({ ...HEALTHY, stranded });
+  expect(cloud).toEqual({
+    severity: 'warning',
+    key: 'stranded cloud',
+    title: 'Provider cloud has 11 ready nodes that no pool hands out',
+    subject: { kind: 'provider', id: 'cloud' },
+    since: null,
+    cause: 'configuration',
+    details: [
+      'pool former, label small: 01, 02, 03, 04, 05 and 2 more',
+      'pool main, label small, arm: 08',
+      'pool main, label big: 10',
+      'and 2 more',
+    ],
+    effect: 'no request gets them',
+    remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+  });
+  expect(other?.title).toBe('Provider other has 1 ready node that no pool hands out');
 });
 
 describe('pools', () => {

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog, RecentFailures } from '@nodepool/launcher';
 import { KeyScanError, silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';
+import { nodeDataWith } from '@nodepool/core/testing';
 import { Recorder } from '../../src/diagnostics/history/recorder.js';
 import type {
   LabelDocument,
@@ -235,4 +236,24 @@ it('a request for labels without a pool shows that', async () => {
   await world.inState(id, 'failed');
   const { request } = await get<RequestDocument>(`request/${id}`);
   expect(request?.reason).toBe('no registered pool has nonsense');
+});
+
+it('shows ready nodes whose pool was renamed, and not those that requests can get', async () => {
+  const { store } = await start([provider('demo', [pool('main', ['small'])])]);
+  const node = { provider: 'demo', pool: 'main', type: ['small'], state: 'ready' } as const;
+  const since = world.clock.now() / 1000;
+  const ids = await world.during(
+    store.nodes.create([
+      nodeDataWith({ ...node, state_time: since }),
+      nodeDataWith({ ...node, pool: 'former', state_time: since }),
+    ]),
+  );
+  const problems = async (): Promise<readonly string[]> =>
+    (await get<OverviewDocument>('overview')).problems.flatMap(({ title, details }) => [title, ...details]);
+  expect(await problems()).toEqual([]);
+  await world.clock.advance(601_000);
+  expect(await problems()).toEqual([
+    'Provider demo has 1 ready node that no pool hands out',
+    `pool former, label small: ${ids[1]!}`,
+  ]);
 });

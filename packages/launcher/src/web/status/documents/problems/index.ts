@@ -1,6 +1,7 @@
 /** Finds the conditions that need an operator: what is wrong, since when, the cause, the effect and a remedy. */
 
 import { formatProblem } from '@nodepool/config';
+import { strandedNodes } from '@nodepool/store';
 import { oncePerMoment, shortened } from '../../sources.js';
 import type { Problem } from '../../client/model.js';
 import { imagesStatus } from '../images.js';
@@ -10,7 +11,7 @@ import { reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
 import { failedByLabel, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, zookeeperProblems } from './programs.js';
-import { fullPools, providerProblems } from './providers.js';
+import { fullPools, providerProblems, strandedNodesProblems } from './providers.js';
 import type { ProblemSources } from './sources.js';
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const;
@@ -35,6 +36,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
       count: unreadable.length,
     },
     providers: providersStatus(observed),
+    stranded: strandedNodes(store, clock.now()),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
     failed: failedByLabel(observed),
@@ -52,6 +54,7 @@ export function findProblems(sources: ProblemSources): Problem[] {
     ...labelProblems(sources),
     ...imageProblems(sources),
     ...fullPools(sources),
+    ...strandedNodesProblems(sources),
     ...recordProblems(sources),
   ];
   const rank = ({ severity }: Problem): number => SEVERITIES.indexOf(severity);

@@ -2,10 +2,12 @@
 
 import type { Problem, ProviderStatus } from '../../client/model.js';
 import { groupBy, shortened } from '../../sources.js';
-import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
+import { counted, effectOf, MAX_NAME, waitingFor, withRest, type ProblemSources } from './sources.js';
 
 /** Time in seconds for which a full pool is normal. */
 const FULL_SECONDS = 600;
+/** Number of nodes of one pool and label that a problem names. */
+const MAX_NODES = 5;
 /** Time in seconds after which a provider that is starting is a problem. */
 const STARTING_SECONDS = 300;
 
@@ -122,6 +124,30 @@ function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] 
       )} fewer`,
       remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
     }));
+}
+
+/** Returns the providers with ready nodes that no request can get, e.g. because their pool was renamed. */
+export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
+  const byProvider = groupBy(stranded, ({ node }) => node.provider ?? '');
+  return [...byProvider].map(([provider, nodes]) => {
+    const places = groupBy(nodes, ({ node: { pool, type } }) => `pool ${pool ?? ''}, label ${type.join(', ')}`);
+    const details = [...places].map(([place, entries]) => {
+      const ids = entries.slice(0, MAX_NODES).map(({ id }) => id);
+      const more = entries.length - ids.length;
+      return shortened(`${place}: ${ids.join(', ')}${more === 0 ? '' : ` and ${more} more`}`);
+    });
+    return {
+      severity: 'warning',
+      key: `stranded ${provider}`,
+      title: `Provider ${shortened(provider, MAX_NAME)} has ${counted(nodes.length, 'ready node')} that no pool hands out`,
+      subject: { kind: 'provider', id: provider },
+      since: null,
+      cause: 'configuration',
+      details: withRest(details.slice(0, 3), details.length),
+      effect: 'no request gets them',
+      remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+    };
+  });
 }
 
 /** Returns the pools that requests have been waiting for longer than is normal. */

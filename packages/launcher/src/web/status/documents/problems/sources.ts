@@ -1,5 +1,6 @@
 /** The sources of problems, and the texts that several problems have. */
 
+import type { NodeEntry } from '@nodepool/store';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
 
 /** Maximum length of names in titles. */
@@ -36,6 +37,8 @@ export interface ProblemSources {
   /** The first of the records that cannot be read, and their total number. */
   readonly unreadable: { readonly records: readonly string[]; readonly count: number };
   readonly providers: readonly ProviderStatus[];
+  /** Ready nodes that no pool hands out. */
+  readonly stranded: readonly NodeEntry[];
   readonly labels: readonly LabelStatus[];
   readonly reasons: readonly ReasonGroup[];
   /** Requests that failed in the last hour, by label. */
