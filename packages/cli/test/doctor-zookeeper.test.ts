@@ -39,6 +39,8 @@ function words({ severity, object, reason }: Finding, servers: readonly string[]
 
 const srvr = (mode: string, text = SRVR): string => text.replace('standalone', mode);
 
+const NO_QUORUM = 'This ZooKeeper instance is not currently serving requests\n';
+
 describe('the check of the servers', () => {
   it('recognises an ensemble with a leader', async () => {
     expect(await examined([srvr('leader'), srvr('follower'), srvr('follower')])).toEqual([
@@ -61,18 +63,19 @@ describe('the check of the servers', () => {
       ['warning ensemble: none of the configured servers'],
     ],
     [
-      'an ensemble with an unreachable server',
+      'an ensemble of three with an unreachable server',
       [srvr('leader'), srvr('follower')],
       [1],
-      ['warning #2: connect ECONNREFUSED'],
+      ['warning #2: connect ECONNREFUSED', 'info ensemble: 2 of 3 servers serve: Nodepool pauses if another one fails'],
+    ],
+    [
+      'an ensemble of five with a server without quorum',
+      [srvr('leader'), srvr('follower'), srvr('follower'), srvr('follower'), NO_QUORUM],
+      [],
+      ['error #4: has no quorum', 'info ensemble: 4 of 5 servers serve: Nodepool pauses if 2 more fail'],
     ],
     ['unreachable servers', [], [1], ['error #0: connect ECONNREFUSED']],
-    [
-      'a server without quorum',
-      ['This ZooKeeper instance is not currently serving requests\n'],
-      [],
-      ['error #0: has no quorum'],
-    ],
+    ['a server without quorum', [NO_QUORUM], [], ['error #0: has no quorum']],
     [
       'a server that does not report its state',
       ['srvr is not executed because it is not in the whitelist.\n'],

@@ -15,6 +15,8 @@ const SLOW_MS = 50;
 /** Requests that a server has received but not answered. */
 const MANY_OUTSTANDING = 100;
 
+const NO_QUORUM = /not currently serving requests/;
+
 interface ServerState {
   readonly server: string;
   /** The answer, or the reason why there is none. */
@@ -35,6 +37,7 @@ export async function checkServers(config: ZooKeeperConfig, now: number): Promis
     if (version !== undefined) versions.add(version);
   }
   reportEnsemble(states.length, modes, findings);
+  reportSpareServers(states, modes, findings);
   if (versions.size > 1) findings.info('ensemble', `its servers have different versions: ${[...versions].join(', ')}`);
   return findings.list;
 }
@@ -49,7 +52,7 @@ function reportServer({ server, answer, reason }: ServerState, count: number, fi
   }
   const mode = fieldOf(answer, /^Mode: (\w+)/m);
   if (mode === undefined) {
-    if (/not currently serving requests/.test(answer)) {
+    if (NO_QUORUM.test(answer)) {
       findings.error(server, 'has no quorum', 'start the other servers of the ensemble, and let them reach each other');
     } else {
       findings.info(server, 'does not report its state; 4lw.commands.whitelist of its zoo.cfg has no srvr');
@@ -95,6 +98,22 @@ function reportEnsemble(count: number, modes: ReadonlyMap<string, readonly strin
   }
   if (count === 1 && standalone.length === 1)
     findings.info('ensemble', 'a single server: Nodepool pauses while it is down');
+}
+
+/** Reports how many servers may still fail, if a server does not serve and the ensemble has a quorum. */
+function reportSpareServers(
+  states: readonly ServerState[],
+  modes: ReadonlyMap<string, readonly string[]>,
+  findings: Findings,
+): void {
+  const count = states.length;
+  const serving = states.filter(({ answer }) => answer !== undefined && !NO_QUORUM.test(answer)).length;
+  // Observers do not vote.
+  if (serving === count || !modes.has('leader') || modes.has('observer')) return;
+  const spare = serving - (Math.floor(count / 2) + 1);
+  if (spare < 0) return;
+  const failing = spare === 0 ? 'another one fails' : `${spare + 1} more fail`;
+  findings.info('ensemble', `${serving} of ${count} servers serve: Nodepool pauses if ${failing}`);
 }
 
 async function askServer(
