@@ -40,8 +40,11 @@ export interface StoreContext extends ConsoleContext {
 
 export type Ask = (question: string, signal: AbortSignal) => Promise<string>;
 
-/** Exit codes, on which scripts rely. */
-export const ExitCode = { done: 0, refused: 1, usage: 2, timeout: 3, lost: 4 } as const;
+/**
+ * Exit codes, on which scripts rely. `notRun` is that of `nodepool run` if it ran no command or lost the nodes; `env`
+ * and `timeout` of coreutils use the same.
+ */
+export const ExitCode = { done: 0, refused: 1, usage: 2, timeout: 3, lost: 4, notRun: 125 } as const;
 
 /** The command was refused, or failed for a foreseen reason; the message names the remedy. */
 export class RefusedError extends Error {

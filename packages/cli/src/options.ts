@@ -7,9 +7,12 @@ import type { StoreNeeds } from './open.js';
 /** Runs a command on the store; see `withStore`. */
 export type OnStore = (command: (context: StoreContext) => Promise<void> | void, needs?: StoreNeeds) => Promise<void>;
 
-/** The exit code of a command that succeeds; `run` sets that of its remote command. */
+/** The exit codes of a command. */
 export interface Outcome {
+  /** Exit code of success; `run` sets the status of its remote command. */
   exitCode: number;
+  /** Exit code of failures whose error has none of its own. */
+  failureCode: number;
 }
 
 export interface FormatOption {

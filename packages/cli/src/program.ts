@@ -43,7 +43,7 @@ const CONTROLS = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** Runs the command line; resolves with the exit code, never rejects. */
 export async function run(args: readonly string[], process: ProcessIo): Promise<number> {
   const io = { ...process, out: outputOf(process, () => program.opts<CommonOptions>().color) };
-  const outcome: Outcome = { exitCode: ExitCode.done };
+  const outcome: Outcome = { exitCode: ExitCode.done, failureCode: ExitCode.refused };
   const program: Command = makeProgram(io, outcome);
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -55,7 +55,8 @@ export async function run(args: readonly string[], process: ProcessIo): Promise<
       isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
       program.opts<CommonOptions>().debug === true,
     );
-    return error instanceof RefusedError ? error.exitCode : ExitCode.refused;
+    const code = error instanceof RefusedError ? error.exitCode : ExitCode.refused;
+    return code === ExitCode.refused ? outcome.failureCode : code;
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { InvalidArgumentError, type Command } from 'commander';
+import { ExitCode } from './command-context.js';
 import type * as Request from './commands/request.js';
 import type * as Run from './commands/run.js';
 import {
@@ -128,6 +129,7 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
         '125 no command was run or the nodes were lost, 255 ssh failed. The last line on stderr names the reason.',
     )
     .action((command: string[], options: RunCliOptions) => {
+      outcome.failureCode = ExitCode.notRun;
       const { tenant, provider, startBy, user, identity, timeout, waitTimeout, holdOnFailure, ...others } = options;
       return onStore(
         async (context) => {

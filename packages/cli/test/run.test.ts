@@ -88,6 +88,16 @@ describe('nodepool run', () => {
     expect(world.store.requests.size).toBe(0);
   });
 
+  it('reports an unreachable ZooKeeper and a wrong configuration as failures without a remote command', async () => {
+    world.connectError = new Error('no server answers');
+    const unreachable = await world.run('run', '--label', 'small', '--', 'false');
+    expect([unreachable.code, unreachable.out.noted]).toEqual([125, expect.stringContaining('no server answers')]);
+    expect((await world.run('list')).code).toBe(1);
+    await world.writeConfig('labels: small');
+    const wrong = await world.run('run', '--label', 'small', '--', 'false');
+    expect([wrong.code, wrong.out.noted]).toEqual([125, expect.stringContaining('the configuration cannot be used')]);
+  });
+
   it('reports a missing ssh before it requests nodes', async () => {
     world.env = { PATH: folder };
     const { code, out } = await finished(world.cli('run', '--label', 'small', '--', 'true'));

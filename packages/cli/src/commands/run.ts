@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { untilAborted } from '@nodepool/core';
 import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { ExitCode, RefusedError, type StoreContext } from '../command-context.js';
 import { ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
@@ -32,9 +32,6 @@ export interface RunOptions extends WantedNodes {
   /** Seconds for which the nodes are held if the command fails; undefined: they are returned. */
   readonly holdOnFailure: number | undefined;
 }
-
-/** Exit status if no command was run or the nodes were lost; `env` and `timeout` of coreutils use the same. */
-const NOT_RUN = 125;
 
 /** Everything that the options name, read and checked before nodes are requested. */
 interface Job {
@@ -185,6 +182,6 @@ function notRun(error: unknown): unknown {
   const ended = error instanceof RefusedError && error.cause instanceof LeaseLostError;
   return new RefusedError(ended ? `${message}; the command was stopped` : message, {
     cause: error,
-    exitCode: NOT_RUN,
+    exitCode: ExitCode.notRun,
   });
 }
