@@ -55,7 +55,7 @@ function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
     program
       .command('request')
       .description('request nodes, show them, hold them until interrupted, and return them')
-      .argument('<label...>', 'labels of the nodes, all in one request')
+      .argument('<label...>', 'labels of the nodes, all in one request', labels)
       .option('--count <n>', 'nodes of each label', wholeNumber(1, 1000), 1),
   )
     .option('--timeout <seconds>', 'cancel the request if it is not fulfilled within this time', seconds)
@@ -103,7 +103,7 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
       .command('run')
       .description('run a command on new nodes over ssh, and return the nodes')
       .argument('<command...>', 'the command and its arguments, after --; `sh -c "…"` for shell syntax')
-      .requiredOption('--label <label>', 'label of the nodes')
+      .requiredOption('--label <label>', 'label of the nodes', label)
       .option(
         '--count <n>',
         'nodes; the command runs on each, and its lines begin with the id',
@@ -159,6 +159,15 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
 
 function streamsOf({ streams = process }: ProcessIo): Streams {
   return streams;
+}
+
+function label(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected the name of a label.');
+  return text;
+}
+
+function labels(text: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, label(text)];
 }
 
 function all(text: string, earlier: readonly string[]): readonly string[] {

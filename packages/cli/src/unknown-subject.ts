@@ -12,14 +12,19 @@ const LISTS: Readonly<Record<DescribedKind, string>> = {
 };
 
 /** Returns the error, with a suggestion for a misspelt name. */
-export function unknownSubject({ store, config }: StoreContext, kind: DescribedKind, name: string): RefusedError {
-  const hint = didYouMean(name, namesOf(kind)) ?? `\`${LISTS[kind]}\` shows those that exist`;
-  return new RefusedError(`there is no ${kind} ${JSON.stringify(name)}: ${hint}`);
+export function unknownSubject(context: StoreContext, kind: DescribedKind, name: string): RefusedError {
+  return new RefusedError(`there is no ${kind} ${JSON.stringify(name)}: ${suggestionFor(context, kind, name)}`);
+}
 
-  function namesOf(of: DescribedKind): Iterable<string> {
-    const pools = [...store.components.pools()];
-    if (of === 'label') return [...config.labels.keys(), ...pools.flatMap(({ supported_labels: labels }) => labels)];
-    if (of !== 'provider') return [];
-    return [...config.providers.keys(), ...config.brokenProviders.keys(), ...pools.map((pool) => pool.provider_name)];
-  }
+/** Returns a similar name, or the command that lists the names. */
+export function suggestionFor(context: StoreContext, kind: DescribedKind, name: string): string {
+  return didYouMean(name, namesOf(context, kind)) ?? `\`${LISTS[kind]}\` shows those that exist`;
+}
+
+/** Returns the names of labels or providers in the configuration and of registered pools; empty for other kinds. */
+export function namesOf({ store, config }: StoreContext, kind: DescribedKind): readonly string[] {
+  const pools = [...store.components.pools()];
+  if (kind === 'label') return [...config.labels.keys(), ...pools.flatMap(({ supported_labels: labels }) => labels)];
+  if (kind !== 'provider') return [];
+  return [...config.providers.keys(), ...config.brokenProviders.keys(), ...pools.map((pool) => pool.provider_name)];
 }

@@ -86,6 +86,8 @@ describe('an invalid command line', () => {
     [['image-build'], "missing required argument 'image'"],
     [['image-delete', '--provider', 'p', '--image', 'i', '--upload-id', '1'], "required option '--build-id <id>'"],
     [['request'], "missing required argument 'label'"],
+    [['request', 'small', ''], "'' is invalid for argument 'label'. Expected the name of a label"],
+    [['run', '--label', '', '--', 'make'], 'Expected the name of a label'],
     [['request', 'small', '--count', '0'], 'whole number from 1 to 1000'],
     [['request', 'small', '--priority', '1000'], 'whole number from 0 to 999'],
     [['request', 'small', '--hold', 'long'], 'number of seconds'],

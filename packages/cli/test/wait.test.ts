@@ -66,6 +66,20 @@ describe('nodepool wait', () => {
     expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, id]);
   });
 
+  it.each([
+    ['debain', /^no launcher serves the label "debain" yet: did you mean "debian"\?\nnodepool: label debain has/],
+    ['debian', /^nodepool: label debian has/],
+    // The configuration has the label.
+    ['small', /^nodepool: label small has/],
+  ])('names a label that neither a launcher nor the configuration has, and waits for it: %s', async (label, noted) => {
+    await world.pool(['debian']);
+    const waiting = world.cli('wait', 'label', label, '--timeout', '30');
+    await world.until(() => world.cliClients.length === 1);
+    await world.clock.advance(31_000);
+    await world.until(() => waiting.code !== undefined);
+    expect([waiting.code, waiting.out.noted]).toEqual([1, expect.stringMatching(noted)]);
+  });
+
   it('fails at its timeout, and names the command that explains the wait', async () => {
     const waiting = world.cli('wait', 'label', 'small', '--timeout', '30');
     await world.until(() => world.cliClients.length === 1);

@@ -4,6 +4,7 @@ import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
 import { printable } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
+import { namesOf, suggestionFor } from '../unknown-subject.js';
 import { waitUntil } from '../wait.js';
 
 export interface WaitOptions {
@@ -34,6 +35,10 @@ export async function wait(
   if (kind !== 'node' && state !== undefined) throw new UsageError('--state is for nodes only; leave it out');
   const condition = conditionOf(context, kind, id, state);
   const { interrupted, out, clock } = context;
+  // A launcher that is starting may serve the label later.
+  if (kind === 'label' && condition.check() === undefined && !namesOf(context, kind).includes(id)) {
+    out.note(`no launcher serves the label ${JSON.stringify(id)} yet: ${suggestionFor(context, kind, id)}`);
+  }
   const limits = {
     timers: new TimerQueue(clock),
     signal: interrupted,
