@@ -2,14 +2,12 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
 import type { ExternalId } from '@nodepool/core';
 import { callOn, failureOf, INSTALLATION } from '@nodepool/driver-kit';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
-import { vhd } from './vhd-file.js';
+import { vhd, writeVhd } from './vhd-file.js';
 
 const IMAGES = 'Microsoft.Compute/images';
 const DISKS = 'Microsoft.Compute/disks';
@@ -22,9 +20,7 @@ let folder: string;
 let file: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'azure-images-'));
-  file = join(folder, 'image.vhd');
-  await writeFile(file, vhd());
+  ({ folder, file } = await writeVhd());
   open = await openCloud();
   test = await TestProvider.started(open, section({ diskimages: [{ name: 'debian' }] }));
 });

@@ -409,20 +409,6 @@ describe('a call that waits for the rate limit', () => {
   });
 });
 
-describe('an error page of a gateway', () => {
-  it.each([
-    [429, 'throttled'],
-    [503, 'transient'],
-    [404, 'transient'],
-  ])('with status %i is of kind %s and shows its status', async (status, code) => {
-    const test = await provider();
-    open.cloud.faults.add({ on: 'virtualMachines.list', fault: { kind: 'proxy', status } });
-    const failure = await failureOf(test.end(test.provider.listNodes(test.call())));
-    expect(failure).toMatchObject({ code, outcome: 'not-applied' });
-    expect(failure.message).toContain(`compute: GET virtualMachines.list: ${status} the answer is not JSON`);
-  });
-});
-
 describe('a deletion', () => {
   it('deletes everything that was created with the VM', async () => {
     const test = await provider();

@@ -1,14 +1,12 @@
 /** Answers of proxies in front of Azure, which look like success. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import type { Resource } from '@nodepool/simulated-azure';
 import { failureOf } from '@nodepool/driver-kit';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
-import { vhd } from './vhd-file.js';
+import { writeVhd } from './vhd-file.js';
 
 const VMS = 'Microsoft.Compute/virtualMachines';
 const IMAGES = 'Microsoft.Compute/images';
@@ -32,9 +30,7 @@ let folder: string;
 let file: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'azure-proxies-'));
-  file = join(folder, 'image.vhd');
-  await writeFile(file, vhd());
+  ({ folder, file } = await writeVhd());
   open = await openCloud();
   test = await TestProvider.started(open, section({ diskimages: [{ name: 'debian' }] }));
 });
@@ -106,4 +102,17 @@ describe.each(ANSWERS)('an answer of a proxy: %s', (_what, fault) => {
       expect(everything()).toEqual([]);
     },
   );
+});
+
+describe('an error page of a gateway', () => {
+  it.each([
+    [429, 'throttled'],
+    [503, 'transient'],
+    [404, 'transient'],
+  ])('with status %i is of kind %s and shows its status', async (status, code) => {
+    open.cloud.faults.add({ on: 'virtualMachines.list', fault: { kind: 'proxy', status } });
+    const failure = await failureOf(test.end(test.provider.listNodes(test.call())));
+    expect(failure).toMatchObject({ code, outcome: 'not-applied' });
+    expect(failure.message).toContain(`compute: GET virtualMachines.list: ${status} the answer is not JSON`);
+  });
 });

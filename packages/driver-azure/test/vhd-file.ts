@@ -1,5 +1,8 @@
 /** Fixed VHDs for uploads, as diskimage-builder writes them. */
 
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { checksum } from '../src/vhd.js';
 
 export interface VhdOptions {
@@ -24,4 +27,12 @@ export function vhd({ bytes = 9 * 2 ** 20, type = 2, cookie = 'conectix' }: VhdO
   footer.writeUInt32BE(type, 60);
   footer.writeUInt32BE(checksum(footer), 64);
   return disk;
+}
+
+/** Writes a disk to a new folder, which the caller deletes. */
+export async function writeVhd(): Promise<{ readonly folder: string; readonly file: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'azure-disk-'));
+  const file = join(folder, 'image.vhd');
+  await writeFile(file, vhd());
+  return { folder, file };
 }
