@@ -25,7 +25,7 @@ const READ_TIMEOUT_MS = 30_000;
 export function readConfig(
   options: CommonOptions,
   io: ProcessIo,
-  change: Pick<LoadOptions, 'discoverDriver' | 'listIncompatible'> = {},
+  change: Omit<LoadOptions, 'file' | 'secureFile' | 'env'> = {},
 ): Promise<LoadResult> {
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }

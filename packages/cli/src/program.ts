@@ -210,15 +210,29 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   example(describe, 'nodepool describe node 0000000042');
 }
 
+interface ValidateOptions extends ConfigValidate.ReportOptions {
+  readonly compatible?: boolean;
+}
+
 function addConfigCommands(program: Command, io: ProcessIo): void {
   const validate = program
     .command('config-validate')
     .description('check the configuration; reports every problem with place and reason')
     .option('--compatible', 'also name the keys and drivers that the Python Nodepool (release 11) does not know')
-    .action(async ({ compatible = false }: { readonly compatible?: boolean }) => {
+    .option('--file-only', 'check the file alone: without credentials, secure file and environment variables', false)
+    .addOption(
+      new Option('-o, --format <form>', 'form of the report; "github" prints annotations of GitHub Actions')
+        .choices(['pretty', 'json', 'github'])
+        .default('pretty'),
+    )
+    .action(async ({ compatible = false, fileOnly, format }: ValidateOptions) => {
       const { readConfig } = load('./open.js') as typeof Open;
-      const result = await readConfig(program.opts<CommonOptions>(), io, { listIncompatible: compatible });
-      (load('./commands/config-validate.js') as typeof ConfigValidate).configValidate(io, result);
+      const { configValidate } = load('./commands/config-validate.js') as typeof ConfigValidate;
+      const result = await readConfig(program.opts<CommonOptions>(), io, {
+        listIncompatible: compatible,
+        ...(fileOnly ? { zookeeper: 'optional', withoutEnvironment: true } : {}),
+      });
+      configValidate(io, result, { format, fileOnly });
     });
   example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');
   const drivers = addListOptions(program.command('drivers'), { filters: ['provider'], detail: false, watch: false })

@@ -90,6 +90,44 @@ describe('nodepool config-validate', () => {
     expect([old.code, old.out.printed]).toEqual([0, 'the configuration is valid']);
   });
 
+  it('with --file-only accepts a valid file without drivers, secure file and environment', async () => {
+    const config = `
+labels: []
+max-hold-age: "%(NODEPOOL_AGE)"
+providers:
+  - {name: cloud-b, driver: '@acme/missing'}
+`;
+    expect((await cli(config, 'config-validate')).code).toBe(1);
+    const { code, out } = await cli(config, 'config-validate', '--file-only');
+    expect([code, out.printed]).toEqual([0, 'the file is valid']);
+    expect(out.noted.match(/^warning: .*nodepool\.yaml:\d+/gm)).toHaveLength(2);
+    const wrong = await cli(`${config}colour: red\n`, 'config-validate', '--file-only');
+    expect([wrong.code, wrong.out.printed]).toEqual([1, expect.stringContaining('yaml:6:1: colour: expected one of')]);
+  });
+
+  it('tells warnings from errors as JSON and as annotations of GitHub', async () => {
+    const config = 'max-hold-age: 1\nmax-hold-age: 2\ncolour: red\n';
+    const json = await cli(config, 'config-validate', '--file-only', '--format', 'json');
+    expect([json.code, JSON.parse(json.out.printed)]).toEqual([
+      1,
+      {
+        valid: false,
+        reason: 'the configuration has 1 problem',
+        findings: [
+          expect.objectContaining({ severity: 'warning', line: 2, column: 1, path: 'max-hold-age' }),
+          expect.objectContaining({ severity: 'error', line: 3, message: expect.stringMatching(/^colour: expected/) }),
+        ],
+      },
+    ]);
+    const github = await cli(config, 'config-validate', '--file-only', '--format', 'github');
+    expect(github.out.printed.split('\n')).toEqual([
+      expect.stringMatching(/^::warning file=[^,]+nodepool\.yaml,line=2,col=1::max-hold-age: expected each key once/),
+      expect.stringMatching(/^::error file=[^,]+nodepool\.yaml,line=3,col=1::colour: expected one of the keys/),
+    ]);
+    const valid = await cli('labels: []\n', 'config-validate', '--file-only', '--format', 'json');
+    expect([valid.code, JSON.parse(valid.out.printed)]).toEqual([0, { valid: true, findings: [] }]);
+  });
+
   it('reports a missing file', async () => {
     const out = new CapturedOutput();
     const missing = join(folder, 'missing.yaml');

@@ -121,7 +121,7 @@ describe('the check of certificates', () => {
   }
 
   function settings(files: Files = {}, servers: readonly string[] = []): Parameters<typeof checkServers>[0] {
-    const tls = { certFile: pem.clientCert, keyFile: pem.clientKey, caFile: pem.ca, ...files };
+    const tls = { certFile: pem.clientCert, keyFile: pem.clientKey, caFile: pem.ca, verifyHostname: true, ...files };
     return { servers, chroot: '', tls, sessionTimeoutMs: 10_000 };
   }
 

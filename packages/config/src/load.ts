@@ -41,6 +41,11 @@ export interface LoadOptions {
    * secure file. Default `required`.
    */
   readonly zookeeper?: 'required' | 'optional' | undefined;
+  /**
+   * If true, only the file decides: variables that are not set are warnings, their values are not checked, and missing
+   * credentials are ignored. Default false.
+   */
+  readonly withoutEnvironment?: boolean | undefined;
   /** Folders to search for driver packages, first to last. Default: see `defaultDriverFolders`. */
   readonly driverFolders?: readonly string[] | undefined;
   /** If true, the result lists the keys that the Python Nodepool does not know. Default false. */
@@ -64,6 +69,7 @@ export type LoadResult =
   | {
       readonly ok: false;
       readonly problems: readonly ConfigProblem[];
+      readonly warnings: readonly ConfigProblem[];
       readonly fingerprint: string;
     };
 
@@ -97,6 +103,12 @@ interface Texts {
   readonly report: ProblemReport;
 }
 
+/** The problems that reject the configuration, and those that do not. */
+interface Reports {
+  readonly report: ProblemReport;
+  readonly warnings: ProblemReport;
+}
+
 async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
   const report = new ProblemReport();
   const [main, secure] = await Promise.all([
@@ -112,16 +124,18 @@ async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
 }
 
 async function loadTexts({ report, fingerprint, ...texts }: Texts, options: LoadOptions): Promise<LoadResult> {
-  const main = await parse(texts.main, options.file, options.env, false, report);
-  const secure = await parse(texts.secure, options.secureFile ?? '', options.env, true, report);
+  const warnings = new ProblemReport();
+  const reports = { report, warnings };
+  const main = await parse(texts.main, options.file, false, options, reports);
+  const secure = await parse(texts.secure, options.secureFile ?? '', true, options, reports);
   if (main === undefined || (options.secureFile !== undefined && secure === undefined)) {
-    return { ok: false, problems: report.list(), fingerprint };
+    return { ok: false, problems: report.list(), warnings: warnings.list(), fingerprint };
   }
-  const { config, warnings, unserved } = await interpret(main, secure, options, report);
+  const { config, unserved } = await interpret(main, secure, options, reports);
   const incompatible = options.listIncompatible === true ? incompatibleKeys(main, config.loadedDrivers) : [];
   return report.size === 0
     ? { ok: true, config, warnings: warnings.list(), unserved, incompatible, fingerprint }
-    : { ok: false, problems: report.list(), fingerprint };
+    : { ok: false, problems: report.list(), warnings: warnings.list(), fingerprint };
 }
 
 async function readBytes(file: string, report: ProblemReport): Promise<Buffer | undefined> {
@@ -158,14 +172,19 @@ function decode(bytes: Buffer, file: string, report: ProblemReport): string | un
 async function parse(
   bytes: Buffer | undefined,
   file: string,
-  env: Environment,
   secret: boolean,
-  report: ProblemReport,
+  { env, withoutEnvironment }: LoadOptions,
+  { report, warnings }: Reports,
 ): Promise<ConfigDocument | undefined> {
   const text = bytes && decode(bytes, file, report);
   if (text === undefined) return undefined;
   const result = await parseYaml(new SourceText(file, text, env, secret));
   for (const problem of result.problems) report.settle(problem);
+  for (const problem of result.warnings) warnings.add(problem);
+  for (const problem of result.missingVariables) {
+    report.suppress(problem);
+    (withoutEnvironment === true ? warnings : report).add(problem);
+  }
   return result.document;
 }
 
@@ -173,9 +192,8 @@ async function interpret(
   main: ConfigDocument,
   secure: ConfigDocument | undefined,
   options: LoadOptions,
-  report: ProblemReport,
-): Promise<{ config: NodepoolConfig; warnings: ProblemReport; unserved: ReadonlySet<string> }> {
-  const warnings = new ProblemReport();
+  { report, warnings }: Reports,
+): Promise<{ config: NodepoolConfig; unserved: ReadonlySet<string> }> {
   const unserved = new Set<string>();
   checkSchema(main, validateConfig, report);
   if (secure !== undefined) checkSchema(secure, validateSecure, report);
@@ -197,6 +215,7 @@ async function interpret(
     report,
     warnings,
     unserved,
+    withoutEnvironment: options.withoutEnvironment === true,
     discover: options.discoverDriver ?? discoverDriver,
     search: { aliases: drivers, configFolder, folders: options.driverFolders ?? defaultDriverFolders(configFolder) },
   });
@@ -211,7 +230,7 @@ async function interpret(
     tenantLimits: loadTenantLimits(root),
     drivers,
   };
-  return { config, warnings, unserved };
+  return { config, unserved };
 }
 
 function checkSchema(document: ConfigDocument, validate: Validator, report: ProblemReport): void {

@@ -32,6 +32,8 @@ export interface ProvidersInput {
   readonly warnings: ProblemReport;
   /** Receives the names of providers that cannot be served. */
   readonly unserved: Set<string>;
+  /** True to ignore what is missing outside the file, e.g. credentials. */
+  readonly withoutEnvironment: boolean;
   readonly discover: DiscoverDriver;
   readonly search: DriverSearch;
 }
@@ -132,24 +134,27 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
   const { document, report } = input;
   const reportProblem = (path: KeyPath, problem: ProblemText): void =>
     report.at(document, ['providers', entry.index, ...path], problem);
-  checkProviderReferences(entry.section, input, reportProblem);
+  const warn = (path: KeyPath, problem: ProblemText): void =>
+    input.warnings.at(document, ['providers', entry.index, ...path], problem);
+  checkProviderReferences(entry.section, input, reportProblem, warn);
   if (loaded === undefined) return {};
   if (!loaded.ok) return { broken: loaded.reason };
   const violations = loaded.validate(entry.section);
   for (const { path, ...text } of violations) reportProblem(path, text);
   if (violations.length > 0) return {};
+  const unserved = (path: KeyPath, reason: string): void => {
+    input.unserved.add(entry.name);
+    warn(path, {
+      expected: 'a provider that can be served',
+      found: reason,
+      hint: 'this provider is not served until then',
+    });
+  };
   const context: ProviderConfigContext = {
     diskImages: input.diskImages,
     labels: input.labels,
     problem: (path, problem) => reportProblem(path, problem),
-    unserved: (path, reason) => {
-      input.unserved.add(entry.name);
-      input.warnings.at(document, ['providers', entry.index, ...path], {
-        expected: 'a provider that can be served',
-        found: reason,
-        hint: 'this provider is not served until then',
-      });
-    },
+    ...(input.withoutEnvironment ? {} : { unserved }),
   };
   try {
     return { config: checkedConfig(loaded.driver.getProviderConfig(entry.section, context), entry.name) };

@@ -1,6 +1,7 @@
 /** Checks references between parts of the file: duplicate names and unknown names. */
 
 import {
+  type DiskImageConfig,
   type ProviderConfigContext,
   entriesAt,
   entryNamed,
@@ -54,6 +55,7 @@ export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,
   report: Report,
+  warn: Report,
 ): void {
   for (const list of ['diskimages', 'cloud-images', 'pools']) checkUnique(section, list, 'name', report);
   checkDiskImages(section, context, report);
@@ -61,7 +63,9 @@ export function checkProviderReferences(
     const below: Report = (path, problem) => report(['pools', pool.index, ...path], problem);
     checkUnique(pool.section, 'labels', 'name', below);
     for (const label of entriesAt(pool.section, 'labels')) {
-      checkLabel(label, section, context, (path, problem) => below(['labels', label.index, ...path], problem));
+      const at = (path: KeyPath): KeyPath => ['labels', label.index, ...path];
+      checkLabel(label, section, context, (path, problem) => below(at(path), problem));
+      checkListed(label, section, context, (path, problem) => warn(['pools', pool.index, ...at(path)], problem));
     }
   }
 }
@@ -85,7 +89,7 @@ function checkDiskImages(
 function checkLabel(
   label: Entry,
   provider: JsonObject,
-  context: Pick<ProviderConfigContext, 'labels'>,
+  context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,
   report: Report,
 ): void {
   if (label.name !== '' && !context.labels.has(label.name)) {
@@ -95,17 +99,45 @@ function checkLabel(
       hint: didYouMean(label.name, context.labels) ?? 'add it there',
     });
   }
-  checkImage(label, 'diskimage', provider, 'diskimages', report);
-  checkImage(label, 'cloud-image', provider, 'cloud-images', report);
+  checkImage(label, 'diskimage', provider, 'diskimages', context.diskImages, report);
+  checkImage(label, 'cloud-image', provider, 'cloud-images', NO_IMAGES, report);
 }
 
-function checkImage(label: Entry, key: string, provider: JsonObject, list: string, report: Report): void {
+const NO_IMAGES: ReadonlyMap<string, DiskImageConfig> = new Map();
+
+/** Reports an image that neither the provider lists nor `built` contains. */
+function checkImage(
+  label: Entry,
+  key: string,
+  provider: JsonObject,
+  list: string,
+  built: ReadonlyMap<string, DiskImageConfig>,
+  report: Report,
+): void {
   const image = stringAt(label.section, key);
   if (image === undefined || entryNamed(provider, list, image) !== undefined) return;
+  if (built.get(image)?.abstract === false) return;
   const known = entriesAt(provider, list).map((entry) => entry.name);
   report([key], {
     expected: `the name of an image in \`${list}\` of the provider`,
     found: `${JSON.stringify(image)}, which is not there`,
     hint: didYouMean(image, known) ?? `add it to \`${list}\` of the provider`,
+  });
+}
+
+/** Warns of a disk image that the provider does not list: operators remove images so to wind a provider down. */
+function checkListed(
+  label: Entry,
+  provider: JsonObject,
+  { diskImages }: Pick<ProviderConfigContext, 'diskImages'>,
+  warn: Report,
+): void {
+  const image = stringAt(label.section, 'diskimage');
+  if (image === undefined || diskImages.get(image)?.abstract !== false) return;
+  if (entryNamed(provider, 'diskimages', image) !== undefined) return;
+  warn(['diskimage'], {
+    expected: 'the name of an image in `diskimages` of the provider',
+    found: `${JSON.stringify(image)}, which is not there`,
+    hint: 'the provider declines requests for this label until the image is listed',
   });
 }

@@ -37,8 +37,13 @@ export class ProblemReport {
 
   /** Adds a problem and suppresses further ones for its value. */
   settle(problem: ConfigProblem): void {
-    this.settled.add(JSON.stringify([problem.file, problem.path]));
+    this.suppress(problem);
     this.add(problem);
+  }
+
+  /** Suppresses further problems of the value at this place. */
+  suppress({ file, path }: ConfigProblem): void {
+    this.settled.add(JSON.stringify([file, path]));
   }
 
   at(document: ConfigDocument, path: KeyPath, text: ProblemText): void {

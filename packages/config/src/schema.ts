@@ -47,6 +47,13 @@ const zookeeperTls: JsonObject = {
     cert: { type: 'string', description: 'File with the client certificate (PEM).' },
     key: { type: 'string', description: 'File with the key of the client certificate (PEM).' },
     ca: { type: 'string', description: 'File with the certificates of the authorities that sign servers (PEM).' },
+    'verify-hostname': {
+      type: 'boolean',
+      default: true,
+      compatible: false,
+      description:
+        'Check that the certificate of a server names the host in `zookeeper-servers`. `false` accepts any certificate of these authorities, as the Python Nodepool does: for servers that are configured by address or alias.',
+    },
   },
   required: ['cert', 'key', 'ca'],
   additionalProperties: false,

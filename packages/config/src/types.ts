@@ -37,7 +37,15 @@ export interface ZooKeeperConfig {
   readonly servers: readonly string[];
   /** With leading slash; '' for none. */
   readonly chroot: string;
-  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined;
+  readonly tls:
+    | {
+        readonly certFile: string;
+        readonly keyFile: string;
+        readonly caFile: string;
+        /** False to accept certificates of the CA for any host. */
+        readonly verifyHostname: boolean;
+      }
+    | undefined;
   readonly sessionTimeoutMs: number;
 }
 

@@ -1,7 +1,7 @@
 /** The ZooKeeper part of the configuration. */
 
 import { isIPv6 } from 'node:net';
-import { entriesAt, numberAt, objectAt, stringAt, isJsonObject, type JsonObject } from '@nodepool/core';
+import { booleanAt, entriesAt, numberAt, objectAt, stringAt, isJsonObject, type JsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import { checkPortText } from './port.js';
 import type { ProblemReport } from './report.js';
@@ -50,6 +50,7 @@ export function loadZooKeeper(
             certFile: stringAt(tls, 'cert') ?? '',
             keyFile: stringAt(tls, 'key') ?? '',
             caFile: stringAt(tls, 'ca') ?? '',
+            verifyHostname: booleanAt(tls, 'verify-hostname') ?? true,
           },
     sessionTimeoutMs: timeout * 1000,
   };

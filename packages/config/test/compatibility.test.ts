@@ -88,7 +88,12 @@ describe('existing files', () => {
     expect(loaded.zookeeper).toEqual({
       servers: ['127.0.0.1:2181'],
       chroot: '/compat',
-      tls: { certFile: '/etc/nodepool/cert.pem', keyFile: '/etc/nodepool/key.pem', caFile: '/etc/nodepool/ca.pem' },
+      tls: {
+        certFile: '/etc/nodepool/cert.pem',
+        keyFile: '/etc/nodepool/key.pem',
+        caFile: '/etc/nodepool/ca.pem',
+        verifyHostname: true,
+      },
       sessionTimeoutMs: 10_000,
     });
     const image = loaded.diskImages.get('fake-image');

@@ -153,7 +153,6 @@ labels:
   });
 
   it.each([
-    ['a duplicate key', 'images-dir: a\nimages-dir: b\n', '2:1 images-dir'],
     ['an alias without an anchor', 'images-dir: *nowhere\n', '1:13 images-dir'],
     ['a value that contains itself', 'labels: &all [*all]\n', '1:15 labels[0]'],
     ['a tag', 'images-dir: !!python/object x\n', '1:29 images-dir'],
@@ -275,7 +274,6 @@ providers:
       '6:5 providers[0].cloud',
       '10:13 providers[0].pools[0].labels[0]',
       '10:20 providers[0].pools[0].labels[0].name',
-      '10:37 providers[0].pools[0].labels[0].diskimage',
       '11:13 providers[0].pools[0].labels[1]',
       '11:13 providers[0].pools[0].labels[1]',
     ]);
@@ -322,6 +320,53 @@ providers:
       '11:54 providers[0].pools[0].labels[0].min-ram',
       '11:54 providers[0].pools[1].labels[0].min-ram',
     ]);
+  });
+
+  it('of a repeated key concern the last value, and a warning names the other places', async () => {
+    const result = await loadText('images-dir: 1\nmax-hold-age: 5\nimages-dir: /b\nimages-dir: /c\n');
+    if (!result.ok) throw new Error('refused');
+    expect(result.config.imagesDir).toBe('/c');
+    expect(placesOf(result.warnings)).toEqual(['4:1 images-dir']);
+    expect(formatProblem(result.warnings[0]!)).toMatch(
+      /expected each key once in a mapping, found it also on line 1 and 3, whose value is ignored; remove all but one/,
+    );
+    const wrong = await loadText('max-hold-age: 5\nmax-hold-age: soon\n');
+    expect(wrong.ok ? [] : placesOf(wrong.problems)).toEqual(['2:15 max-hold-age']);
+    expect(placesOf(wrong.warnings)).toEqual(['2:1 max-hold-age']);
+  });
+
+  it.each(['diskimages: []', 'diskimages: [{name: other}]', 'launch-retries: 1'])(
+    'of a label whose disk image the provider does not list (%s) are warnings',
+    async (list) => {
+      const text = PROVIDER.replace('diskimages: [{name: noble}]\n    pools', `${list}\n    pools`)
+        .replace('- name: main', '- name: main\n        max-servers: 0')
+        .replace('[{name: noble}]', '[{name: noble}, {name: other}]');
+      const result = await loadText(text);
+      if (!result.ok) throw new Error('refused');
+      expect(result.warnings.map(formatProblem)).toEqual([
+        expect.stringMatching(
+          /labels\[0\]\.diskimage: expected .* found "noble", which is not there; the provider declines/,
+        ),
+      ]);
+      const image = result.config.providers.get('cloud')?.pools.get('main')?.labels.get('small')?.image;
+      expect(image).toEqual({ kind: 'diskimage', name: 'noble' });
+    },
+  );
+
+  it('of a label whose disk image is unknown or abstract reject the configuration', async () => {
+    const unlisted = PROVIDER.replace('diskimages: [{name: noble}]\n    pools', 'diskimages: []\n    pools');
+    for (const images of ['[{name: other}]', '[{name: noble, abstract: true}]']) {
+      const problems = await problemsOf(unlisted.replace('[{name: noble}]', images));
+      expect(problems.map(({ path }) => path)).toEqual(['providers[0].pools[0].labels[0].diskimage']);
+    }
+  });
+
+  it('of the environment are warnings, or ignored, if the file alone is checked', async () => {
+    const text = 'zookeeper-servers: [{host: a, port: "%(NODEPOOL_PORT)"}]\nmax-hold-age: "%(NODEPOOL_AGE)"\n';
+    expect(placesOf(await problemsOf(text))).toEqual(['1:38 zookeeper-servers[0].port', '2:16 max-hold-age']);
+    const result = await loadText(text, { withoutEnvironment: true });
+    expect(result.ok).toBe(true);
+    expect(placesOf(result.warnings)).toEqual(['1:38 zookeeper-servers[0].port', '2:16 max-hold-age']);
   });
 
   it('report duplicates in a provider', async () => {

@@ -52,7 +52,8 @@ describe('a provider with many labels', () => {
     const { list, reads } = counted(images);
     const section = { name: 'cloud', 'cloud-images': list, pools: [{ name: 'main', labels }] };
     const problems: unknown[] = [];
-    checkProviderReferences(section, { diskImages: new Map(), labels: known }, (path) => problems.push(path));
+    const report = (path: unknown): unknown => problems.push(path);
+    checkProviderReferences(section, { diskImages: new Map(), labels: known }, report, report);
     expect(problems).toEqual([]);
     expect(reads()).toBe(2 * IMAGES);
   });

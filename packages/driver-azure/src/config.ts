@@ -159,7 +159,9 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
   const key = ownKey ?? (hasPassword ? undefined : stringAt(source.providerSection, 'zuul-public-key'));
   const problem: Problem = (key, expected, hint) =>
     context.problem([...path, ...key], { expected, ...(hint === undefined ? {} : { hint }) });
-  if (key === undefined && !hasPassword) {
+  // A disk image that the provider does not list has no settings; requests for its label are declined.
+  const isListed = 'name' in imageSection;
+  if (isListed && key === undefined && !hasPassword) {
     problem([], `an image with a login: "key", "password" or "generate-password" of ${label.image.name}`);
   }
   const machineTypes = vmSizesOf(section, problem);

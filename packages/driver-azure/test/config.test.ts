@@ -42,6 +42,24 @@ describe('the configuration of a site', () => {
     },
   );
 
+  it('may have labels whose disk image the provider does not list', async () => {
+    const file = join(folder, 'unlisted.yaml');
+    const text = readFileSync(join(FILES, 'azure-diskimage.yaml'), 'utf8').replace('{auth_path}', '/etc/azure.json');
+    const unlisted = text.replace(/\n {4}diskimages:\n(?: {6}.*\n)+/, '\n    diskimages: []\n');
+    expect(unlisted).not.toBe(text);
+    writeFileSync(file, unlisted);
+    const result = await loadConfig({
+      file,
+      secureFile: undefined,
+      env: {},
+      discoverDriver: async () => azureDriver({}),
+    });
+    expect(result.ok ? [] : result.problems.map(formatProblem)).toEqual([]);
+    expect(result.warnings.map(({ hint }) => hint)).toContain(
+      'the provider declines requests for this label until the image is listed',
+    );
+  });
+
   it('has the sizes, images, logins, tags and custom data of its labels', async () => {
     const labels = (await provider('azure.yaml')).pools.get('main')?.labels;
     expect(labels?.get('bionic')).toMatchObject({

@@ -88,5 +88,8 @@ describe('the configuration of a real site', () => {
     expect(result.warnings.map(({ line, path, found }) => [line, path, found])).toEqual([
       [3, 'providers[1].cloud', expect.stringContaining('there is no cloud "knwon" under "clouds"; there are: known')],
     ]);
+    const options = { file, env: {}, zookeeper: 'optional', discoverDriver: async () => driver } as const;
+    const alone = await loadConfig({ ...options, withoutEnvironment: true });
+    expect(alone).toMatchObject({ ok: true, warnings: [] });
   });
 });

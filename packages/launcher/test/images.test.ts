@@ -111,6 +111,20 @@ describe('a label with a disk image', () => {
     expect(decisions.of('request', id).at(-1)?.reason).toContain('has no upload to this provider that is ready');
   });
 
+  it('is declined, and its pool serves other labels, if the provider does not list the image', async () => {
+    const labels = [
+      { name: 'small', diskimage: 'debian', size: 'small' },
+      { name: 'other', 'cloud-image': 'cloud', size: 'small' },
+    ];
+    const wound = provider('demo', [pool('main', [], { labels })], {
+      diskimages: [],
+      'cloud-images': [{ name: 'cloud' }],
+    });
+    await world.launcher([wound], 'launcher1', { diskImages: new Map([['debian', DEBIAN]]) });
+    await world.inState(await submit(), 'failed');
+    await world.fulfilled(await world.submit(['other']));
+  });
+
   it('uses the newest upload, and a new one for every later launch', async () => {
     await upload('0000000002', 'ready', 10);
     await upload('0000000001', 'ready', 20);

@@ -3,7 +3,7 @@
 import type { Alias, Node, YAMLMap } from 'yaml';
 import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span } from './document.js';
 import { isAlias, isMap, isScalar, isSeq } from './library.js';
-import type { YamlProblem } from './problem.js';
+import type { RepeatedKey, YamlProblem } from './problem.js';
 import { fitsTag } from './scalar-tags.js';
 
 /** Limit of values per document; a value behind an alias counts each time. A large site's file has a few thousand. */
@@ -31,6 +31,7 @@ const LEAF: Extent = { values: 1, levels: 0 };
 /** Checks one document, once. `fatal` is set if its value must not be computed. */
 export class DocumentCheck {
   readonly problems: YamlProblem[] = [];
+  readonly repeatedKeys: RepeatedKey[] = [];
   fatal = false;
   private readonly anchors = new Map<string, Target>();
   /** The extents of the values with anchors. */
@@ -82,7 +83,7 @@ export class DocumentCheck {
   }
 
   private visitMap(map: YAMLMap): Extent {
-    const seen = new Set<string>();
+    const seen = new Map<string, Span[]>();
     const extent = { ...LEAF };
     for (const pair of map.items) {
       const keyNode = asNode(pair.key);
@@ -98,19 +99,24 @@ export class DocumentCheck {
         keyNode.type = 'QUOTE_DOUBLE';
       }
       this.path.push(key);
-      if (seen.has(key)) {
-        const hint = 'remove or rename one of the two';
-        this.add(spanOf(keyNode ?? map), 'each key once in a mapping', 'it a second time', hint);
-      }
-      seen.add(key);
+      const places = seen.get(key) ?? [];
+      places.push(spanOf(keyNode ?? map));
+      seen.set(key, places);
       add(extent, this.visit(asNode(pair.value)));
       this.path.pop();
     }
+    for (const [key, places] of seen) this.addRepeated(key, places);
     const pairs = mergePairs(map);
     // PyYAML puts merged keys first, and the last merge key takes precedence. The library puts them at the merge key's
     // place, and the first takes precedence.
     if (pairs.length > 0) map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
     return extent;
+  }
+
+  private addRepeated(key: string, places: readonly Span[]): void {
+    const used = places.at(-1);
+    if (used === undefined || places.length === 1) return;
+    this.repeatedKeys.push({ path: [...this.path, key], ignored: places.slice(0, -1), used });
   }
 
   private visitMerge(value: Node | null, map: YAMLMap, extent: Total): void {

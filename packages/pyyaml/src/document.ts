@@ -70,7 +70,9 @@ export class YamlDocument {
       return { node: item, place: { key: span, value: span } };
     }
     if (!isMap(node) || typeof step !== 'string') return undefined;
-    const own = node.items.find((pair) => !isMergeKey(pair.key) && keyText(this.resolve(asNode(pair.key))) === step);
+    const own = node.items.findLast(
+      (pair) => !isMergeKey(pair.key) && keyText(this.resolve(asNode(pair.key))) === step,
+    );
     if (own !== undefined) {
       const keySpan = spanOf(asNode(own.key) ?? node);
       const value = asNode(own.value);

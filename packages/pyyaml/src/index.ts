@@ -2,4 +2,4 @@
 export { YamlDocument, type Span, type YamlPath, type YamlPlace, type YamlValue } from './document.js';
 export { parseYaml, parseYamlInParts, type ParsedYaml } from './parse.js';
 export { LineIndex, type LinePosition } from './lines.js';
-export type { YamlProblem } from './problem.js';
+export type { RepeatedKey, YamlProblem } from './problem.js';

@@ -4,12 +4,14 @@ import { compose } from './compose.js';
 import { YamlDocument, type YamlValue } from './document.js';
 import { Lexer, Parser } from './library.js';
 import { NestingDepth } from './nesting.js';
-import type { YamlProblem } from './problem.js';
+import type { RepeatedKey, YamlProblem } from './problem.js';
 
 export interface ParsedYaml {
   /** Undefined if the text has no usable value. A problem of one part leaves the document usable. */
   readonly document: YamlDocument | undefined;
   readonly problems: readonly YamlProblem[];
+  /** Empty if `document` is undefined. */
+  readonly repeatedKeys: readonly RepeatedKey[];
 }
 
 /** Number of tokens that are parsed between two pauses, about 20 ms of work. */
@@ -19,7 +21,8 @@ const PART_LENGTH = 100_000;
 
 /**
  * Parses one YAML document. It never throws: the result contains a problem for every fault of the text, also for deep
- * nesting and for aliases that multiply. Unlike PyYAML it refuses duplicate keys, and keeps every key as it is written.
+ * nesting and for aliases that multiply. The last of repeated keys counts, as in PyYAML. Unlike PyYAML it
+ * keeps every key as it is written.
  */
 export function parseYaml(text: string): ParsedYaml {
   const parts = parseInParts(text, PART_LENGTH);
@@ -66,14 +69,15 @@ function* parseInParts(text: string, partLength: number): Generator<undefined, P
   yield;
   const check = new DocumentCheck();
   check.visit(document.contents);
-  if (check.fatal) return { document: undefined, problems: check.problems };
+  if (check.fatal) return { document: undefined, problems: check.problems, repeatedKeys: [] };
   yield;
   const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;
-  return { document: new YamlDocument(value ?? null, document), problems: check.problems };
+  const { problems, repeatedKeys } = check;
+  return { document: new YamlDocument(value ?? null, document), problems, repeatedKeys };
 }
 
 function refused(problem: YamlProblem): ParsedYaml {
-  return { document: undefined, problems: [problem] };
+  return { document: undefined, problems: [problem], repeatedKeys: [] };
 }
 
 function problemAt(offset: number, expected: string, found: string, hint?: string): YamlProblem {

@@ -107,6 +107,10 @@ const SCALARS = [
 ];
 
 const DOCUMENTS = [
+  'a: 1\na: 2',
+  'a: {b: 1, c: 2, b: {d: 3}}\nlist: [{x: 1, x: 2, x: 3}]',
+  'm: &m {x: 1}\na: {x: 2, <<: *m, x: 3}\nb: {<<: *m, x: 4, x: ~}',
+  'a: &a [1]\nb: *a\na: &c [2]\nd: *c',
   'base: &a {x: 1}\nboth: {<<: *a, y: 2}\nown: {x: 9, <<: *a}\nafter: {<<: *a, x: 9}',
   'a: &a {x: 1}\nb: &b {x: 2, y: 3}\nlist: {<<: [*a, *b]}\ntwice: {<<: *a, <<: *b}',
   'a: &a {x: {deep: 1}}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}',
@@ -179,8 +183,22 @@ test('differs from PyYAML only in the documented cases', () => {
   expect(readByUs('value: |\n  text')).toEqual({ value: { value: 'text\n' } });
   expect(readByUs('[<<, =]')).toEqual({ value: ['<<', '='] });
   expect(Object.keys(parseYaml('{<<: [{a: 1}, {b: 2}]}').document?.value ?? {})).toEqual(['a', 'b']);
-  expect(parseYaml('a: 1\na: 2').problems).toMatchObject([{ path: ['a'], expected: 'each key once in a mapping' }]);
   expect(parseYaml('a: &a [*a]').problems).toMatchObject([{ path: ['a', 0], found: '*a inside of &a' }]);
+});
+
+test('reports repeated keys with all their places, and locates the value that counts', () => {
+  const text = 'a: {x: 1, y: 2, x: 33}\nb: 4\nb: 5\nb: 66\n';
+  const { document, problems, repeatedKeys } = parseYaml(text);
+  expect(problems).toEqual([]);
+  const at = (offset: number): string => text.slice(offset, offset + 5);
+  expect(
+    repeatedKeys.map(({ path, ignored, used }) => [path, ignored.map(({ start }) => at(start)), at(used.start)]),
+  ).toEqual([
+    [['a', 'x'], ['x: 1,'], 'x: 33'],
+    [['b'], ['b: 4\n', 'b: 5\n'], 'b: 66'],
+  ]);
+  const { place } = document!.locate(['b']);
+  expect(text.slice(place.value.start, place.value.end)).toBe('66');
 });
 
 test('locates values and keys, also behind aliases and merge keys', () => {

@@ -2,7 +2,13 @@
 
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { connect, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import {
+  connect,
+  isZooKeeperError,
+  type CallOptions,
+  type ClientTlsOptions,
+  type ZooKeeper,
+} from '@nodepool/zookeeper';
 import { reasonOf, type Logger, type Clock } from '@nodepool/core';
 import { logConnection } from './connection-log.js';
 
@@ -13,7 +19,15 @@ export interface ZooKeeperEndpoint {
   /** With leading slash; '' for none. */
   readonly chroot: string;
   /** PEM files of the client's certificate, its key and the CA. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined;
+  readonly tls:
+    | {
+        readonly certFile: string;
+        readonly keyFile: string;
+        readonly caFile: string;
+        /** False to accept certificates of the CA for any host. Default true. */
+        readonly verifyHostname?: boolean | undefined;
+      }
+    | undefined;
   readonly sessionTimeoutMs: number;
 }
 
@@ -84,7 +98,7 @@ export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: Con
     ...(config.chroot === '' ? {} : { chroot: config.chroot }),
     sessionTimeoutMs: config.sessionTimeoutMs,
     // Paths, because the client reads the files for each connection and so uses renewed certificates.
-    ...(tls === undefined ? {} : { tls: { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile } }),
+    ...(tls === undefined ? {} : { tls: tlsOptions(tls) }),
     clock: options.clock,
   });
   logConnection(zooKeeper, options.clock, options.log.named('nodepool.zookeeper'));
@@ -102,6 +116,15 @@ export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: Con
     if (options.timeoutMs === undefined || !isZooKeeperError(error, 'timeout')) throw error;
     throw new ZooKeeperUnreachableError(config.servers, options.timeoutMs, error.cause);
   }
+}
+
+function tlsOptions({
+  caFile,
+  certFile,
+  keyFile,
+  verifyHostname = true,
+}: NonNullable<ZooKeeperEndpoint['tls']>): ClientTlsOptions {
+  return { ca: caFile, cert: certFile, key: keyFile, verifyHostname };
 }
 
 async function checkChroot(zooKeeper: ZooKeeper, config: ZooKeeperEndpoint, limits: CallOptions): Promise<void> {

@@ -52,7 +52,7 @@ describe('the TLS files', () => {
     folder = await mkdtemp(join(tmpdir(), 'nodepool-tls-'));
     const make = async (name: string): Promise<typeof files> => {
       const made = await makeCertificates(join(folder, name));
-      return { certFile: made.clientCert, keyFile: made.clientKey, caFile: made.ca };
+      return { certFile: made.clientCert, keyFile: made.clientKey, caFile: made.ca, verifyHostname: true };
     };
     [files, others] = await Promise.all([make('a'), make('b')]);
   });

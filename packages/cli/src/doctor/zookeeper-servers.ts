@@ -139,7 +139,9 @@ async function open(server: string, tls: ZooKeeperConfig['tls']): Promise<Socket
   if (tls === undefined) return opened(connect(common), 'connect');
   const [ca, cert, key] = await Promise.all([tls.caFile, tls.certFile, tls.keyFile].map((file) => readFile(file)));
   const servername = isIP(host) === 0 ? { servername: host } : {};
-  return opened(connectTls({ ...common, ...servername, ca, cert, key, rejectUnauthorized: false }), 'secureConnect');
+  const anyHost = tls.verifyHostname ? {} : { checkServerIdentity: () => undefined };
+  const options = { ...common, ...servername, ...anyHost, ca, cert, key, rejectUnauthorized: false };
+  return opened(connectTls(options), 'secureConnect');
 }
 
 function opened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<Socket> {

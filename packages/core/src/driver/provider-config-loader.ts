@@ -36,7 +36,9 @@ export interface LabelSource {
   readonly section: JsonObject;
   readonly poolSection: JsonObject;
   readonly providerSection: JsonObject;
-  /** Entry of the provider's `diskimages` or `cloud-images` that the label uses. */
+  /**
+   * Entry of the provider's `diskimages` or `cloud-images` that the label uses; empty if a disk image is absent there.
+   */
   readonly imageSection: JsonObject;
   /** Position of the label, for `ProviderConfigContext.problem`. */
   readonly path: readonly (string | number)[];
@@ -171,7 +173,7 @@ function loadLabels<L extends LabelConfig, P extends PoolConfig<L>>(
 ): Map<string, L> {
   const labels = new Map<string, L>();
   for (const { index, name, section } of entriesAt(pool.section, 'labels')) {
-    const found = options.withoutImages === true ? noImage(section) : imageOf(section, providerSection);
+    const found = options.withoutImages === true ? noImage(section) : imageOf(section, providerSection, context);
     if (found === undefined) continue;
     const label: LabelConfig = {
       name,
@@ -200,14 +202,20 @@ function noImage(label: JsonObject): FoundImage {
   return { reference: { kind: 'cloud-image', name: '' }, section: label };
 }
 
-function imageOf(label: JsonObject, provider: JsonObject): FoundImage | undefined {
+/** Returns the image of a label; a disk image may be absent from the provider's list, and then has no upload there. */
+function imageOf(
+  label: JsonObject,
+  provider: JsonObject,
+  { diskImages }: ProviderConfigContext,
+): FoundImage | undefined {
   const diskImage = stringAt(label, 'diskimage');
   const reference: ImageReference =
     diskImage === undefined
       ? { kind: 'cloud-image', name: stringAt(label, 'cloud-image') ?? '' }
       : { kind: 'diskimage', name: diskImage };
   const list = reference.kind === 'diskimage' ? 'diskimages' : 'cloud-images';
-  const section = entryNamed(provider, list, reference.name)?.section;
+  const isBuilt = reference.kind === 'diskimage' && diskImages.get(reference.name)?.abstract === false;
+  const section = entryNamed(provider, list, reference.name)?.section ?? (isBuilt ? {} : undefined);
   return section === undefined ? undefined : { reference, section };
 }
 

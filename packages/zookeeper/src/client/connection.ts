@@ -16,6 +16,7 @@ const RECEIVE_BYTES = 64 * 1024;
 /** TLS settings. `material` reads files for every connection, so that renewed certificates take effect. */
 export interface TlsSettings {
   readonly servername: string | undefined;
+  readonly verifyHostname: boolean;
   material(): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
 }
 
@@ -158,7 +159,8 @@ function openTls(
   const servername = tls.servername ?? (isIP(host) === 0 ? host : undefined);
   const name = servername === undefined ? {} : { servername };
   try {
-    const options = { ...material, host: ip, port, ...name, rejectUnauthorized: true, onread };
+    const anyHost = tls.verifyHostname ? {} : { checkServerIdentity: () => undefined };
+    const options = { ...material, host: ip, port, ...name, ...anyHost, rejectUnauthorized: true, onread };
     const socket = connectTls(options);
     return { socket, context: { expectedName: servername ?? ip, certificate: material.cert } };
   } catch (error) {

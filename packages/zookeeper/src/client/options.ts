@@ -19,6 +19,11 @@ export interface ClientTlsOptions {
   readonly key?: Pem;
   /** Name that the server's certificate must have. Default: the host of the server. */
   readonly servername?: string;
+  /**
+   * False to accept a certificate of the authorities for any host, e.g. if servers are reached by an address or an
+   * alias that is not in their certificates. Default true.
+   */
+  readonly verifyHostname?: boolean;
 }
 
 export interface ClientOptions {
@@ -144,12 +149,13 @@ function positive(name: string, value: number): number {
 }
 
 function tlsSettings(options: ClientTlsOptions): TlsSettings {
-  const { ca, cert, key, servername } = options;
+  const { ca, cert, key, servername, verifyHostname = true } = options;
   if ((cert === undefined) !== (key === undefined)) {
     throw new InvalidArgumentError('invalid-argument', 'tls.cert and tls.key must be given together, or neither');
   }
   return {
     servername,
+    verifyHostname,
     material: () => ({
       ...(ca === undefined ? {} : { ca: pemBytes('tls.ca', ca) }),
       ...(cert === undefined ? {} : { cert: pemBytes('tls.cert', cert) }),

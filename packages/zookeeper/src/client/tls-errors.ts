@@ -42,7 +42,9 @@ export function explainTlsError(error: Error, context: TlsContext): string {
   if (known !== undefined) return `${known} (${code})`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     const names = 'reason' in error ? String(error.reason) : error.message;
-    return `the server's certificate is not for ${context.expectedName}: ${names}; is it the right server, or should tls.servername be set?`;
+    const remedy =
+      'is it the right server? If it is, set tls.servername, or tls.verifyHostname (verify-hostname in zookeeper-tls) to false';
+    return `the server's certificate is not for ${context.expectedName}: ${names}; ${remedy}`;
   }
   if (CLIENT_CERTIFICATE_ALERT.test(code)) return `${aboutClientCertificate(context)} (${code})`;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || (code === 'ECONNRESET' && error.message.includes('before secure'))) {

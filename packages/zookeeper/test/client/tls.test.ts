@@ -95,9 +95,19 @@ describe('the client rejects a server certificate that', () => {
     await expectTlsError(
       address,
       { ca: ours.ca, servername: 'zk.example.org' },
-      /is not for zk\.example\.org: .*DNS:localhost.*tls\.servername/,
+      /is not for zk\.example\.org: .*DNS:localhost.*tls\.servername.*verify-hostname/,
     );
   });
+});
+
+it('a client that does not verify host names accepts any certificate of its authority, and no other', async () => {
+  const { tlsServers = '', tls } = zooKeeper;
+  const options = { ...tls!, servername: 'zk.example.org' };
+  const client = connect({ servers: tlsServers, tls: { ...options, verifyHostname: false } });
+  await client.connected({ timeoutMs: 20_000 });
+  await client.close();
+  const stranger = await tlsServer({ cert: await readFile(theirs.serverCert), key: await readFile(theirs.serverKey) });
+  await expectTlsError(stranger, { ca: ours.ca, verifyHostname: false }, /not signed by an authority that is trusted/);
 });
 
 describe('the client’s error', () => {
