@@ -74,10 +74,13 @@ describe('nodepool request', () => {
     await world.until(() => world.store.requests.size === 1);
     const [entry] = world.store.requests.all();
     const accepted = (await world.finish(world.store.requests.accept(entry!, { create: [], reuse: [] })))!;
-    await world.finish(accepted.request.release({ state: 'failed', declined_by: ['pool-a\u001b[2J'] }));
+    const declines = { declined_by: ['pool-a\u001b[2J'], decline_reasons: { 'pool-a\u001b[2J': 'no image\u001b[2J' } };
+    await world.finish(accepted.request.release({ state: 'failed', ...declines }));
     await world.until(() => running.code !== undefined);
     expect(running.code).toBe(1);
-    expect(running.out.noted).toMatch(/nodepool: request .* failed: declined by pool-a\\u001b\[2J/);
+    expect(running.out.noted).toMatch(
+      /nodepool: request .* failed: pool pool-a\\u001b\[2J declined: no image\\u001b\[2J/,
+    );
     await world.until(() => world.store.requests.size === 0);
   });
 

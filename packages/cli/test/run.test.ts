@@ -120,6 +120,17 @@ describe('nodepool run', () => {
     ]);
   });
 
+  it('interrupted while ssh connects says so, returns the node, and exits with 125', async () => {
+    fakeProgram('ssh', 'exec sleep 60');
+    const running = world.cli('run', '--label', 'small', '--', 'true');
+    await world.fulfil(LOGIN);
+    await world.until(() => callsOf('ssh').length > 0);
+    running.interrupt();
+    const { code, out } = await finished(running);
+    expect([code, out.noted]).toEqual([125, expect.stringContaining('interrupted before the command began')]);
+    expect(out.noted).not.toContain('above');
+  });
+
   it('sets environment variables', async () => {
     fakeProgram('ssh', LOCAL_SSH);
     world.env = { ...world.env, HERE: 'from here' };

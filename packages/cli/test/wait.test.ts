@@ -8,6 +8,7 @@ const REQUEST: NodeRequestData = {
   node_types: ['small', 'big'],
   nodes: [],
   declined_by: [],
+  decline_reasons: {},
   reuse: true,
   requestor: 'zuul',
   requestor_data: null,
@@ -35,7 +36,11 @@ describe('nodepool wait', () => {
   });
 
   it('escapes control characters of records', async () => {
-    const hostile = { nodes: ['\u001b[2J'], declined_by: ['pool-a\u009b2J\u202e'] };
+    const hostile = {
+      nodes: ['\u001b[2J'],
+      declined_by: ['pool-a\u009b2J\u202e', 'pool-b'],
+      decline_reasons: { 'pool-b': 'no image\u009b' },
+    };
     const submit = (state: 'fulfilled' | 'failed'): Promise<string> =>
       world.finish(world.store.requests.submit({ ...REQUEST, ...hostile, state }, { priority: 200 }));
     const fulfilled = world.cli('wait', 'request', await submit('fulfilled'));
@@ -43,7 +48,7 @@ describe('nodepool wait', () => {
     expect(fulfilled.out.printed).toBe('\\u001b[2J');
     const failed = world.cli('wait', 'request', await submit('failed'));
     await world.until(() => failed.code !== undefined);
-    expect(failed.out.noted).toMatch(/failed: declined by pool-a\\u009b2J\\u202e$/);
+    expect(failed.out.noted).toMatch(/failed: declined by pool-a\\u009b2J\\u202e, pool-b \(no image\\u009b\)$/);
   });
 
   it('ends when a node reaches the state, or is deleted', async () => {

@@ -42,6 +42,7 @@ const REQUEST: NodeRequestData = {
   node_types: ['small'],
   nodes: [],
   declined_by: [],
+  decline_reasons: {},
   reuse: true,
   requestor: 'zuul',
   requestor_data: null,

@@ -26,7 +26,7 @@ import { checkUniqueNames } from './references.js';
 import { checkPortText } from './port.js';
 import { ProblemReport } from './report.js';
 import { SourceText, type Environment } from './source.js';
-import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
+import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
 import { validatorOf, type Validator } from './validate.js';
 import { parseYaml } from './yaml.js';
 import { loadZooKeeper } from './zookeeper.js';
@@ -265,6 +265,7 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
+      maxIdleMs: ageLimit(numberAt(section, 'max-idle-time') ?? DEFAULT_MAX_IDLE_SECONDS),
       maxWaitMs: waitLimit(numberAt(section, 'max-wait')),
     });
   }

@@ -5,7 +5,7 @@
 
 import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
-import { DEFAULT_MAX_WAIT_MS } from './types.js';
+import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
 /** Returns the schema of a list that may be empty (`labels:`), as in existing files. */
 function listOf(items: JsonObject, description: string): JsonObject {
@@ -133,6 +133,13 @@ const label = mapping(
       type: ['number', 'null'],
       default: 0,
       description: 'Age at which a ready node is replaced, in seconds. 0: never.',
+    },
+    'max-idle-time': {
+      ...optionalSeconds,
+      default: DEFAULT_MAX_IDLE_SECONDS,
+      compatible: false,
+      description:
+        'Time after which a ready node that no request needs is deleted, in seconds, if the label has `min-ready` nodes without it. 0: never, as in the Python Nodepool.',
     },
     'max-wait': {
       ...optionalSeconds,

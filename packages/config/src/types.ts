@@ -49,6 +49,9 @@ export interface ZooKeeperConfig {
   readonly sessionTimeoutMs: number;
 }
 
+/** Default of `max-idle-time`, seconds. */
+export const DEFAULT_MAX_IDLE_SECONDS = 600;
+
 /** Default of `TopLabelConfig.maxWaitMs`. */
 export const DEFAULT_MAX_WAIT_MS = 6 * 3_600_000;
 
@@ -58,6 +61,8 @@ export interface TopLabelConfig {
   readonly minReady: number;
   /** Infinity: no limit. */
   readonly maxReadyAgeMs: number;
+  /** Time after which a free ready node beyond `minReady` is deleted. Absent or Infinity: never. */
+  readonly maxIdleMs?: number | undefined;
   /** Limit of the wait of a request for the label, from its creation. */
   readonly maxWaitMs: number;
 }

@@ -33,7 +33,7 @@ max-hold-age: 60
 zookeeper-timeout: 2.5
 labels:
   - {name: a, max-ready-age: 3600, min-ready: 2}
-  - {name: b, max-ready-age: 0, min-ready: -1, max-wait: 0}
+  - {name: b, max-ready-age: 0, min-ready: -1, max-idle-time: 0, max-wait: 0}
   - {name: c, max-wait: 90}
 `);
     expect(config.maxHoldAgeMs).toBe(60_000);
@@ -42,12 +42,14 @@ labels:
       name: 'a',
       minReady: 2,
       maxReadyAgeMs: 3_600_000,
+      maxIdleMs: 600_000,
       maxWaitMs: DEFAULT_MAX_WAIT_MS,
     });
     expect(config.labels.get('b')).toEqual({
       name: 'b',
       minReady: -1,
       maxReadyAgeMs: Infinity,
+      maxIdleMs: Infinity,
       maxWaitMs: Infinity,
     });
     expect(config.labels.get('c')?.maxWaitMs).toBe(90_000);
@@ -148,6 +150,7 @@ labels:
       name: 'b',
       minReady: 4,
       maxReadyAgeMs: 5000,
+      maxIdleMs: 600_000,
       maxWaitMs: DEFAULT_MAX_WAIT_MS,
     });
   });

@@ -10,21 +10,27 @@ import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
+import { SurplusNodes } from './maintenance/surplus-nodes.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './min-ready/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
-/** Creates the controllers of a launcher. `serves` returns true if it serves the provider. */
+/**
+ * Creates the controllers of a launcher. `serves` returns true if it serves the provider, `launches` if it also launches
+ * nodes there.
+ */
 export function createControllers(
   context: LauncherContext,
   ledger: QuotaLedger,
   serves: (provider: string) => boolean,
+  launches: (provider: string) => boolean,
 ): readonly Controller[] {
   const abandoned = new AbandonedProviders(context, serves);
   return [
     abandoned,
     new NodeExpiration(context, serves),
+    new SurplusNodes(context, launches),
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),

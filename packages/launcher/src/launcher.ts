@@ -113,7 +113,12 @@ export class Launcher implements ProvidersShare {
       ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
       ...(webapp === undefined ? {} : { webapp }),
     });
-    this.controllers = createControllers(this.context, this.ledger, (provider) => this.runtimes.has(provider));
+    this.controllers = createControllers(
+      this.context,
+      this.ledger,
+      (provider) => this.runtimes.has(provider),
+      (provider) => this.runtimes.has(provider) && this.config?.providers.get(provider)?.createsNodes !== false,
+    );
     await this.apply(config);
   }
 

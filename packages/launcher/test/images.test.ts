@@ -6,7 +6,7 @@ import type { DiskImageConfig, JsonObject } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { faultyDriver } from './support/faulty-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 const UPLOADS = '/nodepool/images/debian/builds/build/providers/demo/images';
 
@@ -109,6 +109,10 @@ describe('a label with a disk image', () => {
     const id = await submit();
     await world.inState(id, 'failed');
     expect(decisions.of('request', id).at(-1)?.reason).toContain('has no upload to this provider that is ready');
+    const record = world.records(REQUESTS).get(id) ?? {};
+    const reasons = Object.entries(record['decline_reasons'] ?? {});
+    expect(reasons).toEqual([[expect.anything(), expect.stringContaining('has no upload to this provider')]]);
+    expect(record['declined_by']).toEqual(reasons.map(([declined]) => declined));
   });
 
   it('is declined, and its pool serves other labels, if the provider does not list the image', async () => {

@@ -30,6 +30,15 @@ async function use(labels: readonly string[], options = {}): Promise<{ ids: read
 }
 
 describe('a static machine', () => {
+  it('stays ready although no request needs it', async () => {
+    const label = { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxIdleMs: MINUTE_MS, maxWaitMs: Infinity };
+    await start({ ...rack([host('192.0.2.1', ['small'])]), labels: new Map([['small', label]]) });
+    await untilReady('192.0.2.1:22/0');
+    const before = [...world.nodes().keys()];
+    await world.clock.advance(10 * MINUTE_MS);
+    expect([...world.nodes().keys()]).toEqual(before);
+  });
+
   it('is registered as one ready node per slot, with the fields that the Python Nodepool writes', async () => {
     const nodes = [host('192.0.2.1', ['small', 'other'], { 'max-parallel-jobs': 2, 'host-key': KEY, username: 'ci' })];
     await start(rack(nodes, { 'node-attributes': { rack: 'r1' } }));

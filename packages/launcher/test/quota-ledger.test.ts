@@ -155,6 +155,7 @@ async function run(seed: number): Promise<{ over: string[]; attempts: AttemptCou
         state: 'requested',
         state_time: 0,
         declined_by: [],
+        decline_reasons: {},
         node_types: ['small'],
         nodes: [],
         reuse: true,

@@ -7,10 +7,10 @@ export class RequestFailedError extends Error {
     readonly requestId: string,
     /** Ids of the pools that declined; none if launches failed. */
     readonly declinedBy: readonly string[],
+    /** One sentence for each pool that declined, with its reason. */
+    readonly reasons: readonly string[],
   ) {
-    const why =
-      declinedBy.length === 0 ? 'no pool declined it, but every launch failed' : `declined by ${declinedBy.join(', ')}`;
-    super(`request ${requestId} failed: ${why}; the logs of the launchers say why`);
+    super(`request ${requestId} failed: ${reasons.join('; ')}`);
     this.name = 'RequestFailedError';
   }
 }

@@ -140,7 +140,11 @@ export class SubmittedRequest {
   private async untilFulfilled(signal: AbortSignal): Promise<NodeRequest> {
     for await (const request of follow(this.context, this, signal)) {
       if (request?.state === 'fulfilled') return request;
-      if (request?.state === 'failed') throw new RequestFailedError(this.id, request.declined_by);
+      if (request?.state === 'failed') {
+        const { pools } = this.context;
+        await pools.ready({ signal, timeoutMs: Infinity });
+        throw new RequestFailedError(this.id, request.declined_by, pools.reasons(request));
+      }
     }
     throw this.removed();
   }

@@ -6,6 +6,9 @@ import { treeCache, type CallOptions, type TreeCache, type ZooKeeper } from '@no
 
 const POOLS = componentsPath('pool');
 
+/** The Python Nodepool records no reason. */
+const UNKNOWN_REASON = 'the log of its launcher says why';
+
 export class PoolRegistry {
   private readonly pools = new Map<string, PoolComponentData>();
   private readonly changes: Emitter<void>;
@@ -49,9 +52,9 @@ export class PoolRegistry {
 
   /** Returns the reasons for the state of a request that the registered pools show. */
   reasons(request: NodeRequest): readonly string[] {
-    const { state, declined_by: declinedBy } = request;
+    const { state, declined_by: declinedBy, decline_reasons: reasons } = request;
     if (state === 'fulfilled') return [];
-    const declined = declinedBy.map((id) => `${this.nameOf(id)} declined`);
+    const declined = declinedBy.map((id) => `${this.nameOf(id)} declined: ${reasons[id] ?? UNKNOWN_REASON}`);
     if (state === 'pending') return [...declined, 'a launcher has accepted the request and launches its nodes'];
     if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];
     return [...declined, ...this.waitsFor(request)];

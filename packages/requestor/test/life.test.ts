@@ -120,13 +120,15 @@ describe('a request', () => {
     await progress.return();
   });
 
-  it('fails with the pools that declined', async () => {
+  it('fails with the pools that declined, and their reasons', async () => {
     world.launcher.mode = 'fail';
     const request = await world.run(world.requestor.request({ labels: ['small'] }));
     const error = await world.run(request.fulfilled().catch((reason: unknown) => reason));
 
     expect(error).toBeInstanceOf(RequestFailedError);
-    expect(error).toMatchObject({ declinedBy: [POOL.id], message: expect.stringContaining(POOL.id) });
+    const reason = expect.stringMatching(/^pool main of provider .* declined: the image is missing$/);
+    expect(error).toMatchObject({ declinedBy: [POOL.id], reasons: [reason] });
+    expect(String(error)).toContain('declined: the image is missing');
   });
 
   it('is changed while it waits, and not after a launcher accepted it', async () => {

@@ -176,6 +176,7 @@ export function requestData(over: Partial<NodeRequestData> = {}): NodeRequestDat
     node_types: ['small'],
     nodes: [],
     declined_by: [],
+    decline_reasons: {},
     reuse: true,
     requestor: 'test',
     requestor_data: null,

@@ -96,8 +96,74 @@ print(json.dumps([{"complete": complete, "results": json.loads(results)} for com
   return JSON.parse(stdout) as { complete: number; results: number[] }[];
 }
 
+/** The configuration of the example with the settings of this site. */
+function exampleConfig(nodepool: readonly string[], port: number, identity: string): string {
+  const settings: readonly (readonly [string, string])[] = [
+    ['"tcp:9989"', `"tcp:${port}:interface=127.0.0.1"`],
+    ['"buildbot.example.org:9989"', `"127.0.0.1:${port}"`],
+    ['["nodepool", "-c", "/etc/nodepool/nodepool.yaml"]', JSON.stringify(nodepool)],
+    ['"/etc/buildbot/id_ed25519"', JSON.stringify(identity)],
+  ];
+  return settings.reduce(
+    (text, [example, own]) => {
+      expect(text).toContain(example);
+      return text.replace(example, own);
+    },
+    readFileSync(join(EXAMPLE, 'master.cfg'), 'utf8'),
+  );
+}
+
 if (runsMaster) {
   describe('a Buildbot master', () => {
+    it(
+      'with the configuration of the example builds a change that `buildbot sendchange` announces',
+      async () => {
+        folder = mkdtempSync(join(tmpdir(), 'nodepool-buildbot-'));
+        const identity = join(folder, 'key');
+        await promisify(execFile)('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', identity]);
+        site = await Site.start();
+        const endpoint = await site.cloud(['ssh=true', `authorized-keys=${identity}.pub`, 'boot-time=1']);
+        const launcher = await site.launcher({
+          providers: [{ endpoint, hostKeyChecking: true, username: userInfo().username, maxServers: 1 }],
+        });
+        const nodepool = [
+          process.execPath,
+          programPath('nodepool'),
+          '-c',
+          configFileOf({ folder: site.folder, name: launcher.name }),
+        ];
+        const [port = 0] = await freePorts(1);
+        const master = join(folder, 'master');
+        await promisify(execFile)('buildbot', ['create-master', '-q', master]);
+        copyFileSync(join(EXAMPLE, 'nodepool_worker.py'), join(master, 'nodepool_worker.py'));
+        writeFileSync(join(master, 'master.cfg'), exampleConfig(nodepool, port, identity));
+        const buildbot = await Program.start({
+          name: 'buildbot',
+          command: '/usr/bin/buildbot',
+          args: ['start', '--nodaemon', master],
+          logFile: join(site.folder, 'buildbot.log'),
+        });
+        const change = ['sendchange', '--master', `localhost:${port}`, '--auth', 'change:change', '--who', 'me'];
+        const database = join(master, 'state.sqlite');
+        await buildbot.while('completes a build', DEADLINE_MS, async (signal) => {
+          const send = (): Promise<boolean> =>
+            promisify(execFile)('buildbot', [...change, '--branch', 'main', 'README']).then(
+              () => true,
+              () => false,
+            );
+          // The port of the master opens some time after its start.
+          while (!(await send())) await sleep(systemClock, 1000, signal);
+          while (!(await buildRequests(database)).some(({ complete }) => complete === 1)) {
+            await sleep(systemClock, 1000, signal);
+          }
+        });
+        expect(await buildRequests(database)).toEqual([{ complete: 1, results: [0] }]);
+        await buildbot.stop();
+        await site.clean(launcher);
+      },
+      DEADLINE_MS,
+    );
+
     it(
       'finishes every build exactly once while launchers and ZooKeeper are killed',
       async () => {

@@ -161,7 +161,7 @@ describe('nodepool request', () => {
     ).toMatchObject({
       event: 'failed',
       code: 'request-failed',
-      reason: expect.stringMatching(/^request 200-\d{10} failed: declined by /),
+      reason: expect.stringMatching(/^request 200-\d{10} failed: pool .* declined: /),
     });
     expect([code, stderr]).toEqual([1, expect.stringContaining('no pool has all the labels; this one has no plan9')]);
   });

@@ -1,6 +1,6 @@
 /** `nodepool wait request|node|label ID`: waits for a condition, for scripts. */
 
-import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
+import { NODE_STATES, TimerQueue, withDeadline, type NodeRequest } from '@nodepool/core';
 import { printable } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
@@ -70,12 +70,18 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
       const request = requests.get(id)?.request;
       if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
       if (request.state === 'failed') {
-        throw new RefusedError(`request ${id} failed: declined by ${request.declined_by.join(', ') || 'no pool'}`);
+        throw new RefusedError(`request ${id} failed: ${declines(request)}`);
       }
       return request.state === 'fulfilled' ? request.nodes.map(printable).join('\n') : undefined;
     },
     subscribe: (listener) => requests.onChange(listener),
   };
+}
+
+/** Returns the pools that declined the request, each with its reason if the launcher has recorded it. */
+function declines({ declined_by: pools, decline_reasons: reasons }: NodeRequest): string {
+  const texts = pools.map((pool) => (reasons[pool] === undefined ? pool : `${pool} (${reasons[pool]})`));
+  return `declined by ${texts.join(', ') || 'no pool'}`;
 }
 
 function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: string): Condition {

@@ -3,6 +3,7 @@
 import type { Readable, Transform, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Clock, RandomSource } from '@nodepool/core';
+import { ExitCode } from '../command-context.js';
 import type { Streams } from '../process-io.js';
 import { LinePrefixer, MarkFilter, markedCommand, signalScript } from './remote-command.js';
 import { SSH_FAILED, type ChildExit, type SshClient } from './ssh-client.js';
@@ -66,6 +67,9 @@ export async function runRemotely(client: SshClient, target: SshTarget, run: Rem
   try {
     const exit = await ssh.exited;
     await output;
+    if (interrupted.aborted && filter.pid === undefined) {
+      return { status: ExitCode.notRun, problem: 'interrupted before the command began' };
+    }
     return limit.passed
       ? { status: TIMED_OUT, problem: `the command was ended after ${timeout ?? 0} s (--timeout)` }
       : endOf(filter, exit);

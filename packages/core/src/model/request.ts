@@ -15,6 +15,10 @@ export interface NodeRequestData {
   readonly nodes: readonly string[];
   /** `id`s of the pool components that declined. */
   readonly declined_by: readonly string[];
+  /**
+   * Reasons of the pools in `declined_by`, by id, for the requestor. The Python Nodepool neither writes nor reads them.
+   */
+  readonly decline_reasons: Readonly<Record<string, string>>;
   /** True if ready nodes may be used; false if every node must be launched for the request. */
   readonly reuse: boolean;
   readonly requestor: string | null;

@@ -62,6 +62,7 @@ export function requestWith(facts: Partial<NodeRequest>): NodeRequest {
     node_types: [],
     nodes: [],
     declined_by: [],
+    decline_reasons: {},
     reuse: true,
     requestor: null,
     requestor_data: null,

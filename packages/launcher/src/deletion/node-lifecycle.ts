@@ -57,6 +57,7 @@ export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
       { to: 'deleting', by: 'Evictor', when: 'a request needs the capacity of the free node' },
       { to: 'deleting', by: 'the operator', when: '`nodepool delete`' },
       EXPIRED,
+      { to: 'deleting', by: 'SurplusNodes', when: 'no request needs the node for `max-idle-time`' },
     ],
   },
   'in-use': {

@@ -146,6 +146,7 @@ export class MinReadyLabel {
           state: 'requested',
           state_time: unixSeconds(this.context),
           declined_by: [],
+          decline_reasons: {},
           node_types: [this.label],
           nodes: [],
           reuse: false,

@@ -60,7 +60,7 @@ export async function acceptRequest(
 export async function declineRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
   const accepted = await lockRequest(pool, entry, [], []);
   if (accepted === undefined) return;
-  const change = afterDecline(accepted.request.request, pool);
+  const change = afterDecline(accepted.request.request, pool, reason);
   const failed = change.state === 'failed';
   recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });

@@ -89,14 +89,24 @@ export function evaluate(
   return { kind: 'admit' };
 }
 
+/** Limits of the reasons in a record: the number of pools, and the length of each, in characters. */
+const MAX_REASONS = 20;
+const MAX_REASON_LENGTH = 500;
+
 /** Returns the change of a request that this pool declines. It becomes `failed` if all pools have declined. */
 export function afterDecline(
   request: NodeRequest,
   { id, candidates }: Pick<PoolView, 'id' | 'candidates'>,
-): Pick<NodeRequestData, 'state' | 'declined_by'> {
+  reason: string,
+): Pick<NodeRequestData, 'state' | 'declined_by' | 'decline_reasons'> {
   const declinedBy = request.declined_by.includes(id) ? request.declined_by : [...request.declined_by, id];
   const failed = candidates.complete && allDeclined(request, declinedBy, candidates);
-  return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
+  const reasons = Object.entries(request.decline_reasons).slice(-(MAX_REASONS - 1));
+  return {
+    state: failed ? 'failed' : 'requested',
+    declined_by: declinedBy,
+    decline_reasons: { ...Object.fromEntries(reasons), [id]: reason.slice(0, MAX_REASON_LENGTH) },
+  };
 }
 
 /** Returns true if another pool serves the labels of the request at the moment. */

@@ -147,7 +147,7 @@ async function leaveOrWait(held: HeldRequest, failure: DriverError): Promise<voi
 async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
   held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
   recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', failure.message);
-  await releaseWithNodes(held, afterDecline(held.request.request, held.pool), 'failed');
+  await releaseWithNodes(held, afterDecline(held.request.request, held.pool, failure.message), 'failed');
 }
 
 function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {

@@ -75,9 +75,18 @@ export class ScriptedLauncher {
     const request = decode(data);
     if (request['state'] !== 'requested') return;
     if (this.mode === 'fail') {
-      await this.zk.set(path, encode({ ...request, state: 'failed', declined_by: [POOL.id] }), {
-        version: stat.version,
-      });
+      await this.zk.set(
+        path,
+        encode({
+          ...request,
+          state: 'failed',
+          declined_by: [POOL.id],
+          decline_reasons: { [POOL.id]: 'the image is missing' },
+        }),
+        {
+          version: stat.version,
+        },
+      );
       return;
     }
     const nodes: string[] = [];

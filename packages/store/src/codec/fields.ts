@@ -30,6 +30,12 @@ export function texts(raw: RawField): readonly string[] {
   return raw.every(isText) ? raw : raw.filter(isText);
 }
 
+/** Returns the strings of an object by their keys. */
+export function textMap(raw: RawField): Readonly<Record<string, string>> {
+  const entries = Object.entries(object(raw) ?? {});
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => isText(entry[1])));
+}
+
 /** Returns the value, typed, if it is one of `values`. */
 export function oneOf<V extends string>(raw: RawField, values: readonly V[]): V | undefined {
   const known: readonly RawField[] = values;

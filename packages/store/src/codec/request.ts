@@ -1,7 +1,7 @@
 /** Codec of `/nodepool/requests/<id>`. */
 
 import { recordCodec, type Codec } from './codec.js';
-import { isText, number, oneOf, text, texts, unknownState, value } from './fields.js';
+import { isText, number, oneOf, text, textMap, texts, unknownState, value } from './fields.js';
 import { REQUEST_STATES, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 
 export const requestCodec: Codec<{ readonly id: string }, NodeRequestData> = recordCodec<
@@ -12,6 +12,7 @@ export const requestCodec: Codec<{ readonly id: string }, NodeRequestData> = rec
     state: true,
     state_time: true,
     declined_by: true,
+    decline_reasons: true,
     node_types: true,
     nodes: true,
     reuse: true,
@@ -37,6 +38,7 @@ export const requestCodec: Codec<{ readonly id: string }, NodeRequestData> = rec
       node_types: labels,
       nodes: texts(raw.nodes),
       declined_by: texts(raw.declined_by),
+      decline_reasons: textMap(raw.decline_reasons),
       reuse: raw.reuse !== false,
       requestor: text(raw.requestor),
       requestor_data: value(raw.requestor_data),
