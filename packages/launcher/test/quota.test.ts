@@ -201,6 +201,49 @@ describe('a provider', () => {
     await world.giveBack(first);
   });
 
+  it('reads the usage of others again soon while a request waits for it', async () => {
+    quota(1);
+    const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags: {} };
+    const theirs = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
+    await world.launcher([demo()]);
+    const waits = await world.submit(['small']);
+    await world.clock.advance(5000);
+    await world.during(Promise.resolve(world.cloud.deleteInstance(theirs.id)));
+    const released = world.clock.now();
+    await world.fulfilled(waits);
+    expect(world.clock.now() - released).toBeLessThan(REFRESH_MS / 5);
+  });
+
+  it('shares the limits of its project with another provider, whose nodes it knows without reading them', async () => {
+    const others = provider('other', [pool('main', ['other'])]);
+    quota(3);
+    await world.launcher([demo(), others]);
+    const burst = await world.served(['other', 'other', 'other']);
+    const waits = await world.submit(['small', 'small']);
+    await world.clock.advance(REFRESH_MS);
+    expect(world.stateOf(waits)).toBe('requested');
+    const create = world.cloud.createInstance.bind(world.cloud);
+    let refused = 0;
+    world.cloud.createInstance = async (...args) => {
+      try {
+        return await create(...args);
+      } catch (error) {
+        refused += 1;
+        throw error;
+      }
+    };
+    await world.giveBack(burst);
+    const returned = world.clock.now();
+    await world.fulfilled(waits);
+    expect(world.clock.now() - returned).toBeLessThan(REFRESH_MS / 10);
+    const next = await world.submit(['other', 'other']);
+    await world.clock.advance(10_000);
+    expect(world.stateOf(next)).toBe('requested');
+    await world.giveBack(waits);
+    await world.fulfilled(next);
+    expect(refused).toBe(0);
+  });
+
   it('follows growing limits while a request waits for them', async () => {
     quota(1);
     await world.launcher([demo()]);

@@ -1,6 +1,7 @@
 /**
- * The limits of a provider's cloud minus the use of other instances in the same project. They are read at the start,
- * every few minutes while there is demand, and immediately after the cloud has refused a launch. Outdated limits, and
+ * The limits of a provider's cloud minus the use of other instances in the same project. The ledger counts the nodes
+ * of other providers of this installation by their records. Limits are read at the start, every few minutes while there
+ * is demand, more often while a request waits for them, and immediately after a refused launch. Outdated limits, and
  * limits that only one read has reported, are read again before a request is declined because of them. Until the first
  * answer the provider counts as unlimited, because a cloud might never report its limits.
  */
@@ -22,6 +23,11 @@ import type { QuotaLedger } from './quota-ledger.js';
 const MAX_AGE_MS = 300_000;
 /** Delay before limits are read again after a failure, if there is demand, milliseconds. */
 const RETRY_MS = 60_000;
+/**
+ * First delay before limits are read again while a request waits for the use of others, milliseconds. Doubles with each
+ * read without a change, up to `MAX_AGE_MS`.
+ */
+const AWAITED_MS = 15_000;
 /** Delay before limits are read again to confirm them, milliseconds. */
 const CONFIRM_MS = 5000;
 const CALL_TIMEOUT_MS = 60_000;
@@ -38,6 +44,11 @@ export class ProviderLimits {
   /** `Clock.monotonic` milliseconds at which the timer fires. */
   private timerAt = Infinity;
   private confirmed = UNLIMITED;
+  private awaitedMs = AWAITED_MS;
+  /** True if instances without a record count against the limits. */
+  private othersUseSome = false;
+  /** Other providers of this installation with nodes in the same project. */
+  private neighbours: ReadonlySet<string> = new Set();
   private readonly reads: Emitter<boolean>;
 
   constructor(
@@ -90,11 +101,12 @@ export class ProviderLimits {
   }
 
   /**
-   * Reads the limits again once they are too old. Called while a request waits for higher limits, because no other
-   * event may occur.
+   * Reads the limits again, earlier than they are too old if others use some of them. Called while a request waits for
+   * higher limits, because no other event may occur.
    */
   awaited(): void {
-    this.refreshAfter(Math.max(this.staleAt - this.context.clock.monotonic(), 0));
+    const staleMs = Math.max(this.staleAt - this.context.clock.monotonic(), 0);
+    this.refreshAfter(this.othersUseSome ? Math.min(this.awaitedMs, staleMs) : staleMs);
   }
 
   /**
@@ -154,6 +166,7 @@ export class ProviderLimits {
       if (last !== undefined) this.confirmed = greater(last.total, this.total);
       const after = this.known?.available;
       const changed = after !== undefined && (before === undefined || !isSame(before, after));
+      this.awaitedMs = changed ? AWAITED_MS : Math.min(this.awaitedMs * 2, MAX_AGE_MS);
       // Waiting requests are scheduled again.
       if (!this.signal.aborted) this.reads.emit(changed);
     }
@@ -180,18 +193,51 @@ export class ProviderLimits {
       driverCall(clock, what, within(LIST_TIMEOUT_MS), (each) => provider.listNodes(each));
     // After a start, the cloud may answer before the installation id is read from ZooKeeper.
     await store.ready({ signal });
-    const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
+    const instances = isUnlimited(total) ? [] : await list();
     if (signal.aborted) return;
+    const { others, neighbours } = this.othersUse(instances);
+    this.neighbours = neighbours;
+    this.othersUseSome = Object.keys(others.toResources()).length > 0;
     const available = total.subtract(others);
     const before = this.known?.available;
     this.known = { total, available };
-    this.ledger.setProviderLimit(provider.config.name, available);
+    this.ledger.setProviderLimit(provider.config.name, available, neighbours);
     if (before !== undefined && isSame(before, available)) return;
     log.info('Limits of the provider', {
       provider: provider.config.name,
       limits: total.toResources(),
       used_by_others: others.toResources(),
     });
+  }
+
+  /**
+   * Sums the use of instances without a record. The ledger counts the records of this provider, and of those that
+   * `neighbours` names: the other providers of this installation that have nodes in the same project.
+   */
+  private othersUse(instances: readonly Instance[]): {
+    readonly others: QuotaInformation;
+    readonly neighbours: ReadonlySet<string>;
+  } {
+    const { nodes, installation } = this.context.store;
+    const own = this.provider.config.name;
+    let others = NOTHING;
+    // A neighbour without usable nodes may launch some at any moment.
+    const neighbours = new Set([...this.neighbours].filter((provider) => !this.hasUsableNodes(provider)));
+    for (const { tags, deleted, resources } of instances) {
+      const { nodepool_provider_name: provider, nodepool_node_id: nodeId = '' } = tags;
+      const isOurs = (tags.nodepool_installation ?? installation.id) === installation.id;
+      if (deleted || (isOurs && provider === own)) continue;
+      if (isOurs && provider !== undefined && nodes.get(nodeId)?.node.provider === provider) neighbours.add(provider);
+      else others = others.add(QuotaInformation.use({ instances: 1, ...resources }));
+    }
+    return { others, neighbours };
+  }
+
+  private hasUsableNodes(provider: string): boolean {
+    for (const { node } of this.context.store.nodes.ofProvider(provider)) {
+      if (node.state === 'ready' || node.state === 'in-use') return true;
+    }
+    return false;
   }
 }
 
@@ -211,15 +257,4 @@ function isUnlimited(limits: QuotaInformation): boolean {
 
 function isSame(a: QuotaInformation, b: QuotaInformation): boolean {
   return JSON.stringify(a.toResources()) === JSON.stringify(b.toResources());
-}
-
-/** Sums the use of other instances. Instances of this provider and installation are counted by their node records. */
-function othersUse(instances: readonly Instance[], provider: string, installation: string): QuotaInformation {
-  let use = NOTHING;
-  for (const { tags, deleted, resources } of instances) {
-    const isOurs = (tags.nodepool_installation ?? installation) === installation;
-    if (deleted || (isOurs && tags.nodepool_provider_name === provider)) continue;
-    use = use.add(QuotaInformation.use({ instances: 1, ...resources }));
-  }
-  return use;
 }

@@ -61,8 +61,10 @@ export class QuotaLedger {
     this.poolScope(provider, pool).setLimit(limit);
   }
 
-  setProviderLimit(provider: string, limit: QuotaInformation): void {
-    this.providerScope(provider).setLimit(limit);
+  /** Sets the limit that the provider shares with the other providers in the same project of the cloud. */
+  setProviderLimit(provider: string, limit: QuotaInformation, sharedWith: Iterable<string> = []): void {
+    const neighbours = Array.from(sharedWith, (other) => this.providerScope(other));
+    this.providerScope(provider).setLimit(limit, neighbours);
   }
 
   /** Replaces the limits of all tenants. Tenants that are not in `limits` are unlimited. */
@@ -156,16 +158,16 @@ export class QuotaLedger {
       const counted = needIn(scope, need);
       const isInOrder = counted === need.need;
       const needs = counted.entries();
-      const limits = scope.limit;
       for (let index = 0; index < needs.length; index += 1) {
         const each = needs[index];
         if (each === undefined || each[1] <= 0) continue;
         const resource = each[0];
         const needed = each[1];
-        const limit = limits.get(resource);
+        const tentative = ({ key }: QuotaScope): number => (isInOrder ? this.tentativeAfter(lastId, key, resource) : 0);
+        const limit = scope.limitOf(resource, tentative);
         let used = scope.recorded.get(resource);
         if (used <= limit || !counts(scope, resource)) continue;
-        if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);
+        used -= tentative(scope);
         if (used > limit) return { scope, resource, limit, used: used - needed, needed, reservedFor: undefined };
       }
     }
@@ -198,8 +200,8 @@ export class QuotaLedger {
   }
 
   /** Sums the tentative records that are newer than `lastId`. */
-  private tentativeAfter(lastId: string, scope: QuotaScope, resource: string): number {
-    const ids = this.tentative.ids(scope.key);
+  private tentativeAfter(lastId: string, scopeKey: string, resource: string): number {
+    const ids = this.tentative.ids(scopeKey);
     let sum = 0;
     for (let index = ids.length - 1; index >= 0; index -= 1) {
       const id = ids[index];

@@ -61,6 +61,10 @@ export class QuotaScope {
   private readonly reservations = new Map<Claimant, Map<object, CapacityReservation>>();
   private readonly waiting = new Set<() => void>();
   private allowed = QuotaInformation.limit({});
+  /** The scopes of other providers in the same project of the cloud, whose nodes count against the same limit. */
+  private neighbours: readonly QuotaScope[] = [];
+  /** The scopes that have this one as a neighbour. */
+  private readonly neighbourOf = new Set<QuotaScope>();
 
   /** `name` is for messages, e.g. `pool main of provider demo`. */
   constructor(
@@ -69,13 +73,33 @@ export class QuotaScope {
     readonly name: string,
   ) {}
 
-  get limit(): QuotaInformation {
-    return this.allowed;
+  /** Sets the limit, which the nodes of this scope and of its neighbours share. */
+  setLimit(limit: QuotaInformation, neighbours: readonly QuotaScope[] = []): void {
+    this.allowed = limit;
+    for (const each of this.neighbours) each.neighbourOf.delete(this);
+    this.neighbours = neighbours;
+    for (const each of neighbours) each.neighbourOf.add(this);
+    this.changed();
   }
 
-  setLimit(limit: QuotaInformation): void {
-    this.allowed = limit;
-    this.changed();
+  /** Returns the limit without the records of the neighbours. */
+  get limit(): QuotaInformation {
+    return this.neighbours.reduce((limit, { recorded }) => limit.subtract(recorded.read()), this.allowed);
+  }
+
+  /**
+   * Returns the limit of a resource without the records of the neighbours. `uncounted` returns the amount of a
+   * neighbour's records that do not count.
+   */
+  limitOf(resource: string, uncounted: (neighbour: QuotaScope) => number = () => 0): number {
+    let limit = this.allowed.get(resource);
+    for (const each of this.neighbours) limit -= each.recorded.get(resource) - uncounted(each);
+    return limit;
+  }
+
+  /** Returns the limit of a resource without what the neighbours use, or hold for launches that are about to begin. */
+  private availableOf(resource: string): number {
+    return this.limitOf(resource, ({ held }) => -held.get(resource));
   }
 
   /** Returns the shortfall if the demand does not fit now. Capacity reserved for preceding requests counts as used. */
@@ -86,7 +110,7 @@ export class QuotaScope {
       if (each === undefined || each[1] <= 0) continue;
       const resource = each[0];
       const needed = each[1];
-      const limit = this.allowed.get(resource);
+      const limit = this.availableOf(resource);
       if (limit === Infinity) continue;
       const used = this.recorded.get(resource) + this.held.get(resource);
       if (used + needed > limit) return { scope: this, resource, limit, used, needed, reservedFor: undefined };
@@ -105,7 +129,7 @@ export class QuotaScope {
   missing(demand: Demand): Map<string, number> {
     const missing = new Map<string, number>();
     for (const [resource, needed] of needIn(this, demand).entries()) {
-      const limit = this.allowed.get(resource);
+      const limit = this.limitOf(resource, ({ held, leaving }) => leaving.get(resource) - held.get(resource));
       if (needed <= 0 || limit === Infinity) continue;
       let over = this.recorded.get(resource) + this.held.get(resource) - this.leaving.get(resource) + needed - limit;
       for (const { need } of this.reservedBefore(demand)) over += need.get(resource);
@@ -140,7 +164,7 @@ export class QuotaScope {
 
   /** Returns true if the scope has no capacity for any node of this request, however small. */
   isFull(request: NodeRequest, now: number): boolean {
-    let left = this.allowed.get('instances') - this.instances;
+    let left = this.availableOf('instances') - this.instances;
     if (left < 1) return true;
     for (const [claimant, owners] of this.reservations) {
       const reserved = this.reservedBy(owners);
@@ -159,6 +183,11 @@ export class QuotaScope {
 
   /** Notifies the waiting listeners that there may be more capacity. */
   changed(): void {
+    for (const scope of this.neighbourOf) scope.notify();
+    this.notify();
+  }
+
+  private notify(): void {
     if (this.waiting.size === 0) return;
     const listeners = [...this.waiting];
     this.waiting.clear();
@@ -182,7 +211,7 @@ export class QuotaScope {
   private isTooFullFor(need: QuotaInformation): boolean {
     for (const [resource, needed] of need.entries()) {
       const used = this.recorded.get(resource) + this.held.get(resource);
-      if (needed > 0 && used + needed > this.allowed.get(resource)) return true;
+      if (needed > 0 && used + needed > this.availableOf(resource)) return true;
     }
     return false;
   }
