@@ -101,8 +101,8 @@ export class ProviderLimits {
   }
 
   /**
-   * Reads the limits again, earlier than they are too old if others use some of them. Called while a request waits for
-   * higher limits, because no other event may occur.
+   * Reads the limits again, earlier than usual if unrecorded instances use some of them. Called while a request waits
+   * for higher limits, because no other event may occur.
    */
   awaited(): void {
     const staleMs = Math.max(this.staleAt - this.context.clock.monotonic(), 0);
