@@ -6,11 +6,19 @@ const swc = require('@swc/jest');
 
 const config = { rootDir: '/' };
 
+/** A deliberate defect in one file, which `pnpm mutate` tests. */
+const mutation = JSON.parse(process.env.NODEPOOL_MUTATION ?? 'null');
+
+function mutated(source, file) {
+  return file === mutation?.file ? source.replace(mutation.find, () => mutation.replace) : source;
+}
+
 module.exports = {
   createTransformer(options) {
     const transformer = swc.createTransformer(options);
     const getCacheKey = (source, file, jest) =>
-      transformer.getCacheKey(source, file, { ...jest, config, configString: '' });
-    return { ...transformer, getCacheKey };
+      transformer.getCacheKey(mutated(source, file), file, { ...jest, config, configString: '' });
+    const process = (source, file, jest) => transformer.process(mutated(source, file), file, jest);
+    return { ...transformer, getCacheKey, process };
   },
 };

@@ -1,0 +1,29 @@
+/** The table of the results, for the documentation. */
+
+import type { MutationResult } from './run-mutation.js';
+
+/** Returns true if the result is the expected one. */
+export function isExpected({ mutation, seenBy }: MutationResult): boolean {
+  return (seenBy !== undefined) === (mutation.survives === undefined);
+}
+
+/** Returns a table with a row per part of the repository, and a list of the defects that no test sees. */
+export function markdown(results: readonly MutationResult[]): string {
+  const parts = new Map<string, { total: number; seen: number }>();
+  for (const { mutation, seenBy } of results) {
+    const part = mutation.file.split('/').slice(0, 2).join('/');
+    const { total, seen } = parts.get(part) ?? { total: 0, seen: 0 };
+    parts.set(part, { total: total + 1, seen: seen + (seenBy === undefined ? 0 : 1) });
+  }
+  const rows = [...parts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const table = [
+    '| part | defects | seen by tests |',
+    '| --- | --- | --- |',
+    ...rows.map(([part, { total, seen }]) => `| \`${part}\` | ${total} | ${seen} |`),
+  ];
+  const survivors = results.filter(({ seenBy }) => seenBy === undefined);
+  const list = survivors.map(
+    ({ mutation: { breaks, file, survives = 'a test is missing' } }) => `- ${breaks} (\`${file}\`): ${survives}`,
+  );
+  return [...table, '', ...(list.length === 0 ? ['Tests see all of them.'] : ['Not seen:', '', ...list])].join('\n');
+}

@@ -1,0 +1,70 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { mutated, type Mutation } from '../src/mutation.js';
+import { MUTATIONS } from '../src/mutations/index.js';
+import { isExpected, markdown } from '../src/report.js';
+import { runMutation } from '../src/run-mutation.js';
+
+const ROOT = join(__dirname, '..', '..', '..');
+
+/** A defect in a small file whose tests are fast. */
+const SLOTS: Mutation = {
+  id: 'slots-leak',
+  file: 'packages/core/src/runtime/slots.ts',
+  find: 'this.taken -= 1;',
+  replace: 'this.taken -= 0;',
+  breaks: 'A slot is free after its use.',
+  tests: ['packages/core/test/runtime/slots.test.ts'],
+};
+const LIMITS = { root: ROOT, limitMs: 600_000 };
+
+describe('the tests of a defect', () => {
+  it('see it, and no file has changed', async () => {
+    const before = readFileSync(join(ROOT, SLOTS.file), 'utf8');
+    const result = await runMutation(SLOTS, LIMITS);
+    expect(result).toMatchObject({ seenBy: 'packages/core', stopped: false });
+    expect(result.output).toContain('slots');
+    expect(isExpected(result)).toBe(true);
+    expect(readFileSync(join(ROOT, SLOTS.file), 'utf8')).toBe(before);
+  });
+
+  it('do not see a change without effect, which the table lists with its reason', async () => {
+    const harmless = { ...SLOTS, id: 'slots-harmless', replace: 'this.taken = this.taken - 1;' };
+    const result = await runMutation(harmless, LIMITS);
+    expect(result.seenBy).toBeUndefined();
+    expect(isExpected(result)).toBe(false);
+    const accepted = { ...result, mutation: { ...harmless, survives: 'it has no effect' } };
+    expect(isExpected(accepted)).toBe(true);
+    expect(markdown([accepted])).toContain(
+      'A slot is free after its use. (`packages/core/src/runtime/slots.ts`): it has',
+    );
+    expect(markdown([accepted])).toContain('| `packages/core` | 1 | 0 |');
+  });
+
+  it('are stopped if they do not end', async () => {
+    const endless = { ...SLOTS, id: 'slots-endless', replace: 'for (;;);' };
+    const result = await runMutation(endless, { root: ROOT, limitMs: 8000 });
+    expect(result).toMatchObject({ seenBy: 'packages/core', stopped: true });
+  });
+});
+
+describe('the list of defects', () => {
+  it('fits the sources', () => {
+    for (const mutation of MUTATIONS) {
+      const text = readFileSync(join(ROOT, mutation.file), 'utf8');
+      expect(mutated(text, mutation)).not.toBe(text);
+      for (const test of mutation.tests) expect([test, existsSync(join(ROOT, test))]).toEqual([test, true]);
+    }
+  });
+
+  it('has unique names', () => {
+    const ids = MUTATIONS.map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)]);
+  });
+});
+
+it('rejects a text that occurs more than once', () => {
+  expect(() => mutated('a a', { ...SLOTS, find: 'a' })).toThrow(/occurs more than once/);
+  expect(() => mutated('b', { ...SLOTS, find: 'a' })).toThrow(/does not occur/);
+});
