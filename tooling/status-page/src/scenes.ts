@@ -272,7 +272,7 @@ function activity(
   const health = { state: 'serving', reason: undefined, since: 0, offers: [] } as const;
   // The ids have the format of `registerPool`.
   const registered = pools.map((pool) => ({ ...pool, id: `nl01.example.org-PoolWorker.${provider}-${pool.pool}-0` }));
-  return { provider, ...health, limit, used, pools: registered, deletions: [], work: [] };
+  return { provider, ...health, limit, used, missingInstances: undefined, pools: registered, deletions: [], work: [] };
 }
 
 function pool(

@@ -252,11 +252,17 @@ export interface LaunchedInstance {
 
 /** An instance as the cloud lists it. */
 export interface Instance extends LaunchedInstance {
-  /** True if the instance runs and has its addresses. */
+  /**
+   * True if the instance runs and has its addresses. A ready node is not handed out while its instance is listed as not
+   * ready, and is replaced if that lasts for minutes, e.g. because an operator has stopped the instance.
+   */
   readonly ready: boolean;
   /** True if the instance is deleted or about to be; it no longer counts against the quota. */
   readonly deleted: boolean;
-  /** Reason why the instance can never become ready; absent otherwise. */
+  /**
+   * Reason why the instance can never become ready, e.g. because it is broken, preempted, evicted or being deleted;
+   * absent otherwise. A ready node is replaced once its instance is listed as failed.
+   */
   readonly failed?: string | undefined;
   /** Tags of the instance. Instances that this installation did not create lack its tags. */
   readonly tags: Readonly<Record<string, string>>;

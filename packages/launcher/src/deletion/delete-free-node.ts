@@ -1,19 +1,21 @@
 /** Marks an unallocated node for deletion, under its lock. */
 
+import type { NodeData } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 
 /**
- * Marks the node as `deleting`; `Deletions` then deletes it. Returns false if the node is locked or has changed since
- * `entry`.
+ * Marks the node as `deleting`, with `change`; `Deletions` then deletes it. Returns false if the node is locked or has
+ * changed since `entry`.
  */
 export async function deleteFreeNode(
   { store, decisions }: Pick<LauncherContext, 'store' | 'decisions'>,
   entry: NodeEntry,
   by: string,
   reason: string,
+  change: Partial<NodeData> = {},
 ): Promise<boolean> {
-  const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { state: 'deleting' } });
+  const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { ...change, state: 'deleting' } });
   if (handle === undefined) return false;
   decisions.record('node', entry.id, by, 'to be deleted', reason);
   await handle.release();

@@ -16,11 +16,22 @@ export interface ProviderActivity {
   readonly limit: Resources;
   /** Resources that the nodes of all pools use. */
   readonly used: Resources;
+  /** Nodes whose instances the cloud does not list, if they are too many to be deleted. */
+  readonly missingInstances: MissingInstances | undefined;
   readonly pools: readonly PoolActivity[];
   /** Ids of nodes that are being deleted. */
   readonly deletions: readonly string[];
   /** Creations and deletions of machines that the driver works on. */
   readonly work: readonly WorkInProgress[];
+}
+
+/** Nodes whose instances the latest listing lacks. */
+export interface MissingInstances {
+  readonly missing: number;
+  /** Number of nodes with an instance. */
+  readonly total: number;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
 }
 
 /** The parts of a provider's activity that cost little, whatever the number of its pools and labels. */

@@ -15,7 +15,7 @@ import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from '../requests/candidate-pools.js';
-import type { OfferView, PoolView } from '../requests/pool-view.js';
+import type { OfferView, PoolView, SupplyView } from '../requests/pool-view.js';
 import type { NodeSupplier } from './node-supply.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from './provider-health.js';
@@ -27,6 +27,7 @@ export interface PoolSources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly supply: NodeSupplier;
+  readonly readyNodes: SupplyView;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
 }
@@ -39,7 +40,7 @@ export class PoolState implements PoolView, OfferView {
   readonly log: Logger;
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
-  readonly supply: NodeSupplier;
+  readonly supply: SupplyView;
   readonly waitLimits: WaitLimits;
   /** True once the provider has started. */
   running = false;
@@ -60,7 +61,7 @@ export class PoolState implements PoolView, OfferView {
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
     this.ledger = sources.ledger;
     this.candidates = sources.candidates;
-    this.supply = sources.supply;
+    this.supply = sources.readyNodes;
     this.labels = new PoolLabels(context, provider, config, signal, this.log, onLabelChange);
     this.waitLimits = sources.waitLimits;
     sources.health.addPool(this.labels.offers);
@@ -160,7 +161,7 @@ export class PoolState implements PoolView, OfferView {
   private supplyObstacle(labels: readonly string[], reuse: boolean): string | undefined {
     if (this.provider.config.createsNodes !== false) return undefined;
     if (!reuse) return 'it asks for new nodes, and the provider creates none';
-    return this.supply.shortage(this.config.name, labels);
+    return this.sources.supply.shortage(this.config.name, labels);
   }
 
   /** Returns the reason why the labels cannot be served together, now or ever. */

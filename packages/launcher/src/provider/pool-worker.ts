@@ -92,6 +92,11 @@ export class PoolWorker {
     this.reevaluate();
   }
 
+  /** Handles ready nodes that can be handed out again. */
+  readyNodesChanged(): void {
+    this.reevaluate();
+  }
+
   /**
    * Handles a free node or a removed record of the provider. `isInstanceRemoved` is true if the cloud has deleted an
    * instance.

@@ -10,6 +10,7 @@ import {
   type WorkInProgress,
 } from '@nodepool/core';
 import type { CandidatePools } from '../requests/candidate-pools.js';
+import type { SupplyView } from '../requests/pool-view.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
@@ -20,6 +21,7 @@ import { driverCall } from '../driver-call.js';
 import { MACHINES } from '../diagnostics/metrics/launcher-metrics.js';
 import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
 import type { ProviderActivity, ProviderSummary } from '../diagnostics/activity.js';
+import { InstanceChecks } from './instance-checks.js';
 import { NodeSupplier } from './node-supply.js';
 import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type ProviderState } from './provider-health.js';
@@ -48,6 +50,7 @@ export class ProviderRuntime {
   private readonly health: ProviderHealth;
   private readonly limits: ProviderLimits;
   private readonly supply: NodeSupplier;
+  private readonly instances: InstanceChecks;
   private readonly machines: ReportedGauge<'provider' | 'pool' | 'state'>;
   private readonly pools: readonly PoolWorker[];
   private readonly unsubscribe: () => void;
@@ -72,7 +75,11 @@ export class ProviderRuntime {
     this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
     this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });
-    const resourcing = { ...share, health: this.health, limits: this.limits, concurrency, supply: this.supply };
+    const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
+    this.instances = new InstanceChecks({ context, log: this.log, provider, signal, onUsable });
+    const { health, limits, supply } = this;
+    const readyNodes = this.readyNodes();
+    const resourcing = { ...share, health, limits, concurrency, supply, readyNodes };
     // Created before any cloud is contacted: until the cloud answers, the pools are candidates that have not decided
     // yet.
     this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
@@ -143,6 +150,7 @@ export class ProviderRuntime {
       ...this.health.state,
       offers: this.health.offers(),
       ...this.share.ledger.amountsOfProvider(name),
+      missingInstances: this.instances.missingInstances,
       pools: this.pools.map((pool) => pool.activity()),
       deletions: this.deletions?.ids() ?? [],
       work: this.work(),
@@ -177,6 +185,7 @@ export class ProviderRuntime {
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
       runLeakRounds(context, provider, health, signal),
     );
+    context.tasks.run(`check the instances of ready nodes of provider ${name}`, () => this.instances.run());
     try {
       await this.limits.load();
       await Promise.all(this.pools.map((pool) => pool.start()));
@@ -186,6 +195,15 @@ export class ProviderRuntime {
     if (signal.aborted) return;
     health.started();
     log.info('Provider serves its pools');
+  }
+
+  /** Combines the checks of machines and of instances; each applies only to nodes of its own kind of provider. */
+  private readyNodes(): SupplyView {
+    const { supply, instances } = this;
+    return {
+      isUsable: (node, label) => supply.isUsable(node, label) && instances.isUsable(node),
+      verify: async (node) => (await supply.verify(node)) ?? instances.verify(node),
+    };
   }
 
   private supplyChanged(): void {

@@ -22,7 +22,7 @@ import type { PoolActivity } from '../diagnostics/activity.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { evaluate, type AdmissionDecision } from '../requests/admission.js';
-import type { PoolView } from '../requests/pool-view.js';
+import type { PoolView, SupplyView } from '../requests/pool-view.js';
 import { RequestAcceptor } from '../requests/request-acceptor.js';
 import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
 import type { Concurrency } from '../scheduling/concurrency.js';
@@ -39,6 +39,7 @@ export interface RequestResources {
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
   readonly supply: NodeSupplier;
+  readonly readyNodes: SupplyView;
 }
 
 export class RequestPath implements ScheduledPool {

@@ -75,13 +75,16 @@ export interface OfferView {
   watch(offer: Offer, launch: WatchedLaunch): TimedLaunch;
 }
 
-/** The nodes of machines that the provider declares. Nodes that it creates are always usable. */
+/** The ready nodes of a provider, as its cloud or the checks of its machines show them. */
 export interface SupplyView {
-  /** Returns true if a ready node may be handed out for the label, according to the latest check of its machine. */
+  /**
+   * Returns true if a ready node may be handed out for the label, according to the latest check of its machine or the
+   * latest listing of its cloud.
+   */
   isUsable(node: Node, label: string): boolean;
   /**
-   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine if the latest
-   * check is too old.
+   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine or lists the
+   * instances if the latest check or listing is too old.
    */
   verify(node: Node): Promise<string | undefined>;
 }

@@ -116,8 +116,9 @@ export class RequestHandler {
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
       const slots = this.handled.slots.filter(isHeld);
       const toLaunch = slots.filter((slot) => slot.toLaunch);
-      if (toLaunch.length < slots.length) {
-        const unusable = await this.reuse(slots.filter((slot) => !slot.toLaunch));
+      const reused = slots.filter((slot) => !slot.toLaunch);
+      if (reused.length > 0) {
+        const unusable = await this.reuse(reused);
         if (unusable !== undefined) return this.termination ?? unusable;
       }
       const jobs = toLaunch.map((slot) => this.launchJob(slot));
@@ -127,6 +128,11 @@ export class RequestHandler {
       if (!this.handled.driverHandler.launchesComplete()) {
         const { driver } = this.pool.provider.config;
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
+      }
+      // Launches take minutes, in which a reused node may have lost its instance.
+      const lost = reused.find(({ node, label }) => !this.pool.supply.isUsable(node.node, label.name));
+      if (lost !== undefined) {
+        return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
       }
       await this.fulfil(slots, launched.changes);
       return undefined;
@@ -176,7 +182,7 @@ export class RequestHandler {
     return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
-  /** Checks the machines of ready nodes before they are handed out. */
+  /** Checks ready nodes before they are handed out. */
   private async reuse(ready: readonly HeldSlot[]): Promise<Termination | undefined> {
     const reasons = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
     const reason = reasons.find((each) => each !== undefined);

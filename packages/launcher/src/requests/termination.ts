@@ -28,7 +28,7 @@ export type Termination =
        */
       readonly isHandOver: boolean;
     }
-  /** The machine of a ready node failed its check; the request waits for another node. */
+  /** The machine or the instance of a ready node failed its check; the request waits for another node. */
   | { readonly kind: 'unusable'; readonly reason: string }
   /** `job`: the launch that failed, if it was a launch. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly job: LaunchJob | undefined };

@@ -26,7 +26,7 @@ const HEALTHY: ProblemSources = {
 function provider(name: string, more: Partial<ProviderStatus>): ProviderStatus {
   return {
     ...{ name, driver: 'example', driverVersion: '1.0.0', state: 'serving', reason: null, since: NOW - 60 },
-    ...{ launches: null, lastError: null, failures: [], usage: [], api: null, pools: [] },
+    ...{ launches: null, lastError: null, failures: [], usage: [], api: null, pools: [], missingInstances: null },
     groups: { building: 0, ready: 0, 'in use': 0, held: 0, leaving: 0, failed: 0 },
     toNode: { count: 0, p50: null, p95: null },
     ...more,

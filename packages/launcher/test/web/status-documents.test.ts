@@ -91,7 +91,12 @@ describe('the status of a launcher at its limit', () => {
     await start([provider('demo', [pool('main', ['small', 'large'], { 'max-servers': 1 })])]);
     taken = await world.served(['small']);
     await world.during(world.requestor.take(taken));
-    waiting = [await world.submit(['small']), await world.submit(['small']), await world.submit(['small'])];
+    waiting = [];
+    while (waiting.length < 3) {
+      // The documents sort the requests by the time of their creation.
+      await world.clock.advance(1);
+      waiting.push(await world.submit(['small']));
+    }
     await world.clock.advance(40_000);
   });
 

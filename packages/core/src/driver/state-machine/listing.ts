@@ -56,7 +56,7 @@ export class IndexedListing implements Listing {
   }
 }
 
-/** Validates a driver's list of instances as far as the framework relies on it. */
+/** Validates a driver's list of instances as far as callers rely on it. */
 export function checkInstances(listed: unknown): readonly Instance[] {
   if (!Array.isArray(listed)) throw driverDefect(`${typeof listed} instead of an array`);
   const broken = listed.findIndex((instance) => !isInstance(instance));

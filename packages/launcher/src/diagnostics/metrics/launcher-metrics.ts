@@ -116,6 +116,23 @@ export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   statsd: ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 };
 
+/** `reason` is `missing`, `replaced`, `failed` or `stopped`. */
+export const LOST_NODES: Counter<'provider' | 'reason'> = {
+  kind: 'counter',
+  name: 'nodepool_lost_ready_nodes_total',
+  help: 'Ready nodes that were deleted because their instance is missing, replaced, failed or stopped.',
+  labels: ['provider', 'reason'],
+  statsd: () => [],
+};
+
+export const UNUSABLE_NODES: Gauge<'provider' | 'reason'> = {
+  kind: 'gauge',
+  name: 'nodepool_unusable_ready_nodes',
+  help: 'Ready nodes that are not handed out because their instance is missing, replaced, failed or stopped.',
+  labels: ['provider', 'reason'],
+  statsd: () => [],
+};
+
 /** `queue` is `client.connection_queue`, `node_cache.event_queue`, … */
 export const ZOOKEEPER_QUEUES: Gauge<'host' | 'queue'> = {
   kind: 'gauge',

@@ -32,6 +32,8 @@ export interface ProviderStatus {
     readonly p95: number | null;
   } | null;
   readonly toNode: Quantiles;
+  /** Nodes whose instances the cloud does not list, if they are too many to be deleted. */
+  readonly missingInstances: { readonly missing: number; readonly total: number; readonly since: number } | null;
   readonly pools: readonly PoolStatus[];
 }
 

@@ -90,6 +90,7 @@ function providerStatus(
     groups: counts.groupsOf(name),
     usage: activity === undefined ? [] : pairs(activity).filter(({ limit }) => limit !== null),
     toNode: quantiles(history.toNode((bucket) => bucket.providers.get(name)?.toNode)),
+    missingInstances: missingInstancesOf(activity),
     pools: [...poolNames].sort().map((pool) =>
       poolStatus(
         pool,
@@ -113,6 +114,11 @@ function recentOf({ status }: Observed, name: string): Pick<ProviderStatus, 'lau
       p95: secondsOrNull(latency.quantile(0.95)),
     },
   };
+}
+
+function missingInstancesOf(activity: ProviderActivity | undefined): ProviderStatus['missingInstances'] {
+  const found = activity?.missingInstances;
+  return found === undefined ? null : { ...found, since: found.since / 1000 };
 }
 
 function stateOf(activity: ProviderActivity | undefined, broken: boolean, isRegistered: boolean): ProviderState {

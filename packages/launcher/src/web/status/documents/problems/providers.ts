@@ -28,7 +28,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
   const severity = waiting > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
-      return [...suspendedOffers(provider), ...unusableMachines(provider)];
+      return [...missingInstances(provider), ...suspendedOffers(provider), ...unusableMachines(provider)];
     case 'elsewhere':
       return [];
     case 'starting':
@@ -44,6 +44,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
       ];
     case 'degraded':
       return [
+        ...missingInstances(provider),
         {
           ...common,
           severity: 'warning',
@@ -84,6 +85,26 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
         },
       ];
   }
+}
+
+function missingInstances({ name, missingInstances: found }: ProviderStatus): Problem[] {
+  if (found === null) return [];
+  const { missing, total, since } = found;
+  return [
+    {
+      severity: 'critical',
+      key: `missing instances ${name}`,
+      title: `The cloud of provider ${shortened(name, MAX_NAME)} does not list the instances of ${counted(missing, 'node')}`,
+      subject: { kind: 'provider', id: name },
+      since,
+      cause: 'cloud',
+      details: [`${missing} of ${counted(total, 'node')} with an instance`],
+      effect: 'ready nodes among them are neither handed out nor replaced',
+      remedy:
+        'Check the project, the region and the credentials of the provider, and whether ZooKeeper has its newest ' +
+        'state. Delete the nodes with `nodepool delete ID` if their instances no longer exist.',
+    },
+  ];
 }
 
 function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {

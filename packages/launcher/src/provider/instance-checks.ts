@@ -1,0 +1,193 @@
+/**
+ * Compares the ready nodes of a provider with the cloud's list of instances: regularly, and before a node is handed out
+ * if the latest listing is too old. One listing serves all nodes and callers; a listing that fails proves nothing.
+ */
+
+import {
+  backOffMs,
+  checkInstances,
+  IndexedListing,
+  reasonOf,
+  sleep,
+  toDriverError,
+  type Call,
+  type Instance,
+  type Logger,
+  type Node,
+  type Provider,
+} from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import type { MissingInstances } from '../diagnostics/activity.js';
+import { driverCall } from '../driver-call.js';
+import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
+import { CONFIRM_MS, LostNodes } from './lost-nodes.js';
+
+/** Time between two listings, in milliseconds. */
+const INTERVAL_MS = 60_000;
+/** Age up to which a listing decides about a hand-over, in milliseconds. */
+const MAX_AGE_MS = 150_000;
+/** Time limits of a listing, and of the wait for one before a hand-over, in milliseconds. */
+const LIST_TIMEOUT_MS = 300_000;
+const HAND_OVER_TIMEOUT_MS = 10_000;
+/** Time after a failed wait during which no hand-over waits again, in milliseconds. */
+const PATIENCE_MS = 60_000;
+
+export interface InstanceChecksOptions {
+  readonly context: LauncherContext;
+  readonly log: Logger;
+  readonly provider: Provider;
+  /** Aborts when the provider is stopped. */
+  readonly signal: AbortSignal;
+  /** Called when nodes can be handed out that could not be before. */
+  readonly onUsable: () => void;
+}
+
+export class InstanceChecks {
+  private latest: InstanceListing | undefined;
+  private running: Promise<InstanceListing> | undefined;
+  private rounds = 0;
+  private readonly lost: LostNodes;
+  /** Why the latest hand-over could not be checked; undefined after a listing. */
+  private obstacle: string | undefined;
+  /** `Clock.monotonic` milliseconds until which no hand-over waits for a listing. */
+  private impatientUntil = -Infinity;
+
+  constructor(private readonly options: InstanceChecksOptions) {
+    this.lost = new LostNodes({ ...options, provider: options.provider.config.name });
+  }
+
+  /** The missing instances of the latest listing, if they are too many to be deleted. */
+  get missingInstances(): MissingInstances | undefined {
+    return this.lost.missingInstances;
+  }
+
+  /** Returns true if a ready node may be handed out, as far as is known without another listing. */
+  isUsable(node: Node): boolean {
+    if (!this.isChecked(node)) return true;
+    const { latest } = this;
+    if (latest === undefined) return this.obstacle === undefined;
+    return !isLost(verdictOf(node, latest));
+  }
+
+  /**
+   * Resolves with the reason why a ready node must not be handed out, or with undefined. Waits a limited time for a
+   * listing if the latest one is too old. A cloud that does not answer is an obstacle only before the first listing:
+   * until then, the records may be those of an older state of ZooKeeper.
+   */
+  async verify(node: Node): Promise<string | undefined> {
+    if (!this.isChecked(node)) return undefined;
+    const now = this.options.context.clock.monotonic();
+    const isOld = this.latest === undefined || now - this.latest.askedAt > MAX_AGE_MS;
+    if (isOld && now >= this.impatientUntil) await this.refresh();
+    if (this.latest === undefined) return `its instance could not be checked: ${this.obstacle ?? 'no listing yet'}`;
+    const verdict = verdictOf(node, this.latest);
+    return isLost(verdict) ? verdict.reason : undefined;
+  }
+
+  /** Lists the instances regularly while there are ready nodes, until the provider is stopped. */
+  async run(): Promise<void> {
+    const { context, signal, log, provider } = this.options;
+    const { clock, random, store } = context;
+    if (provider.config.createsNodes === false) return;
+    let failures = 0;
+    let waitMs = 0;
+    try {
+      await store.ready({ signal });
+      for (;;) {
+        await sleep(clock, waitMs, signal);
+        waitMs = INTERVAL_MS;
+        if (!store.complete || !this.hasReadyNodes()) continue;
+        try {
+          const listing = await this.read();
+          failures = 0;
+          if (this.lost.isNewIn(listing)) waitMs = CONFIRM_MS;
+        } catch (error) {
+          signal.throwIfAborted();
+          failures += 1;
+          waitMs = backOffMs(failures, error, random);
+          log.warn('The instances of ready nodes could not be listed; retrying', {
+            seconds: Math.round(waitMs / 1000),
+            error: toDriverError(error),
+          });
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.lost.withdraw();
+    }
+  }
+
+  /** Returns false for nodes that have just been launched, and for nodes without an instance of their own. */
+  private isChecked({ external_id: id, state_time: readySince }: Node): boolean {
+    const { context, provider } = this.options;
+    if (provider.config.createsNodes === false || id === null) return false;
+    return context.clock.now() - readySince * 1000 >= SETTLE_MS;
+  }
+
+  private hasReadyNodes(): boolean {
+    const { context, provider } = this.options;
+    for (const { node } of context.store.nodes.ofProvider(provider.config.name))
+      if (node.state === 'ready') return true;
+    return false;
+  }
+
+  /** Waits for a listing, at most for the time limit of a hand-over. */
+  private async refresh(): Promise<void> {
+    const { context, signal, log } = this.options;
+    const { clock } = context;
+    const call: Call = { signal, deadline: clock.monotonic() + HAND_OVER_TIMEOUT_MS, log };
+    try {
+      await driverCall(clock, 'the list of instances', call, () => this.read());
+    } catch (error) {
+      this.obstacle = reasonOf(error);
+      this.impatientUntil = clock.monotonic() + PATIENCE_MS;
+      log.debug('The list of instances did not arrive before a hand-over', { reason: this.obstacle });
+    }
+  }
+
+  /** Lists the instances, or joins the listing in progress. */
+  private read(): Promise<InstanceListing> {
+    this.running ??= this.list().finally(() => {
+      this.running = undefined;
+    });
+    return this.running;
+  }
+
+  private async list(): Promise<InstanceListing> {
+    const { context, provider, signal, log } = this.options;
+    const { clock } = context;
+    const candidates = this.lost.freeNodes();
+    const askedAt = clock.monotonic();
+    const requestedAt = clock.now();
+    const call: Call = { signal, deadline: askedAt + LIST_TIMEOUT_MS, log };
+    const what = `listing the instances of provider ${provider.config.name}`;
+    const listed = await driverCall(clock, what, call, (bounded) => provider.listNodes(bounded));
+    const instances = checkInstances(listed);
+    signal.throwIfAborted();
+    this.rounds += 1;
+    this.latest = new TimedListing(this.rounds, askedAt, requestedAt, instances);
+    this.listed(this.latest, candidates);
+    return this.latest;
+  }
+
+  private listed(listing: InstanceListing, candidates: ReadonlySet<string>): void {
+    const wasUnchecked = this.obstacle !== undefined;
+    this.obstacle = undefined;
+    this.impatientUntil = -Infinity;
+    // Records that are not complete may be those of an earlier session.
+    const isFound = this.options.context.store.complete && this.lost.apply(listing, candidates);
+    if (wasUnchecked || isFound) this.options.onUsable();
+  }
+}
+
+class TimedListing extends IndexedListing implements InstanceListing {
+  constructor(
+    round: number,
+    askedAt: number,
+    readonly requestedAt: number,
+    instances: readonly Instance[],
+  ) {
+    super(round, askedAt, instances);
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * The ready nodes of a provider whose instance is lost, according to its listings. They are deleted once enough of the
+ * listings agree, so that the launcher replaces them.
+ */
+
+import type { Logger, Node } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
+import type { LauncherContext } from '../context.js';
+import { deleteFreeNode } from '../deletion/delete-free-node.js';
+import type { MissingInstances } from '../diagnostics/activity.js';
+import { LOST_NODES, UNUSABLE_NODES } from '../diagnostics/metrics/launcher-metrics.js';
+import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
+import { isLost, verdictOf, type InstanceListing, type InstanceLoss } from './instance-verdict.js';
+
+/** Time from the first listing that lacks an instance to the one that confirms it, in milliseconds. */
+export const CONFIRM_MS = 30_000;
+/**
+ * Time for which listings must show a loss before the node is deleted, in milliseconds. A listing may lack an existing
+ * instance for a moment. An operator, a migration or a reboot may stop an instance for a while.
+ */
+const DELETED_AFTER_MS: Readonly<Record<InstanceLoss, number>> = {
+  failed: 0,
+  missing: CONFIRM_MS,
+  replaced: CONFIRM_MS,
+  stopped: 300_000,
+};
+
+/**
+ * Limits of the missing instances of a provider: a share of its nodes, or a number that is always plausible. More look
+ * like a listing of another project, or of a part of the cloud.
+ */
+const MISSING_LIMIT = { share: 0.1, always: 3 } as const;
+
+/** Node states with an instance that the cloud should list. */
+const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'used', 'hold']);
+
+/** A loss that the latest listing shows. */
+interface Loss {
+  readonly kind: InstanceLoss;
+  readonly reason: string;
+  /** `Clock.monotonic` milliseconds at which the first listing that shows it was requested. */
+  readonly first: number;
+}
+
+interface LostNode {
+  readonly entry: NodeEntry;
+  readonly loss: Loss;
+}
+
+export interface LostNodesOptions {
+  readonly context: LauncherContext;
+  readonly log: Logger;
+  /** Name of the provider. */
+  readonly provider: string;
+  /** Aborts when the provider is stopped. */
+  readonly signal: AbortSignal;
+}
+
+export class LostNodes {
+  private losses: ReadonlyMap<string, Loss> = new Map();
+  private implausible: MissingInstances | undefined;
+  private readonly gauge: ReportedGauge<'provider' | 'reason'>;
+
+  constructor(private readonly options: LostNodesOptions) {
+    this.gauge = new ReportedGauge(options.context.metrics, UNUSABLE_NODES);
+  }
+
+  /** The missing instances of the latest listing, if they are too many to be deleted. */
+  get missingInstances(): MissingInstances | undefined {
+    return this.implausible;
+  }
+
+  /** Returns true if the listing requested at this time was the first to show a loss. */
+  isNewIn({ askedAt }: InstanceListing): boolean {
+    return [...this.losses.values()].some(({ first }) => first === askedAt);
+  }
+
+  /** Returns the ids of the ready nodes that are neither allocated nor locked. */
+  freeNodes(): ReadonlySet<string> {
+    const free = new Set<string>();
+    for (const entry of this.entries()) if (isFree(entry)) free.add(entry.id);
+    return free;
+  }
+
+  /**
+   * Compares the nodes with a listing, and deletes those that are certainly lost. `candidates` are the nodes that were
+   * ready and free before the listing was requested. Returns true if lost nodes were found again.
+   */
+  apply(listing: InstanceListing, candidates: ReadonlySet<string>): boolean {
+    const before = this.losses;
+    const losses = new Map<string, Loss>();
+    const due: LostNode[] = [];
+    let total = 0;
+    let missing = 0;
+    for (const entry of this.entries()) {
+      if (!HAVE_INSTANCES.has(entry.node.state) || entry.node.external_id === null) continue;
+      total += 1;
+      const verdict = verdictOf(entry.node, listing);
+      if (!isLost(verdict)) continue;
+      const { kind, reason } = verdict;
+      if (isMissing(kind)) missing += 1;
+      if (!isFree(entry) || !candidates.has(entry.id)) continue;
+      const known = before.get(entry.id);
+      const loss = { kind, reason, first: known?.kind === kind ? known.first : listing.askedAt };
+      losses.set(entry.id, loss);
+      if (listing.askedAt - loss.first >= DELETED_AFTER_MS[kind]) due.push({ entry, loss });
+    }
+    this.losses = losses;
+    this.report(before);
+    this.judge(missing, total);
+    this.release(due);
+    return [...before.keys()].some((id) => !losses.has(id));
+  }
+
+  /** Removes the metrics of the provider. */
+  withdraw(): void {
+    this.gauge.withdraw();
+  }
+
+  private entries(): Iterable<NodeEntry> {
+    return this.options.context.store.nodes.ofProvider(this.options.provider);
+  }
+
+  /** Reports the losses that the listing has shown first, and the nodes that it has shown again. */
+  private report(before: ReadonlyMap<string, Loss>): void {
+    const { context, provider, log } = this.options;
+    const counts = new Map<InstanceLoss, number>();
+    for (const [id, { kind, reason }] of this.losses) {
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      if (before.get(id)?.kind === kind) continue;
+      log.info('A ready node is not handed out', { node_id: id, reason });
+      this.decided(id, 'is not handed out', reason);
+    }
+    for (const id of before.keys()) {
+      if (this.losses.has(id) || context.store.nodes.get(id)?.node.state !== 'ready') continue;
+      log.info('A ready node can be handed out again', { node_id: id });
+      this.decided(id, 'can be handed out again', 'its instance runs');
+    }
+    for (const [reason, count] of counts) this.gauge.set({ provider, reason }, count);
+    this.gauge.end();
+  }
+
+  /** Decides whether the number of missing instances is plausible. */
+  private judge(missing: number, total: number): void {
+    const { context, log } = this.options;
+    const allowed = Math.max(MISSING_LIMIT.always, Math.floor(total * MISSING_LIMIT.share));
+    const before = this.implausible;
+    this.implausible = missing <= allowed ? undefined : { missing, total, since: before?.since ?? context.clock.now() };
+    if (this.implausible !== undefined && before === undefined) {
+      log.error(
+        'The cloud does not list the instances of too many nodes, so none of these nodes is deleted: make sure that ' +
+          'the provider has the right project, region and credentials, and that the cloud lists all instances; then ' +
+          'delete the nodes with "nodepool delete"',
+        undefined,
+        { missing, nodes: total, allowed },
+      );
+    } else if (this.implausible === undefined && before !== undefined) {
+      log.info('The cloud lists the instances of the nodes again', { missing, nodes: total });
+    }
+  }
+
+  private release(due: readonly LostNode[]): void {
+    const { context, provider } = this.options;
+    const released = due.filter(({ loss }) => this.implausible === undefined || !isMissing(loss.kind));
+    if (released.length === 0) return;
+    context.tasks.run(`delete lost nodes of provider ${provider}`, async () => {
+      for (const each of released) await this.delete(each);
+    });
+  }
+
+  /** Marks the node for deletion. If that fails, the next listing retries. */
+  private async delete({ entry, loss: { kind, reason } }: LostNode): Promise<void> {
+    const { context, provider, signal, log } = this.options;
+    const fields = { node_id: entry.id, external_id: entry.node.external_id, reason };
+    // The instance of another node must not be deleted.
+    const change = kind === 'replaced' ? { external_id: null } : {};
+    const by = `${provider}/${entry.node.pool ?? ''}`;
+    try {
+      if (signal.aborted || !(await deleteFreeNode(context, entry, by, reason, change))) return;
+      context.metrics.count(LOST_NODES, { provider, reason: kind });
+      log.warn('A ready node has lost its instance; deleting it', fields);
+    } catch (error) {
+      if (!signal.aborted) log.warn('A lost node could not be marked for deletion; retrying', { ...fields, error });
+    }
+  }
+
+  private decided(id: string, what: string, reason: string): void {
+    const { context, provider } = this.options;
+    const pool = context.store.nodes.get(id)?.node.pool ?? '';
+    context.decisions.record('node', id, `${provider}/${pool}`, what, reason);
+  }
+}
+
+function isFree({ node, locked }: NodeEntry): boolean {
+  return node.state === 'ready' && node.allocated_to === null && !locked;
+}
+
+function isMissing(kind: InstanceLoss): boolean {
+  return kind === 'missing' || kind === 'replaced';
+}

@@ -1,0 +1,328 @@
+/** Tests of ready nodes that lose their instance, as seen in ZooKeeper and the cloud. */
+
+import { describe, expect, it } from '@jest/globals';
+import { externalIdKey, TransientError, type Instance, type Provider } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
+import { faultyDriver } from './support/faulty-driver.js';
+import { MINUTE_MS, demo, exists, freeNode, heldNode, notes, warnings, world } from './support/cleanup-world.js';
+import { REQUESTS, pool, provider } from './support/world.js';
+
+/** Time within which a lost node is deleted: two intervals between listings, and a margin (ms). */
+const REPLACED_MS = 2.5 * MINUTE_MS;
+/** Time after which listings count for a new ready node (ms). */
+const SETTLED_MS = MINUTE_MS + 1000;
+
+/** Lets `change` replace each list of instances that is requested for the checks. */
+function listing(change: (list: readonly Instance[]) => readonly Instance[]): Partial<NodepoolConfig> {
+  return faultyDriver(world.cloud, (provider: Provider) => ({
+    listNodes: async (call) => change(await provider.listNodes(call)),
+  }));
+}
+
+function instanceOf(node: string): string {
+  return world.nodes().get(node)?.external_id as string;
+}
+
+function ready(): string[] {
+  return [...world.nodes()].filter(([, { state }]) => state === 'ready').map(([id]) => id);
+}
+
+/** Creates ready nodes that are not allocated to a request, and lets their listings settle. */
+async function settledNodes(count: number): Promise<string[]> {
+  const ids = await world.submitEach(count, ['small']);
+  const nodes: string[] = [];
+  for (const id of ids) nodes.push(...(await world.fulfilled(id)));
+  for (const id of ids) await world.during(world.requestor.withdraw(id));
+  await world.until('the nodes are free', () => nodes.every((id) => world.nodes().get(id)?.allocated_to === null));
+  await world.clock.advance(SETTLED_MS);
+  return nodes;
+}
+
+function said(message: string): unknown[] {
+  return [...notes, ...warnings].filter((each) => each.message === message).map(({ fields }) => fields);
+}
+
+describe('a ready node', () => {
+  it('whose instance was deleted by another program is deleted, and min-ready launches another', async () => {
+    const labels = new Map([['small', { name: 'small', minReady: 2, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
+    await world.launcher([demo()], 'launcher1', { labels });
+    await world.until('two nodes are ready', () => ready().length === 2);
+    await world.clock.advance(SETTLED_MS);
+    const [lost = '', kept = ''] = ready();
+    world.cloud.destroyInstance(instanceOf(lost));
+    await world.clock.advance(REPLACED_MS);
+    expect(ready()).toHaveLength(2);
+    expect(ready()).toContain(kept);
+    expect(world.nodes().has(lost)).toBe(false);
+    expect(ready().map(instanceOf).every(exists)).toBe(true);
+    expect(said('A ready node has lost its instance; deleting it')).toMatchObject([
+      { node_id: lost, provider: 'demo' },
+    ]);
+  });
+
+  it('whose instance has failed is deleted after one listing, with its instance', async () => {
+    await world.launcher([demo()]);
+    const [node = ''] = await settledNodes(1);
+    const instance = instanceOf(node);
+    world.cloud.breakInstance(instance);
+    await world.clock.advance(1.5 * MINUTE_MS);
+    expect(world.nodes().has(node)).toBe(false);
+    expect(exists(instance)).toBe(false);
+  });
+
+  it('is kept if only one listing lacks its instance', async () => {
+    let lacks = false;
+    await world.launcher(
+      [demo()],
+      'launcher1',
+      listing((list) => (lacks ? ((lacks = false), []) : list)),
+    );
+    const [node = ''] = await settledNodes(1);
+    lacks = true;
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(lacks).toBe(false);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+    expect(said('A ready node can be handed out again')).toMatchObject([{ node_id: node }]);
+  });
+
+  it('is kept while listings fail', async () => {
+    let fails = false;
+    const failing = (list: readonly Instance[]): readonly Instance[] => {
+      if (fails) throw new TransientError('the second page is missing');
+      return list;
+    };
+    await world.launcher([demo()], 'launcher1', listing(failing));
+    const [node = ''] = await settledNodes(1);
+    fails = true;
+    world.cloud.destroyInstance(instanceOf(node));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+  });
+
+  it('is kept while the driver returns nonsense', async () => {
+    let isNonsense = false;
+    const nonsense = JSON.parse('[{"tags": {}}]') as readonly Instance[];
+    await world.launcher(
+      [demo()],
+      'launcher1',
+      listing((list) => (isNonsense ? nonsense : list)),
+    );
+    const [node = ''] = await settledNodes(1);
+    isNonsense = true;
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+    expect(said('A ready node is not handed out')).toEqual([]);
+  });
+
+  it('is kept while listings lack new instances', async () => {
+    let lacking = 0;
+    const late = (list: readonly Instance[]): readonly Instance[] => {
+      if (list.length === 0 || world.clock.monotonic() > MINUTE_MS) return list;
+      lacking += 1;
+      return [];
+    };
+    await world.launcher([demo()], 'launcher1', listing(late));
+    await world.clock.advance(5000);
+    const node = await freeNode();
+    await world.until('a list lacks it', () => lacking > 0);
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+    expect(said('A ready node is not handed out')).toEqual([]);
+  });
+
+  it('whose instance is stopped is not handed out, and is deleted only if it stays stopped', async () => {
+    let stopped = '';
+    const list = (all: readonly Instance[]): readonly Instance[] =>
+      all.map((each) => (each.externalId === stopped ? { ...each, ready: false } : each));
+    await world.launcher([demo()], 'launcher1', listing(list));
+    const [node = ''] = await settledNodes(1);
+    stopped = instanceOf(node);
+    await world.clock.advance(2 * MINUTE_MS);
+    expect(await world.fulfilled(await world.submit(['small']))).not.toContain(node);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+    await world.clock.advance(6 * MINUTE_MS);
+    expect(world.nodes().has(node)).toBe(false);
+  });
+
+  it('whose instance id belongs to another node is deleted without that instance', async () => {
+    const owners = new Map<string, string>();
+    const list = (all: readonly Instance[]): readonly Instance[] =>
+      all.map((each) => {
+        const owner = owners.get(externalIdKey(each.externalId));
+        return owner === undefined ? each : { ...each, tags: { ...each.tags, nodepool_node_id: owner } };
+      });
+    await world.launcher([demo()], 'launcher1', listing(list));
+    const [node = ''] = await settledNodes(1);
+    const instance = instanceOf(node);
+    owners.set(instance, '0000009999');
+    const deleted: string[] = [];
+    const deleteInstance = world.cloud.deleteInstance.bind(world.cloud);
+    world.cloud.deleteInstance = (id) => {
+      deleted.push(id);
+      return deleteInstance(id);
+    };
+    await world.until('it is marked', () => world.nodes().get(node)?.state === 'deleting');
+    expect(world.nodes().get(node)).toMatchObject({ external_id: null });
+    expect(deleted).toEqual([]);
+  });
+
+  it('is kept if it is in use, on hold or allocated, although its instance is missing', async () => {
+    await world.launcher([demo()]);
+    const taken = await world.during(world.requestor.take(await world.served(['small'])));
+    const held = await heldNode();
+    const [allocated = ''] = await world.fulfilled(await world.submit(['large']));
+    await world.clock.advance(SETTLED_MS);
+    const nodes = [...taken.ids, held, allocated];
+    for (const node of nodes) world.cloud.destroyInstance(instanceOf(node));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(nodes.map((node) => world.nodes().get(node)?.state)).toEqual(['in-use', 'hold', 'ready']);
+  });
+
+  it('that two launchers serve is deleted once', async () => {
+    await world.launcher([demo()], 'launcher1');
+    await world.launcher([demo()], 'launcher2');
+    const [node = ''] = await settledNodes(1);
+    world.cloud.destroyInstance(instanceOf(node));
+    await world.clock.advance(REPLACED_MS);
+    expect(world.nodes().has(node)).toBe(false);
+    expect(said('A ready node has lost its instance; deleting it')).toHaveLength(1);
+  });
+});
+
+describe('if many instances are missing', () => {
+  it('no node is deleted or handed out until the cloud lists them again', async () => {
+    let hidden: ReadonlySet<string> = new Set();
+    const list = (all: readonly Instance[]): readonly Instance[] =>
+      all.filter(({ externalId }) => !hidden.has(externalIdKey(externalId)));
+    const { launcher } = await world.launcher([demo()], 'launcher1', listing(list));
+    const nodes = await settledNodes(5);
+    hidden = new Set(nodes.map(instanceOf));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(ready().sort()).toEqual(nodes.sort());
+    expect(launcher.activity()[0]?.missingInstances).toMatchObject({ missing: 5, total: 5 });
+    expect(warnings.filter(({ message }) => message.includes('instances of too many nodes'))).toHaveLength(1);
+
+    const [other = ''] = await world.fulfilled(await world.submit(['small']));
+    expect(nodes).not.toContain(other);
+    hidden = new Set();
+    await world.clock.advance(2 * MINUTE_MS);
+    expect(launcher.activity()[0]?.missingInstances).toBeUndefined();
+    expect(nodes).toContain((await world.fulfilled(await world.submit(['small'])))[0]);
+  });
+
+  it('those of nodes in use count, too', async () => {
+    await world.launcher([demo()]);
+    const inUse = await world.during(
+      world.requestor.take(await world.served(Array.from({ length: 4 }, () => 'small'))),
+    );
+    const [free = ''] = await settledNodes(1);
+    for (const node of [...inUse.ids, free]) world.cloud.destroyInstance(instanceOf(node));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.nodes().get(free)).toMatchObject({ state: 'ready' });
+  });
+
+  it('failed ones among them are deleted', async () => {
+    await world.launcher([demo()]);
+    const nodes = await settledNodes(5);
+    for (const node of nodes) world.cloud.breakInstance(instanceOf(node));
+    await world.clock.advance(REPLACED_MS);
+    expect(ready()).toEqual([]);
+  });
+});
+
+describe('a hand-over', () => {
+  it('by a launcher that has just started gives no node whose instance is missing', async () => {
+    const first = await world.launcher([demo()], 'launcher1');
+    const nodes = await settledNodes(6);
+    await first.stop();
+    for (const node of nodes.slice(0, 4)) world.cloud.destroyInstance(instanceOf(node));
+    const ids = await world.submitEach(6, ['small']);
+    await world.launcher([demo()], 'launcher2');
+    const given = [];
+    for (const id of ids) given.push(...(await world.fulfilled(id)));
+    expect(given.map(instanceOf).filter((id) => !exists(id))).toEqual([]);
+    expect(given).toEqual(expect.arrayContaining(nodes.slice(4)));
+  });
+
+  it('by a launcher whose cloud has never listed its instances gives new nodes', async () => {
+    const first = await world.launcher([demo()], 'launcher1');
+    const [node = ''] = await settledNodes(1);
+    await first.stop();
+    const failing = (): never => {
+      throw new TransientError('no list');
+    };
+    await world.launcher([demo()], 'launcher2', listing(failing));
+    const [other] = await world.fulfilled(await world.submit(['small']));
+    expect(other).not.toBe(node);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: null });
+  });
+
+  it('is not delayed for long by a cloud that hangs after it has listed the instance', async () => {
+    let hangs = false;
+    const hanging = faultyDriver(world.cloud, (provider) => ({
+      listNodes: (call) => (hangs ? new Promise(() => undefined) : provider.listNodes(call)),
+    }));
+    await world.launcher([demo()], 'launcher1', hanging);
+    const nodes = await settledNodes(3);
+    hangs = true;
+    await world.clock.advance(5 * MINUTE_MS);
+    const began = world.clock.monotonic();
+    const ids = await world.submitEach(2, ['small']);
+    const given = [...(await world.fulfilled(ids[0]!)), ...(await world.fulfilled(ids[1]!))];
+    expect(nodes).toEqual(expect.arrayContaining(given));
+    expect(world.clock.monotonic() - began).toBeLessThan(15_000);
+    const again = world.clock.monotonic();
+    expect(nodes).toEqual(expect.arrayContaining(await world.fulfilled(await world.submit(['small']))));
+    expect(world.clock.monotonic() - again).toBeLessThan(1000);
+  });
+
+  it('of many nodes to many requests shares one listing', async () => {
+    const first = await world.launcher([demo()], 'launcher1');
+    const nodes = await settledNodes(20);
+    await first.stop();
+    let listings = 0;
+    await world.launcher(
+      [demo()],
+      'launcher2',
+      listing((list) => {
+        listings += 1;
+        return list;
+      }),
+    );
+    const ids = await world.submitEach(20, ['small']);
+    for (const id of ids) expect(nodes).toEqual(expect.arrayContaining(await world.fulfilled(id)));
+    expect(listings).toBe(1);
+  });
+
+  it('does not include a node that is lost while the other nodes of the request are launched', async () => {
+    await world.launcher([demo()]);
+    const [node = ''] = await settledNodes(1);
+    world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    const id = await world.submit(['small', 'large']);
+    await world.until('it is allocated', () => world.nodes().get(node)?.allocated_to === id);
+    await world.clock.advance(10_000);
+    world.cloud.destroyInstance(instanceOf(node));
+    const given = await world.fulfilled(id);
+    expect(given).not.toContain(node);
+    expect(given.map(instanceOf).every(exists)).toBe(true);
+  });
+});
+
+it('a request is written a few times only while its launcher cannot check the only node that fits', async () => {
+  const first = await world.launcher([demo()], 'launcher1');
+  await settledNodes(1);
+  await first.stop();
+  const failing = (): never => {
+    throw new TransientError('no list');
+  };
+  const full = provider('demo', [pool('main', ['small', 'large'], { 'max-servers': 1 })]);
+  await world.launcher([full], 'launcher2', listing(failing));
+  const id = await world.submit(['small']);
+  let writes = 0;
+  world.server.onCommit((changes) => {
+    writes += changes.filter(({ path }) => path === `${REQUESTS}/${id}`).length;
+  });
+  const [node = ''] = await world.fulfilled(id);
+  expect(exists(instanceOf(node))).toBe(true);
+  expect(writes).toBeLessThan(10);
+});
