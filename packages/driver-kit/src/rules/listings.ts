@@ -132,6 +132,53 @@ export const listings: RuleGroup = {
       },
     },
     {
+      id: 'list.reason',
+      since: '1.4',
+      title: 'the listing gives the reason why an instance has failed',
+      text:
+        'An instance in ERROR, preempted, evicted or broken is listed with `failed` and not as `ready`, also after its ' +
+        'launch. The launcher deletes and replaces a ready node whose instance has failed, instead of giving it to a ' +
+        'request. An instance that is only stopped, and can be started again, is listed without `failed` and not as ' +
+        '`ready`.',
+      needs: ['break-instance'],
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { externalId } = await harness.launched();
+        await harness.able('breakInstance')(externalId);
+        await harness.pass(RELIST_DELAY_MS);
+        const [listed] = await harness.ours();
+        assert.ok(listed !== undefined, 'an instance that has failed is missing from the list of instances');
+        assert.ok(!listed.ready, 'an instance that has failed is listed as ready');
+        assert.ok(
+          typeof listed.failed === 'string' && listed.failed !== '',
+          'an instance that has failed is listed without a reason in `failed`',
+        );
+      },
+    },
+    {
+      id: 'list.gone',
+      since: '1.4',
+      title: 'the listing omits an instance that another program has deleted',
+      text:
+        'A listing shows the cloud at the time of its request, and no older state. Otherwise the launcher would give ' +
+        'a ready node without an instance to a request. Listing the instance as `deleted` is equivalent.',
+      needs: ['destroy-instance'],
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { externalId } = await harness.launched();
+        const kept = await harness.launched();
+        await list(harness);
+        await harness.able('destroyInstance')(externalId);
+        await harness.pass(RELIST_DELAY_MS);
+        const left = (await harness.ours()).filter(({ deleted }) => !deleted);
+        expectEqual(
+          left.map((each) => externalIdKey(each.externalId)),
+          [externalIdKey(kept.externalId)],
+          'the instances in the list after one of two was deleted',
+        );
+      },
+    },
+    {
       id: 'leak.offered',
       since: '1.0',
       title: 'resources that may be leaked are reported with their tags, and only leaked ones are deleted',

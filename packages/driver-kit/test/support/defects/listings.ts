@@ -1,6 +1,6 @@
 /** Drivers that violate the rules about listings, leaks, errors and quota. */
 
-import { ConfigurationError, DriverError, QuotaInformation, TransientError } from '@nodepool/core';
+import { ConfigurationError, DriverError, QuotaInformation, TransientError, type Instance } from '@nodepool/core';
 import { idOf } from '../acme-machines.js';
 import { when, creations, withInstance, providers } from '../changed-drivers.js';
 import type { Defect } from './defect.js';
@@ -29,6 +29,28 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
       }),
     },
     says: /an instance that has failed is missing from the list of instances/,
+  },
+  'list.reason': {
+    changes: {
+      adapter: ({ listInstances }) => ({
+        listInstances: async (call) => (await listInstances(call)).map((each) => ({ ...each, failed: undefined })),
+      }),
+    },
+    says: /an instance that has failed is listed without a reason/,
+  },
+  'list.gone': {
+    changes: {
+      adapter: ({ listInstances }) => {
+        const known = new Map<string, Instance>();
+        return {
+          listInstances: async (call) => {
+            for (const each of await listInstances(call)) known.set(idOf(each.externalId), each);
+            return [...known.values()];
+          },
+        };
+      },
+    },
+    says: /the instances in the list after one of two was deleted/,
   },
   'leak.offered': {
     changes: providers((provider, parts) => ({
