@@ -7,6 +7,7 @@ import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
 import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { RULES_OF_STEPS } from './rules/index.js';
+import type { SeenListing } from './rules/lost-instances.js';
 import type { Rule, CheckerView } from './rules/rule.js';
 import { textOf } from './rules/values.js';
 
@@ -106,6 +107,10 @@ export class Checker implements CloudObserver {
   deleting(process: SimulatedProcess, instance: CloudInstance): void {
     this.step(`${process.name} tells the cloud to delete ${instance.id}, ${instance.name}`);
     for (const rule of this.rules) this.verify(rule, rule.deleting?.(instance), process);
+  }
+
+  listed(listing: SeenListing): void {
+    for (const rule of this.rules) rule.listed?.(listing);
   }
 
   private committed(commit: Commit): void {

@@ -10,6 +10,7 @@ import type { Checker } from './checker.js';
 import { cloudView, never, type CloudLink, type CloudFaults } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import type { Mutation } from './mutation.js';
+import { changingProviders } from './mutators.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 import { DEFAULT_USER, nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
 
@@ -156,7 +157,10 @@ export class LauncherProcess {
 
   private configOf(site: Site): ReturnType<typeof nodepoolConfig> {
     const { mutation, driverFaults } = this.environment;
-    const spoil = (driver: Driver): Driver => mutation?.driver?.(driver) ?? driver;
+    const spoil = (driver: Driver): Driver => {
+      const watched = this.watchedDriver(driver);
+      return mutation?.driver?.(watched) ?? watched;
+    };
     return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults, spoil);
   }
 
@@ -167,6 +171,22 @@ export class LauncherProcess {
     if (this.stepsToLive > 0) return;
     this.environment.checker.step(`${this.name} dies between two steps`);
     this.kill();
+  }
+
+  /** Returns a driver that shows every complete listing to the checker. */
+  private watchedDriver(driver: Driver): Driver {
+    const { name, clock } = this.process;
+    const { checker } = this.environment;
+    return changingProviders((provider) =>
+      overlay(provider, {
+        listNodes: async (call) => {
+          const requestedAt = clock.now();
+          const instances = await provider.listNodes(call);
+          checker.listed({ launcher: name, provider: provider.config.name, requestedAt, instances });
+          return instances;
+        },
+      }),
+    )(driver);
   }
 
   /** Returns a client that shows every write to the checker. The process may die before or after each write. */

@@ -1,6 +1,6 @@
 /** Mutations that violate each rule of the checker, to prove that the checker can fail. */
 
-import { INTERRUPTED_LAUNCH, InstanceFailedError, isJsonObject } from '@nodepool/core';
+import { externalIdKey, INTERRUPTED_LAUNCH, InstanceFailedError, isJsonObject, type Instance } from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Mutation } from './mutation.js';
@@ -43,6 +43,28 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'S2',
     writes: (ops) =>
       ops.some((op) => fulfils(op)) ? ops.filter((op) => op.type !== 'delete' || !op.path.includes('/nodes/')) : ops,
+  },
+  {
+    name: 'hands out nodes whose instances are lost',
+    rule: 'S2',
+    shows: 'its instance',
+    fault: 'losses',
+    driver: changingProviders((provider) => {
+      const known = new Map<string, Instance>();
+      return overlay(provider, {
+        listNodes: async (call) => {
+          const listed = await provider.listNodes(call);
+          for (const each of listed) if (each.ready) known.set(externalIdKey(each.externalId), each);
+          return [...known.values()];
+        },
+      });
+    }),
+  },
+  {
+    name: 'does not replace nodes whose instances are lost',
+    rule: 'L2',
+    fault: 'losses',
+    driver: changingProviders((provider) => overlay(provider, { listNodes: () => new Promise(() => undefined) })),
   },
   {
     name: 'repeats a creation whose answer is late',

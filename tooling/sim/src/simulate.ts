@@ -5,8 +5,18 @@ import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
 import { deleteLeakedByHand } from './operator.js';
 import { BOUNDS, unfinished, unfinishedDespite, type UnfinishedWork } from './rules/rest.js';
-import { MACHINE_LABELS, QUOTA, RACK, SITE_AT_QUOTA, SITE_WITH_SPARE, WHOLE_SITE, type Site } from './site.js';
+import {
+  MACHINE_LABELS,
+  QUOTA,
+  RACK,
+  SITE_AT_QUOTA,
+  SITE_WITH_SPARE,
+  SITE_WITH_SUPPLY,
+  WHOLE_SITE,
+  type Site,
+} from './site.js';
 import { FaultInjector } from './fault-injector.js';
+import { loseInstancesInTurn } from './faults/losses.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
 
@@ -17,9 +27,9 @@ export interface RunOptions extends CheckerOptions {
   /**
    * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
    * `driver` of one provider during the whole run, while all requests use another provider; or `refusals` of one
-   * provider's cloud, while another provider has capacity. Default: `all`.
+   * provider's cloud, while another provider has capacity; or `losses` of instances of ready nodes. Default: `all`.
    */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | undefined;
+  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -41,8 +51,8 @@ export interface RunResult {
 
 /** Time during which requests are created (ms). */
 const BUSY_MS = 120_000;
-/** The same for runs with refusals (ms). */
-const REFUSALS_MS = 900_000;
+/** The same for runs with refusals or losses (ms). */
+const LONG_MS = 900_000;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const OPERATOR_DELAY_MS = 400_000;
 /** Ratio of requests for cloud nodes to requests for static machines. */
@@ -61,7 +71,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const onlyRefusals = fault === 'refusals';
   const world = new World({ ...options, onlyRefusals, quota: fault === 'quota' ? QUOTA : undefined });
   const site = siteFor(fault);
-  const busyMs = onlyRefusals ? REFUSALS_MS : BUSY_MS;
+  const busyMs = onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
@@ -80,6 +90,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   if (fault === 'all') faultInjector.begin();
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
+  if (fault === 'losses') loseInstancesInTurn(world, world.random(), () => isOver);
   await world.until(() => false, busyMs);
   isOver = true;
   world.cloudFaults.refusals.clear();
@@ -97,6 +108,7 @@ function hasMachines({ providers }: Site, fault: RunOptions['fault']): boolean {
 
 function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
+  if (fault === 'losses') return SITE_WITH_SUPPLY;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 

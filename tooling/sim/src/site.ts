@@ -121,7 +121,14 @@ export const SITE_WITH_SPARE: Site = {
   tenants: {},
 };
 
-/** The cloud's instance limit at that site. */
+/** A provider that keeps several nodes ready. */
+export const SITE_WITH_SUPPLY: Site = {
+  providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 200 }] }],
+  minReady: { small: 4, large: 2 },
+  tenants: {},
+};
+
+/** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
 
 /** Returns a possible next configuration: removed providers, changed limits, a renamed label. */

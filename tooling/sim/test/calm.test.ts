@@ -34,6 +34,10 @@ it('no request fails or waits for a cloud without capacity while another one has
   await expectNoViolation({ fault: 'refusals' });
 });
 
+it('ready nodes that lose their instances are replaced, and no request gets one that the cloud no longer lists', async () => {
+  await expectNoViolation({ fault: 'losses' });
+});
+
 it('a defective driver delays only its own provider', async () => {
   await expectNoViolation({ fault: 'driver' });
 });

@@ -10,6 +10,7 @@ import {
   recordsOutliveInstances,
 } from './instances.js';
 import { launchesFitTheirLimits } from './limits.js';
+import { fulfilledNodesExist } from './lost-instances.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
@@ -19,6 +20,7 @@ import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
 export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneRequestPerNode,
   fulfilledMeansReady,
+  fulfilledNodesExist,
   oneInstancePerAttempt,
   instancesSayWhatTheyAre,
   onlyGarbageIsDeleted,

@@ -43,6 +43,7 @@ export function* unfinished(world: World): Generator<UnfinishedWork> {
   yield* nodes(world);
   yield* instances(world);
   yield* supply(world);
+  yield* losses(world);
   yield* pools(world);
   yield* locks(world);
   yield* slots(world);
@@ -92,6 +93,23 @@ function* instances({ checker, cloud }: World): Generator<UnfinishedWork> {
     const node = checker.observed.nodes.get(tags['nodepool_node_id'] ?? '');
     if (node?.data['external_id'] !== id)
       yield { rule: 'L2', subject: `instance ${id}`, what: `instance ${id} is leaked` };
+  }
+}
+
+/** A ready node without an instance is replaced. */
+function* losses({ checker, cloud }: World): Generator<UnfinishedWork> {
+  const existing = new Map(cloud.existingInstances().map((each) => [each.id, each]));
+  for (const node of checker.observed.nodes.values()) {
+    const { id, data } = node;
+    const instance = data['external_id'];
+    if (data['state'] !== 'ready' || typeof instance !== 'string' || isOfMachine(node)) continue;
+    const state = existing.get(instance)?.state;
+    if (state !== 'running')
+      yield {
+        rule: 'L2',
+        subject: `node ${id}`,
+        what: `node ${id} is ready, and its instance is ${state ?? 'missing'}`,
+      };
   }
 }
 

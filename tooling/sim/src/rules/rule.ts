@@ -4,6 +4,7 @@ import type { JsonObject } from '@nodepool/core';
 import type { CloudInstance, ExampleCloud, InstanceSpec } from '@nodepool/driver-example';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Commit, Observed } from '../observed.js';
+import type { SeenListing } from './lost-instances.js';
 
 /** State that rules may read. */
 export interface CheckerView {
@@ -47,6 +48,8 @@ export interface Rule {
   creating?(spec: InstanceSpec): string | undefined;
   created?(spec: InstanceSpec): string | undefined;
   deleting?(instance: CloudInstance): string | undefined;
+  /** Called when a launcher has received a complete listing of a provider's instances. */
+  listed?(listing: SeenListing): void;
   /** Discards all knowledge after an older state of ZooKeeper was restored. */
   forget?(): void;
 }
