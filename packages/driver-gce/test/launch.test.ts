@@ -232,6 +232,18 @@ describe('an instance of a provider', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
+  it('is listed as failed, with the reason, after it was preempted', async () => {
+    const { cloud, provider } = await openWith(section({}, { 'provisioning-model': 'spot' }));
+    const { externalId } = await provider.launch();
+    cloud.stopInstance(ZONE, nameIn(externalId), 'Instance was preempted.');
+    const [listed] = await provider.end(provider.provider.listNodes(provider.call()));
+    expect(listed).toMatchObject({
+      externalId,
+      ready: false,
+      failed: 'it is TERMINATED (preemptible): Instance was preempted.',
+    });
+  });
+
   it('is reported in a clean-up round although the bucket cannot be listed', async () => {
     const { cloud, provider } = await openWith();
     const { externalId } = await provider.launch();

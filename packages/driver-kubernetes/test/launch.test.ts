@@ -50,6 +50,16 @@ it('a launch waits for an unschedulable pod to be scheduled', async () => {
   expect((await provider.end(launch)).interfaceIp).toBe('pod');
 });
 
+it('a node whose pod was deleted is listed as not ready', async () => {
+  await start('kubernetes', { image: 'docker.io/debian:13' });
+  const { externalId } = await provider.launch();
+  const [pod] = open.cluster.list('pods');
+  open.cluster.remove('pods', pod?.metadata.name ?? '', pod?.metadata.namespace);
+  await pass(1000);
+  const listed = await provider.end(provider.provider.listNodes(provider.call()));
+  expect(listed).toMatchObject([{ externalId, ready: false, deleted: false }]);
+});
+
 it('a pod is created when its project has a default service account', async () => {
   await start('openshiftpods');
   open.cluster.remove('serviceaccounts', 'default', POOL);

@@ -49,6 +49,16 @@ describe('a server', () => {
     });
   });
 
+  it('that an operator has stopped is listed as not ready, and not as failed', async () => {
+    await provider();
+    const { externalId } = await test.launch('0000000001');
+    const [server] = open.cloud.inspect.servers();
+    const api = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');
+    await api.post('compute', `/servers/${server?.id ?? ''}/action`, { 'os-stop': null });
+    const listed = await test.end(test.provider.listNodes(test.call()));
+    expect(listed).toMatchObject([{ externalId, ready: false, deleted: false, failed: undefined }]);
+  });
+
   it('is on the default_interface of clouds.yaml if the label has no networks', async () => {
     await provider({}, {}, { networks: [] });
     const api = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');

@@ -129,6 +129,20 @@ it('ready nodes that no pool hands out are a problem of their provider, and are 
   expect(other?.title).toBe('Provider other has 1 ready node that no pool hands out');
 });
 
+it('missing instances are a critical problem of a provider, whether it is degraded or not', () => {
+  const missingInstances = { missing: 14, total: 20, since: NOW - 300 };
+  for (const state of ['serving', 'degraded'] as const) {
+    const [first] = findProblems({ ...HEALTHY, providers: [provider('cloud', { state, missingInstances })] });
+    expect(first).toMatchObject({
+      severity: 'critical',
+      title: 'The cloud of provider cloud does not list the instances of 14 nodes',
+      since: NOW - 300,
+      cause: 'cloud',
+      details: ['14 of 20 nodes with an instance'],
+    });
+  }
+});
+
 describe('pools', () => {
   it('are reported at their limit after ten minutes of waiting, with the sum of their requests', () => {
     const reasons = [group({ count: 80 }), group({ text: 'full; two are needed.', count: 1, oldest: NOW - 5 })];
