@@ -3,6 +3,8 @@
 import { seededRandom } from '@nodepool/core/testing';
 import {
   silentLogger,
+  systemClock,
+  systemRandom,
   TaskSupervisor,
   type ApiCall,
   type Clock,
@@ -11,6 +13,7 @@ import {
   type Provider,
   type ProviderConfig,
   type ProviderContext,
+  type RandomSource,
   type SuppliedMachine,
 } from '@nodepool/core';
 import { CountingClock } from './counting-clock.js';
@@ -25,6 +28,7 @@ export class ProviderProcess {
   readonly apiCalls: ApiCall[] = [];
   /** Failures of background work. A test expects none. */
   readonly failures: unknown[] = [];
+  private readonly random: RandomSource;
   private killAfter = Infinity;
 
   /** The machines that the provider declared last. */
@@ -37,6 +41,8 @@ export class ProviderProcess {
     private readonly logins?: SimulatedLogins,
   ) {
     this.clock = new CountingClock(clock);
+    // A real cloud remembers the ids of former runs.
+    this.random = clock === systemClock ? systemRandom : seededRandom(1);
     this.tasks = new TaskSupervisor(this.clock, (_name, error) => this.failures.push(error));
     this.config = providerConfigOf(driver, section);
     this.provider = driver.getProvider(this.config);
@@ -45,7 +51,7 @@ export class ProviderProcess {
   get context(): ProviderContext {
     return {
       clock: this.clock,
-      random: seededRandom(1),
+      random: this.random,
       log: silentLogger,
       tasks: this.tasks,
       nodeSupply: {

@@ -37,6 +37,7 @@ import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
 import { volumeUse } from './quota.js';
 import { serverSpec, type Found } from './server-spec.js';
+import { VOLUME_ID } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** Search after a lost answer: the server exists, or will exist soon. */
@@ -268,7 +269,7 @@ export class CreateMachine implements StateMachine {
   private async tagVolumes(server: Server, call: MachineCall): Promise<boolean> {
     const { label, tags } = this.request;
     if (label.volumeSize !== undefined) {
-      await Promise.all(server.volumes.map((id) => this.tagVolume(id, { ...tags }, call)));
+      await Promise.all(server.volumes.map((id) => this.tagVolume(id, { ...tags, [VOLUME_ID]: id }, call)));
     }
     return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.session));
   }

@@ -26,6 +26,7 @@ import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { Image } from './client/image.js';
 import type { OpenStackProvider } from './config.js';
+import { IMAGE_ID, isCopy, newImageId } from './image-identity.js';
 import { idOf } from './resources.js';
 import type { ProviderSession } from './provider-session.js';
 
@@ -71,19 +72,19 @@ export class OpenStackImages implements ImageManager {
   async listImages(call: Call): Promise<readonly ListedImage[]> {
     const images = await this.session().client.image.listOwnImages(call);
     return images
-      .filter(({ properties }) => 'nodepool_provider_name' in properties)
+      .filter((image) => 'nodepool_provider_name' in image.properties && !isCopy(image))
       .map(({ id, name, status, properties }) => ({
         externalId: id,
         name,
-        tags: Object.fromEntries(Object.entries(properties).filter(([key]) => key.startsWith('nodepool_'))),
+        tags: Object.fromEntries(Object.entries(properties).filter(([key]) => isTag(key))),
         ready: status === 'active',
         properties,
       }));
   }
 
   private async upload(upload: ImageUploadRequest, size: number): Promise<ExternalId> {
-    const { client } = this.session();
-    const { id } = await client.image.createImage(descriptionOf(upload), upload);
+    const { client, random } = this.session();
+    const { id } = await client.image.createImage(descriptionOf(upload, newImageId(random)), upload);
     let sums = newSums();
     const open = (): Readable => {
       sums = newSums();
@@ -122,13 +123,18 @@ export class OpenStackImages implements ImageManager {
   }
 }
 
-function descriptionOf({ externalName, format, metadata, tags, md5, sha256 }: ImageUploadRequest): JsonObject {
+function descriptionOf(
+  { externalName, format, metadata, tags, md5, sha256 }: ImageUploadRequest,
+  id: string,
+): JsonObject {
   return {
     ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, propertyOf(key, value)])),
     // Property names that other OpenStack tools use.
     ...(md5 === null ? {} : { 'owner_specified.openstack.md5': md5 }),
     ...(sha256 === null ? {} : { 'owner_specified.openstack.sha256': sha256 }),
     ...tags,
+    [IMAGE_ID]: id,
+    id,
     name: externalName,
     disk_format: format === 'vhdx' || format === 'vhd' ? format : format.replace(/^tar.*/, 'raw'),
     container_format: 'bare',
@@ -139,6 +145,10 @@ function descriptionOf({ externalName, format, metadata, tags, md5, sha256 }: Im
 function propertyOf(key: string, value: string): JsonValue {
   if (NUMBERS.has(key) && /^\d+$/.test(value)) return Number(value);
   return FLAGS.has(key) ? value.toLowerCase() === 'true' : value;
+}
+
+function isTag(key: string): boolean {
+  return key.startsWith('nodepool_') && key !== IMAGE_ID;
 }
 
 function newSums(): Sums {

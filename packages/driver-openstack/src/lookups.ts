@@ -6,6 +6,7 @@
 import {
   CachedRead,
   ConfigurationError,
+  isDriverError,
   NotFoundError,
   type Clock,
   type MakeCall,
@@ -133,8 +134,14 @@ export class Lookups {
     const named = await this.client.image.listImages(call, { name: nameOrId, status: 'active' });
     if (named.length > 0) return named.toSorted((a, b) => b.createdAt.localeCompare(a.createdAt));
     if (!/^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(nameOrId)) return [];
-    const all = await this.client.image.listImages(call, { id: nameOrId });
-    return all.filter(({ id, status }) => id === nameOrId && status === 'active');
+    try {
+      // The list lacks hidden images, also if it is filtered by their id.
+      const image = await this.client.image.getImage(nameOrId, call);
+      return image.status === 'active' ? [image] : [];
+    } catch (error) {
+      if (isDriverError(error) && error.code === 'not-found') return [];
+      throw error;
+    }
   }
 }
 

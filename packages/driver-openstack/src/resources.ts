@@ -1,13 +1,14 @@
 /** Lists and deletes resources that a crashed launcher or builder may have left in a project. */
 
 import { isDriverError, type Call, type ExternalId, type Resource } from '@nodepool/core';
-import { tagsIn } from './tags.js';
+import { isOriginal } from './image-identity.js';
+import { tagsIn, VOLUME_ID } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
 
 /** States of volumes without a server. A volume in use is deleted with its server. */
 const UNATTACHED = new Set(['available', 'error', 'error_deleting']);
 
-/** Returns all tagged resources; the caller identifies its own. */
+/** Returns all tagged resources except copies that inherited the tags; the caller identifies its own. */
 export async function listTagged(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const lists = await Promise.all([
     servers(session, call),
@@ -42,7 +43,7 @@ async function servers({ client }: ProviderSession, call: Call): Promise<readonl
 
 async function images({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const listed = await client.image.listOwnImages(call);
-  return listed.flatMap(({ id, name, properties }) => tagged('image', id, name, properties));
+  return listed.filter(isOriginal).flatMap(({ id, name, properties }) => tagged('image', id, name, properties));
 }
 
 async function floatingIps({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
@@ -54,8 +55,8 @@ async function floatingIps({ client }: ProviderSession, call: Call): Promise<rea
 async function volumes({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   if (!(await client.has('volume'))) return [];
   const listed = await client.volume.listVolumes(call);
-  const unattached = listed.filter(({ status }) => UNATTACHED.has(status));
-  return unattached.flatMap(({ id, name, metadata }) => tagged('volume', id, name, metadata));
+  const own = listed.filter(({ id, status, metadata }) => UNATTACHED.has(status) && metadata[VOLUME_ID] === id);
+  return own.flatMap(({ id, name, metadata }) => tagged('volume', id, name, metadata));
 }
 
 function tagged(

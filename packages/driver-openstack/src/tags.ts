@@ -9,6 +9,12 @@ const TAGS = [
   'nodepool_pool_name',
 ] as const;
 
+/**
+ * Entry in a volume's metadata with the volume's own id. A volume that is restored from a backup, and one that the
+ * cloud creates to move a volume, have the metadata of the original and another id.
+ */
+export const VOLUME_ID = 'nodepool_volume_id';
+
 /** Maximum length of a description in characters (neutron). */
 const MAX_LENGTH = 255;
 

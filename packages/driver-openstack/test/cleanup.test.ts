@@ -46,7 +46,7 @@ describe('a clean-up round', () => {
 
   it('reports a leaked volume of this provider, and no volume without its tags', async () => {
     await started();
-    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
+    await leakedVolume();
     await send('volume', '/volumes', { volume: { name: 'of others', size: 1 } });
     await pass(5000);
     const offered = await test.cleanUpRound(() => true);
@@ -58,7 +58,7 @@ describe('a clean-up round', () => {
   it('fails for the resources whose deletion a proxy answers with a page of its own, and deletes them later', async () => {
     await started({}, {}, { 'auto-floating-ip': true });
     await test.launch();
-    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
+    await leakedVolume();
     await pass(5000);
     const isDeletion = ({ method }: { readonly method: string }): boolean => method === 'DELETE';
     open.cloud.faults.add({ on: isDeletion, times: 3, fault: { kind: 'proxy', status: 200 } });
@@ -139,6 +139,13 @@ describe('ports with status DOWN', () => {
     expect(test.count('ports')).toBe(0);
   });
 });
+
+/** Creates a volume with the metadata that a launch gives to the volume of a node. */
+async function leakedVolume(): Promise<void> {
+  await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
+  const id = open.cloud.inspect.volumes().find(({ name }) => name === 'left')?.id ?? '';
+  await send('volume', `/volumes/${id}/metadata`, { metadata: { nodepool_volume_id: id } });
+}
 
 /** Creates an unattached floating IP outside Nodepool. */
 async function looseFloatingIp(): Promise<void> {

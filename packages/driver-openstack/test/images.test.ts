@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@nodepool/core';
 import { callOn, failureOf } from '@nodepool/driver-kit';
+import { ApiClient, textOf } from '@nodepool/simulated-openstack';
 import { clientOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
@@ -160,6 +161,20 @@ describe('the list of images', () => {
     const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
     expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);
     expect(images[0]?.tags).toEqual(test.imageTags);
+  });
+
+  it('lacks images that a person creates from a volume, which have the tags of the image of the volume', async () => {
+    const externalId = await test.upload(file);
+    const person = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');
+    const volume = { name: 'of-a-person', size: 1, imageRef: externalId };
+    const id = textOf((await person.post('volume', '/volumes', { volume })).member('volume')['id']);
+    const action = { 'os-volume_upload_image': { image_name: 'of-a-volume' } };
+    expect((await person.post('volume', `/volumes/${id}/action`, action)).status).toBe(202);
+    const copy = open.cloud.inspect.images().find(({ name }) => name === 'of-a-volume');
+    expect(copy?.properties).toMatchObject(test.imageTags);
+    const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
+    expect(images.map((image) => image.externalId)).toEqual([externalId]);
+    expect((await test.cleanUpRound(() => true)).map((resource) => resource.externalId)).toEqual([externalId]);
   });
 
   it('contains images that the operator has shared with other projects', async () => {

@@ -424,6 +424,15 @@ describe('a label', () => {
     expect(test.provider.labelReady('main', 'small')).toEqual({ ready: true });
   });
 
+  it('can name a hidden image by its id', async () => {
+    await provider();
+    const id = await test.upload(__filename, { metadata: { os_hidden: 'true' } });
+    await test.stop();
+    test = await TestProvider.started(open, section({ 'cloud-images': [{ name: 'test-image', 'image-name': id }] }));
+    await test.launch();
+    expect(open.cloud.inspect.servers()).toMatchObject([{ imageId: id }]);
+  });
+
   it('is not ready if its flavor is missing, and the reason lists the existing flavors', async () => {
     await provider({}, { 'flavor-name': 'giant' });
     expect(test.provider.labelReady('main', 'small')).toEqual({

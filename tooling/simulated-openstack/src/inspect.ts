@@ -54,6 +54,7 @@ export interface InspectedImage extends Inspected {
   /** Bytes; null before the upload. */
   readonly size: number | null;
   readonly md5: string | null;
+  readonly hidden: boolean;
   readonly properties: Readonly<Record<string, string>>;
 }
 
@@ -141,6 +142,7 @@ export class Inspector {
       status: image.status,
       size: image.size,
       md5: image.md5,
+      hidden: image.hidden,
       properties: Object.fromEntries(image.properties),
     }));
   }

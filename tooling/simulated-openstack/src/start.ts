@@ -15,7 +15,7 @@ import { Services } from './http/serve.js';
 import { Accounts } from './identity/accounts.js';
 import { Catalog } from './identity/catalog.js';
 import { identityService } from './identity/routes.js';
-import { ImageStore } from './image/images.js';
+import { ImageStore, NO_IMAGE } from './image/images.js';
 import { imageService } from './image/routes.js';
 import { Inspector } from './inspect.js';
 import { NetworkStore } from './network/networks.js';
@@ -50,7 +50,7 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
       computeService({ state, servers, context, catalogue: { flavors, keyPairs } }),
       imageService(images, state),
       networkService(networks, state),
-      volumeService(volumes, state),
+      volumeService(volumes, images, state),
     ],
     (token) => accounts.caller(token),
   );
@@ -109,17 +109,6 @@ function addSampleNetworks(accounts: Accounts, networks: NetworkStore): void {
 }
 
 function addSampleImage(accounts: Accounts, images: ImageStore): string {
-  const spec = {
-    id: undefined,
-    name: 'test-image',
-    diskFormat: 'raw',
-    containerFormat: 'bare',
-    visibility: 'public',
-    protected: false,
-    minDisk: 0,
-    minRam: 0,
-    tags: [],
-    properties: new Map<string, string>(),
-  };
+  const spec = { ...NO_IMAGE, name: 'test-image', visibility: 'public' };
   return images.addActive(spec, accounts.projectNamed('admin').id, Buffer.alloc(SAMPLE_IMAGE_BYTES)).id;
 }

@@ -38,10 +38,19 @@ export class Images {
     return images.map((image) => readImage(image));
   }
 
-  /** Lists the images of the project. Operators may share them with other projects, which changes their visibility. */
+  /**
+   * Lists the images of the project, including hidden ones, which the service lists only on request and alone.
+   * Operators may share images with other projects, which changes their visibility.
+   */
   async listOwnImages(call: Call): Promise<readonly Image[]> {
     const owner = await this.projectId();
-    return this.listImages(call, owner === undefined ? { visibility: 'private' } : { owner });
+    const filter = owner === undefined ? { visibility: 'private' } : { owner };
+    const lists = await Promise.all([
+      this.listImages(call, filter),
+      this.listImages(call, { ...filter, os_hidden: 'true' }),
+    ]);
+    // An image that is hidden between the two calls can be in both.
+    return [...new Map(lists.flat().map((image) => [image.id, image])).values()];
   }
 
   /** Rejects with `NotFoundError` if the image does not exist. */

@@ -43,6 +43,7 @@ export function newServer(server: JsonObject, caller: Caller, there: ServerConte
     flavor,
     imageId,
     bootVolume,
+    imageProperties: imagePropertiesOf(imageId, bootVolume, there),
     metadata,
     keyName: keyNameOf(server, caller, there),
     userData: textOrNull(server['user_data']),
@@ -55,6 +56,19 @@ export function newServer(server: JsonObject, caller: Caller, there: ServerConte
     description: textOrNull(server['description']),
     minCount: Number(server['min_count'] ?? server['max_count'] ?? 1),
   };
+}
+
+/** Returns the properties of the image; those that cinder has copied if the server boots from an existing volume. */
+function imagePropertiesOf(
+  imageId: string | null,
+  bootVolume: BootVolume | null,
+  { images, volumes }: ServerContext,
+): ReadonlyMap<string, string> {
+  const source = bootVolume?.source;
+  if (source !== undefined && 'volumeId' in source) {
+    return volumes.table.get(source.volumeId)?.imageProperties ?? new Map<string, string>();
+  }
+  return new Map(images.table.get(source?.imageId ?? imageId ?? '')?.properties);
 }
 
 /** Throws an API error if the image needs more than the flavor or the volume has. */

@@ -23,7 +23,7 @@ export interface Fault {
   readonly at: number;
 }
 
-export type ServerStatus = 'BUILD' | 'ACTIVE' | 'SHUTOFF' | 'ERROR';
+export type ServerStatus = 'BUILD' | 'ACTIVE' | 'SHUTOFF' | 'SHELVED_OFFLOADED' | 'ERROR';
 
 /** A boot volume of a server. */
 export interface BootVolume {
@@ -39,6 +39,8 @@ export interface ServerSpec {
   /** Null if the server boots from a volume. */
   readonly imageId: string | null;
   readonly bootVolume: BootVolume | null;
+  /** Properties of the image at the creation of the server, which nova copies into the server's snapshots. */
+  readonly imageProperties: ReadonlyMap<string, string>;
   readonly metadata: Readonly<Record<string, string>>;
   readonly keyName: string | null;
   readonly userData: string | null;
@@ -71,6 +73,8 @@ export interface ServerRecord extends Owned {
   /** Ids of attached volumes; the value is true if the volume is deleted with the server. */
   readonly volumes: Map<string, boolean>;
   readonly behaviours: readonly ServerBehaviour[];
+  /** Image of the disk while the server is shelved. */
+  shelvedImageId: string | undefined;
   /** Number of failed deletions. */
   failedDeletions: number;
   timer: Timer | undefined;

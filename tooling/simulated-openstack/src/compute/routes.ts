@@ -22,6 +22,7 @@ import { ServerListing } from './listing.js';
 import { checkMetadata, checkServerBody } from './read-server.js';
 import type { ServerRecord } from './records.js';
 import { vmStateOf, type ServerStore } from './servers.js';
+import { Snapshots } from './snapshots.js';
 import { checkServerQuota } from './quota.js';
 import { createdView, serverView, type ViewContext } from './views.js';
 
@@ -58,10 +59,12 @@ type RouteOfServer = (
 class ServerRoutes {
   private readonly listing: ServerListing;
   private readonly attachments: VolumeAttachments;
+  private readonly snapshots: Snapshots;
 
   constructor(private readonly parts: ComputeParts) {
     this.listing = new ServerListing(parts.state, parts.servers, parts.context.networks);
     this.attachments = new VolumeAttachments(parts.context.volumes);
+    this.snapshots = new Snapshots(parts.servers, parts.context.images);
   }
 
   all(): Route[] {
@@ -167,7 +170,8 @@ class ServerRoutes {
   }
 
   private act(server: ServerRecord, request: OwnedRequest): Answer {
-    const [action = ''] = Object.keys(bodyOf(request, malformed));
+    const body = bodyOf(request, malformed);
+    const [action = ''] = Object.keys(body);
     const { servers } = this.parts;
     const need = (status: ServerRecord['status'], name: string): void => {
       if (server.status === status) return;
@@ -188,6 +192,17 @@ class ServerRoutes {
         break;
       case 'reboot':
         servers.setPower(server, 'ACTIVE');
+        break;
+      case 'createImage':
+      case 'createBackup':
+        return this.snapshots.take(server, action, body, request);
+      case 'shelve':
+        need('ACTIVE', 'shelve');
+        servers.shelve(server, this.snapshots.shelve(server, request.caller));
+        break;
+      case 'unshelve':
+        need('SHELVED_OFFLOADED', 'unshelve');
+        this.snapshots.unshelve(server);
         break;
       case 'forceDelete':
         servers.delete(server);

@@ -10,6 +10,7 @@ import { Table } from '../table.js';
 import { volumeQuotaProblem } from '../volume/quota.js';
 import type { VolumeStore } from '../volume/volumes.js';
 import { computeError } from './errors.js';
+import { deletionBehaviour, secondsIn } from './requested-faults.js';
 import type { ServerRecord, ServerSpec } from './records.js';
 
 const HOST_ID = '67bc6384ec7560a895b4283b44e3222a927e2fb984e26bfee0e9db43';
@@ -56,6 +57,7 @@ export class ServerStore {
       fault: null,
       hostId: '',
       volumes: new Map<string, boolean>(),
+      shelvedImageId: undefined,
       behaviours: this.faults().behavioursOf(facts),
       failedDeletions: 0,
       timer: undefined,
@@ -89,6 +91,20 @@ export class ServerStore {
   /** Stops, starts or restarts a server immediately. */
   setPower(server: ServerRecord, status: 'ACTIVE' | 'SHUTOFF'): void {
     server.status = status;
+    this.touch(server);
+  }
+
+  /** Takes a server from its host. Its ports remain. */
+  shelve(server: ServerRecord, imageId: string | undefined): void {
+    Object.assign(server, { status: 'SHELVED_OFFLOADED', hostId: '', shelvedImageId: imageId });
+    for (const port of this.networks.portsOf(server.id)) port.status = 'DOWN';
+    this.touch(server);
+  }
+
+  /** Starts a shelved server on a host. */
+  unshelve(server: ServerRecord): void {
+    Object.assign(server, { status: 'ACTIVE', hostId: HOST_ID, shelvedImageId: undefined });
+    for (const port of this.networks.portsOf(server.id)) port.status = 'ACTIVE';
     this.touch(server);
   }
 
@@ -199,6 +215,7 @@ export class ServerStore {
       description: '',
       sizeGb: source.sizeGb,
       imageId: source.imageId,
+      imageProperties: server.spec.imageProperties,
       metadata: {},
     });
     this.volumes.attach(volume, server.id, ROOT_DEVICE);
@@ -271,6 +288,8 @@ export function vmStateOf({ status }: ServerRecord): string {
       return 'building';
     case 'SHUTOFF':
       return 'stopped';
+    case 'SHELVED_OFFLOADED':
+      return 'shelved_offloaded';
     case 'ACTIVE':
       return 'active';
     case 'ERROR':
@@ -278,20 +297,6 @@ export function vmStateOf({ status }: ServerRecord): string {
   }
 }
 
-/** Returns the behaviour of the next deletion; undefined means success. */
-function deletionBehaviour(server: ServerRecord): 'error' | 'conflict' | 'never' | undefined {
-  const behaviour = server.behaviours.find((candidate) => 'delete' in candidate);
-  if (behaviour?.delete === 'never') return 'never';
-  if (behaviour !== undefined && server.failedDeletions < (behaviour.times ?? 1)) return behaviour.delete;
-  const [what, times] = (server.metadata['ostack_fail'] ?? '').split(':');
-  return what === 'delete' && server.failedDeletions < Number(times ?? 1) ? 'error' : undefined;
-}
-
 function exhausted(id: string): string {
   return `Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance ${id}.`;
-}
-
-function secondsIn({ metadata }: ServerRecord, key: string): number {
-  const seconds = Number(metadata[key] ?? 0);
-  return Number.isFinite(seconds) ? seconds : 0;
 }

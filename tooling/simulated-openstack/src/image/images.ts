@@ -14,6 +14,8 @@ export interface ImageRecord extends Owned {
   containerFormat: string | null;
   visibility: string;
   protected: boolean;
+  /** Hidden images are listed only on request (`os_hidden=true`). */
+  hidden: boolean;
   minDisk: number;
   minRam: number;
   tags: readonly string[];
@@ -32,8 +34,32 @@ export interface ImageRecord extends Owned {
 /** Attributes of a creation request. */
 export type NewImage = Pick<
   ImageRecord,
-  'name' | 'diskFormat' | 'containerFormat' | 'visibility' | 'protected' | 'minDisk' | 'minRam' | 'tags' | 'properties'
+  | 'name'
+  | 'diskFormat'
+  | 'containerFormat'
+  | 'visibility'
+  | 'protected'
+  | 'hidden'
+  | 'minDisk'
+  | 'minRam'
+  | 'tags'
+  | 'properties'
 > & { readonly id: string | undefined };
+
+/** The attributes of an image that a service creates. */
+export const NO_IMAGE: NewImage = {
+  id: undefined,
+  name: null,
+  diskFormat: 'raw',
+  containerFormat: 'bare',
+  visibility: 'private',
+  protected: false,
+  hidden: false,
+  minDisk: 0,
+  minRam: 0,
+  tags: [],
+  properties: new Map<string, string>(),
+};
 
 export class ImageStore {
   readonly table = new Table<ImageRecord>();

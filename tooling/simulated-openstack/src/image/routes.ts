@@ -37,7 +37,7 @@ export function imageService(images: ImageStore, state: OpenStackState): Service
     const { imagePageSize, pageLimit } = state.settings;
     const sorted = images
       .list(caller, lag)
-      .filter((image) => passes(image, query))
+      .filter((image) => image.hidden === wantsHidden(query) && passes(image, query))
       .sort(newestFirst);
     const page = pageOf(sorted, request, {
       defaultLimit: imagePageSize,
@@ -187,6 +187,13 @@ function passes(image: ImageRecord, query: URLSearchParams): boolean {
     } else if (String(view[key]) !== wanted) return false;
   }
   return true;
+}
+
+/** Hidden images are listed only on request, and then alone. */
+function wantsHidden(query: URLSearchParams): boolean {
+  const wanted = (query.get('os_hidden') ?? 'false').toLowerCase();
+  if (wanted === 'true' || wanted === 'false') return wanted === 'true';
+  throw apiError(400, `Invalid value '${wanted}' for 'os_hidden' filter. Valid values are 'true' or 'false'.`);
 }
 
 /** Returns the query without the marker. */

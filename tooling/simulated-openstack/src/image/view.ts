@@ -24,7 +24,7 @@ export function viewOf(image: ImageRecord): Record<string, unknown> {
     min_ram: image.minRam,
     min_disk: image.minDisk,
     owner: image.project,
-    os_hidden: false,
+    os_hidden: image.hidden,
     os_hash_algo: image.sha512 === null ? null : 'sha512',
     os_hash_value: image.sha512,
     id: image.id,
@@ -55,7 +55,8 @@ export function readNewImage(body: JsonObject): NewImage {
     diskFormat: oneOf('disk_format', body['disk_format'] ?? null, DISK_FORMATS),
     containerFormat: oneOf('container_format', body['container_format'] ?? null, CONTAINER_FORMATS),
     visibility: oneOf('visibility', body['visibility'] ?? 'shared', VISIBILITIES),
-    protected: body['protected'] === true,
+    protected: booleanIn('protected', body['protected']),
+    hidden: booleanIn('os_hidden', body['os_hidden']),
     minDisk: integerIn('min_disk', body['min_disk']),
     minRam: integerIn('min_ram', body['min_ram']),
     tags: Array.isArray(body['tags']) ? [...new Set(body['tags'].map((tag: JsonValue) => textIn('tags', tag)))] : [],
@@ -70,6 +71,7 @@ const KNOWN = new Set([
   'container_format',
   'visibility',
   'protected',
+  'os_hidden',
   'min_disk',
   'min_ram',
   'tags',
@@ -81,10 +83,11 @@ export function setAttribute(image: ImageRecord, key: string, value: JsonValue):
     image.properties.set(key, textIn(key, value));
     return;
   }
-  const { name, visibility, protected: kept, minDisk, minRam, tags } = readNewImage({ [key]: value });
+  const { name, visibility, protected: kept, hidden, minDisk, minRam, tags } = readNewImage({ [key]: value });
   if (key === 'name') image.name = name;
   if (key === 'visibility') image.visibility = visibility;
   if (key === 'protected') image.protected = kept;
+  if (key === 'os_hidden') image.hidden = hidden;
   if (key === 'min_disk') image.minDisk = minDisk;
   if (key === 'min_ram') image.minRam = minRam;
   if (key === 'tags') image.tags = tags;
@@ -93,6 +96,12 @@ export function setAttribute(image: ImageRecord, key: string, value: JsonValue):
 function textIn(key: string, value: JsonValue | undefined): string {
   if (typeof value === 'string') return value;
   throw new SchemaViolation(`${pythonRepr(value)} is not of type 'string'`, key);
+}
+
+function booleanIn(key: string, value: JsonValue | undefined): boolean {
+  if (value === undefined) return false;
+  if (typeof value === 'boolean') return value;
+  throw new SchemaViolation(`${pythonRepr(value)} is not of type 'boolean'`, key);
 }
 
 function integerIn(key: string, value: JsonValue | undefined): number {

@@ -148,6 +148,25 @@ export const imageCases: readonly ApiCase[] = [
     }
     assert.deepEqual(seen.sort(), [...ids].sort());
   }),
+  imageCase('keeps the id of a creation, and refuses a second image with it', async (bed) => {
+    const id = noId();
+    assert.equal((await create(bed, { id })).json()['id'], id);
+    refusedInHtml(await bed.demo.post('image', '/images', spec({ id })), 409, `Image ID ${id} already exists!`);
+  }),
+  imageCase('lists hidden images only on request, and then alone, also if they are sought by id', async (bed) => {
+    const owner = bed.demo.projectId;
+    const shown = textOf((await create(bed)).json()['id']);
+    const hidden = textOf((await create(bed, { os_hidden: true })).json()['id']);
+    const listed = async (query: string): Promise<readonly boolean[]> => {
+      const images = (await bed.demo.get('image', `/images?owner=${owner}&${query}`)).list('images');
+      return [shown, hidden].map((id) => images.some((image) => image['id'] === id));
+    };
+    assert.deepEqual(await listed('os_hidden=false'), [true, false]);
+    assert.deepEqual(await listed('os_hidden=true'), [false, true]);
+    assert.deepEqual(await listed(`id=${hidden}`), [false, false]);
+    assert.equal((await bed.demo.get('image', `/images/${hidden}`)).json()['os_hidden'], true);
+    refusedInHtml(await bed.demo.get('image', '/images?os_hidden=1'), 400, 'Valid values are');
+  }),
   imageCase('changes attributes and properties by a patch, and refuses another content type with 415', async (bed) => {
     const id = textOf((await create(bed)).json()['id']);
     const headers = { 'Content-Type': 'application/openstack-images-v2.1-json-patch' };

@@ -16,10 +16,12 @@ import {
 } from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import { tokenRefused } from '../identity/routes.js';
+import type { ImageStore } from '../image/images.js';
 import { ZONE } from '../settings.js';
 import { isoMicros } from '../text.js';
 import { newestFirst } from '../table.js';
 import { volumeQuotaProblem } from './quota.js';
+import { UPLOAD, uploadAsImage } from './upload-as-image.js';
 import type { VolumeRecord, VolumeStore } from './volumes.js';
 
 const HEADERS = { 'Openstack-Api-Version': 'volume 3.0', Vary: 'OpenStack-API-Version' } as const;
@@ -36,8 +38,8 @@ const KINDS: Readonly<Record<number, string>> = {
   503: 'serviceUnavailable',
 };
 
-export function volumeService(volumes: VolumeStore, state: OpenStackState): Service {
-  const routes = new VolumeRoutes(volumes, state);
+export function volumeService(volumes: VolumeStore, images: ImageStore, state: OpenStackState): Service {
+  const routes = new VolumeRoutes(volumes, images, state);
   return {
     name: 'volume',
     unauthorized: () => tokenRefused(state.authUrl),
@@ -51,6 +53,7 @@ export function volumeService(volumes: VolumeStore, state: OpenStackState): Serv
 class VolumeRoutes {
   constructor(
     private readonly volumes: VolumeStore,
+    private readonly images: ImageStore,
     private readonly state: OpenStackState,
   ) {}
 
@@ -78,6 +81,9 @@ class VolumeRoutes {
         json(200, { volume: viewOf(this.own(request), request.serviceUrl) }),
       ),
       inProject('DELETE', '/volumes/:id', 'volumes.delete', (request) => this.delete(request)),
+      inProject('POST', '/volumes/:id/action', 'volumes.action', (request) =>
+        uploadAsImage(this.own(request), memberOf(bodyOf(request, malformed), UPLOAD, malformed), this.images),
+      ),
       inProject('GET', '/volumes/:id/metadata', 'volumes.metadata', (request) =>
         json(200, { metadata: this.own(request).metadata }),
       ),
@@ -144,6 +150,7 @@ class VolumeRoutes {
       name: typeof name === 'string' ? name : null,
       description: typeof description === 'string' ? description : null,
       imageId: typeof imageRef === 'string' ? imageRef : null,
+      imageProperties: this.propertiesOf(typeof imageRef === 'string' ? imageRef : ''),
     });
     return json(202, { volume: viewOf(volume, serviceUrl) });
   }
@@ -153,6 +160,10 @@ class VolumeRoutes {
     if (volume.status !== 'available' && volume.status !== 'error') throw apiError(400, NOT_DELETABLE);
     this.volumes.delete(volume);
     return { status: 202, type: 'text/html; charset=UTF-8', body: '' };
+  }
+
+  private propertiesOf(imageId: string): ReadonlyMap<string, string> {
+    return new Map(this.images.table.get(imageId)?.properties);
   }
 
   /** Replaces the metadata if `instead` is true, else merges into it. */
@@ -213,7 +224,7 @@ function briefly(volume: VolumeRecord, serviceUrl: string): object {
 }
 
 function viewOf(volume: VolumeRecord, serviceUrl: string): object {
-  const { attachment, imageId } = volume;
+  const { attachment, imageId, imageProperties } = volume;
   return {
     id: volume.id,
     status: volume.status,
@@ -236,7 +247,9 @@ function viewOf(volume: VolumeRecord, serviceUrl: string): object {
     multiattach: false,
     attachments: attachment === null ? [] : [attachmentView(volume.id, attachment)],
     'os-vol-tenant-attr:tenant_id': volume.project,
-    ...(imageId === null ? {} : { volume_image_metadata: { image_id: imageId } }),
+    ...(imageId === null
+      ? {}
+      : { volume_image_metadata: { ...Object.fromEntries(imageProperties), image_id: imageId } }),
   };
 }
 

@@ -13,6 +13,8 @@ export interface VolumeRecord extends Owned {
   description: string | null;
   readonly sizeGb: number;
   readonly imageId: string | null;
+  /** Properties of the image, which cinder copies. */
+  readonly imageProperties: ReadonlyMap<string, string>;
   metadata: Readonly<Record<string, string>>;
   status: VolumeStatus;
   updatedAt: number | null;
@@ -29,7 +31,7 @@ export interface VolumeRecord extends Owned {
 
 export type NewVolume = Pick<
   VolumeRecord,
-  'project' | 'userId' | 'name' | 'description' | 'sizeGb' | 'imageId' | 'metadata'
+  'project' | 'userId' | 'name' | 'description' | 'sizeGb' | 'imageId' | 'imageProperties' | 'metadata'
 >;
 
 export class VolumeStore {
