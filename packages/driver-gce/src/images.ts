@@ -32,7 +32,7 @@ import type { Compute, ImageBody, Operation } from './client/compute.js';
 import type { Storage } from './client/storage.js';
 import type { GceProvider } from './config.js';
 import { requestId } from './instance.js';
-import { propertyLabel, tagsInLabels, tagsToLabels } from './labels.js';
+import { isCopy, OWN_NAME, propertyLabel, tagsInLabels, tagsToLabels } from './labels.js';
 import { deleteResource } from './resources.js';
 import { packDisk } from './tar-gz.js';
 
@@ -95,7 +95,7 @@ export class GceImages implements ImageManager {
         ready: stringAt(image, 'status') === 'READY',
         properties: { ...image },
       }))
-      .filter(({ tags }) => 'nodepool_provider_name' in tags);
+      .filter(({ tags, externalId }) => 'nodepool_provider_name' in tags && !isCopy(tags, externalId));
   }
 
   private async upload(upload: ImageUploadRequest): Promise<ExternalId> {
@@ -108,7 +108,7 @@ export class GceImages implements ImageManager {
       {
         name,
         description: upload.externalName,
-        labels: { ...propertyLabels(upload.metadata), ...tagsToLabels(upload.tags) },
+        labels: { ...propertyLabels(upload.metadata), ...tagsToLabels({ ...upload.tags, [OWN_NAME]: name }) },
         rawDisk: { source: this.bucket.urlOf(object), containerType: 'TAR' },
         sourceType: 'RAW',
         ...(traits?.architecture === undefined ? {} : { architecture: traits.architecture }),
@@ -146,7 +146,8 @@ export class GceImages implements ImageManager {
         },
       });
     const name = this.fileOf(upload);
-    const stored = await this.bucket.upload({ name, metadata: upload.tags }, hashed(pack, sums.packed), upload);
+    const metadata = { ...upload.tags, [OWN_NAME]: name };
+    const stored = await this.bucket.upload({ name, metadata }, hashed(pack, sums.packed), upload);
     verify(upload, 'MD5', upload.md5, sums.disk.md5);
     verify(upload, 'SHA-256', upload.sha256, sums.disk.sha256);
     const sent = sums.packed.digest('base64');

@@ -13,7 +13,7 @@ import {
 import { labelsOf, linkAt, listAt } from './client/answers.js';
 import type { InstanceBody } from './client/compute.js';
 import type { Accelerator, GceLabel } from './config.js';
-import { tagsInLabels, tagsToLabels } from './labels.js';
+import { isCopy, OWN_NAME, tagsInLabels, tagsToLabels } from './labels.js';
 import { needOf, type MachineSize } from './quota.js';
 
 /** Maximum length of an instance name in characters. */
@@ -75,10 +75,12 @@ export function requestId(...purpose: readonly string[]): string {
 /** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
-  { label, tags, machineType = label.instanceType }: CreateRequest<GceLabel>,
+  request: CreateRequest<GceLabel>,
   image: string,
 ): InstanceBody {
-  const labels = { ...label.instanceLabels, ...tagsToLabels({ ...tags }) };
+  const { label, machineType = label.instanceType } = request;
+  const tags = { ...request.tags, [OWN_NAME]: name };
+  const labels = { ...label.instanceLabels, ...tagsToLabels(tags) };
   const { key, connection } = label;
   return {
     name,
@@ -200,9 +202,10 @@ export function placeIn(data: JsonObject): InstancePlace {
   return { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
 }
 
-/** Returns the tags of a listed instance. The Python Nodepool writes them only as metadata. */
+/** Returns the tags of a listed instance; none of a copy. The Python Nodepool writes them only as metadata. */
 export function tagsOf(data: JsonObject): Readonly<Record<string, string>> {
-  return { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) };
+  const tags = { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) };
+  return isCopy(tags, stringAt(data, 'name') ?? '') ? {} : tags;
 }
 
 function isPreemptible(data: JsonObject): boolean {

@@ -43,6 +43,17 @@ export function fromLabel(label: string): string {
   return Buffer.from(bytes).toString('utf8');
 }
 
+/**
+ * Tag with the resource's own name. Instances that are created from a machine image or a template of an instance have
+ * its labels and metadata, and copied objects have the metadata of the original, but each has another name.
+ */
+export const OWN_NAME = 'nodepool_name';
+
+/** Returns true if the resource is certainly a copy, whose tags are those of the original. */
+export function isCopy(tags: Readonly<Record<string, string>>, name: string): boolean {
+  return tags[OWN_NAME] !== undefined && tags[OWN_NAME] !== name;
+}
+
 /** Encodes tags as labels. */
 export function tagsToLabels(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, toLabel(value)]));

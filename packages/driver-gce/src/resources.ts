@@ -7,7 +7,7 @@ import { isDriverError, stringAt, type Call, type Resource } from '@nodepool/cor
 import { labelsOf } from './client/answers.js';
 import type { Compute } from './client/compute.js';
 import type { Storage } from './client/storage.js';
-import { tagsInLabels } from './labels.js';
+import { isCopy, tagsInLabels } from './labels.js';
 
 export interface Places {
   readonly compute: Compute;
@@ -16,7 +16,7 @@ export interface Places {
 }
 
 /**
- * Lists all tagged resources; the caller identifies its own. Omits the files if the bucket cannot be listed, so that
+ * Lists all tagged resources except copies; the caller identifies its own. Omits the files if the bucket cannot be listed, so that
  * leaked instances and images are deleted nevertheless.
  */
 export async function listResources({ compute, storage }: Places, call: Call): Promise<readonly Resource[]> {
@@ -28,7 +28,7 @@ export async function listResources({ compute, storage }: Places, call: Call): P
     ...images.map((image) => resource('image', stringAt(image, 'name') ?? '', tagsInLabels(labelsOf(image)))),
     ...objects.map(({ name, metadata }) => resource('object', name, metadata)),
   ];
-  return found.filter(({ tags }) => 'nodepool_provider_name' in tags);
+  return found.filter(({ tags, name }) => 'nodepool_provider_name' in tags && !isCopy(tags, name));
 }
 
 async function objectsIn(storage: Storage, call: Call): ReturnType<Storage['listObjects']> {

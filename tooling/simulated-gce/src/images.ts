@@ -29,6 +29,7 @@ interface ImageRecord extends InspectedImage {
   readonly project: string;
   readonly readyAt: number;
   goneAt: number;
+  deprecated?: string;
 }
 
 export class Images {
@@ -131,17 +132,31 @@ export class Images {
     const own = this.inspect().filter((image) => image.project === project);
     return [
       ...published,
-      ...own.map(({ name, id, labels, diskBytes, readyAt, body }) => ({
+      ...own.map(({ name, id, labels, diskBytes, readyAt, body, deprecated }) => ({
         ...pick(body, ['family', 'architecture', 'guestOsFeatures', 'description']),
         kind: 'compute#image',
         id,
         name,
         labels,
         status: now >= readyAt ? 'READY' : 'PENDING',
+        ...(deprecated === undefined ? {} : { deprecated: { state: deprecated } }),
         diskSizeGb: String(Math.ceil(diskBytes / 2 ** 30)),
         selfLink: pathOf(name),
       })),
     ];
+  }
+
+  /** Creates an image with the labels of another one. */
+  copy(name: string, copy: string): void {
+    const original = this.records.get(name);
+    if (original === undefined) throw new Error(`there is no image ${name}`);
+    this.records.set(copy, { ...original, id: newId(this.state.random), name: copy, goneAt: Infinity });
+  }
+
+  /** Marks an image, which lists contain nevertheless, e.g. as `OBSOLETE`. */
+  deprecate(name: string, state: string): void {
+    const record = this.records.get(name);
+    if (record !== undefined) record.deprecated = state;
   }
 
   inspect(): readonly ImageRecord[] {

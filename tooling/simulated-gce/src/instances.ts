@@ -146,6 +146,20 @@ export class Instances {
     return record !== undefined;
   }
 
+  /**
+   * Creates an instance with the properties of another one, its labels and metadata included, as from a machine image, a
+   * template of the instance, or "Create similar" in the console.
+   */
+  copy(zone: string, name: string, copy: string): void {
+    const original = this.existing(zone, name);
+    const { project, body, disk } = original;
+    this.made += 1;
+    const id = newId(this.state.random);
+    const record = { ...original, id, name: copy, body: { ...body, name: copy }, address: this.made };
+    this.disks.add({ ...disk, id: newId(this.state.random), name: copy, instance: copy });
+    this.records.set(keyOf(zone, copy), { ...record, project, createdAt: this.state.clock.monotonic() });
+  }
+
   /** Removes an instance, as a host failure does. Returns false if it does not exist. */
   removeInstance(zone: string, name: string): boolean {
     return this.records.delete(keyOf(zone, name));

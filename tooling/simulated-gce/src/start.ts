@@ -49,6 +49,14 @@ export interface SimulatedGce {
   stopInstance(zone: string, name: string, reason: string): boolean;
   /** Removes an instance. Returns false if it does not exist. */
   removeInstance(zone: string, name: string): boolean;
+  /** Acts as another person who copies resources with their labels or metadata. */
+  readonly copy: {
+    instance(zone: string, name: string, copy: string): void;
+    image(name: string, copy: string): void;
+    object(name: string, copy: string): void;
+  };
+  /** Marks an image, e.g. as `OBSOLETE`. */
+  deprecateImage(name: string, state: string): void;
   /** Returns a token for callers without Google's libraries. */
   token(): string;
   /** Revokes the tokens of the token endpoint before their expiry. */
@@ -111,6 +119,12 @@ export async function startSimulatedGce(options: SimulatedGceOptions = {}): Prom
     setLimits: (limits) => instances.setLimits(limits),
     stopInstance: (zone, name, reason) => instances.stop(zone, name, reason),
     removeInstance: (zone, name) => instances.removeInstance(zone, name),
+    copy: {
+      instance: (zone, name, copy) => instances.copy(zone, name, copy),
+      image: (name, copy) => images.copy(name, copy),
+      object: (name, copy) => buckets.copy(name, copy),
+    },
+    deprecateImage: (name, state) => images.deprecate(name, state),
     token: () => tokens.issue(),
     revokeTokens: () => tokens.revokeTokens(),
     revokeCredentials: () => tokens.revokeCredentials(),

@@ -95,6 +95,13 @@ export class Buckets {
     return bucket === BUCKET ? this.objects.get(name)?.pieces : undefined;
   }
 
+  /** Copies an object with its metadata, as `objects.rewrite` does by default. */
+  copy(name: string, copy: string): void {
+    const original = this.objects.get(name);
+    if (original === undefined) throw new Error(`there is no object ${name}`);
+    this.objects.set(copy, { ...original, name: copy });
+  }
+
   inspect(): readonly InspectedObject[] {
     return [...this.objects.values()];
   }
