@@ -22,8 +22,8 @@ import { DEFAULTS } from './schema.js';
 
 /** Maximum number of tags of a resource (Azure Resource Manager). */
 const TAGS_MAX = 50;
-/** Number of tags that Nodepool adds to VMs (`InstanceTags`), and to images (`ImageTags` and the image's name). */
-const OWN_TAGS = { vm: 5, image: 7 } as const;
+/** Number of tags that Nodepool adds: to VMs `InstanceTags` and the owner, to images also their name. */
+const OWN_TAGS = { vm: 6, image: 8 } as const;
 /** Maximum length of a tag name in characters (Azure Resource Manager). */
 const TAG_NAME_MAX = 512;
 /** Maximum length of a tag value in characters (Azure Resource Manager). */

@@ -140,7 +140,8 @@ export class CreateMachine implements StateMachine {
   private create(call: MachineCall): Advance {
     const { config, subnetId, random, client } = this.session;
     const image = this.preparation.take();
-    const environment = { location: config.location, provider: config.name, subnetId, image, random };
+    const { location, resourceGroup } = config;
+    const environment = { location, resourceGroup, subnetId, image, random };
     const spec = vmSpec(this.name, this.request, environment);
     this.state = 'creating';
     return this.creation.start(client.createVm(this.name, spec, call));

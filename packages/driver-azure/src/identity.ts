@@ -2,6 +2,13 @@
 
 import type { InstanceTags } from '@nodepool/core';
 
+/** A resource as Azure returns it. */
+export interface NamedResource {
+  readonly id?: string | undefined;
+  readonly name?: string | undefined;
+  readonly tags?: Record<string, string>;
+}
+
 /** Maximum length of a VM name. `computerName`, the hostname, has a lower limit on some operating systems. */
 const MAX_NAME = 64;
 
@@ -26,6 +33,29 @@ export function nameIn(id: string | undefined): string | undefined {
  */
 export function groupIn(id: string | undefined): string | undefined {
   return /\/resourceGroups\/([^/]+)\//i.exec(id ?? '')?.[1]?.toLowerCase();
+}
+
+/**
+ * Tag with the resource group and the name of the VM or image that a resource was created for. A VM that is restored
+ * from a backup or moved by Site Recovery has the tags of the original, and so have resources that are created from an
+ * exported template, but each has another name or group.
+ */
+export const OWNER_TAG = 'nodepool_resource';
+
+/** Endings of the names of a VM's resources; empty for the VM itself, an image and the disk of its upload. */
+const PARTS = ['', '-nic', '-disk', '-ipv4', '-ipv6'];
+
+/** Returns the value of `OWNER_TAG`. Azure ignores the case of names and sometimes changes it. */
+export function ownerTagOf(resourceGroup: string, name: string): string {
+  return `${resourceGroup}/${name}`.toLowerCase();
+}
+
+/** Returns true if the resource is certainly a copy, whose tags are those of the original. */
+export function isCopy(resource: NamedResource): boolean {
+  const owner = tagsOf(resource)[OWNER_TAG];
+  if (owner === undefined) return false;
+  const own = ownerTagOf(groupIn(resource.id) ?? '', resource.name ?? nameIn(resource.id) ?? '');
+  return !PARTS.some((part) => `${owner}${part}` === own);
 }
 
 /** Returns true if both names mean the same location: Azure writes `centralus` and `Central US`. */

@@ -24,7 +24,7 @@ import {
 import type { Accepted } from './client/arm.js';
 import type { Disk, Image } from './client/types.js';
 import type { AzureProvider, ImageTraits } from './config.js';
-import { groupIn, nameIn, tagsOf } from './identity.js';
+import { groupIn, isCopy, nameIn, OWNER_TAG, ownerTagOf, tagsOf } from './identity.js';
 import { nameOf } from './instance.js';
 import { PageUpload } from './page-upload.js';
 import { checkVhd } from './vhd.js';
@@ -99,6 +99,7 @@ export class AzureImages implements ImageManager {
       const tags = tagsOf(image);
       const ours =
         isComplete(tags) &&
+        !isCopy(image) &&
         tags.nodepool_provider_name === this.config.name &&
         imageName.endsWith(`-${imageTagsHash(tags)}`);
       const elsewhere = groupIn(image.id) !== this.config.resourceGroup.toLowerCase();
@@ -110,7 +111,8 @@ export class AzureImages implements ImageManager {
   private async makeImage(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
     const session = this.session();
     const { client, config } = session;
-    const tags = { ...upload.metadata, ...upload.tags, [NAME_TAG]: upload.externalName };
+    const owner = ownerTagOf(config.resourceGroup, name);
+    const tags = { ...upload.metadata, ...upload.tags, [NAME_TAG]: upload.externalName, [OWNER_TAG]: owner };
     const osType = this.isWindows(upload.image) ? 'Windows' : 'Linux';
     const { generation, zoneResilient } = this.traitsOf(upload.image);
     const disk: Disk = {
@@ -232,7 +234,7 @@ function isComplete(tags: Readonly<Record<string, string>>): tags is ImageTags {
 function listed(image: Image): readonly ListedImage[] {
   const name = image.name ?? nameIn(image.id);
   const tags = tagsOf(image);
-  if (name === undefined || !('nodepool_provider_name' in tags)) return [];
+  if (name === undefined || !('nodepool_provider_name' in tags) || isCopy(image)) return [];
   return [
     {
       externalId: name,

@@ -3,7 +3,7 @@
 import type { ExternalId, Instance } from '@nodepool/core';
 import type { NetworkInterface, VirtualMachine } from './client/types.js';
 import type { VmSize } from './lookups.js';
-import { nameIn, tagsOf } from './identity.js';
+import { isCopy, nameIn, tagsOf } from './identity.js';
 import { resourcesOf } from './quota.js';
 
 /** Converts a listed VM. Listings lack addresses, so a listed VM is never ready. */
@@ -17,7 +17,7 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
     ready: state === 'Succeeded',
     deleted: false,
     failed: state === 'Failed' ? failureIn(vm) : state === 'Deleting' ? 'it is being deleted' : undefined,
-    tags: tagsOf(vm),
+    tags: isCopy(vm) ? {} : tagsOf(vm),
     cloud: 'Azure',
     region: vm.location,
     az: vm.zones?.[0],

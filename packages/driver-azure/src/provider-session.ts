@@ -15,7 +15,7 @@ import type { Accepted, Progress } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { VirtualMachine } from './client/types.js';
 import type { AzureProvider } from './config.js';
-import { groupIn, nameIn, tagsOf } from './identity.js';
+import { groupIn, isCopy, nameIn, tagsOf } from './identity.js';
 import { Lookups } from './lookups.js';
 
 export class ProviderSession {
@@ -53,7 +53,7 @@ export class ProviderSession {
     const { name: provider, resourceGroup } = this.config;
     const found = (await this.vms.read()).find((vm) => {
       const { nodepool_provider_name: owner, nodepool_launch_attempt: attempt } = tagsOf(vm);
-      const ours = owner === provider && attempt !== undefined && vmName.endsWith(`-${attempt}`);
+      const ours = owner === provider && attempt !== undefined && vmName.endsWith(`-${attempt}`) && !isCopy(vm);
       return ours && (vm.name ?? nameIn(vm.id)) === vmName && groupIn(vm.id) !== resourceGroup.toLowerCase();
     });
     return groupIn(found?.id);

@@ -4,18 +4,12 @@ import { ConflictError, isDriverError, type Call, type Resource } from '@nodepoo
 import type { Accepted } from './client/arm.js';
 import type { PublicIpAddress } from './client/types.js';
 import { nameOf } from './instance.js';
-import { groupIn, nameIn, tagsOf } from './identity.js';
+import { groupIn, isCopy, nameIn, tagsOf, type NamedResource } from './identity.js';
 import type { ProviderSession } from './provider-session.js';
 
-interface Listed {
-  readonly id?: string | undefined;
-  readonly name?: string | undefined;
-  readonly tags?: Record<string, string>;
-}
-
 /**
- * Returns all tagged resources that do not belong to a VM, in the order in which Azure allows their deletion: users of
- * a resource come first. The resources of a VM are deleted with it.
+ * Returns all tagged resources that are no copies and do not belong to a VM, in the order in which Azure allows their
+ * deletion: users of a resource come first. The resources of a VM are deleted with it.
  */
 export async function listTagged(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const { client, config } = session;
@@ -85,8 +79,9 @@ function deletionOf({ client }: ProviderSession, kind: string, name: string, cal
   }
 }
 
-function tagged(kind: string, resource: Listed): readonly Resource[] {
-  const tags = tagsOf(resource.tags === undefined ? {} : { tags: resource.tags });
+function tagged(kind: string, resource: NamedResource): readonly Resource[] {
+  const tags = tagsOf(resource);
   const name = resource.name ?? nameIn(resource.id);
-  return name !== undefined && 'nodepool_provider_name' in tags ? [{ kind, externalId: name, name, tags }] : [];
+  if (name === undefined || !('nodepool_provider_name' in tags) || isCopy(resource)) return [];
+  return [{ kind, externalId: name, name, tags }];
 }

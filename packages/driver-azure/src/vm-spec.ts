@@ -10,6 +10,7 @@ import type {
   VmProperties,
 } from './client/types.js';
 import { asTag, type Addresses, type AzureLabel } from './config.js';
+import { OWNER_TAG, ownerTagOf } from './identity.js';
 
 /** Version of the network service API for the VM's interface and addresses. */
 const NETWORK_API = '2022-11-01';
@@ -18,7 +19,7 @@ const COMPUTER_NAME_MAX = 15;
 
 export interface Environment {
   readonly location: string;
-  readonly provider: string;
+  readonly resourceGroup: string;
   readonly subnetId: string;
   readonly image: ImageReference;
   readonly random: RandomSource;
@@ -26,7 +27,7 @@ export interface Environment {
 
 export function vmSpec(name: string, request: CreateRequest<AzureLabel>, environment: Environment): VirtualMachine {
   const { label, availabilityZone, machineType = label.vmSize } = request;
-  const tags = tagsFor(request);
+  const tags = { ...tagsFor(request), [OWNER_TAG]: ownerTagOf(environment.resourceGroup, name) };
   const { identities, userData } = label;
   return {
     location: environment.location,

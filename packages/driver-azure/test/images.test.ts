@@ -52,6 +52,7 @@ describe('an upload', () => {
         nodepool_upload_id: '0000000001',
         nodepool_image_format: 'vhd',
         nodepool_external_name: 'debian-1',
+        nodepool_resource: `nodepool/${text(externalId)}`,
       },
     ]);
     expect(names(DISKS)).toEqual([]);

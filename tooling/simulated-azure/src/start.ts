@@ -36,6 +36,11 @@ export interface SimulatedAzure {
   list(type: ResourceType): readonly Resource[];
   /** Removes a resource without its parts, as if a deletion had stopped half-way. */
   remove(resource: Resource): void;
+  /**
+   * Creates a resource with the tags and properties of another one, as a person does who restores a backup or deploys
+   * an exported template.
+   */
+  copy(resource: Resource, group: string, name: string): Resource;
   /** Sets the limit of a usage, e.g. `virtualMachines`. */
   setLimit(usage: string, limit: number): void;
   revokeTokens(): void;
@@ -75,6 +80,10 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
     ...{ url: cloud.url, authFile, faults, calls, machines, disks },
     list: (type) => cloud.store.list(type),
     remove: (resource) => cloud.store.remove(resource, 0),
+    copy: ({ type, location, tags, extra, properties }, group, name) => {
+      cloud.groups.set(group, location);
+      return cloud.store.put({ type, location, tags, extra, properties, group, name, workMs: 0 });
+    },
     setLimit: (usage, limit) => void cloud.limits.set(usage, limit),
     revokeTokens: () => login.revokeAll(),
     changeSecret: (secret) => login.changeSecret(secret),

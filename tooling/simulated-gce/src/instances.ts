@@ -147,8 +147,8 @@ export class Instances {
   }
 
   /**
-   * Creates an instance with the properties of another one, its labels and metadata included, as from a machine image, a
-   * template of the instance, or "Create similar" in the console.
+   * Creates an instance with the properties of another one, its labels and metadata included, as from a machine image
+   * or a template of the instance.
    */
   copy(zone: string, name: string, copy: string): void {
     const original = this.existing(zone, name);
