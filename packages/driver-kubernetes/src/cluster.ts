@@ -8,7 +8,7 @@ import { ObjectCache, type ObjectCacheOptions } from './client/object-cache.js';
 import { NAMESPACES, PODS, PROJECTS, type Collection, type KubernetesObject } from './client/objects.js';
 import type { KubernetesProvider } from './config.js';
 import { ForbiddenError } from './errors.js';
-import { tagsInDescription, tagsInLabels, type Tags } from './identity.js';
+import { isCopy, tagsInDescription, tagsInLabels, type Tags } from './identity.js';
 
 const DESCRIPTION = 'openshift.io/description';
 
@@ -112,11 +112,12 @@ export class Cluster {
     return (await Promise.all([...this.pods.values()].map((cache) => cache.current(call)))).flat();
   }
 
-  /** Returns the tags of an instance or another object of a node. */
-  tagsOf({ labels, annotations }: Pick<KubernetesObject, 'labels' | 'annotations'>): Tags {
-    const tags = tagsInLabels(labels);
-    if (this.config.flavour !== 'openshift' || Object.keys(tags).length > 0) return tags;
-    return tagsInDescription(annotations[DESCRIPTION] ?? '');
+  /** Returns the tags of an instance; none of a copy. */
+  tagsOf({ name, labels, annotations }: Pick<KubernetesObject, 'name' | 'labels' | 'annotations'>): Tags {
+    const inLabels = tagsInLabels(labels);
+    const described = this.config.flavour === 'openshift' && Object.keys(inLabels).length === 0;
+    const tags = described ? tagsInDescription(annotations[DESCRIPTION] ?? '') : inLabels;
+    return isCopy(tags, name) ? {} : tags;
   }
 
   /** Returns the dictionary from which Zuul creates its kubeconfig, without the certificate of the authority. */

@@ -23,6 +23,17 @@ const IDENTITY = [
 
 export type Tags = Readonly<Record<string, string>>;
 
+/**
+ * Label with the name of the namespace, project or pod. A namespace that a backup tool restores under another name, and
+ * a pod that `kubectl debug --copy-to --keep-labels` creates, have the labels of the original and another name.
+ */
+export const OWN_NAME = 'nodepool_name';
+
+/** Returns true if the object is certainly a copy, whose tags are those of the original. */
+export function isCopy(tags: Tags, name: string): boolean {
+  return tags[OWN_NAME] !== undefined && tags[OWN_NAME] !== name;
+}
+
 export function isLabelValue(text: string): boolean {
   return LABEL_VALUE.test(text);
 }

@@ -43,7 +43,7 @@ import {
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
 import { AlreadyExistsError, ForeignObjectError } from './errors.js';
-import { attemptName, hasIdentity, tagsInLabels, toDescription, toName, type Tags } from './identity.js';
+import { attemptName, hasIdentity, OWN_NAME, tagsInLabels, toDescription, toName, type Tags } from './identity.js';
 import { podExternalId } from './instance.js';
 import { nodeNameOf } from './pod-state.js';
 import { needOf } from './quota.js';
@@ -80,17 +80,16 @@ export class LaunchPlan {
   ) {
     const { label, pool, tags } = request;
     const { flavour } = cluster.config;
-    this.labels = labelsOf(label, { ...tags }, request.request);
+    this.name = attemptName(flavour === 'openshiftpods' ? label.name : pool.name, tags);
+    this.labels = labelsOf(label, { ...tags, [OWN_NAME]: this.name }, request.request);
     if (flavour === 'openshiftpods') {
       const namespace = pool.name;
-      this.name = attemptName(label.name, tags);
       this.pod = { name: this.name, namespace };
       this.collection = cluster.instances(namespace);
       this.externalId = podExternalId(this.pod);
       this.steps = [{ state: 'reading-token', run: () => this.readOwnToken() }];
       return;
     }
-    this.name = attemptName(pool.name, tags);
     this.externalId = this.name;
     this.collection = cluster.instances();
     this.pod = label.type === 'pod' ? { name: toName(label.name), namespace: this.name } : undefined;
