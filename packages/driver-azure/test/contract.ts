@@ -206,6 +206,8 @@ export const simulated: DriverFixture = {
       },
       breakInstance: (id) => cloud.machines.break(text(id), 'the host broke down'),
       destroyInstance: (id) => cloud.machines.destroy(text(id)),
+      copyInstance: (id) => copyOf(cloud, 'Microsoft.Compute/virtualMachines', text(id)),
+      copyImage: (id) => copyOf(cloud, 'Microsoft.Compute/images', text(id)),
       setQuota: ({ instances }) => cloud.setLimit('virtualMachines', instances),
       plan: (fault) => plan(cloud, fault),
       imageContent: IMAGE_CONTENT,
@@ -267,6 +269,14 @@ function resourcesOf(cloud: SimulatedAzure): CloudResource[] {
     ...vms.map(({ name, tags }) => ({ kind: 'instance', externalId: name, tags })),
     ...images.map(({ name, tags }) => ({ kind: 'image', externalId: name, tags })),
   ];
+}
+
+/** Copies a resource with its tags, as a person does who restores a backup. */
+function copyOf(cloud: SimulatedAzure, type: Parameters<SimulatedAzure['list']>[0], name: string): () => boolean {
+  const original = cloud.list(type).find((resource) => resource.name === name);
+  if (original === undefined) throw new Error(`there is no ${type} ${name}`);
+  const copy = cloud.copy(original, original.group, `copy-of-${name}`);
+  return () => cloud.list(type).includes(copy);
 }
 
 function text(externalId: ExternalId): string {

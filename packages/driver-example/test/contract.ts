@@ -126,8 +126,16 @@ const configuration: DriverFixture['configuration'] = {
 const common: Omit<DriverFixture, 'name' | 'open'> = {
   packageFolder: join(__dirname, '..'),
   configuration,
-  // There is no proxy before a cloud in this process; a test of the HTTP client covers its answers.
-  can: abilitiesExcept('image-times', 'fault:any:proxy-404', 'fault:any:proxy-200', 'fault:any:proxy-json'),
+  // The example cloud has no snapshots, backups or templates. There is no proxy before a cloud in this process; a test
+  // of the HTTP client covers its answers.
+  can: abilitiesExcept(
+    'image-times',
+    'instance-copies',
+    'image-copies',
+    'fault:any:proxy-404',
+    'fault:any:proxy-200',
+    'fault:any:proxy-json',
+  ),
 };
 
 /** The cloud in this process. */

@@ -155,6 +155,15 @@ export const simulated: DriverFixture = {
       setListLag: (ms) => cloud.configure({ listLagMs: ms }),
       breakInstance: (id) => void cloud.stopInstance(...place(id), 'the host broke down'),
       destroyInstance: (id) => void cloud.removeInstance(...place(id)),
+      copyInstance: (id) => {
+        const [zone, name] = place(id);
+        cloud.copy.instance(zone, name, `copy-of-${name}`);
+        return () => cloud.inspect.instances().some((instance) => instance.name === `copy-of-${name}`);
+      },
+      copyImage: (id) => {
+        cloud.copy.image(place(id)[1], 'copy');
+        return () => cloud.inspect.images().some(({ name }) => name === 'copy');
+      },
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },

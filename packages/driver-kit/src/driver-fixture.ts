@@ -61,6 +61,8 @@ export type Ability =
   | 'break-instance'
   /** `TestCloud.destroyInstance`. */
   | 'destroy-instance'
+  /** `TestCloud.copyInstance`: the cloud has a way to copy instances with their tags. */
+  | 'instance-copies'
   /** `TestCloud.setQuota`, and the driver reports the limits. */
   | 'quota'
   /** The driver supports zones. */
@@ -71,6 +73,8 @@ export type Ability =
   | 'image-checksums'
   /** `TestCloud.setImageTime`. */
   | 'image-times'
+  /** `TestCloud.copyImage`: the cloud has a way to copy images with their tags. */
+  | 'image-copies'
   /** The section has a label that uses an uploaded image, see `TestCloud.imageLabel`. */
   | 'image-labels'
   /** The section has a label with several machine types, see `TestCloud.machineTypeLabel`. */
@@ -85,6 +89,9 @@ export interface CloudResource {
   readonly externalId?: ExternalId;
   readonly tags: Readonly<Record<string, string>>;
 }
+
+/** Returns true if a resource exists. */
+export type ExistenceCheck = () => boolean | Promise<boolean>;
 
 /** An empty cloud for one test case: a simulated one, or a real account that has no other user during the test. */
 export interface TestCloud {
@@ -116,6 +123,16 @@ export interface TestCloud {
   breakInstance?(externalId: ExternalId): void | Promise<void>;
   /** Removes the instance, as if its host had failed. */
   destroyInstance?(externalId: ExternalId): void | Promise<void>;
+  /**
+   * Copies an instance with all tags that the cloud copies, as another person does, e.g. by restoring a backup. Returns
+   * a function that tells if the copy exists.
+   */
+  copyInstance?(externalId: ExternalId): ExistenceCheck | Promise<ExistenceCheck>;
+  /**
+   * Creates an image with all tags that the cloud copies, as another person does, e.g. by a snapshot of a node. Returns
+   * a function that tells if the copy exists.
+   */
+  copyImage?(externalId: ExternalId): ExistenceCheck | Promise<ExistenceCheck>;
   /** Sets the account's instance quota. */
   setQuota?(limit: { readonly instances: number }): void | Promise<void>;
   /** Injects the fault once. */

@@ -3,6 +3,7 @@
 import type { RuleGroup } from './rule.js';
 import { calls } from './rules/calls.js';
 import { configuration } from './rules/configuration.js';
+import { copies } from './rules/copies.js';
 import { images } from './rules/images.js';
 import { life } from './rules/life.js';
 import { amounts, errors } from './rules/limits.js';
@@ -25,6 +26,7 @@ export const RULE_GROUPS: readonly RuleGroup[] = [
   stopping,
   images,
   lookalikes,
+  copies,
   supply,
   configuration,
   packages,

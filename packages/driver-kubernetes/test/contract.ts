@@ -155,6 +155,7 @@ export function simulated(flavour: Flavour): DriverFixture {
       'images',
       'image-checksums',
       'image-labels',
+      'image-copies',
       'image-times',
       // Lists of a cluster are consistent, and the driver reads instances from a watch.
       'list-lag',
@@ -190,6 +191,7 @@ export function simulated(flavour: Flavour): DriverFixture {
             cluster.remove('namespaces', text(id));
           }
         },
+        copyInstance: (id) => copyInstance(flavour, cluster, id),
         setQuota: ({ instances }) => {
           const spec = { hard: { pods: String(instances) } };
           cluster.add('resourcequotas', { apiVersion: 'v1', kind: 'ResourceQuota', spec }, 'quota', POOL);
@@ -217,6 +219,20 @@ function resourcesOf(flavour: Flavour, cluster: SimulatedKubernetes): CloudResou
 function tagsOf({ metadata }: StoredObject): Tags {
   const { labels = {}, annotations = {} } = metadata;
   return { ...tagsInLabels(labels), ...tagsInDescription(annotations['openshift.io/description'] ?? '') };
+}
+
+/** Creates a namespace or pod with the labels and annotations of another one. */
+function copyInstance(flavour: Flavour, cluster: SimulatedKubernetes, id: ExternalId): () => boolean {
+  const plural = flavour === 'openshiftpods' ? 'pods' : 'namespaces';
+  const original = cluster
+    .list(plural)
+    .find(({ metadata: { name, namespace } }) => (namespace === undefined ? name : `${namespace}-${name}`) === id);
+  if (original === undefined) throw new Error(`there is no instance ${text(id)}`);
+  const { apiVersion = '', kind = '', spec = {}, status = {} } = original;
+  const { labels, annotations, name, namespace } = original.metadata;
+  const copied = { labels: { ...labels }, annotations: { ...annotations } };
+  cluster.add(plural, { apiVersion, kind, metadata: copied, spec, status }, `copy-of-${name}`, namespace);
+  return () => cluster.list(plural).some(({ metadata }) => metadata.name === `copy-of-${name}`);
 }
 
 function podOf(flavour: Flavour, cluster: SimulatedKubernetes, id: ExternalId): { namespace: string; name: string } {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { FaultRule, SimulatedOpenStack } from '@nodepool/simulated-openstack';
+import { TestBed, textOf, type FaultRule, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -11,7 +11,7 @@ import {
   type TestCloud,
 } from '@nodepool/driver-kit';
 import { OpenStackAdapter, openStackDriver, type OpenStackProvider } from '../src/index.js';
-import { addForeignServers, openCloud, section } from './cloud.js';
+import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
 
 const used: JsonObject = section({
   diskimages: [{ name: 'built' }],
@@ -138,7 +138,8 @@ export const simulated: DriverFixture = {
   name: 'openstack',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: abilitiesExcept('image-times'),
+  // Nova never copies the metadata of a server to another one.
+  can: abilitiesExcept('image-times', 'instance-copies'),
   async open(): Promise<TestCloud> {
     const opened = await openCloud({ pageLimit: 3 });
     const { cloud, time, environment } = opened;
@@ -156,6 +157,7 @@ export const simulated: DriverFixture = {
       },
       breakInstance: (id) => void cloud.faults.breakServer(text(id), 'the host broke down'),
       destroyInstance: (id) => void cloud.faults.removeServer(text(id)),
+      copyImage: (id) => snapshotOfServer(opened, text(id)),
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },
@@ -211,6 +213,20 @@ function resourcesOf({ inspect }: SimulatedOpenStack): CloudResource[] {
     ...servers.map(({ id, metadata }) => ({ kind: 'instance', externalId: id, tags: metadata })),
     ...images.map(({ id, properties }) => ({ kind: 'image', externalId: id, tags: properties })),
   ];
+}
+
+/** Creates a server from an image, and a snapshot of the server, which inherits the properties of the image. */
+async function snapshotOfServer({ cloud, time }: OpenCloud, imageId: string): Promise<() => boolean> {
+  const bed = await TestBed.open(cloud.cloudsYaml);
+  const created = await bed.createServer('of-a-person', { more: { imageRef: imageId } });
+  const id = textOf(created.member('server')['id']);
+  await time.until(
+    () => cloud.inspect.servers().some((server) => server.id === id && server.status === 'ACTIVE'),
+    60_000,
+  );
+  await bed.demo.post('compute', `/servers/${id}/action`, { createImage: { name: 'snapshot' } });
+  cloud.faults.removeServer(id);
+  return () => cloud.inspect.images().some(({ name }) => name === 'snapshot');
 }
 
 function text(externalId: ExternalId): string {

@@ -15,6 +15,8 @@ export type Tags = Readonly<Record<string, string>>;
 
 interface Server {
   readonly id: string;
+  /** Id of the server that a person has copied. */
+  readonly copyOf?: string;
   tags: Tags;
   readonly zone: string;
   readonly foreign: boolean;
@@ -28,6 +30,7 @@ interface Server {
 
 export interface ListedServer {
   readonly id: string;
+  readonly copyOf: string | undefined;
   readonly tags: Tags;
   readonly zone: string;
   readonly cores: number;
@@ -37,6 +40,8 @@ export interface ListedServer {
 
 interface Image {
   readonly id: string;
+  /** Id of the image that a person has copied. */
+  readonly copyOf?: string;
   readonly name: string;
   readonly tags: Tags;
   readonly sha256: string | null;
@@ -44,7 +49,7 @@ interface Image {
   readyAt: number | undefined;
 }
 
-export interface ListedImage extends Pick<Image, 'id' | 'name' | 'tags'> {
+export interface ListedImage extends Pick<Image, 'id' | 'name' | 'tags' | 'copyOf'> {
   readonly ready: boolean;
 }
 
@@ -89,6 +94,22 @@ export class AcmeCloud {
     this.end(this.server(id), 0);
   }
 
+  /** Copies a server with its tags, as a person does. */
+  copy(id: string): () => boolean {
+    const copy: Server = { ...this.server(id), id: `server-${++this.made}`, copyOf: id, foreign: true };
+    this.servers.push(copy);
+    return () => this.existing().includes(copy);
+  }
+
+  /** Copies an image with its tags, as a person does. */
+  copyImage(id: string): () => boolean {
+    const original = this.images.find((image) => image.id === id);
+    if (original === undefined) throw new AcmeError('missing');
+    const copy: Image = { ...original, id: `image-${++this.made}`, copyOf: id };
+    this.images.push(copy);
+    return () => this.images.includes(copy);
+  }
+
   describe(signal: AbortSignal): Promise<{ zones: readonly string[]; limit: number }> {
     return this.call('any', signal, () => ({ zones: this.zones, limit: this.limit }));
   }
@@ -121,8 +142,8 @@ export class AcmeCloud {
     return this.call('list', signal, () => {
       const now = this.clock.monotonic();
       const listed = this.servers.filter((server) => server.listedFrom <= now && server.listedUntil > now);
-      const items = listed.slice(from, from + PAGE).map(({ id, tags, zone, cores, readyAt, failed }) => {
-        return { id, tags, zone, cores, failed, ready: readyAt <= now && !failed };
+      const items = listed.slice(from, from + PAGE).map(({ id, copyOf, tags, zone, cores, readyAt, failed }) => {
+        return { id, copyOf, tags, zone, cores, failed, ready: readyAt <= now && !failed };
       });
       return { items, next: listed.length > from + PAGE ? from + PAGE : null };
     });
@@ -155,9 +176,7 @@ export class AcmeCloud {
   }
 
   listImages(signal: AbortSignal): Promise<readonly ListedImage[]> {
-    return this.call('any', signal, () =>
-      this.images.map((image) => ({ id: image.id, name: image.name, tags: image.tags, ready: this.isReady(image) })),
-    );
+    return this.call('any', signal, () => this.images.map((image) => ({ ...image, ready: this.isReady(image) })));
   }
 
   private isReady({ readyAt }: Image): boolean {

@@ -109,7 +109,8 @@ export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
     },
     async listResources(call) {
       const instances = await adapter.listInstances(call);
-      return instances.map(({ externalId, tags }) => ({ kind: 'instance', externalId, name: idOf(externalId), tags }));
+      const ours = instances.filter(({ tags }) => 'nodepool_provider_name' in tags);
+      return ours.map(({ externalId, tags }) => ({ kind: 'instance', externalId, name: idOf(externalId), tags }));
     },
     deleteResource: (resource, call) => client!.remove(idOf(resource.externalId), call),
     async getQuotaLimits(call) {
@@ -136,10 +137,11 @@ export function acmeDriver(cloud: AcmeCloud, changes: Changes = {}): Driver {
   return changes.driver?.(driver) ?? driver;
 }
 
-export function asInstance({ id, tags, zone, cores, ready, failed }: ListedServer): Instance {
+export function asInstance({ id, copyOf, tags, zone, cores, ready, failed }: ListedServer): Instance {
   return {
     externalId: id,
-    tags,
+    // A copy belongs to the person who created it.
+    tags: copyOf === undefined ? tags : {},
     ready,
     deleted: false,
     failed: failed ? 'a broken disk' : undefined,

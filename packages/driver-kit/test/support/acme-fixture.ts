@@ -84,6 +84,8 @@ export function fixtureOf(
         setListLag: (lagMs) => void Object.assign(cloud, { lagMs }),
         breakInstance: (id) => cloud.break(idOf(id)),
         destroyInstance: (id) => cloud.destroy(idOf(id)),
+        copyInstance: (id) => cloud.copy(idOf(id)),
+        copyImage: (id) => cloud.copyImage(idOf(id)),
         setQuota: ({ instances }) => void Object.assign(cloud, { limit: instances }),
         plan: (fault) => cloud.plan(fault),
         imageLabel: { pool: 'main', label: 'own' },

@@ -42,7 +42,8 @@ export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager
     deleteImage: (externalId, call) => remove(idOf(externalId), call),
     async listImages(call) {
       const images = await client().images(call);
-      return images.map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
+      const originals = images.filter(({ copyOf }) => copyOf === undefined);
+      return originals.map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
     },
   };
 }

@@ -210,6 +210,19 @@ export function discardsBy(compared: readonly (keyof ImageTags)[]): Changes {
   }));
 }
 
+/** Does not tell copies from originals, since their tags are the same. */
+export function unmarkedCopies(): Changes {
+  return {
+    client: ({ page, images: list }) => ({
+      async page(from, call) {
+        const { items, next } = await page(from, call);
+        return { items: items.map((server) => ({ ...server, copyOf: undefined })), next };
+      },
+      images: async (call) => (await list(call)).map(({ copyOf: _copyOf, ...image }) => image),
+    }),
+  };
+}
+
 /** Treats every instance with the node's id as the node's. */
 export function deletesByNodeId(): Changes {
   return providers((provider, { client }) => ({

@@ -2,6 +2,7 @@
 
 import { callsDefects } from './calls.js';
 import { configurationDefects } from './configuration.js';
+import { copiesDefects } from './copies.js';
 import type { Defect } from './defect.js';
 import { imagesDefects } from './images.js';
 import { lifeDefects } from './life.js';
@@ -15,6 +16,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...listingsDefects,
   ...callsDefects,
   ...imagesDefects,
+  ...copiesDefects,
   ...configurationDefects,
   ...supplyDefects,
 };
