@@ -6,6 +6,7 @@
  */
 
 import {
+  ConfigurationError,
   DriverError,
   isDriverError,
   retryPassing,
@@ -57,6 +58,12 @@ export class OpenStackImages implements ImageManager {
   ) {}
 
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    const { name, source, imageTasks } = this.session().client.cloud;
+    if (imageTasks) {
+      throw new ConfigurationError(
+        `cloud ${name} in ${source} has image_api_use_tasks, and this driver cannot upload images by tasks of the image service; create the image in another way, and name it in cloud-images`,
+      );
+    }
     const { size } = await stat(upload.file);
     return this.upload(upload, size);
   }

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@nodepool/core';
@@ -52,6 +52,23 @@ describe('an upload', () => {
       nodepool_provider_name: 'test',
       'owner_specified.openstack.md5': md5,
     });
+  });
+
+  it('is refused by name if the cloud accepts images only by tasks', async () => {
+    const { env } = open.environment;
+    const cloudsYaml = join(folder, 'clouds.yaml');
+    const text = readFileSync(env['OS_CLIENT_CONFIG_FILE'] ?? '', 'utf8');
+    writeFileSync(cloudsYaml, text.replaceAll('"interface":', '"image_api_use_tasks": true, "interface":'));
+    const environment = { ...open.environment, env: { OS_CLIENT_CONFIG_FILE: cloudsYaml } };
+    const tasks = await TestProvider.started({ ...open, environment }, section({ diskimages: [{ name: 'debian' }] }));
+    expect(await failureOf(tasks.upload(file))).toMatchObject({
+      code: 'configuration',
+      outcome: 'not-applied',
+      message: expect.stringMatching(/^cloud real in .*clouds\.yaml has image_api_use_tasks/),
+    });
+    await tasks.launch();
+    await tasks.stop();
+    expect(ours()).toEqual([]);
   });
 
   it('is refused if the file has changed since its build', async () => {

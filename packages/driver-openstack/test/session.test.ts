@@ -20,6 +20,7 @@ const cloud: Cloud = {
   interface: 'public',
   tls: { verify: true, cacert: undefined, cert: undefined, key: undefined },
   imageFormat: 'qcow2',
+  imageTasks: false,
   services: { compute: service, image: service, network: service, volume: service },
   floatingIps: true,
   private: false,

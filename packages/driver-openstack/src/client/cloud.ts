@@ -62,6 +62,8 @@ export interface Cloud {
   readonly interface: EndpointInterface;
   readonly tls: TlsOptions;
   readonly imageFormat: string;
+  /** True if the cloud accepts images only by tasks of its image service, which import them from object storage. */
+  readonly imageTasks: boolean;
   readonly services: Readonly<Record<ServiceName, ServiceOptions>>;
   /** If false, floating IPs are never used, even if the cloud's networks appear to support them. */
   readonly floatingIps: boolean;
@@ -88,6 +90,7 @@ export function readCloud(name: string, regionName: string | undefined, where: E
     interface: readInterface(section, 'interface', place) ?? readInterface(section, 'endpoint_type', place) ?? 'public',
     tls: readTls(section, where.home),
     imageFormat: stringAt(section, 'image_format') ?? DEFAULT_IMAGE_FORMAT,
+    imageTasks: flagAt(section, 'image_api_use_tasks') ?? false,
     services: {
       compute: readService(section, ['compute'], place),
       image: readService(section, ['image'], place),
