@@ -36,9 +36,9 @@ export function groupIn(id: string | undefined): string | undefined {
 }
 
 /**
- * Tag with the resource group and the name of the VM or image that a resource was created for. A VM that is restored
- * from a backup or moved by Site Recovery has the tags of the original, and so have resources that are created from an
- * exported template, but each has another name or group.
+ * Tag with the resource group and the name of the VM or image that a resource was created for. Resources that are
+ * created from an exported template, restored from a backup or replicated can have the tags of the original, but each
+ * has another name or group.
  */
 export const OWNER_TAG = 'nodepool_resource';
 
