@@ -108,7 +108,7 @@ export function instanceBody(
     metadata: {
       items: [
         ...(key === undefined ? [] : [{ key: 'ssh-keys', value: `${connection.username ?? 'zuul'}:${key}` }]),
-        ...Object.entries(tags).map(([tag, value]) => ({ key: tag, value: String(value) })),
+        ...Object.entries(tags).map(([tag, value]) => ({ key: tag, value })),
       ],
     },
     serviceAccounts:

@@ -16,8 +16,8 @@ export interface Places {
 }
 
 /**
- * Lists all tagged resources except copies; the caller identifies its own. Omits the files if the bucket cannot be listed, so that
- * leaked instances and images are deleted nevertheless.
+ * Lists all tagged resources except copies; the caller identifies its own. Omits the files if the bucket cannot be
+ * listed, so that leaked instances and images are deleted nevertheless.
  */
 export async function listResources({ compute, storage }: Places, call: Call): Promise<readonly Resource[]> {
   const [images, objects] = await Promise.all([

@@ -17,8 +17,8 @@ import { MinReady } from './min-ready/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
 /**
- * Creates the controllers of a launcher. `serves` returns true if it serves the provider, `launches` if it also launches
- * nodes there.
+ * Creates the controllers of a launcher. `serves` returns true if it serves the provider, `launches` if it also
+ * launches nodes there.
  */
 export function createControllers(
   context: LauncherContext,
