@@ -10,6 +10,7 @@ import type { Controller } from './controller.js';
 import { EmptyBuilds } from './empty-builds.js';
 import { ImagePresence } from './image-presence.js';
 import type { ImageProviders } from './image-providers.js';
+import { Leftovers } from './leftovers.js';
 import { OrphanFiles } from './orphan-files.js';
 import { UploadController } from './upload-controller.js';
 
@@ -31,5 +32,6 @@ export function createControllers(
   const cleanup = new CleanupController(context, providers, (build) => uploads.isReading(build));
   const presence = new ImagePresence(context, providers);
   const orphans = new OrphanFiles(context, (build) => builds.isBuilding(build.image) || uploads.isReading(build));
-  return { builds, uploads, cleanup, all: [builds, uploads, cleanup, presence, orphans, new EmptyBuilds(context)] };
+  const others = [presence, orphans, new EmptyBuilds(context), new Leftovers(context)];
+  return { builds, uploads, cleanup, all: [builds, uploads, cleanup, ...others] };
 }

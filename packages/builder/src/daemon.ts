@@ -75,7 +75,7 @@ class BuilderDaemon implements Daemon {
       ...{ zooKeeper, clock, metrics },
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
     });
-    const creator = new DibProcesses(clock, () => ({
+    const creator = new DibProcesses(clock, imagesDir, () => ({
       folder: this.config.buildLogDir,
       retention: this.config.buildLogRetention,
     }));

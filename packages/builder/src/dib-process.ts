@@ -1,20 +1,21 @@
 /**
- * Runs `disk-image-create` in its own process group, which is ended as a whole, so that no process of an element
- * outlives the build. Its output is written to the build's log; the builder's log gets a line of progress at intervals.
+ * Runs `disk-image-create` in its own process group and with its own folder for temporary files, so that neither
+ * processes nor files of an element outlive the build. Its output is written to the build's log; the builder's log gets
+ * a line of progress at intervals.
  */
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { constants as system } from 'node:os';
 import { basename, join } from 'node:path';
-import { Writable } from 'node:stream';
-import { abortReason, errorCodeOf, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
+import { reasonOf, type Clock, type Logger } from '@nodepool/core';
 import type { BuildRef } from '@nodepool/store';
+import { BuildFolders, type BuildFolder } from './build-folders.js';
 import { BuildLog, logPath, removeOldLogs } from './build-log.js';
+import { endProcesses, RunningBuild, spawnBuild, type Exit } from './build-processes.js';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
+import { isRunning } from './processes.js';
 
-/** Time (ms) for a build to end after SIGTERM, and to close its output after its end. */
-const GRACE_MS = { term: 10_000, output: 5000 } as const;
 /** Interval (ms) between lines of progress. */
 const PROGRESS_MS = 60_000;
 
@@ -24,17 +25,23 @@ export interface BuildLogSettings {
   readonly retention: number;
 }
 
-interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export class DibProcesses implements DiskImageCreator {
+  private readonly folders: BuildFolders;
+  /** Ids of the builds that this process is running. */
+  private readonly running = new Set<string>();
+  /** The clean-ups in progress, by build id. */
+  private readonly cleaning = new Map<string, Promise<void>>();
+
   /** Calls `settings` for each build, since they follow the configuration. */
   constructor(
     private readonly clock: Clock,
+    imagesDir: string,
     private readonly settings: () => BuildLogSettings,
-  ) {}
+  ) {
+    this.folders = new BuildFolders(imagesDir);
+  }
 
   logFile(build: BuildRef): string {
     return logPath(this.settings().folder, build);
@@ -59,11 +66,59 @@ export class DibProcesses implements DiskImageCreator {
     }
   }
 
+  async leftovers(): Promise<readonly BuildRef[]> {
+    const found: BuildRef[] = [];
+    for (const build of await this.folders.list()) {
+      if (this.running.has(build.id)) continue;
+      const owner = await this.folders.of(build).owner();
+      if (owner === undefined || owner.pid === process.pid || !(await isRunning(owner))) found.push(build);
+    }
+    return found;
+  }
+
+  cleanUp(build: BuildRef, log: Logger): Promise<void> {
+    const current = this.cleaning.get(build.id) ?? this.endAndRemove(build, log);
+    this.cleaning.set(build.id, current);
+    return current.finally(() => this.cleaning.delete(build.id));
+  }
+
+  private async endAndRemove(build: BuildRef, log: Logger): Promise<void> {
+    const folder = this.folders.of(build);
+    const reason = await endProcesses(folder, this.clock, log);
+    if (reason !== undefined) throw cannotEnd(build, reason);
+    await folder.remove();
+  }
+
   /** Resolves with the exit of a build that ended by itself. */
   private async run(job: DiskImageJob, output: BuildLog, log: Logger): Promise<Exit> {
     log.info('Running the build', { command: [job.command, ...job.args].join(' ') });
-    const child = await start(job);
-    const group = new ProcessGroup(child, this.clock);
+    const env = { ...process.env, ...job.env };
+    const build = { image: job.image, id: job.build };
+    this.running.add(build.id);
+    try {
+      const folder = await this.folders.create(build, env).catch((cause: unknown) => {
+        const message = `the folder for temporary files cannot be created: ${reasonOf(cause)}; see TMPDIR in env-vars`;
+        throw new BuildFailedError('start', message, { cause });
+      });
+      try {
+        return await this.runIn(folder, env, job, output, log);
+      } finally {
+        await this.removeRest(build, log);
+      }
+    } finally {
+      this.running.delete(build.id);
+    }
+  }
+
+  private async runIn(
+    folder: BuildFolder,
+    env: Environment,
+    job: DiskImageJob,
+    output: BuildLog,
+    log: Logger,
+  ): Promise<Exit> {
+    const child = await start(job, folder, env);
+    const running = new RunningBuild(child, folder, this.clock, log);
     pipe(child, output);
     const timeout = new AbortController();
     const timer = this.clock.schedule(job.timeoutMs, () => {
@@ -72,11 +127,20 @@ export class DibProcesses implements DiskImageCreator {
     });
     const stopReporting = this.reportProgress(output, log);
     try {
-      return await group.endedOrAborted([job.signal, timeout.signal]);
+      return await running.endedOrAborted([job.signal, timeout.signal]);
     } finally {
       timer.cancel();
       stopReporting();
-      await group.terminate();
+      await running.terminate();
+    }
+  }
+
+  /** Removes what the build has left. Never rejects: the next search for leftovers tries again. */
+  private async removeRest(build: BuildRef, log: Logger): Promise<void> {
+    try {
+      await this.cleanUp(build, log);
+    } catch (error) {
+      log.error('A build has left processes, mounts or temporary files; retrying', error);
     }
   }
 
@@ -92,44 +156,29 @@ export class DibProcesses implements DiskImageCreator {
   }
 }
 
-/**
- * Shell script that becomes the command, and leaves a guard. The guard ends the process group of the command when the
- * other end of descriptor 3 closes without a line, which also happens if the builder is killed. It is in a session of
- * its own, because `sudo` ignores signals from its own process group.
- */
-const GUARDED = `
-setsid /bin/sh -c '
-read -r _ <&3 && exit
-kill -s TERM -- "-$0"
-for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; kill -s 0 -- "-$0" || exit; done
-kill -s KILL -- "-$0"
-' $$ >/dev/null 2>&1 &
-exec 3<&-
-exec "$@"
-`;
-
-async function start({ command, args, env }: DiskImageJob): Promise<ChildProcess> {
-  const environment = { ...process.env, ...env };
+async function start(job: DiskImageJob, folder: BuildFolder, env: Environment): Promise<ChildProcess> {
   try {
-    await checkExecutable(command, environment.PATH ?? '');
-    const child = spawn('/bin/sh', ['-c', GUARDED, 'sh', command, ...args], {
-      // Makes the child the leader of a new process group.
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-      env: environment,
-    });
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
-    return child;
+    await checkExecutable(job.command, env['PATH'] ?? '');
+    return await spawnBuild(job, folder, env);
   } catch (cause) {
-    throw new BuildFailedError(
-      'start',
-      `${command} cannot be started: ${reasonOf(cause)}; install diskimage-builder, or name another command (dib-cmd)`,
-      { cause },
-    );
+    throw cannotStart(job, cause);
   }
+}
+
+function cannotEnd({ image, id }: BuildRef, reason: string): BuildFailedError {
+  return new BuildFailedError(
+    'processes',
+    `processes of build ${image}-${id} cannot be ended: ${reason}; this builder builds nothing until they have ended: ` +
+      'end them, and allow this user "sudo -n kill"',
+  );
+}
+
+function cannotStart({ command }: DiskImageJob, cause: unknown): BuildFailedError {
+  return new BuildFailedError(
+    'start',
+    `${command} cannot be started: ${reasonOf(cause)}; install diskimage-builder, or name another command (dib-cmd)`,
+    { cause },
+  );
 }
 
 /** Rejects if the program does not exist: a shell's error would look like a failed build. */
@@ -154,88 +203,6 @@ function pipe(child: ChildProcess, output: BuildLog): void {
     });
     // The process reports its end; errors of the pipe do not matter.
     stream?.on('error', () => stream.destroy());
-  }
-}
-
-/** A child that leads a process group. */
-class ProcessGroup {
-  private readonly exited: Promise<Exit>;
-  private readonly closed: Promise<void>;
-  private exit: Exit | undefined;
-
-  constructor(
-    private readonly child: ChildProcess,
-    private readonly clock: Clock,
-  ) {
-    const [, , , guard] = child.stdio;
-    // The guard may have ended.
-    guard?.on('error', () => guard.destroy());
-    this.exited = new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
-        this.exit = { code, signal };
-        if (guard instanceof Writable) guard.end('\n');
-        // Ends the rest of the group immediately, before the process id can be reused.
-        this.signal('SIGKILL');
-        resolve(this.exit);
-      });
-    });
-    this.closed = new Promise((resolve) => child.once('close', () => resolve()));
-  }
-
-  /** Resolves when the leader has ended by itself; rejects with the reason of the first signal that aborts. */
-  endedOrAborted(signals: readonly AbortSignal[]): Promise<Exit> {
-    return new Promise((resolve, reject) => {
-      const stop = (): void => {
-        for (const signal of signals) signal.removeEventListener('abort', onAbort);
-      };
-      const onAbort = (): void => {
-        const aborted = signals.find((signal) => signal.aborted);
-        if (aborted === undefined) return;
-        stop();
-        reject(abortReason(aborted));
-      };
-      for (const signal of signals) signal.addEventListener('abort', onAbort, { once: true });
-      onAbort();
-      void this.exited.then((exit) => {
-        stop();
-        resolve(exit);
-      });
-    });
-  }
-
-  /** Ends all processes of the group and waits for the end of the output. */
-  async terminate(): Promise<void> {
-    if (this.exit === undefined) {
-      this.signal('SIGTERM');
-      await this.within(GRACE_MS.term, this.exited);
-      if (this.isRunning()) this.signal('SIGKILL');
-      await this.exited;
-    }
-    // A process that has left the group may hold the output open forever.
-    await this.within(GRACE_MS.output, this.closed);
-    for (const stream of this.child.stdio) stream?.destroy();
-  }
-
-  private isRunning(): boolean {
-    return this.exit === undefined;
-  }
-
-  private signal(signal: NodeJS.Signals): void {
-    const { pid } = this.child;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, signal);
-    } catch (error) {
-      // No process is left (ESRCH), or only processes of root, which this process cannot signal (EPERM).
-      if (!['ESRCH', 'EPERM'].includes(errorCodeOf(error) ?? '')) throw error;
-    }
-  }
-
-  private async within(limitMs: number, event: Promise<unknown>): Promise<void> {
-    const enough = new AbortController();
-    const limit = sleep(this.clock, limitMs, enough.signal).catch(() => undefined);
-    await Promise.race([event, limit]);
-    enough.abort();
   }
 }
 

@@ -26,6 +26,13 @@ export interface DiskImageCreator {
   create(job: DiskImageJob): Promise<void>;
   /** Returns the path of the build's log. */
   logFile(build: BuildRef): string;
+  /** Resolves with the builds whose processes or temporary files remain although the builder process that ran them does not. */
+  leftovers(): Promise<readonly BuildRef[]>;
+  /**
+   * Ends the processes of such a build, and deletes its mounts and temporary files. Rejects with `BuildFailedError` if
+   * processes remain.
+   */
+  cleanUp(build: BuildRef, log: Logger): Promise<void>;
 }
 
 export type BuildFailure =
@@ -38,7 +45,9 @@ export type BuildFailure =
   /** The command succeeded, but images are missing or empty. */
   | 'incomplete'
   /** The disk has too little free space. */
-  | 'space';
+  | 'space'
+  /** Processes of an earlier build cannot be ended. */
+  | 'processes';
 
 /** The build of a disk image failed. */
 export class BuildFailedError extends Error {

@@ -10,6 +10,7 @@ import { unixSeconds, type BuilderContext } from './context.js';
 import { dibCommand } from './dib-command.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import type { DiskImageFile } from './disk-image-files.js';
+import { cleanUpLeftovers } from './leftovers.js';
 
 /** Minimum of free bytes to start a build. */
 const MIN_FREE_BYTES = 256 * 2 ** 20;
@@ -40,6 +41,7 @@ export async function buildImage(
   const { name } = plan.image;
   await failAbandonedBuilds(context, name, stop);
   try {
+    await cleanUpLeftovers(context);
     await checkFreeSpace(context, name);
   } catch (error) {
     await recordFailedBuild(context, lock, { image: name, build: undefined, error });

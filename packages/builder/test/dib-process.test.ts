@@ -17,26 +17,37 @@ const BUILD = { image: 'debian', id: ID };
 
 let images: string;
 let logs: string;
+let temporary: string;
 let files: ImagesDir;
 beforeEach(async () => {
   images = await mkdtemp(join(tmpdir(), 'nodepool-images-'));
   logs = await mkdtemp(join(tmpdir(), 'nodepool-logs-'));
+  temporary = await mkdtemp(join(tmpdir(), 'nodepool-temporary-'));
   files = new ImagesDir(images);
 });
 afterEach(async () => {
+  expect([await readdir(temporary), await readdir(join(images, 'builds-in-progress')).catch(() => [])]).toEqual([
+    [],
+    [],
+  ]);
+  await rm(temporary, { recursive: true });
   await rm(images, { recursive: true });
   await rm(logs, { recursive: true });
 });
 
 function job(mode: FakeDibMode, more: Partial<DiskImageJob> = {}): DiskImageJob {
-  const image = diskImage('debian', { dibCmd: FAKE_DIB_COMMAND, release: '12.0', envVars: { FAKE_DIB: mode } });
+  const image = diskImage('debian', {
+    dibCmd: FAKE_DIB_COMMAND,
+    release: '12.0',
+    envVars: { FAKE_DIB: mode, TMPDIR: temporary },
+  });
   const output = files.basePath(BUILD);
   const command = dibCommand({ image, formats: ['qcow2', 'raw'], elementsDir: '/elements', output });
   const signal = new AbortController().signal;
   return { image: 'debian', build: ID, ...command, timeoutMs: 60_000, signal, log: silentLogger, ...more };
 }
 
-const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, () => ({ folder: logs, retention }));
+const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, images, () => ({ folder: logs, retention }));
 
 const logText = (): Promise<string> => readFile(dib().logFile(BUILD), 'utf8');
 
@@ -92,7 +103,7 @@ describe('a successful build', () => {
   it('continues without a log where that cannot be written', async () => {
     const warnings: string[] = [];
     const log: Logger = { ...silentLogger, with: () => log, warn: (message) => void warnings.push(message) };
-    const nowhere = new DibProcesses(systemClock, () => ({ folder: '/dev/null/logs', retention: 7 }));
+    const nowhere = new DibProcesses(systemClock, images, () => ({ folder: '/dev/null/logs', retention: 7 }));
     await nowhere.create(job('works', { log }));
     expect(warnings).toContain('The log of the build cannot be written; the build continues without it');
     expect(await files.find(BUILD, 'raw')).toBeDefined();
@@ -116,11 +127,11 @@ describe('an unsuccessful build', () => {
 
   it('is stopped with all its processes when it takes too long', async () => {
     const clock = new VirtualClock();
-    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const processes = new DibProcesses(clock, images, () => ({ folder: logs, retention: 7 }));
     const failing = failureOf(processes.create(job('hangs', { timeoutMs: 1000 })));
     await eventually(async () => (await logText().catch(() => '')).includes('sleep'));
     await clock.advance(1000);
-    expect((await failing).failure).toBe('timeout');
+    expect((await during(clock, failing)).failure).toBe('timeout');
     await noProcessesLeft();
     expect(await logText()).toContain('Ended: the build took longer than build-timeout (1 s)');
   });
@@ -131,23 +142,45 @@ describe('an unsuccessful build', () => {
       .create(job('hangs', { signal: stop.signal }))
       .catch((error: unknown) => error);
     await eventually(async () => (await logText().catch(() => '')).includes('sleep'));
-    await eventually(async () => new Set(await Promise.all((await processesOfBuild()).map(groupOf))).size === 2);
+    await eventually(async () => new Set(await Promise.all((await processesOfBuild()).map(groupOf))).size === 3);
     stop.abort(new Error('stopped'));
     await failing;
     await noProcessesLeft();
   });
 
+  it('cleans up after SIGTERM, which its output filter does not get, in its own time', async () => {
+    const stop = new AbortController();
+    const failing = dib()
+      .create(job('chroot', { signal: stop.signal }))
+      .catch((error: unknown) => error);
+    await eventually(async () => (await logText().catch(() => '')).includes('In the chroot'));
+    stop.abort(new Error('stopped'));
+    expect(await failing).toEqual(new Error('stopped'));
+    expect(await logText()).toContain('filter | Cleaned up');
+    await noProcessesLeft();
+  });
+
+  it('leaves its temporary files in a folder that is deleted, and deletes nothing beside it', async () => {
+    await writeFile(join(temporary, 'nodepool-notes'), '');
+    await dib()
+      .create(job('chroot', { env: { FAKE_DIB: 'chroot', FAKE_DIB_DIES: 'yes', TMP_DIR: temporary } }))
+      .catch(() => undefined);
+    expect(await logText()).toContain(`${temporary}/nodepool-${ID}/dib_build.`);
+    expect(await readdir(temporary)).toEqual(['nodepool-notes']);
+    await rm(join(temporary, 'nodepool-notes'));
+  });
+
   it('is killed after some time when it ignores the first signal', async () => {
     const clock = new VirtualClock();
-    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const processes = new DibProcesses(clock, images, () => ({ folder: logs, retention: 7 }));
     const stop = new AbortController();
     const failing = processes.create(job('stubborn', { signal: stop.signal })).catch((error: unknown) => error);
     await eventually(async () => (await processesOfBuild()).length >= 3);
     stop.abort(new Error('stopped'));
     await nextEvents();
+    await clock.advance(119_000);
     expect(await processesOfBuild()).not.toEqual([]);
-    await clock.advance(10_000);
-    expect(await failing).toEqual(new Error('stopped'));
+    expect(await during(clock, failing)).toEqual(new Error('stopped'));
     await noProcessesLeft();
   });
 
@@ -174,7 +207,7 @@ describe('progress', () => {
         if (message === 'The build is still running') told.push(fields);
       },
     };
-    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const processes = new DibProcesses(clock, images, () => ({ folder: logs, retention: 7 }));
     const stop = new AbortController();
     const failing = processes
       .create(job('hangs', { log, signal: stop.signal, timeoutMs: 3_600_000 }))
@@ -185,9 +218,20 @@ describe('progress', () => {
       expect.objectContaining({ seconds: 60, last_line: expect.stringContaining('DIB_IMAGE_NAME=debian') }),
     ]);
     stop.abort(new Error('enough'));
-    await failing;
+    await during(clock, failing);
   });
 });
+
+/** Advances the clock until the work is done, since the kernel ends processes in its own time. */
+async function during<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
+  let settled = false;
+  const done = work.finally(() => (settled = true));
+  await eventually(async () => {
+    await clock.advance(1000);
+    return settled;
+  });
+  return done;
+}
 
 /** Waits for pending events of processes. */
 function nextEvents(): Promise<void> {

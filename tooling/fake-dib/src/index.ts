@@ -9,6 +9,7 @@ export type FakeDibMode =
   | 'fails'
   | 'full'
   | 'hangs'
+  | 'chroot'
   | 'stubborn'
   | 'lingers'
   | 'no-file'

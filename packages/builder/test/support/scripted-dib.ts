@@ -22,6 +22,14 @@ export class ScriptedDib implements DiskImageCreator {
     return `/logs/${image}-${id}.log`;
   }
 
+  leftovers(): Promise<readonly BuildRef[]> {
+    return Promise.resolve([]);
+  }
+
+  cleanUp(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async create(job: DiskImageJob): Promise<void> {
     this.jobs.push(job);
     const ending = this.ending();

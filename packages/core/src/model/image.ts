@@ -39,7 +39,7 @@ export interface ImageBuildFailure {
   readonly build: string | null;
   /** Host name of the builder; null if unknown. */
   readonly builder: string | null;
-  /** `exit`, `timeout`, `start`, `incomplete`, `space`, `aborted` or `interrupted`. */
+  /** `exit`, `timeout`, `start`, `incomplete`, `space`, `processes`, `aborted` or `interrupted`. */
   readonly reason: string;
   readonly message: string;
   /** Path of the build's log on the host of the builder; null if there is no log or its path is unknown. */
