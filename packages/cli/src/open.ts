@@ -59,7 +59,10 @@ export async function withStore(
       timeoutMs: options.connectTimeout * 1000,
       signal: interrupted,
     });
-    const store = openStore(zooKeeper, { clock, random, log, identifier: `${hostname()}-${process.pid}` });
+    const store = openStore(zooKeeper, {
+      ...{ clock, random, log, identifier: `${hostname()}-${process.pid}` },
+      readOnly: true,
+    });
     try {
       if (records) {
         store.start();

@@ -96,7 +96,7 @@ describe('the lists of images', () => {
 });
 
 describe('nodepool image-build', () => {
-  it('requests a build, once', async () => {
+  it('requests a build, and again after a failure, which ends the wait of the builder', async () => {
     const first = await world.run('image-build', 'debian-12');
     expect([first.code, first.out.noted]).toEqual([
       0,
@@ -104,8 +104,14 @@ describe('nodepool image-build', () => {
     ]);
     expect(first.out.noted).toContain('no builder is registered');
     await world.until(() => world.store.images.buildRequested('debian-12'));
+    const requestedAt = world.store.images.buildRequestedAt('debian-12');
+    await world.clock.advance(1000);
     const second = await world.run('image-build', 'debian-12');
-    expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('was already requested')]);
+    expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('is requested again')]);
+    await world.until(() => world.store.images.buildRequestedAt('debian-12') !== requestedAt);
+    await world.finish(world.store.images.tryLockBuilding('debian-12'));
+    const third = await world.run('image-build', 'debian-12');
+    expect([third.code, third.out.noted]).toEqual([0, expect.stringContaining('was already requested and is running')]);
   });
 
   it.each([
@@ -142,8 +148,9 @@ describe('nodepool image-pause and image-unpause', () => {
     await world.build('gone', 'b1');
     expect((await world.run('image-pause', 'gone')).code).toBe(0);
     await world.until(() => world.store.images.paused('gone'));
-    expect((await world.run('image-unpause', 'gone')).code).toBe(0);
+    expect((await world.run('image-unpause', 'gone')).out.noted).toBe('image gone is unpaused');
     await world.until(() => !world.store.images.paused('gone'));
+    expect((await world.run('image-unpause', 'gone')).out.noted).toBe('image gone was not paused');
     for (const command of ['image-pause', 'image-unpause']) {
       const { code, out } = await world.run(command, 'debian-21');
       expect([code, out.noted]).toEqual([1, expect.stringContaining('did you mean "debian-12"?')]);
@@ -384,6 +391,11 @@ describe('nodepool erase', () => {
     await world.until(() => left() === 1);
     expect(world.stateOf(other)).toBe('ready');
     expect(world.store.images.builds('debian-12')).toHaveLength(1);
+    // The Python Nodepool lists each build that has this znode as one of the provider.
+    const below = await world.finish(
+      world.store.zooKeeper.exists('/nodepool/images/debian-12/builds/b1/providers/cloud'),
+    );
+    expect(below).toBeUndefined();
   });
 
   it.each([

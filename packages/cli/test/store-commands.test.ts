@@ -72,6 +72,42 @@ describe('nodepool request-list and label-list', () => {
   });
 });
 
+describe('an ensemble that no Nodepool has used', () => {
+  it.each([
+    [0, ['list']],
+    [0, ['request-list']],
+    [0, ['label-list']],
+    [0, ['image-list']],
+    [0, ['dib-image-list']],
+    [0, ['image-status']],
+    [1, ['info', 'nowhere']],
+    [1, ['erase', 'nowhere', '--force']],
+    [1, ['delete', '0000000001']],
+    [1, ['describe', 'node', '0000000001']],
+    [1, ['image-build', 'no-image']],
+    [1, ['image-pause', 'no-image']],
+    [1, ['installation-id']],
+  ])('gets no znode from a command that reads or fails: exit code %d of %s', async (code, command) => {
+    const empty = world.useEmptyEnsemble();
+    const before = [...empty.dump().keys()];
+    expect((await world.run(...command)).code).toBe(code);
+    expect([...empty.dump().keys()]).toEqual(before);
+  });
+
+  it('gets only the znodes of a request from a request', async () => {
+    const empty = world.useEmptyEnsemble();
+    const request = world.cli('request', 'small');
+    await world.until(() => request.out.noted.includes('requested'));
+    expect([...empty.dump().keys()].filter((path) => !/^\/(zookeeper|$)/.test(path))).toEqual([
+      '/nodepool',
+      '/nodepool/requests',
+      expect.stringMatching(/^\/nodepool\/requests\/\d{3}-\d{10}$/),
+    ]);
+    request.interrupt();
+    await world.until(() => request.code !== undefined);
+  });
+});
+
 describe('nodepool delete', () => {
   it('marks the node as deleting, unlocked, for a launcher', async () => {
     const id = await world.node({});

@@ -29,6 +29,9 @@ export function instanceOf(
   volumeSizes: ReadonlyMap<string, number> = new Map(),
 ): ServerInstance {
   const chosen = chooseAddresses(server, facts);
+  const interfaceIp = interfaceAddress(chosen, facts.private);
+  // As in the records of the Python Nodepool, if the server has another address.
+  const missing = interfaceIp === undefined ? undefined : '';
   return {
     server,
     externalId: server.id,
@@ -38,11 +41,11 @@ export function instanceOf(
     deleted: DELETED_STATES.has(server.status),
     failed: failureOf(server),
     tags: server.metadata,
-    interfaceIp: interfaceAddress(chosen, facts.private),
-    publicIpv4: chosen.publicIpv4,
+    interfaceIp,
+    publicIpv4: chosen.publicIpv4 ?? missing,
     // As in the Python Nodepool: jobs with several nodes connect them at their private addresses.
-    privateIpv4: chosen.privateIpv4 ?? chosen.publicIpv4,
-    publicIpv6: chosen.publicIpv6,
+    privateIpv4: chosen.privateIpv4 ?? chosen.publicIpv4 ?? missing,
+    publicIpv6: chosen.publicIpv6 ?? missing,
     cloud: facts.cloud,
     region: facts.region,
     az: server.availabilityZone,

@@ -67,8 +67,13 @@ export interface ImageStore {
    */
   removeImage(image: string, options?: CallOptions): Promise<boolean>;
 
-  /** Requests a build. An existing request stays unchanged. */
-  requestBuild(image: string, options?: CallOptions): Promise<void>;
+  /**
+   * Deletes the znode of a provider below a build, and what is below it, in one transaction. Returns false, changing
+   * nothing, if it contains an upload or a contended lock.
+   */
+  removeProvider(place: UploadPlace, options?: CallOptions): Promise<boolean>;
+  /** Requests a build. An existing request stays unchanged, unless `renew` replaces it by a new one. */
+  requestBuild(image: string, options?: CallOptions & { readonly renew?: boolean }): Promise<void>;
   pause(image: string, options?: CallOptions): Promise<void>;
   unpause(image: string, options?: CallOptions): Promise<void>;
 

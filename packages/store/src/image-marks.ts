@@ -1,13 +1,14 @@
 /** The znode of an image, and the empty marks below it, which carry requests of operators. */
 
-import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { ensurePath, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 import type { StoreContext } from './context.js';
-import { imagePath, placeOfImage } from './paths.js';
+import type { UploadPlace } from './image-api.js';
+import { imagePath, placeOfImage, providerPath } from './paths.js';
 import { znodesBelow } from './znodes-below.js';
 
 const NO_DATA = new Uint8Array();
 
-/** Creates an empty znode of an image, and the image's own if missing. An existing one stays. */
+/** Creates an empty znode of an image, and its parents if missing. An existing one stays. */
 export async function mark(context: StoreContext, image: string, path: string, options?: CallOptions): Promise<void> {
   const { zooKeeper, caches } = context;
   for (;;) {
@@ -17,7 +18,7 @@ export async function mark(context: StoreContext, image: string, path: string, o
       return;
     } catch (error) {
       if (isZooKeeperError(error, 'node-exists')) return;
-      if (isZooKeeperError(error, 'no-node')) await mark(context, image, imagePath(image), options);
+      if (isZooKeeperError(error, 'no-node')) await ensurePath(zooKeeper, imagePath(image), options);
       // Repeating the creation is safe.
       else if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
     }
@@ -39,10 +40,28 @@ export async function unmark({ zooKeeper }: StoreContext, path: string, options?
 }
 
 /** Deletes an image and its marks in one transaction. Returns false if it has a build or a contended lock. */
-export async function removeImage({ zooKeeper }: StoreContext, image: string, options?: CallOptions): Promise<boolean> {
-  const path = imagePath(image);
+export function removeImage({ zooKeeper }: StoreContext, image: string, options?: CallOptions): Promise<boolean> {
+  return removeUnless(['build', 'contender'], zooKeeper, imagePath(image), options);
+}
+
+/** Deletes a provider below a build in one transaction. Returns false if it has an upload or a contended lock. */
+export function removeProvider(
+  { zooKeeper }: StoreContext,
+  { image, build, provider }: UploadPlace,
+  options?: CallOptions,
+): Promise<boolean> {
+  return removeUnless(['upload', 'contender'], zooKeeper, providerPath(image, build, provider), options);
+}
+
+/** Deletes a znode and its descendants in one transaction. Returns false if it has descendants of one of these kinds. */
+async function removeUnless(
+  kinds: readonly string[],
+  zooKeeper: ZooKeeper,
+  path: string,
+  options?: CallOptions,
+): Promise<boolean> {
   const below = await znodesBelow(zooKeeper, path, options);
-  if (below.some((child) => ['build', 'contender'].includes(placeOfImage(child)?.kind ?? ''))) return false;
+  if (below.some((child) => kinds.includes(placeOfImage(child)?.kind ?? ''))) return false;
   try {
     const paths = [path, ...below].reverse();
     await zooKeeper.transaction(

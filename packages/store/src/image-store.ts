@@ -27,7 +27,7 @@ import { EmptyRecords } from './empty-records.js';
 import { pathOfUpload } from './image-handle.js';
 import { ImageCache } from './image-cache.js';
 import { ImageLocks } from './image-locks.js';
-import { mark, removeImage, unmark } from './image-marks.js';
+import { mark, removeImage, removeProvider, unmark } from './image-marks.js';
 import { storeEmitter } from './listeners.js';
 import {
   IMAGES_ROOT,
@@ -181,8 +181,17 @@ export class ImageRecords implements ImageStore {
     return removeImage(this.context, image, options);
   }
 
-  requestBuild(image: string, options?: CallOptions): Promise<void> {
-    return mark(this.context, image, buildRequestPath(image), options);
+  removeProvider(place: UploadPlace, options?: CallOptions): Promise<boolean> {
+    return removeProvider(this.context, place, options);
+  }
+
+  async requestBuild(
+    image: string,
+    { renew = false, ...options }: CallOptions & { readonly renew?: boolean } = {},
+  ): Promise<void> {
+    const path = buildRequestPath(image);
+    if (renew) await unmark(this.context, path, options);
+    await mark(this.context, image, path, options);
   }
 
   pause(image: string, options?: CallOptions): Promise<void> {

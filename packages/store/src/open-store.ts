@@ -19,7 +19,7 @@ export interface StoreOptions {
   readonly identifier: string;
   /** Default: no log. */
   readonly log?: Logger;
-  /** True for a store that creates neither missing root znodes nor the id of the installation. Default false. */
+  /** True for a store that creates neither root znodes nor the id of the installation when it starts. Default false. */
   readonly readOnly?: boolean;
 }
 

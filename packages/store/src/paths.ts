@@ -81,8 +81,13 @@ export function buildPath(image: string, build: string): string {
   return `${buildsPath(image)}/${build}`;
 }
 
+/** Returns the path of the uploads of a build to the provider, their locks included. */
+export function providerPath(image: string, build: string, provider: string): string {
+  return `${buildPath(image, build)}/providers/${provider}`;
+}
+
 export function uploadsPath(image: string, build: string, provider: string): string {
-  return `${buildPath(image, build)}/providers/${provider}/images`;
+  return `${providerPath(image, build, provider)}/images`;
 }
 
 export function uploadPath(image: string, build: string, provider: string, upload: string): string {

@@ -1,6 +1,6 @@
 /** Requests: `/nodepool/requests`, and their locks: `/nodepool/requests-lock`. */
 
-import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { ensurePath, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 import { claimOf, claimPlan, writtenBy, type NodeClaim } from './claim.js';
 import { requestCodec } from './codec/request.js';
 import { bytesOf, type Source } from './codec/codec.js';
@@ -121,11 +121,16 @@ export class RequestRecords implements RequestStore {
     }
     const data = bytesOf(requestCodec.create(request));
     const mode = ephemeral === true ? 'ephemeral-sequential' : 'persistent-sequential';
-    const { path, stat } = await this.context.zooKeeper.create(newRequestPath(priority), data, {
-      ...callOptions,
-      mode,
+    const { zooKeeper, caches } = this.context;
+    const create = (): ReturnType<ZooKeeper['create']> =>
+      zooKeeper.create(newRequestPath(priority), data, { ...callOptions, mode });
+    const { path, stat } = await create().catch(async (error: unknown) => {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+      // No Nodepool has used the ensemble yet.
+      await ensurePath(zooKeeper, REQUESTS_ROOT, callOptions);
+      return create();
     });
-    this.context.caches.created(path, { data, stat });
+    caches.created(path, { data, stat });
     return nameOf(path);
   }
 

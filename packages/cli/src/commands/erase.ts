@@ -17,6 +17,7 @@ export async function erase(
   const uploads = [...store.images.uploads({ provider })];
   const nodes = [...store.nodes.ofProvider(provider)];
   if (uploads.length === 0 && nodes.length === 0) {
+    await removeEmpty(context, provider);
     out.note(`ZooKeeper has no records of provider ${provider}`);
     return;
   }
@@ -33,12 +34,29 @@ export async function erase(
     if (handle === undefined || !(await handle.remove())) locked.push(`node ${id}`);
   }
   const erased = uploads.length + nodes.length - locked.length;
+  if (locked.length === 0) locked.push(...(await removeEmpty(context, provider)));
   out.note(`${erased} records are erased; resources in the cloud of ${provider} remain`);
   if (locked.length > 0) {
     throw new RefusedError(
       `these records are locked by other programs and remain; try again later:\n  ${locked.join('\n  ')}`,
     );
   }
+}
+
+/**
+ * Deletes what is left of the provider below the builds: the Python Nodepool lists such builds as those of the provider.
+ * Resolves with the builds whose uploads are locked.
+ */
+async function removeEmpty(context: StoreContext, provider: string): Promise<readonly string[]> {
+  const { images } = context.store;
+  const locked: string[] = [];
+  for (const image of images.images()) {
+    for (const { id: build } of images.builds(image)) {
+      if (await images.removeProvider({ image, build, provider }, signalOf(context))) continue;
+      locked.push(`build ${build} of image ${image}, which is being uploaded`);
+    }
+  }
+  return locked;
 }
 
 interface Removable {

@@ -3,14 +3,18 @@
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { configuredImage } from '../image-names.js';
 
-/** Requests the build. Rejects with `RefusedError` if the image is unknown, abstract or paused by the configuration. */
+/**
+ * Requests the build. A request that waits after a failed build is replaced: builders build at once for a new one. Rejects with `RefusedError` if the image is unknown, abstract or paused by the
+ * configuration.
+ */
 export async function imageBuild(context: StoreContext, image: string): Promise<void> {
   const { store, out, interrupted } = context;
   const { pause } = configuredImage(context, image);
   if (pause) throw new RefusedError(`image ${image} is paused by the configuration; remove \`pause\` from it first`);
-  const isRequested = store.images.buildRequested(image);
-  if (!isRequested) await store.images.requestBuild(image, { signal: interrupted });
-  const said = isRequested ? 'was already requested' : 'is requested';
+  const wasRequested = store.images.buildRequested(image);
+  const isServed = wasRequested && store.images.isBuilding(image);
+  if (!isServed) await store.images.requestBuild(image, { signal: interrupted, renew: true });
+  const said = isServed ? 'was already requested and is running' : `is requested${wasRequested ? ' again' : ''}`;
   out.note(`a build of image ${image} ${said}; see \`nodepool image-status\``);
   if (store.images.paused(image)) {
     out.note(`image ${image} is paused: it is built after \`nodepool image-unpause ${image}\``);

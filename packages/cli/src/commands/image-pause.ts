@@ -16,10 +16,11 @@ export async function imagePause(context: StoreContext, image: string): Promise<
  */
 export async function imageUnpause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
+  const wasPaused = context.store.images.paused(image);
   await context.store.images.unpause(image, { signal: context.interrupted });
   if (context.config.diskImages.get(image)?.pause === true) {
     context.out.note(`image ${image} stays paused: the configuration pauses it; remove \`pause\` from it`);
     return;
   }
-  context.out.note(`image ${image} is not paused`);
+  context.out.note(wasPaused ? `image ${image} is unpaused` : `image ${image} was not paused`);
 }
