@@ -131,7 +131,8 @@ class Loggers {
     this.clock = options.clock ?? systemClock;
     this.config = options.config ?? consoleLogging('info');
     for (const { destinations } of [this.config.root, ...this.config.loggers.values()]) {
-      for (const each of destinations) if (!this.streams.has(each)) this.streams.set(each, open(each, options));
+      for (const each of destinations)
+        if (!this.streams.has(each)) this.streams.set(each, open(each, this.clock, options));
     }
   }
 
@@ -183,11 +184,11 @@ function merged(fields: LogFields, further: LogFields): LogFields {
   return Object.assign({}, fields, further);
 }
 
-function open(destination: LogDestination, { stdout, stderr }: LoggerOptions): ConsoleStream | LogFile {
+function open(destination: LogDestination, clock: Clock, { stdout, stderr }: LoggerOptions): ConsoleStream | LogFile {
   const consoles = { stdout: stdout ?? process.stdout, stderr: stderr ?? process.stderr };
   return destination.kind === 'console'
     ? new ConsoleStream(consoles[destination.stream])
-    : new LogFile(destination.file, destination.rotation, (message) => consoles.stderr.write(`${message}\n`));
+    : new LogFile(destination, clock, (message) => consoles.stderr.write(`${message}\n`));
 }
 
 async function finished(stream: NodeJS.WritableStream): Promise<void> {

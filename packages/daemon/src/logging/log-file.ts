@@ -3,16 +3,40 @@
  * transport loses lines when it rotates, and never writes again, nor finishes, after a failed write.
  */
 
-import { appendFile, closeSync, existsSync, fstatSync, openSync, renameSync, rmSync } from 'node:fs';
+import {
+  appendFile,
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { reasonOf } from '@nodepool/core';
+import { reasonOf, type Clock } from '@nodepool/core';
+import { endOfTime, SUFFIX, suffixOf, type TimedRotation } from './timed-rotation.js';
 
-/** Rotation settings: the file becomes `<file>.1`, the previous one `<file>.2`, and so on. */
-export interface LogRotation {
+/** Rotation by size: the file becomes `<file>.1`, the previous one `<file>.2`, and so on. */
+interface SizedRotation {
   readonly maxBytes: number;
   /** Number of files, the current one included. */
   readonly keep: number;
+}
+
+export type LogRotation = SizedRotation | TimedRotation;
+
+/** Settings of a log file. */
+export interface LogFileOptions {
+  /** Path of the file, to which lines are appended; its folder must exist. */
+  readonly file: string;
+  /** Rotation of the file; undefined if this program does not rotate it. */
+  readonly rotation: LogRotation | undefined;
+  /** True to open the file again once another program has moved or deleted it. */
+  readonly watch?: boolean;
 }
 
 /** A log file is not writable. */
@@ -40,17 +64,26 @@ export class LogFile extends Writable {
   private size: number;
   private lost = 0;
   private failing = false;
+  /** Time (unix milliseconds) of the next rotation by time. */
+  private rotationAt = Infinity;
+  private readonly file: string;
 
   /** Opens the file at once; throws `LogFileError`. */
   constructor(
-    private readonly file: string,
-    private readonly rotation: LogRotation | undefined,
+    private readonly options: LogFileOptions,
+    private readonly clock: Clock,
     private readonly onProblem: (message: string) => void,
   ) {
     super({ decodeStrings: false, defaultEncoding: 'utf8' });
+    const { file, rotation } = options;
+    this.file = file;
     try {
       this.descriptor = openSync(file, 'a');
-      this.size = fstatSync(this.descriptor).size;
+      const { size, mtimeMs } = fstatSync(this.descriptor);
+      this.size = size;
+      // The lines of an earlier process belong to the time of the last one.
+      const from = size > 0 ? Math.min(mtimeMs, clock.now()) : clock.now();
+      if (rotation !== undefined && 'unit' in rotation) this.rotationAt = endOfTime(rotation, from);
     } catch (error) {
       throw new LogFileError(file, error);
     }
@@ -84,6 +117,7 @@ export class LogFile extends Writable {
   }
 
   private async put(text: string, lines: number): Promise<void> {
+    this.prepare();
     try {
       await append(this.descriptor, text);
     } catch (error) {
@@ -94,21 +128,62 @@ export class LogFile extends Writable {
     this.failing = false;
     this.lost = 0;
     this.size += Buffer.byteLength(text);
-    if (this.rotation !== undefined && this.size >= this.rotation.maxBytes) this.rotate(this.rotation);
+    const { rotation } = this.options;
+    if (rotation !== undefined && 'maxBytes' in rotation && this.size >= rotation.maxBytes) this.rotate(rotation);
   }
 
-  /** Rotates the files. On failure the open file stays open and continues to grow. */
-  private rotate({ keep }: LogRotation): void {
+  /** Opens the right file for the next lines. On failure the open file stays open. */
+  private prepare(): void {
+    const { rotation, watch = false } = this.options;
+    try {
+      if (watch && this.isMoved()) this.reopen();
+      if (rotation !== undefined && 'unit' in rotation) this.rotateInTime(rotation);
+    } catch (error) {
+      this.lose(0, error);
+    }
+  }
+
+  private rotateInTime(rotation: TimedRotation): void {
+    const now = this.clock.now();
+    if (now < this.rotationAt) return;
+    const moved = `${this.file}.${suffixOf(rotation, this.rotationAt)}`;
+    // Set first: a failed rotation is not repeated with each line.
+    while (this.rotationAt <= now) this.rotationAt = endOfTime(rotation, Math.max(this.rotationAt, now));
+    if (existsSync(this.file)) renameSync(this.file, moved);
+    this.reopen();
+    this.removeOld(rotation.keep);
+  }
+
+  private isMoved(): boolean {
+    const open = fstatSync(this.descriptor);
+    const named = statSync(this.file, { throwIfNoEntry: false });
+    return named === undefined || named.ino !== open.ino || named.dev !== open.dev;
+  }
+
+  private reopen(): void {
+    const fresh = openSync(this.file, 'a');
+    closeSync(this.descriptor);
+    this.descriptor = fresh;
+    this.size = fstatSync(fresh).size;
+  }
+
+  /** Deletes the oldest files of a rotation by time. */
+  private removeOld(keep: number): void {
+    if (keep === 0) return;
+    const [folder, prefix] = [dirname(this.file), `${basename(this.file)}.`];
+    const old = readdirSync(folder).filter((name) => name.startsWith(prefix) && SUFFIX.test(name.slice(prefix.length)));
+    for (const name of old.toSorted().reverse().slice(keep)) rmSync(join(folder, name), { force: true });
+  }
+
+  /** Rotates the files by size. On failure the open file stays open and continues to grow. */
+  private rotate({ keep }: SizedRotation): void {
     try {
       for (let index = keep - 1; index >= 1; index -= 1) {
         const before = index === 1 ? this.file : `${this.file}.${index - 1}`;
         if (existsSync(before)) renameSync(before, `${this.file}.${index}`);
       }
       if (keep === 1) rmSync(this.file, { force: true });
-      const fresh = openSync(this.file, 'a');
-      closeSync(this.descriptor);
-      this.descriptor = fresh;
-      this.size = 0;
+      this.reopen();
     } catch (error) {
       this.lose(0, error);
     }

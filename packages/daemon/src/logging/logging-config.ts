@@ -1,6 +1,6 @@
 /** The model of a logging configuration (levels, formats, destinations), and the lookup of a logger's rule. */
 
-import type { LogRotation } from './log-file.js';
+import type { LogFileOptions } from './log-file.js';
 
 /** Thresholds for winston, which writes a line if its level is not a greater number than the threshold. */
 export const LEVELS = { off: 0, error: 1, warn: 2, info: 3, debug: 4 } as const;
@@ -23,15 +23,11 @@ export type LogDestination =
       readonly threshold: LogThreshold;
       readonly format: LogFormat;
     }
-  | {
+  | (LogFileOptions & {
       readonly kind: 'file';
-      /** Path of the file, to which lines are appended; its folder must exist. */
-      readonly file: string;
       readonly threshold: LogThreshold;
       readonly format: LogFormat;
-      /** Rotation of the file; undefined if it is never rotated. */
-      readonly rotation: LogRotation | undefined;
-    };
+    });
 
 /** The settings of a logger and those below it (`a.b` is below `a`), unless these have a rule of their own. */
 export interface LoggerRule {

@@ -82,7 +82,15 @@ export interface PythonForm {
   readonly root?: PythonLogger;
   readonly loggers?: Readonly<Record<string, PythonLogger>>;
   readonly handlers?: Readonly<Record<string, PythonHandler>>;
-  readonly formatters?: Readonly<Record<string, { readonly class?: string; readonly '()'?: string }>>;
+  readonly formatters?: Readonly<Record<string, PythonFormatter>>;
+}
+
+export interface PythonFormatter {
+  readonly class?: string;
+  readonly '()'?: string;
+  readonly format?: JsonValue;
+  readonly datefmt?: JsonValue;
+  readonly style?: JsonValue;
 }
 
 export interface PythonLogger {
@@ -100,6 +108,10 @@ export interface PythonHandler {
   readonly filename?: string;
   readonly maxBytes?: number;
   readonly backupCount?: number;
+  readonly when?: string;
+  readonly interval?: number;
+  readonly utc?: boolean;
+  readonly atTime?: JsonValue;
 }
 
 const FILE_HANDLERS: readonly string[] = [
@@ -136,6 +148,9 @@ export const PYTHON_FORM: JsonObject = {
           filename: TEXT,
           maxBytes: COUNT_OR_NONE,
           backupCount: COUNT_OR_NONE,
+          when: TEXT,
+          interval: COUNT,
+          utc: { type: 'boolean' },
         },
         if: { properties: { class: { enum: FILE_HANDLERS } } },
         then: { properties: { filename: TEXT }, required: ['filename'] },

@@ -2,10 +2,11 @@
 
 import type { KeyPath } from '@nodepool/config';
 import type { LoadedLogging, LogDestination, LogFormat, LoggerRule, LoggingConfig } from './logging-config.js';
+import { isRotationUnit, type TimedRotation } from './timed-rotation.js';
 import { thresholdOf, type PythonForm, type PythonHandler, type PythonLogger } from './logging-schema.js';
 
 const KEYS = ['version', 'root', 'loggers', 'handlers', 'formatters', 'disable_existing_loggers'];
-const LINE = '"%(asctime)s %(levelname)s %(name)s: %(message)s"';
+const LINE = '%(asctime)s %(levelname)s %(name)s: %(message)s';
 
 /** Converts the form. Reports handlers that the file does not define; omits handlers that are not supported. */
 export function fromPython(form: PythonForm, report: (path: KeyPath, expected: string) => void): LoadedLogging {
@@ -42,8 +43,13 @@ export function fromPython(form: PythonForm, report: (path: KeyPath, expected: s
 
 function jsonFormatters({ formatters = {} }: PythonForm, notices: string[]): ReadonlySet<unknown> {
   const isJson = (name: string): boolean => /json/i.test(formatters[name]?.class ?? formatters[name]?.['()'] ?? '');
-  const others = Object.keys(formatters).filter((name) => !isJson(name));
-  if (others.length > 0) notices.push(`formatters ${others.join(', ')}: have no effect, lines have the format ${LINE}`);
+  const isBuiltIn = (name: string): boolean => {
+    const { format, datefmt = null, style = '%' } = formatters[name] ?? {};
+    return format === LINE && datefmt === null && style === '%';
+  };
+  const others = Object.keys(formatters).filter((name) => !isJson(name) && !isBuiltIn(name));
+  if (others.length > 0)
+    notices.push(`formatters ${others.join(', ')}: have no effect, lines have the format "${LINE}"`);
   return new Set(Object.keys(formatters).filter(isJson));
 }
 
@@ -67,11 +73,9 @@ function destinationOf(
       return { ...common, kind: 'file', file, rotation: rotates ? { maxBytes, keep: backupCount + 1 } : undefined };
     }
     case 'logging.handlers.TimedRotatingFileHandler':
+      return { ...common, kind: 'file', file, rotation: timedRotationOf(name, handler, notices) };
     case 'logging.handlers.WatchedFileHandler':
-      notices.push(
-        `handler ${name}: the file is neither rotated by time nor opened again; use logrotate with copytruncate`,
-      );
-      return { ...common, kind: 'file', file, rotation: undefined };
+      return { ...common, kind: 'file', file, rotation: undefined, watch: true };
     case 'logging.FileHandler':
       return { ...common, kind: 'file', file, rotation: undefined };
     default:
@@ -80,4 +84,18 @@ function destinationOf(
       );
       return undefined;
   }
+}
+
+function timedRotationOf(
+  name: string,
+  { when = 'h', interval = 1, backupCount = 0, utc = false, atTime }: PythonHandler,
+  notices: string[],
+): TimedRotation | undefined {
+  const unit = when.toUpperCase();
+  if (!isRotationUnit(unit)) {
+    notices.push(`handler ${name}: the file is not rotated, "when: ${when}" is none of S, M, H, D, midnight, W0 to W6`);
+    return undefined;
+  }
+  if (atTime !== undefined && atTime !== null) notices.push(`handler ${name}: atTime has no effect`);
+  return { unit, interval, keep: backupCount, utc };
 }
