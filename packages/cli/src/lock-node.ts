@@ -1,6 +1,6 @@
 /** Locks a node for a command. */
 
-import { deadlineSignal, TimerQueue } from '@nodepool/core';
+import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
 
@@ -8,12 +8,13 @@ const LOCK_TIMEOUT_MS = 5000;
 
 /** Locks the node, waiting up to five seconds. Rejects with `RefusedError` if the node is busy or does not exist. */
 export async function lockNode({ store, clock, interrupted }: StoreContext, id: string): Promise<NodeHandle> {
-  if ((await store.nodes.read(id, { signal: interrupted })) === undefined) {
+  const entry = await store.nodes.read(id, { signal: interrupted });
+  if (entry === undefined) {
     throw new RefusedError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
   }
   const busy = new RefusedError(
-    `node ${id} is busy: another program has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
-      'see `nodepool list --detail`',
+    `node ${id} is busy: ${holderOf(entry.node)} has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is ` +
+      'unlocked, see `nodepool list --detail`',
   );
   const limited = deadlineSignal({
     timers: new TimerQueue(clock),
@@ -30,6 +31,14 @@ export async function lockNode({ store, clock, interrupted }: StoreContext, id: 
   } finally {
     limited.unlink();
   }
+}
+
+/** Returns the program that holds the lock of a node, as far as the record says. */
+function holderOf({ state, launcher, allocated_to: request }: NodeData): string {
+  const name = launcher === null ? 'its launcher' : `its launcher ${launcher}`;
+  if (state === 'building') return `${name}, which launches it,`;
+  if (state === 'deleting') return `${name}, which deletes it,`;
+  return state === 'in-use' ? `the program that uses it for request ${request ?? '(unknown)'}` : 'another program';
 }
 
 function isGone(error: unknown): boolean {

@@ -140,6 +140,24 @@ describe('nodepool delete', () => {
     expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toHaveLength(1);
   });
 
+  it('names the launcher that holds the lock, and accepts a node that it is already deleting', async () => {
+    const launching = await world.node({ state: 'building', launcher: 'nl01' });
+    const deleting = await world.node({ state: 'deleting', launcher: 'nl01' });
+    await world.finish(world.store.nodes.lock(launching));
+    const deletion = await world.finish(world.store.nodes.lock(deleting));
+    const refused = world.cli('delete', launching);
+    await world.until(() => world.cliClients.length === 1);
+    while (refused.code === undefined) await world.clock.advance(1000);
+    expect(refused.out.noted).toContain('its launcher nl01, which launches it, has held its lock');
+    const { code, out } = await world.run('delete', deleting);
+    expect([code, out.noted]).toEqual([0, expect.stringContaining('is already being deleted by a launcher')]);
+    const waiting = world.cli('delete', '--now', deleting);
+    await world.until(() => waiting.out.noted.includes(`${deleting} (deleting, locked by a launcher)`));
+    await world.finish(deletion.remove());
+    await world.until(() => waiting.code !== undefined);
+    expect(waiting.code).toBe(0);
+  });
+
   it.each(['0000009999', 'server-1', '../requests', ''])('rejects an invalid node id: %j', async (id) => {
     const { code, out } = await world.run('delete', id);
     expect(code).toBe(1);

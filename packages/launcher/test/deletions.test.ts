@@ -3,6 +3,7 @@
 import { expect, it, jest } from '@jest/globals';
 import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
 import type { CloudSettings } from '@nodepool/driver-example';
+import { DecisionLog } from '../src/diagnostics/decisions.js';
 import { World, pool, provider } from './support/world.js';
 
 const NO_FAULTS: CloudSettings['faults'] = {
@@ -74,4 +75,22 @@ it('the launcher does not call the cloud with an unconfirmed session, which may 
   world.cloud.configure({ faults: NO_FAULTS });
   await world.until('the node is gone', () => world.nodes().size === 0);
   await world.end();
+});
+
+it('the launcher shows the answer of a cloud that refuses a deletion within seconds, not after the attempt', async () => {
+  const world = new World();
+  const decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+  await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const id = await world.served(['small']);
+  const taken = await world.during(world.requestor.take(id));
+  const [node] = taken.ids;
+  world.cloud.configure({ faults: { ...NO_FAULTS, 'delete-errors': 1 } });
+  await world.during(world.requestor.giveBack(taken));
+  await world.clock.advance(15_000);
+  const refused = decisions.of('node', node!).filter(({ what }) => what === 'deletion failed; retrying');
+  expect(refused.map(({ reason }) => reason)).toEqual([expect.stringContaining('internal error of the cloud')]);
+  world.cloud.configure({ faults: NO_FAULTS });
+  await world.until('the node is gone', () => world.nodes().size === 0);
+  expect(await world.end()).toEqual([]);
 });

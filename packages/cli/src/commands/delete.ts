@@ -16,11 +16,13 @@ export interface DeleteOptions {
 export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
   const { store, out } = context;
   const id = parseNodeId(nodeId);
-  const handle = await lockNode(context, id);
-  const { provider } = handle.node;
-  await handle.release({ state: 'deleting' });
+  const { provider, wasDeleting } = await markDeleting(context, id);
   if (!options.now) {
-    out.note(`node ${id} will be deleted by a launcher of provider ${provider ?? '(none)'}`);
+    out.note(
+      wasDeleting
+        ? `node ${id} is already being deleted by a launcher; \`nodepool explain node ${id}\` shows why it takes long`
+        : `node ${id} will be deleted by a launcher of provider ${provider ?? '(none)'}`,
+    );
     await printNode(context, id);
     return;
   }
@@ -30,6 +32,19 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
   await waitUntilGone(context, [id]);
   out.note(`node ${id} is deleted`);
   await printNode(context, id);
+}
+
+/** Marks the node, unless a launcher already deletes it. */
+async function markDeleting(
+  context: StoreContext,
+  id: string,
+): Promise<{ readonly provider: string | null; readonly wasDeleting: boolean }> {
+  const known = context.store.nodes.get(id);
+  if (known?.node.state === 'deleting' && known.locked) return { provider: known.node.provider, wasDeleting: true };
+  const handle = await lockNode(context, id);
+  const { provider } = handle.node;
+  await handle.release({ state: 'deleting' });
+  return { provider, wasDeleting: false };
 }
 
 /** Resolves once all of these nodes are deleted; prints which nodes it waits for. */

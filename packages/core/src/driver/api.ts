@@ -293,6 +293,8 @@ export interface NodeCleanup extends Call {
    * carries this attempt.
    */
   readonly launchAttempt: string | null;
+  /** Reports a failed attempt to delete an instance, which the driver repeats by itself. */
+  readonly onFailedAttempt?: ((error: Error) => void) | undefined;
   readonly saved: JsonValue;
   save(progress: { readonly machine: JsonValue }): Promise<void>;
 }

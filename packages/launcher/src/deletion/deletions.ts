@@ -230,13 +230,18 @@ export class Deletions implements Controller {
         if (this.signal.aborted || !handle.lock.held || error instanceof LostOwnershipError) throw error;
         const waitMs = backOffMs(failures, error, random);
         log.warn('Deleting a node failed; retrying', { seconds: waitMs / 1000, error });
-        this.decided(handle.id, 'deletion failed; retrying', reasonOf(error));
+        this.failedAttempt(handle.id, error);
         await untilAnyAborts([this.signal, handle.lock.lost], async (signal) => {
           await sleep(clock, waitMs, signal);
           await this.context.store.zooKeeper.connected({ signal });
         });
       }
     }
+  }
+
+  /** Shows the latest answer of the cloud in the explanation of the node. */
+  private failedAttempt(id: string, error: unknown): void {
+    this.decided(id, 'deletion failed; retrying', reasonOf(error));
   }
 
   private decided(id: string, what: string, reason: string): void {
@@ -269,6 +274,7 @@ export class Deletions implements Controller {
       externalId,
       installation: this.context.store.installation.id,
       launchAttempt: progress?.attempt ?? null,
+      onFailedAttempt: (error) => this.failedAttempt(handle.id, error),
       saved: progress?.machine ?? null,
       save: ({ machine }) => {
         const { progress: recorded } = handle.node;

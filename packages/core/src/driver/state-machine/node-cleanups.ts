@@ -96,9 +96,9 @@ export class NodeCleanups {
   private delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<unknown> {
     const { runner, random, makeDeletion } = this.options;
     const known = cleanup.externalId !== null;
-    const machine = new PersistentDeletion(externalId, known ? cleanup.saved : null, random, (saved) =>
-      makeDeletion(externalId, saved, cleanup),
-    );
+    const make = (saved: JsonValue): StateMachine => makeDeletion(externalId, saved, cleanup);
+    const saved = known ? cleanup.saved : null;
+    const machine = new PersistentDeletion(externalId, saved, random, make, cleanup.onFailedAttempt);
     return runner.run({
       name: `deletion of the instance of node ${cleanup.nodeId}`,
       kind: 'delete',

@@ -27,6 +27,7 @@ export class PersistentDeletion implements StateMachine {
     private saved: JsonValue,
     private readonly random: RandomSource,
     private readonly make: MakeDeletion,
+    private readonly onFailedAttempt: ((error: Error) => void) | undefined,
   ) {}
 
   get state(): string {
@@ -58,6 +59,7 @@ export class PersistentDeletion implements StateMachine {
     this.inner = undefined;
     this.lastError = error;
     this.failures += 1;
+    this.onFailedAttempt?.(error);
     const ms = backOffMs(this.failures, error, this.random);
     call.log.info('A deletion failed; retrying', {
       error,
