@@ -1,7 +1,7 @@
 /**
- * What a build uses on this machine beside its images: a folder for temporary files of its own, which the commands of
- * the build get as `TMPDIR` and `TMP_DIR`, and the identity of its processes. Both are written down in images-dir before
- * the build starts, so that a builder recognizes exactly what a killed one has left.
+ * Temporary files and processes of builds. The commands of a build get a folder of their own as `TMPDIR` and `TMP_DIR`.
+ * The folder and the identity of the processes are recorded in images-dir before the build starts, so that a builder
+ * recognizes exactly those that a killed builder has left.
  *
  * Files of a record, `<images-dir>/builds-in-progress/<image>-<build id>/`:
  *
@@ -119,7 +119,7 @@ export class BuildFolder {
     await rm(this.record, { recursive: true });
   }
 
-  /** Resolves with false if the folder is gone. Rejects if it is not the one that the builder has created. */
+  /** Resolves with false if the folder does not exist. Rejects if this builder has not created it. */
   private async isOwn(path: string): Promise<boolean> {
     const found = await lstat(path).catch(undefinedIfMissing);
     if (found === undefined) return false;

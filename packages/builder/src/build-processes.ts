@@ -31,8 +31,8 @@ export interface Exit {
  * Shell script that becomes the command, and leaves two processes in sessions of their own, because `sudo` ignores
  * signals from its own process group:
  *
- * - The relay passes on the output, and reads it to its end if the builder is killed: without a reader, the next line of
- *   output ends the build, and the traps that clean up after it.
+ * - The relay passes on the output, and reads it to its end if the builder is killed: without a reader, the next line
+ *   of output ends the build, and the traps that clean up after it.
  * - The guard ends the build if the other end of descriptor 3 closes without a line, which also happens if the builder
  *   is killed. Only the leader gets SIGTERM: its traps need the other processes.
  */
@@ -76,8 +76,8 @@ export async function spawnBuild(
 }
 
 /**
- * Ends the processes that a build has left. Resolves with the reason if some remain. A build whose leader still runs has
- * lost its builder, and gets the time to clean up.
+ * Ends the processes that a build has left. Resolves with the reason if some remain. A build whose leader still runs
+ * has lost its builder, and gets the time to clean up.
  */
 export async function endProcesses(folder: BuildFolder, clock: Clock, log: Logger): Promise<string | undefined> {
   const leader = await folder.leader();

@@ -26,7 +26,7 @@ export interface DiskImageCreator {
   create(job: DiskImageJob): Promise<void>;
   /** Returns the path of the build's log. */
   logFile(build: BuildRef): string;
-  /** Resolves with the builds whose processes or temporary files remain although the builder process that ran them does not. */
+  /** Resolves with the builds whose temporary files or processes remain although their builder process has ended. */
   leftovers(): Promise<readonly BuildRef[]>;
   /**
    * Ends the processes of such a build, and deletes its mounts and temporary files. Rejects with `BuildFailedError` if

@@ -53,7 +53,7 @@ export function removeProvider(
   return removeUnless(['upload', 'contender'], zooKeeper, providerPath(image, build, provider), options);
 }
 
-/** Deletes a znode and its descendants in one transaction. Returns false if it has descendants of one of these kinds. */
+/** Deletes a znode and its descendants in one transaction. Returns false if descendants have one of these kinds. */
 async function removeUnless(
   kinds: readonly string[],
   zooKeeper: ZooKeeper,

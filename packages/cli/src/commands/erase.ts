@@ -44,7 +44,7 @@ export async function erase(
 }
 
 /**
- * Deletes what is left of the provider below the builds: the Python Nodepool lists such builds as those of the provider.
+ * Deletes the empty znodes of the provider below builds: the Python Nodepool lists such builds as those of the provider.
  * Resolves with the builds whose uploads are locked.
  */
 async function removeEmpty(context: StoreContext, provider: string): Promise<readonly string[]> {

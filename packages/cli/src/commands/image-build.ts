@@ -4,8 +4,8 @@ import { RefusedError, type StoreContext } from '../command-context.js';
 import { configuredImage } from '../image-names.js';
 
 /**
- * Requests the build. A request that waits after a failed build is replaced: builders build at once for a new one. Rejects with `RefusedError` if the image is unknown, abstract or paused by the
- * configuration.
+ * Requests the build. A request that waits after a failed build is replaced: builders build at once for a new one.
+ * Rejects with `RefusedError` if the image is unknown, abstract or paused by the configuration.
  */
 export async function imageBuild(context: StoreContext, image: string): Promise<void> {
   const { store, out, interrupted } = context;
