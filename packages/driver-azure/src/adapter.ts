@@ -40,6 +40,8 @@ interface Started {
 
 export class AzureAdapter implements Adapter<AzureLabel> {
   readonly listIntervalMs = 10_000;
+  /** Names contain the launch attempt. */
+  readonly uniqueIds = true;
   readonly images: AzureImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;

@@ -59,6 +59,11 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     await this.describe(this.ownCall(START_TIMEOUT_MS, context.log));
   }
 
+  /** True for an example cloud that never uses an id again, like most clouds; false enables further checks. */
+  get uniqueIds(): boolean {
+    return this.description?.reusesIds === false;
+  }
+
   /** Stops the adapter; called last. The example cloud and its instances continue to exist. */
   stop(): void {
     this.stopped.abort(new Error('the provider was stopped'));
@@ -78,7 +83,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   }
 
   getDeleteStateMachine(externalId: ExternalId): StateMachine {
-    return new DeleteMachine(this.api, externalId);
+    return new DeleteMachine(this.api, externalId, this.uniqueIds);
   }
 
   /**

@@ -8,9 +8,11 @@
  *
  * A deletion can safely be repeated, so a resumed machine starts from the beginning. Neither an accepted call nor a
  * listing, which may lag, proves the deletion: once listings lack the instance, the machine repeats the call as proof.
+ * In a cloud that uses ids again, the repeated call could delete another instance, so several listings have to agree.
  */
 
 import {
+  ListingDeadline,
   NotFoundError,
   isDriverError,
   PendingCall,
@@ -29,10 +31,12 @@ const FRESH_LISTING: Advance = { next: 'listing' };
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'leaving' | 'gone' = 'start';
   private readonly deletion = new PendingCall<CloudInstance>();
+  private readonly listingDeadline = new ListingDeadline();
 
   constructor(
     private readonly cloud: ExampleCloudApi,
     readonly externalId: ExternalId,
+    private readonly uniqueIds: boolean,
   ) {}
 
   advance(call: MachineCall): Advance {
@@ -73,7 +77,13 @@ export class DeleteMachine implements StateMachine {
   }
 
   private watch(call: MachineCall): Advance {
-    if (call.listing === undefined || call.listing.byExternalId(this.externalId) !== undefined) return FRESH_LISTING;
+    const { listing } = call;
+    if (listing === undefined) return FRESH_LISTING;
+    if (listing.byExternalId(this.externalId) !== undefined) {
+      this.listingDeadline.reset();
+      return FRESH_LISTING;
+    }
+    if (!this.uniqueIds) return this.listingDeadline.missedIn(listing) ? this.finish() : FRESH_LISTING;
     this.state = 'deleting';
     return this.deletion.start(this.delete(call));
   }

@@ -60,6 +60,8 @@ interface Started {
 export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   readonly concurrency = CONCURRENCY;
   readonly listIntervalMs = LIST_INTERVAL_MS;
+  /** Names contain the launch attempt. */
+  readonly uniqueIds = true;
   readonly images: GceImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;

@@ -28,6 +28,8 @@ import { deleteResource, listResources } from './resources.js';
 const START_TIMEOUT_MS = 60_000;
 
 export class KubernetesAdapter implements Adapter<KubernetesLabel> {
+  /** Names contain the launch attempt. */
+  readonly uniqueIds = true;
   /** Only pods in existing projects share a quota; namespaces and projects of nodes have none before they exist. */
   readonly getQuotaLimits?: NonNullable<Adapter['getQuotaLimits']>;
   private readonly stopped = new AbortController();

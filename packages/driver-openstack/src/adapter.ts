@@ -43,6 +43,8 @@ interface Started {
 export class OpenStackAdapter implements Adapter<OpenStackLabel> {
   /** Listing servers is expensive: the compute service queries other services for some of the data. */
   readonly listIntervalMs = 2000;
+  /** Ids are UUIDs. */
+  readonly uniqueIds = true;
   readonly images: OpenStackImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;

@@ -33,6 +33,8 @@ export type SimpleTaskManagerInstance = Instance;
 export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
   readonly listIntervalMs?: number;
+  /** See `Adapter.uniqueIds`. */
+  readonly uniqueIds?: boolean;
   /** Maximum number of remote calls in progress; they start at the provider's rate regardless. Default 1. */
   readonly concurrency?: number;
   /**
@@ -43,7 +45,8 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   stop?(): void | Promise<void>;
   /**
    * Starts the creation of an instance with the request's tags and resolves with its id. The instance may become ready
-   * later, as shown by `listInstances`.
+   * later, as shown by `listInstances`. If a further call fails after the cloud has accepted the creation, e.g. a poll of
+   * its operation, the framework searches for the instance.
    */
   createInstance(tasks: TaskManager, request: CreateRequest<L>, call: Call): Promise<ExternalId>;
   /** Starts the deletion. Rejects with `NotFoundError` or resolves if the instance is unknown. */

@@ -31,6 +31,12 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
   /** Minimum time between two listings while a machine waits for one, in milliseconds. Default 1000. */
   readonly listIntervalMs?: number;
+  /**
+   * True if the cloud never gives the id of a deleted instance to another one, e.g. if the id is a UUID, or a name that
+   * contains the launch attempt. By default, the framework compares the tags of an instance wherever it finds one by its
+   * id, and a deletion begins with a listing.
+   */
+  readonly uniqueIds?: boolean;
 
   start?(context: ProviderContext): Promise<void>;
   /** Releases connections. No method is called afterwards. */
@@ -41,7 +47,11 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
    * fails with a `transient` error whose outcome is `not-applied`.
    */
   getCreateStateMachine(request: CreateRequest<L>, saved: JsonValue): StateMachine;
-  /** Creates a machine that deletes an instance and all resources created with it. */
+  /**
+   * Creates a machine that deletes an instance and all resources created with it. Without `uniqueIds`, a machine sends
+   * no further delete call after an accepted one, because the id may already belong to another instance. After a failed
+   * call, it throws, and the framework searches for the instance before it creates another machine.
+   */
   getDeleteStateMachine(externalId: ExternalId, saved: JsonValue, log: Call['log']): StateMachine;
   /** Resolves with all instances of the account, from all pages. Rejects rather than returning a partial list. */
   listInstances(call: Call): Promise<readonly Instance[]>;
@@ -95,7 +105,10 @@ export interface Listing {
    * consistent.
    */
   readonly askedAt: number;
+  /** Returns the instance with the id. For a machine, it has the tags of its launch attempt; see `uniqueIds`. */
   byExternalId(externalId: ExternalId): Instance | undefined;
+  /** Returns all instances with the id: several if the cloud uses ids again, and still lists a deleted instance. */
+  allByExternalId(externalId: ExternalId): readonly Instance[];
   /** Returns the instances with the given tag, e.g. of a launch attempt. */
   byTag(tag: string, value: string): readonly Instance[];
 }

@@ -5,7 +5,9 @@ import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
 import { Latch } from '../runtime/latch.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
+import { callEnded } from './applied-calls.js';
 import type { Call } from './call.js';
+import type { Outcome } from './error-codes.js';
 import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
 import { RateLimiter } from './rate-limiter.js';
 import type { Task, TaskManager } from './task-manager.js';
@@ -68,7 +70,7 @@ class TaskQueue implements TaskManager {
       const { clock } = this.options;
       const timeoutMs = task.timeoutMs ?? this.callTimeoutMs;
       const job = new Job({ clock, timers: this.timers, timeoutMs }, name, call, reject, async (signal) => {
-        resolve(await this.timed(task, signal));
+        resolve(await this.timed(task, signal, call.signal));
       });
       job.watch(() => this.drop(job));
       this.waiting.add(job);
@@ -141,20 +143,24 @@ class TaskQueue implements TaskManager {
     this.endIfIdle();
   }
 
-  private async timed<T>(task: Task<T>, signal: AbortSignal): Promise<T> {
+  private async timed<T>(task: Task<T>, signal: AbortSignal, ofWork: AbortSignal): Promise<T> {
     const startedAt = this.options.clock.monotonic();
     let status: string | undefined = 'ok';
+    let outcome: Outcome | undefined;
     try {
       const result = await task.main(signal);
       this.limiter.settled();
       return result;
     } catch (error) {
       this.limiter.settled(error);
-      const { code } = toDriverError(error);
+      const failure = toDriverError(error);
+      const { code } = failure;
+      outcome = failure.outcome;
       status = code === 'timeout' || code === 'aborted' ? undefined : code;
       throw error;
     } finally {
       const { service, method, operation } = task;
+      callEnded(method, ofWork, outcome);
       const durationMs = this.options.clock.monotonic() - startedAt;
       this.options.onApiCall({ service, method, operation, durationMs, status });
     }

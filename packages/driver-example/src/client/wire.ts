@@ -71,6 +71,8 @@ export function readDescription(value: unknown): CloudDescription {
       return { name: entry.text('name'), cores: entry.number('cores'), ram: entry.number('ram') };
     }),
     quota: { instances: quota.number('instances'), cores: quota.number('cores'), ram: quota.number('ram') },
+    // Older servers lack the field and never use ids again.
+    reusesIds: from.field('reusesIds') === true,
   };
 }
 

@@ -51,9 +51,10 @@ export class ExampleCloud {
 
   describe(): Answer<CloudDescription> {
     return this.gateway.serve({ write: false }, () => {
-      const { zones, sizes, quota } = this.settings;
+      const { zones, sizes, quota, reusesIds } = this.settings;
       const { instances, cores, ram } = quota;
-      return { zones, sizes, quota: { instances: written(instances), cores: written(cores), ram: written(ram) } };
+      const limits = { instances: written(instances), cores: written(cores), ram: written(ram) };
+      return { zones, sizes, quota: limits, reusesIds };
     });
   }
 

@@ -18,7 +18,10 @@ export interface Usage {
 }
 
 export class InstanceStore {
-  private readonly records = new Map<string, InstanceRecord>();
+  /** Listed instances, in the order of their creation. */
+  private readonly records = new Set<InstanceRecord>();
+  /** The newest instance of each id. */
+  private readonly byId = new Map<string, InstanceRecord>();
   /** Instances that are being deleted, or are deleted and still listed. */
   private readonly leaving = new Set<InstanceRecord>();
   private readonly addresses = new AddressPool();
@@ -32,7 +35,7 @@ export class InstanceStore {
     private readonly gateway: ApiGateway,
     private settings: CloudSettings,
   ) {
-    // Ids are never reused, not even after a restart of the cloud.
+    // Without `reusesIds`, ids are never reused, not even after a restart of the cloud.
     this.idPrefix = `i-${random.uuidHex().slice(0, 8)}`;
   }
 
@@ -58,11 +61,13 @@ export class InstanceStore {
     if (address === undefined) throw new CloudError('no-capacity', 'the cloud has no addresses left');
 
     this.made += 1;
-    const id = `${this.idPrefix}-${String(this.made).padStart(6, '0')}`;
-    const { ssh, authorizedKeys } = this.settings;
+    const { ssh, authorizedKeys, reusesIds } = this.settings;
+    // The numbers of addresses are used again at once.
+    const id = reusesIds ? `vm-${address}` : `${this.idPrefix}-${String(this.made).padStart(6, '0')}`;
     const place = { zone, cores, ram, address, ssh, authorizedKeys };
     const record = new InstanceRecord(id, this.made, spec, place, this.plan());
-    this.records.set(id, record);
+    this.records.add(record);
+    this.byId.set(id, record);
     this.used.instances += 1;
     this.used.cores += cores;
     this.used.ram += ram;
@@ -87,7 +92,7 @@ export class InstanceStore {
   destroy(id: string): boolean {
     this.sweep();
     const now = this.clock.monotonic();
-    const record = this.records.get(id);
+    const record = this.byId.get(id);
     if (record === undefined || record.goneAt <= now) return false;
     this.startLeaving(record, now, 0);
     this.sweep();
@@ -97,7 +102,7 @@ export class InstanceStore {
   /** Marks an instance as failed, as a disk failure does. Returns false if there is no such instance. */
   break(id: string): boolean {
     this.sweep();
-    const record = this.records.get(id);
+    const record = this.byId.get(id);
     if (record === undefined || record.goneAt <= this.clock.monotonic()) return false;
     record.fail('its disk is broken');
     return true;
@@ -111,7 +116,7 @@ export class InstanceStore {
     if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is not from a listing`);
     const items: CloudInstance[] = [];
     let last = after;
-    for (const record of this.records.values()) {
+    for (const record of this.records) {
       if (record.sequence <= after || !record.listed(now)) continue;
       if (items.length === limit) return { items, next: String(last) };
       items.push(record.describe(now));
@@ -124,7 +129,7 @@ export class InstanceStore {
   existing(): CloudInstance[] {
     this.sweep();
     const now = this.clock.monotonic();
-    const present = [...this.records.values()].filter((record) => record.goneAt > now);
+    const present = [...this.records].filter((record) => record.goneAt > now);
     return present.map((record) => record.describe(now));
   }
 
@@ -135,11 +140,11 @@ export class InstanceStore {
   }
 
   close(): void {
-    for (const record of this.records.values()) record.shutDown();
+    for (const record of this.records) record.shutDown();
   }
 
   private present(id: string, now: number): InstanceRecord {
-    const record = this.records.get(id);
+    const record = this.byId.get(id);
     if (record === undefined || record.goneAt <= now) throw new CloudError('not-found', `there is no instance ${id}`);
     return record;
   }
@@ -198,7 +203,8 @@ export class InstanceStore {
       if (record.goneAt <= now && !record.freed) this.free(record);
       if (record.listedUntil <= now) {
         this.leaving.delete(record);
-        this.records.delete(record.id);
+        this.records.delete(record);
+        if (this.byId.get(record.id) === record) this.byId.delete(record.id);
       }
     }
   }

@@ -35,7 +35,8 @@ export function readCloudSettings(section: JsonObject): CloudSettings {
     sizes: sizesAt(section),
     publicImages: namesAt(section, 'public-images', 0),
     pageSize: pageSizeAt(section),
-    ssh: sshAt(section),
+    reusesIds: booleanAt(section, 'reuse-ids'),
+    ssh: booleanAt(section, 'ssh'),
     authorizedKeys: authorizedKeysAt(section),
     faults: faultsAt(section),
   };
@@ -119,9 +120,9 @@ function pageSizeAt(section: JsonObject): number {
   return value;
 }
 
-function sshAt(section: JsonObject): boolean {
-  const value = section['ssh'] ?? false;
-  if (typeof value !== 'boolean') throw new CloudSettingsError('ssh', 'true or false');
+function booleanAt(section: JsonObject, key: string): boolean {
+  const value = section[key] ?? false;
+  if (typeof value !== 'boolean') throw new CloudSettingsError(key, 'true or false');
   return value;
 }
 

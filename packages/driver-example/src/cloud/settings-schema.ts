@@ -78,6 +78,11 @@ const properties: JsonObject = {
     default: DEFAULT_SETTINGS.pageSize,
     description: 'Maximum number of entries in a page of a listing.',
   },
+  'reuse-ids': {
+    type: 'boolean',
+    default: false,
+    description: 'If true, a new instance has the id of a deleted one as soon as there is one.',
+  },
   ssh: {
     type: 'boolean',
     default: false,

@@ -48,6 +48,8 @@ export interface CloudSettings {
   readonly publicImages: readonly string[] | undefined;
   /** Maximum number of entries in one page of a listing. */
   readonly pageSize: number;
+  /** True if new instances have the ids of deleted ones, as in clouds that number instances from the lowest free id. */
+  readonly reusesIds: boolean;
   /** True if instances listen as ssh servers. */
   readonly ssh: boolean;
   /** File of the public keys that may log in and run commands on this machine; if undefined, no login is possible. */
@@ -74,6 +76,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   sizes: DEFAULT_SIZES,
   publicImages: undefined,
   pageSize: 500,
+  reusesIds: false,
   ssh: false,
   authorizedKeys: undefined,
   faults: {

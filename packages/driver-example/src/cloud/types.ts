@@ -72,6 +72,8 @@ export interface CloudDescription {
   readonly sizes: readonly { readonly name: string; readonly cores: number; readonly ram: number }[];
   /** -1 for unlimited. */
   readonly quota: { readonly instances: number; readonly cores: number; readonly ram: number };
+  /** True if ids of deleted instances are used again. */
+  readonly reusesIds: boolean;
 }
 
 /** Reason why a call fails. `answer-lost`: the call took effect, but the caller receives no response. */

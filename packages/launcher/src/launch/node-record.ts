@@ -137,6 +137,7 @@ export function leftoverNode(of: NodeData, externalId: ExternalId, now: number):
     allocated_to: null,
     external_id: externalId,
     comment: 'left by a failed launch attempt',
-    progress: null,
+    // The tags of the instance name the node of the launch; the attempt identifies the instance.
+    progress: of.progress && { ...of.progress, kind: 'deletion', machine: null },
   };
 }

@@ -141,8 +141,10 @@ export class LeakedResources implements LeakFilter {
   }
 }
 
-function keyOf({ kind, externalId }: Resource): string {
-  return `${kind} ${externalIdKey(externalId)}`;
+/** Returns a key of the resource, which differs from that of a later resource with the same id. */
+function keyOf({ kind, externalId, tags }: Resource): string {
+  const { nodepool_launch_attempt: attempt = '', nodepool_upload_id: upload = '' } = tags;
+  return `${kind} ${externalIdKey(externalId)} ${attempt} ${upload}`;
 }
 
 /**

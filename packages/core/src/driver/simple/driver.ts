@@ -34,6 +34,7 @@ export function simpleTaskManagerDriver<L extends LabelConfig, P extends Provide
 class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
   readonly images?: ImageManager;
   readonly listIntervalMs?: number;
+  readonly uniqueIds: boolean;
   readonly getQuotaLimits?: NonNullable<Adapter<L>['getQuotaLimits']>;
   readonly getQuotaForLabel?: NonNullable<Adapter<L>['getQuotaForLabel']>;
   readonly getAvailabilityZones?: NonNullable<Adapter<L>['getAvailabilityZones']>;
@@ -45,6 +46,7 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
     private readonly simple: SimpleTaskManagerAdapter<L>,
   ) {
     if (simple.images !== undefined) this.images = simple.images;
+    this.uniqueIds = simple.uniqueIds === true;
     if (simple.listIntervalMs !== undefined) this.listIntervalMs = simple.listIntervalMs;
     const limits = simple.getQuotaLimits?.bind(simple);
     if (limits !== undefined) this.getQuotaLimits = (call) => limits(this.tasks, call);
@@ -82,7 +84,8 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
   }
 
   getDeleteStateMachine(externalId: ExternalId): StateMachine {
-    return new SimpleDeleteMachine(externalId, (call) => this.simple.deleteInstance(this.tasks, externalId, call));
+    const remove = (call: Call): Promise<void> => this.simple.deleteInstance(this.tasks, externalId, call);
+    return new SimpleDeleteMachine(externalId, this.uniqueIds, remove);
   }
 
   async listInstances(call: Call): Promise<readonly Instance[]> {

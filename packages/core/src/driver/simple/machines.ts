@@ -2,6 +2,7 @@
 
 import { type JsonValue, isJsonObject } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
+import { creationError } from '../applied-calls.js';
 import type { Call } from '../call.js';
 import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';
 import type { Advance, CreateRequest, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
@@ -59,7 +60,7 @@ export class SimpleCreateMachine implements StateMachine {
     try {
       this.externalId = this.creation.take();
     } catch (error) {
-      const failure = toDriverError(error);
+      const failure = creationError(toDriverError(error), call.signal);
       if (failure.outcome === 'not-applied') throw failure;
       this.doubt = failure;
       this.state = 'looking-up';
@@ -113,9 +114,10 @@ export class SimpleCreateMachine implements StateMachine {
 }
 
 /**
- * Deletes an instance and confirms the deletion. A listing may lack an instance that exists, so the machine repeats the
- * deletion; if that succeeds too (also possible for an unknown instance), several listings have to agree. The deletion
- * can restart at any time, so the machine saves nothing.
+ * Deletes an instance and confirms the deletion. A listing may lack an instance that exists, so several listings have to
+ * agree. If ids are unique, the machine also repeats the deletion, which proves it at once if the cloud does not find
+ * the instance; otherwise, the id may belong to another instance by then. The deletion can restart at any time, so the
+ * machine saves nothing.
  */
 export class SimpleDeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
@@ -125,6 +127,7 @@ export class SimpleDeleteMachine implements StateMachine {
 
   constructor(
     readonly externalId: ExternalId,
+    private readonly uniqueIds: boolean,
     private readonly remove: (call: Call) => Promise<void>,
   ) {}
 
@@ -168,7 +171,7 @@ export class SimpleDeleteMachine implements StateMachine {
 
   private missing(listing: Listing, call: MachineCall): Advance {
     if (this.listingDeadline.missedIn(listing)) return this.finish();
-    if (this.askedAgain) return { next: 'listing' };
+    if (this.askedAgain || !this.uniqueIds) return { next: 'listing' };
     this.askedAgain = true;
     return this.ask('asking-again', call);
   }

@@ -20,7 +20,7 @@ function canonicalJson(value: JsonValue): string {
 
 /** A listing that creates each index at its first lookup, so that unused indexes cost nothing. */
 export class IndexedListing implements Listing {
-  private ids: Map<string, Instance> | undefined;
+  private ids: Map<string, Instance[]> | undefined;
   private readonly tags = new Map<string, Map<string, Instance[]>>();
 
   constructor(
@@ -30,30 +30,37 @@ export class IndexedListing implements Listing {
   ) {}
 
   byExternalId(externalId: ExternalId): Instance | undefined {
-    this.ids ??= new Map(this.instances.map((instance) => [externalIdKey(instance.externalId), instance]));
-    return this.ids.get(externalIdKey(externalId));
+    return this.allByExternalId(externalId)[0];
+  }
+
+  allByExternalId(externalId: ExternalId): readonly Instance[] {
+    this.ids ??= indexBy(this.instances, (instance) => externalIdKey(instance.externalId));
+    return this.ids.get(externalIdKey(externalId)) ?? [];
   }
 
   byTag(tag: string, value: string): readonly Instance[] {
     let index = this.tags.get(tag);
     if (index === undefined) {
-      index = this.indexByTag(tag);
+      index = indexBy(this.instances, ({ tags }) => tags[tag]);
       this.tags.set(tag, index);
     }
     return index.get(value) ?? [];
   }
+}
 
-  private indexByTag(tag: string): Map<string, Instance[]> {
-    const index = new Map<string, Instance[]>();
-    for (const instance of this.instances) {
-      const value = instance.tags[tag];
-      if (value === undefined) continue;
-      const others = index.get(value);
-      if (others === undefined) index.set(value, [instance]);
-      else others.push(instance);
-    }
-    return index;
+function indexBy(
+  instances: readonly Instance[],
+  keyOf: (instance: Instance) => string | undefined,
+): Map<string, Instance[]> {
+  const index = new Map<string, Instance[]>();
+  for (const instance of instances) {
+    const key = keyOf(instance);
+    if (key === undefined) continue;
+    const others = index.get(key);
+    if (others === undefined) index.set(key, [instance]);
+    else others.push(instance);
   }
+  return index;
 }
 
 /** Validates a driver's list of instances as far as callers rely on it. */

@@ -8,6 +8,7 @@ import { logCloudDeletion } from '../cloud-deletion.js';
 import { DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 import { ListingDeadline, type ListingDeadlineOptions } from './attempt-lookup.js';
+import type { InstanceIdentity } from './instance-identity.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 import { PersistentDeletion } from './persistent-deletion.js';
@@ -18,6 +19,8 @@ const MAX_RESULTS = 1000;
 
 export interface NodeCleanupsOptions {
   readonly provider: string;
+  /** See `Adapter.uniqueIds`. */
+  readonly uniqueIds: boolean;
   readonly runner: MachineRunner;
   readonly random: RandomSource;
   readonly tasks: TaskSupervisor;
@@ -79,7 +82,9 @@ export class NodeCleanups {
     let ending: CleanupResult;
     try {
       const { externalId } = cleanup;
-      await (externalId === null ? this.cleanByTags(cleanup) : this.delete(externalId, cleanup, 'its node is deleted'));
+      await (externalId === null
+        ? this.cleanByTags(cleanup)
+        : this.delete(externalId, cleanup.launchAttempt, cleanup, 'its node is deleted'));
     } catch (error) {
       ending = { error };
     }
@@ -93,20 +98,33 @@ export class NodeCleanups {
     dropOldest(this.results);
   }
 
-  private delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<unknown> {
-    const { runner, random, makeDeletion } = this.options;
+  private delete(
+    externalId: ExternalId,
+    attempt: string | null,
+    cleanup: NodeCleanup,
+    because: string,
+  ): Promise<unknown> {
+    const { provider, uniqueIds, runner, random, makeDeletion } = this.options;
+    const { installation, nodeId } = cleanup;
     const known = cleanup.externalId !== null;
-    const make = (saved: JsonValue): StateMachine => makeDeletion(externalId, saved, cleanup);
-    const saved = known ? cleanup.saved : null;
-    const machine = new PersistentDeletion(externalId, saved, random, make, cleanup.onFailedAttempt);
+    const identity: InstanceIdentity = { provider, installation, nodeId, attempt: attempt === '' ? null : attempt };
+    let isLogged = false;
+    const machine = new PersistentDeletion({
+      externalId,
+      identity: uniqueIds ? undefined : identity,
+      saved: known ? cleanup.saved : null,
+      random,
+      make: (saved) => {
+        if (!isLogged) logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
+        isLogged = true;
+        return makeDeletion(externalId, saved, cleanup);
+      },
+    });
     return runner.run({
       name: `deletion of the instance of node ${cleanup.nodeId}`,
       kind: 'delete',
       nodeId: cleanup.nodeId,
-      makeMachine: () => {
-        logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
-        return machine;
-      },
+      makeMachine: () => machine,
       call: cleanup,
       obstacle: () => machine.lastError,
       progress: known ? progressOf(cleanup) : undefined,
@@ -123,7 +141,14 @@ export class NodeCleanups {
       const found = await this.find(cleanup, listingDeadline);
       if (found.length === 0) return;
       const results = await Promise.allSettled(
-        found.map(({ externalId }) => this.delete(externalId, cleanup, 'it has the tags of a node that is deleted')),
+        found.map(({ externalId, tags }) =>
+          this.delete(
+            externalId,
+            tags.nodepool_launch_attempt ?? null,
+            cleanup,
+            'it has the tags of a node that is deleted',
+          ),
+        ),
       );
       for (const result of results) if (result.status === 'rejected') throw result.reason;
     }

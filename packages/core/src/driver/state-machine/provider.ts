@@ -1,5 +1,6 @@
 /** A provider that runs the state machines of a driver's adapter. */
 
+import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../../runtime/clock.js';
 import { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Node } from '../../model/node.js';
@@ -21,7 +22,7 @@ import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
 import type { Adapter } from '../state-machine-api.js';
 import { GuardedCalls } from './guarded-calls.js';
-import { checkInstances } from './listing.js';
+import { checkInstances, externalIdKey } from './listing.js';
 import { ListingFeed } from './listing-feed.js';
 import { MachineRunner } from './machine-runner.js';
 import { ManagedImages } from './managed-images.js';
@@ -169,6 +170,16 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     await this.deleteAll(await round.leaked(ours), call);
   }
 
+  /** Returns true if a fresh listing has the resource with the same tags, or if ids are unique. */
+  private async isStillListed({ kind, externalId, tags }: Resource, call: Call): Promise<boolean> {
+    if (this.adapter.uniqueIds === true) return true;
+    const listed = await this.adapter.listResources(call);
+    const others = listed.filter(
+      (each) => each.kind === kind && externalIdKey(each.externalId) === externalIdKey(externalId),
+    );
+    return others.length > 0 && others.every((each) => isDeepStrictEqual({ ...each.tags }, { ...tags }));
+  }
+
   private setUp(context: ProviderContext): ProviderSession {
     const { clock, random, tasks } = context;
     const { adapter, config } = this;
@@ -185,6 +196,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     const runner = new MachineRunner({ clock, timers, feed });
     const cleanups = new NodeCleanups({
       provider: config.name,
+      uniqueIds: adapter.uniqueIds === true,
       runner,
       random,
       tasks,
@@ -246,9 +258,12 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   private async deleteLeaked(resource: Resource, call: Call): Promise<DriverError | undefined> {
     const { kind, name } = resource;
     try {
-      await this.call(`deleting leaked ${kind} ${name}`, call, (guarded) =>
-        this.adapter.deleteResource(resource, guarded),
-      );
+      const isDeleted = await this.call(`deleting leaked ${kind} ${name}`, call, async (guarded) => {
+        if (!(await this.isStillListed(resource, guarded))) return false;
+        await this.adapter.deleteResource(resource, guarded);
+        return true;
+      });
+      if (!isDeleted) return undefined;
       call.log.info('A leaked resource was deleted', { kind, name, external_id: resource.externalId });
       return undefined;
     } catch (error) {

@@ -4,6 +4,8 @@ import type { LaunchedInstance, NodeLaunch, NodeRequestHandler, RequestInfo } fr
 import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { LabelConfig, PoolConfig } from '../provider-config.js';
 import type { Adapter, StateMachine } from '../state-machine-api.js';
+import { GuardedCreation } from './guarded-creation.js';
+import type { InstanceIdentity } from './instance-identity.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 
@@ -57,10 +59,17 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
       throw new ConfigurationError(`label ${launch.label} is not in pool ${pool.name} of provider ${provider}`);
     }
     const { hostname, availabilityZone, machineType, imageExternalId, tags, externalId } = launch;
-    return adapter.getCreateStateMachine(
+    const machine = adapter.getCreateStateMachine(
       { hostname, label, pool, availabilityZone, machineType, imageExternalId, tags, request, externalId },
       launch.saved,
     );
+    const identity: InstanceIdentity = {
+      provider,
+      installation: tags.nodepool_installation,
+      nodeId: launch.nodeId,
+      attempt: tags.nodepool_launch_attempt,
+    };
+    return new GuardedCreation(machine, adapter.uniqueIds === true ? undefined : identity);
   }
 }
 
