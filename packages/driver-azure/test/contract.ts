@@ -184,7 +184,7 @@ export const simulated: DriverFixture = {
   name: 'azure',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: abilitiesExcept('zones', 'image-times', 'fault:upload:refuse'),
+  can: abilitiesExcept('zones', 'reused-ids', 'image-times', 'fault:upload:refuse'),
   async open(): Promise<TestCloud> {
     const { cloud, time, env } = await openCloud({ pageLimit: 3 });
     return {

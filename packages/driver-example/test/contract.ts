@@ -60,6 +60,7 @@ const everyKey: JsonObject = {
     sizes: [{ name: 'small', cores: 1, ram: 1024 }],
     'public-images': ['debian-12'],
     'page-size': 100,
+    'reuse-ids': true,
     ssh: true,
     'authorized-keys': '/etc/nodepool/authorized_keys',
     faults: {
@@ -182,6 +183,7 @@ function openCloud(): { readonly cloud: FaultyCloud; readonly rest: TestCloud } 
     },
     setTimes: ({ bootMs, deleteMs }) =>
       cloud.configure({ bootTimeMs: [bootMs, bootMs], deleteTimeMs: [deleteMs, deleteMs] }),
+    reuseIds: () => cloud.configure({ reusesIds: true }),
     setListLag: (ms) => cloud.configure({ listLagMs: [ms, ms] }),
     breakInstance: (id) => void cloud.breakInstance(text(id)),
     destroyInstance: (id) => void cloud.destroyInstance(text(id)),

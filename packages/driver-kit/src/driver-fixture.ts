@@ -13,7 +13,9 @@ export type FaultyOperation = 'any' | 'create' | 'delete' | 'list' | 'upload';
 export type FaultKind =
   /** Responds with an internal error (500, 503) and has no effect. */
   | 'refuse'
-  /** Takes effect, but the connection breaks or the response is a 500. */
+  /** Takes effect, and responds with an internal error (500, 503). */
+  | 'fail-after'
+  /** Takes effect, but the connection breaks before the response. */
   | 'lose-answer'
   /** Has no effect and never responds. */
   | 'hang'
@@ -21,6 +23,10 @@ export type FaultKind =
   | 'throttle'
   /** Rejects the credentials (401). */
   | 'auth'
+  /** Responds that the state of the resource does not allow the operation at the moment (409), and has no effect. */
+  | 'conflict'
+  /** Responds in the format of the cloud that there is no such object (404), although there is, and has no effect. */
+  | 'not-found'
   /** Responds that the account's quota is exceeded. */
   | 'quota'
   /** Responds that the cloud has no capacity at the moment. */
@@ -57,6 +63,8 @@ export type Ability =
   | 'times'
   /** `TestCloud.setListLag`. */
   | 'list-lag'
+  /** `TestCloud.reuseIds`. */
+  | 'reused-ids'
   /** `TestCloud.breakInstance`. */
   | 'break-instance'
   /** `TestCloud.destroyInstance`. */
@@ -119,6 +127,8 @@ export interface TestCloud {
   setImageTime?(ms: number): void | Promise<void>;
   /** Sets how long listings lag behind creations and deletions (ms of `time`). */
   setListLag?(ms: number): void | Promise<void>;
+  /** Gives the ids of instances that no longer exist to new ones at once. Called before the first provider starts. */
+  reuseIds?(): void | Promise<void>;
   /** Puts the instance into a failed state, e.g. ERROR. */
   breakInstance?(externalId: ExternalId): void | Promise<void>;
   /** Removes the instance, as if its host had failed. */

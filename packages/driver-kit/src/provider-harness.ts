@@ -119,8 +119,13 @@ export class ProviderHarness {
   }
 
   /** Deletes all resources of a node in the current process and resolves when they are deleted. */
-  async cleanUp(node: Pick<TestNode, 'id'>, externalId: ExternalId | null): Promise<void> {
-    await this.explained('deletion', this.startCleanUp(node, externalId), `the deletion of node ${node.id}`);
+  async cleanUp(
+    node: Pick<TestNode, 'id'>,
+    externalId: ExternalId | null,
+    change: Partial<NodeCleanup> = {},
+  ): Promise<void> {
+    const cleanup = this.startCleanUp(node, externalId, change);
+    await this.explained('deletion', cleanup, `the deletion of node ${node.id}`);
   }
 
   startCleanUp(

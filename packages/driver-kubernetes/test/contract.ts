@@ -151,6 +151,7 @@ export function simulated(flavour: Flavour): DriverFixture {
     configuration: configuration(flavour),
     can: abilitiesExcept(
       'zones',
+      'reused-ids',
       'machine-types',
       'images',
       'image-checksums',

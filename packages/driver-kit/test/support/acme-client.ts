@@ -4,6 +4,7 @@ import {
   AuthError,
   CapacityError,
   ConfigurationError,
+  ConflictError,
   GuardedCalls,
   NotFoundError,
   QuotaError,
@@ -36,7 +37,10 @@ export type Explain = (error: AcmeError) => DriverError;
 export const explain: Explain = ({ kind, message }) => {
   switch (kind) {
     case 'missing':
+    case 'not-found':
       return new NotFoundError(message);
+    case 'conflict':
+      return new ConflictError(message);
     case 'throttle':
       return new ThrottledError(message, { retryAfterMs: 2000 });
     case 'auth':

@@ -65,6 +65,8 @@ export class AcmeCloud {
   lagMs = 0;
   imageMs = 0;
   limit = Infinity;
+  /** True if new servers have the lowest free number. */
+  reusesIds = false;
   private servers: Server[] = [];
   private images: Image[] = [];
   private planned: PlannedFault[] = [];
@@ -185,7 +187,7 @@ export class AcmeCloud {
 
   private add(tags: Tags, zone: string, foreign: boolean, cores: number): string {
     const now = this.clock.monotonic();
-    const id = `server-${++this.made}`;
+    const id = `server-${this.nextNumber()}`;
     const times = { listedFrom: foreign ? now : now + this.lagMs, readyAt: now + this.bootMs };
     this.servers.push({
       id,
@@ -199,6 +201,15 @@ export class AcmeCloud {
       listedUntil: Infinity,
     });
     return id;
+  }
+
+  private nextNumber(): number {
+    this.made += 1;
+    if (!this.reusesIds) return this.made;
+    const used = new Set(this.existing().map((server) => server.id));
+    let number = 1;
+    while (used.has(`server-${number}`)) number += 1;
+    return number;
   }
 
   private end(server: Server, afterMs: number): void {
@@ -217,10 +228,11 @@ export class AcmeCloud {
     const kind = this.nextFault(operation);
     await sleep(this.clock, LATENCY_MS / 2, signal);
     if (kind === 'hang') await sleep(this.clock, 365 * 86_400_000, signal);
-    if (kind !== undefined && kind !== 'lose-answer') throw new AcmeError(kind);
+    const isLate = kind === 'lose-answer' || kind === 'fail-after';
+    if (kind !== undefined && !isLate) throw new AcmeError(kind);
     const result = effect();
     await sleep(this.clock, LATENCY_MS / 2, signal);
-    if (kind === 'lose-answer') throw new AcmeError(kind);
+    if (kind !== undefined) throw new AcmeError(kind);
     return result;
   }
 

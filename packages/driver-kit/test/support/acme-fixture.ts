@@ -81,6 +81,7 @@ export function fixtureOf(
         addForeignInstances: (count) => cloud.addForeign(count),
         setTimes: ({ bootMs, deleteMs }) => void Object.assign(cloud, { bootMs, deleteMs }),
         setImageTime: (imageMs) => void Object.assign(cloud, { imageMs }),
+        reuseIds: () => void Object.assign(cloud, { reusesIds: true }),
         setListLag: (lagMs) => void Object.assign(cloud, { lagMs }),
         breakInstance: (id) => cloud.break(idOf(id)),
         destroyInstance: (id) => cloud.destroy(idOf(id)),

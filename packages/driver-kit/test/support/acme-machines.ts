@@ -103,6 +103,7 @@ export class AcmeDelete implements StateMachine {
   state = 'start';
   complete = false;
   private readonly deletion = new PendingCall<void>();
+  private readonly listingDeadline = new ListingDeadline();
 
   constructor(
     private readonly client: AcmeClient,
@@ -113,14 +114,19 @@ export class AcmeDelete implements StateMachine {
     if (this.complete) return { next: 'complete' };
     if (this.deletion.underway !== undefined) return this.deletion.underway;
     if (this.deletion.settled) return this.asked();
-    const listed = call.listing?.byExternalId(this.externalId) !== undefined;
-    if (this.state === 'leaving' && listed) return { next: 'listing' };
+    if (this.state === 'leaving') return this.watch(call);
     this.state = 'deleting';
     return this.deletion.start(this.client.remove(idOf(this.externalId), call));
   }
 
   save(): JsonValue {
     return { state: this.state };
+  }
+
+  private watch({ listing }: MachineCall): Advance {
+    if (listing?.byExternalId(this.externalId) !== undefined) this.listingDeadline.reset();
+    else if (listing !== undefined && this.listingDeadline.missedIn(listing)) this.complete = true;
+    return { next: this.complete ? 'complete' : 'listing' };
   }
 
   private asked(): Advance {

@@ -23,6 +23,14 @@ export function when(kind: string, error: DriverError): Explain {
   return (cause) => (cause.kind === kind ? error : explain(cause));
 }
 
+/** Declares that ids are unique, so that the framework does not check them. */
+export function withUniqueIds(changes: Changes): Changes {
+  return {
+    ...changes,
+    adapter: (adapter, parts) => ({ ...changes.adapter?.(adapter, parts), uniqueIds: true }),
+  };
+}
+
 /** Changes the instances that the driver lists. */
 export function instances(change: (instance: Instance) => Instance): Changes {
   const adapter: Changes['adapter'] = ({ listInstances }) => ({

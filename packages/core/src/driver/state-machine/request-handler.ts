@@ -64,9 +64,9 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
       launch.saved,
     );
     const identity: InstanceIdentity = {
-      provider,
+      provider: tags.nodepool_provider_name,
       installation: tags.nodepool_installation,
-      nodeId: launch.nodeId,
+      nodeId: tags.nodepool_node_id,
       attempt: tags.nodepool_launch_attempt,
     };
     return new GuardedCreation(machine, adapter.uniqueIds === true ? undefined : identity);

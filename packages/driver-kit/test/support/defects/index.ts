@@ -4,6 +4,7 @@ import { callsDefects } from './calls.js';
 import { configurationDefects } from './configuration.js';
 import { copiesDefects } from './copies.js';
 import type { Defect } from './defect.js';
+import { idsDefects } from './ids.js';
 import { imagesDefects } from './images.js';
 import { lifeDefects } from './life.js';
 import { listingsDefects } from './listings.js';
@@ -13,6 +14,7 @@ import { supplyDefects } from './supply.js';
 export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...lifeDefects,
   ...outcomesDefects,
+  ...idsDefects,
   ...listingsDefects,
   ...callsDefects,
   ...imagesDefects,

@@ -3,19 +3,26 @@
 import { ConfigurationError, type Call, type Instance } from '@nodepool/core';
 import { explain } from '../acme-client.js';
 import { idOf } from '../acme-machines.js';
-import { instances, deletions, completeAfterCall, providers, ignoresUnknown } from '../changed-drivers.js';
+import {
+  instances,
+  deletions,
+  completeAfterCall,
+  providers,
+  ignoresUnknown,
+  withUniqueIds,
+} from '../changed-drivers.js';
 import type { Defect } from './defect.js';
 
 export const lifeDefects: Readonly<Record<string, Defect>> = {
   'life.launch': { changes: instances((each) => ({ ...each, interfaceIp: undefined })), says: /no interfaceIp/ },
   'life.ready': { changes: instances((each) => ({ ...each, ready: true })), says: /resolved after \d+ ms/ },
   'life.each-its-own': {
-    changes: {
+    changes: withUniqueIds({
       client: ({ create }) => {
         let first: Promise<string> | undefined;
         return { create: (...args) => (first ??= create(...args)) };
       },
-    },
+    }),
     says: /5 launches returned these instances/,
   },
   'life.fails': {
@@ -37,7 +44,9 @@ export const lifeDefects: Readonly<Record<string, Defect>> = {
   },
   'life.delete': { changes: deletions((machine) => completeAfterCall(machine)), says: /something is left/ },
   'life.delete-twice': {
-    changes: { explain: (error) => (error.kind === 'missing' ? new ConfigurationError('who?') : explain(error)) },
+    changes: withUniqueIds({
+      explain: (error) => (error.kind === 'missing' ? new ConfigurationError('who?') : explain(error)),
+    }),
     says: /the deletion of node 0000000001 failed with the code "configuration" \(outcome "not-applied"\): who\?/,
   },
   'life.delete-together': {

@@ -2,7 +2,7 @@
 
 import { ConfigurationError, DriverError, QuotaInformation, TransientError, type Instance } from '@nodepool/core';
 import { idOf } from '../acme-machines.js';
-import { when, creations, withInstance, providers } from '../changed-drivers.js';
+import { when, creations, withInstance, providers, withUniqueIds } from '../changed-drivers.js';
 import type { Defect } from './defect.js';
 
 export const listingsDefects: Readonly<Record<string, Defect>> = {
@@ -63,14 +63,14 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
     says: /instances after the round/,
   },
   'leak.gone': {
-    changes: {
+    changes: withUniqueIds({
       adapter: ({ deleteResource }) => ({
         deleteResource: (resource, call) =>
           deleteResource(resource, call).catch((error: unknown) => {
             throw new ConfigurationError('the server does not exist', { cause: error });
           }),
       }),
-    },
+    }),
     says: /the server does not exist/,
   },
   'errors.quota': { changes: { explain: when('quota', new TransientError('no')) }, says: /code and outcome/ },

@@ -20,6 +20,7 @@ import {
   providers,
   ignoresUnknown,
   createsAgain,
+  withUniqueIds,
 } from '../changed-drivers.js';
 import type { FaultKind } from '../../../src/index.js';
 import type { Defect } from './defect.js';
@@ -80,7 +81,10 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
   'outcome.proxy-200': emptyListAfter('proxy-200', /a page of a proxy is empty/),
   'outcome.proxy-json': emptyListAfter('proxy-json', /JSON of a proxy is empty/),
   'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
-  'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
+  'lag.delete': {
+    changes: withUniqueIds(deletions((machine) => completeWhenUnlisted(machine))),
+    says: /something is left/,
+  },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
   'resume.launch': {
     changes: creations((make) => make(null, null)),
