@@ -210,6 +210,7 @@ export const simulated: DriverFixture = {
       copyImage: (id) => copyOf(cloud, 'Microsoft.Compute/images', text(id)),
       setQuota: ({ instances }) => cloud.setLimit('virtualMachines', instances),
       plan: (fault) => plan(cloud, fault),
+      clearFaults: () => cloud.faults.clear(),
       imageContent: IMAGE_CONTENT,
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
@@ -228,6 +229,7 @@ const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> =
 
 const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   refuse: { kind: 'status', status: 500, code: 'InternalServerError' },
+  'fail-after': { kind: 'status', status: 500, code: 'InternalServerError', when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
@@ -235,6 +237,8 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 429, code: 'TooManyRequests', retryAfter: 2 },
   auth: { kind: 'status', status: 401, code: 'InvalidAuthenticationToken' },
+  conflict: { kind: 'status', status: 409, code: 'AnotherOperationInProgress' },
+  'not-found': { kind: 'status', status: 404, code: 'ResourceNotFound' },
   quota: {
     kind: 'status',
     status: 409,

@@ -128,11 +128,16 @@ const common: Omit<DriverFixture, 'name' | 'open'> = {
   packageFolder: join(__dirname, '..'),
   configuration,
   // The example cloud has no snapshots, backups or templates. There is no proxy before a cloud in this process; a test
-  // of the HTTP client covers its answers.
+  // of the HTTP client covers its answers. No call conflicts.
   can: abilitiesExcept(
     'image-times',
     'instance-copies',
     'image-copies',
+    'fault:any:conflict',
+    'fault:list:conflict',
+    'fault:list:proxy-404',
+    'fault:list:proxy-200',
+    'fault:list:proxy-json',
     'fault:any:proxy-404',
     'fault:any:proxy-200',
     'fault:any:proxy-json',
@@ -189,6 +194,7 @@ function openCloud(): { readonly cloud: FaultyCloud; readonly rest: TestCloud } 
     destroyInstance: (id) => void cloud.destroyInstance(text(id)),
     setQuota: ({ instances }) => cloud.configure({ quota: { instances, cores: Infinity, ram: Infinity } }),
     plan: (fault) => cloud.plan(fault),
+    clearFaults: () => cloud.clearFaults(),
     imageLabel: { pool: 'main', label: 'own' },
     machineTypeLabel: { pool: 'main', label: 'either' },
     close: () => cloud.close(),

@@ -22,6 +22,10 @@ export class FaultyCloud extends ExampleCloud {
     this.planned.push(fault);
   }
 
+  clearFaults(): void {
+    this.planned = [];
+  }
+
   override describe(): Answer<CloudDescription> {
     return this.call('any', () => super.describe());
   }
@@ -62,8 +66,11 @@ export class FaultyCloud extends ExampleCloud {
     const kind = this.nextFault(operation);
     if (kind === undefined) return serve();
     if (kind === 'hang') return new Promise<never>(() => undefined);
-    if (kind !== 'lose-answer') throw refusal(kind);
-    const lost = new CloudError('answer-lost', 'the answer was lost');
+    if (kind !== 'lose-answer' && kind !== 'fail-after') throw refusal(kind);
+    const lost =
+      kind === 'fail-after'
+        ? new CloudError('internal', 'internal error of the cloud after the effect')
+        : new CloudError('answer-lost', 'the answer was lost');
     const answer = serve();
     if (!(answer instanceof Promise)) throw lost;
     return answer.then(() => Promise.reject(lost));
@@ -84,7 +91,7 @@ function concerns(fault: PlannedFault, operation: Operation): boolean {
   return fault.operation === 'any' || fault.operation === operation;
 }
 
-function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
+function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer' | 'fail-after'>): CloudError {
   switch (kind) {
     case 'refuse':
       return new CloudError('internal', 'internal error of the cloud');
@@ -98,6 +105,10 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer'>): CloudError {
       return new CloudError('no-capacity', 'the zone has no capacity at the moment');
     case 'invalid':
       return new CloudError('invalid', 'there is no such thing');
+    case 'not-found':
+      return new CloudError('not-found', 'there is no such object');
+    case 'conflict':
+      throw new Error('calls to this cloud never conflict');
     case 'proxy-404':
     case 'proxy-200':
     case 'proxy-json':

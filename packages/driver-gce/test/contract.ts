@@ -166,6 +166,7 @@ export const simulated: DriverFixture = {
       },
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
+      clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),
@@ -183,6 +184,7 @@ const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> =
 
 const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   refuse: { kind: 'status', status: 500 },
+  'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
@@ -190,6 +192,8 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 403, reason: 'rateLimitExceeded' },
   auth: { kind: 'status', status: 401, reason: 'authError' },
+  conflict: { kind: 'status', status: 409, reason: 'resourceNotReady' },
+  'not-found': { kind: 'status', status: 404, reason: 'notFound' },
   quota: {
     kind: 'operation-error',
     code: 'QUOTA_EXCEEDED',

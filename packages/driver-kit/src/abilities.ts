@@ -3,9 +3,9 @@
 import { RULE_GROUPS } from './rule-groups.js';
 import type { Ability } from './driver-fixture.js';
 
-/** All abilities that any rule requires. */
+/** All abilities that any rule requires or uses. */
 export const ABILITIES: readonly Ability[] = [
-  ...new Set(RULE_GROUPS.flatMap(({ rules }) => rules).flatMap(({ needs }) => needs)),
+  ...new Set(RULE_GROUPS.flatMap(({ rules }) => rules).flatMap(({ needs, uses = [] }) => [...needs, ...uses])),
 ];
 
 /** Returns all abilities except the given ones. */

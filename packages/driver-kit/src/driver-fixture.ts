@@ -147,6 +147,8 @@ export interface TestCloud {
   setQuota?(limit: { readonly instances: number }): void | Promise<void>;
   /** Injects the fault once. */
   plan?(fault: PlannedFault): void | Promise<void>;
+  /** Removes planned faults that have not occurred. With it, rules try many faults on one cloud, which saves time. */
+  clearFaults?(): void | Promise<void>;
   /** Pool and label that use an uploaded image. */
   readonly imageLabel?: { readonly pool: string; readonly label: string };
   /** Pool and label with at least two `machineTypes` whose resources differ. */

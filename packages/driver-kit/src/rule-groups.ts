@@ -4,6 +4,7 @@ import type { RuleGroup } from './rule.js';
 import { calls } from './rules/calls.js';
 import { configuration } from './rules/configuration.js';
 import { copies } from './rules/copies.js';
+import { faults } from './rules/faults.js';
 import { ids } from './rules/ids.js';
 import { images } from './rules/images.js';
 import { life } from './rules/life.js';
@@ -19,6 +20,7 @@ import { supply } from './rules/supply.js';
 export const RULE_GROUPS: readonly RuleGroup[] = [
   life,
   outcomes,
+  faults,
   ids,
   resumption,
   listings,

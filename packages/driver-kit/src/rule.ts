@@ -16,6 +16,8 @@ export interface Rule {
   readonly appliesTo?: 'creating' | 'supplying' | 'all';
   /** Abilities of the cloud that the test requires. */
   readonly needs: readonly Ability[];
+  /** Further abilities that extend the test if the cloud has them. */
+  readonly uses?: readonly Ability[];
   /** Rejects if the rule is violated. */
   readonly check: (context: RuleContext) => Promise<void>;
 }

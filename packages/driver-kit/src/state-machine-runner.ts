@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import {
+  ERROR_POLICIES,
   IndexedListing,
+  isDriverError,
   silentLogger,
   type Adapter,
   type Advance,
@@ -35,6 +37,8 @@ export interface DriveOptions {
   /** Number of steps after which a new process restores the machine from its saved state. Default: never. */
   readonly replaceAfter?: number;
   readonly onStep?: OnStep;
+  /** If true, continues after temporary errors, and completes if the instance is not found, as deletions do. */
+  readonly persists?: boolean;
 }
 
 export interface DriveResult {
@@ -87,11 +91,24 @@ export class StateMachineRunner {
   }
 
   /** Advances a machine until it is complete. Rejects with the error that the machine throws. */
-  async drive(make: MakeMachine, { replaceAfter = Infinity, onStep }: DriveOptions = {}): Promise<DriveResult> {
+  async drive(
+    make: MakeMachine,
+    { replaceAfter = Infinity, onStep, persists = false }: DriveOptions = {},
+  ): Promise<DriveResult> {
     let machine = make(this.adapter, null, null);
     let call = this.call();
     for (let steps = 1; steps <= MAX_STEPS; steps += 1) {
-      const advance = machine.advance(call);
+      let advance: Advance;
+      try {
+        advance = machine.advance(call);
+      } catch (error) {
+        if (!persists || !isDriverError(error)) throw error;
+        if (error.code === 'not-found') return { machine, instance: undefined, steps };
+        if (!ERROR_POLICIES[error.code].mayPass) throw error;
+        await this.harness.pass(DEFAULT_LIST_INTERVAL_MS);
+        machine = make(this.adapter, throughJson(machine.save()), machine.externalId ?? null);
+        continue;
+      }
       onStep?.(machine, advance, call);
       if (advance.next === 'complete') return { machine, instance: advance.instance, steps };
       if (steps === replaceAfter) {

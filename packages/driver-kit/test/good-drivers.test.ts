@@ -7,5 +7,13 @@ import { acmeFixture, fixtureOf } from './support/acme-fixture.js';
 import { supplierFixture } from './support/acme-supplier.js';
 
 describeDriverContract(acmeFixture(), { describe, it });
-describeDriverContract(fixtureOf('acme, on the simple framework', acmeSimpleDriver), { describe, it });
+describeDriverContract(acmeFixture({}, 'acme, with conflicts', true), { describe, it });
+describeDriverContract(
+  fixtureOf('acme, on the simple framework', (cloud) => acmeSimpleDriver(cloud)),
+  { describe, it },
+);
+describeDriverContract(
+  fixtureOf('acme, on the simple framework, with polls', (cloud) => acmeSimpleDriver(cloud, true)),
+  { describe, it },
+);
 describeDriverContract(supplierFixture(), { describe, it });

@@ -125,6 +125,7 @@ const INSTANCES: Readonly<Record<Flavour, { readonly create: string; readonly pl
 
 const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?: JsonObject }>> = {
   refuse: { kind: 'status', status: 500 },
+  'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
@@ -132,6 +133,8 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 429, retryAfter: 2 },
   auth: { kind: 'status', status: 401 },
+  conflict: { kind: 'status', status: 409, body: { reason: 'Conflict', message: 'the object has been modified' } },
+  'not-found': { kind: 'status', status: 404, body: { reason: 'NotFound', message: 'there is no such object' } },
   quota: {
     kind: 'status',
     status: 403,
@@ -162,6 +165,13 @@ export function simulated(flavour: Flavour): DriverFixture {
       'list-lag',
       'foreign-instances',
       'fault:list:refuse',
+      'fault:list:fail-after',
+      'fault:list:lose-answer',
+      'fault:list:conflict',
+      'fault:list:not-found',
+      'fault:list:proxy-404',
+      'fault:list:proxy-200',
+      'fault:list:proxy-json',
       'fault:list:auth',
       'fault:list:hang',
       'fault:list:throttle',
@@ -201,6 +211,7 @@ export function simulated(flavour: Flavour): DriverFixture {
           const on = operation === 'create' ? create : operation === 'delete' ? `${plural}.delete` : '*';
           cluster.faults.add({ on, after: skip, fault: FAULTS[kind] });
         },
+        clearFaults: () => cluster.faults.clear(),
         close: () => cluster.close(),
       };
     },

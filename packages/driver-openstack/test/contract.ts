@@ -160,6 +160,7 @@ export const simulated: DriverFixture = {
       copyImage: (id) => snapshotOfServer(opened, text(id)),
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
+      clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),
@@ -177,6 +178,7 @@ const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> =
 
 const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   refuse: { kind: 'status', status: 500 },
+  'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
   'proxy-404': { kind: 'proxy', status: 404 },
@@ -184,6 +186,8 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
   throttle: { kind: 'status', status: 429, retryAfter: 2 },
   auth: { kind: 'status', status: 401 },
+  conflict: status(409, 'conflictingRequest', { code: 409, message: 'the server has another task at the moment' }),
+  'not-found': status(404, 'itemNotFound', { code: 404, message: 'Instance could not be found.' }),
   quota: status(403, 'forbidden', {
     code: 403,
     message: 'Quota exceeded for instances: Requested 1, but already used 3 of 3 instances',

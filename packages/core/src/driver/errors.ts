@@ -12,10 +12,7 @@ import { networkFailureOf } from './network-errors.js';
 const MAX_THROWN = 500;
 
 export interface DriverErrorOptions {
-  /**
-   * Effect of the work that failed. Default: the outcome in `ERROR_POLICIES`, which is that of the single call. After an
-   * accepted creation, only a stated `not-applied` means that nothing was created.
-   */
+  /** Default: the outcome in `ERROR_POLICIES`. */
   readonly outcome?: Outcome;
   readonly cause?: unknown;
   /** Milliseconds that the cloud asks callers to wait before the next call. */
@@ -25,8 +22,6 @@ export interface DriverErrorOptions {
 export class DriverError extends Error {
   readonly code: DriverErrorCode;
   readonly outcome: Outcome;
-  /** The outcome that the driver stated; undefined if `outcome` is the default of the code. */
-  readonly statedOutcome: Outcome | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(code: DriverErrorCode, message: string, options: DriverErrorOptions = {}) {
@@ -34,7 +29,6 @@ export class DriverError extends Error {
     this.name = new.target.name;
     this.code = code;
     this.outcome = options.outcome ?? ERROR_POLICIES[code].outcome;
-    this.statedOutcome = options.outcome;
     this.retryAfterMs = options.retryAfterMs;
   }
 }

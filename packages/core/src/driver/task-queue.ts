@@ -5,9 +5,8 @@ import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
 import { Latch } from '../runtime/latch.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
-import { callEnded } from './applied-calls.js';
+import { callFailed, callSucceeded } from './applied-calls.js';
 import type { Call } from './call.js';
-import type { Outcome } from './error-codes.js';
 import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
 import { RateLimiter } from './rate-limiter.js';
 import type { Task, TaskManager } from './task-manager.js';
@@ -146,21 +145,19 @@ class TaskQueue implements TaskManager {
   private async timed<T>(task: Task<T>, signal: AbortSignal, ofWork: AbortSignal): Promise<T> {
     const startedAt = this.options.clock.monotonic();
     let status: string | undefined = 'ok';
-    let outcome: Outcome | undefined;
     try {
       const result = await task.main(signal);
       this.limiter.settled();
+      callSucceeded(task.method, ofWork);
       return result;
     } catch (error) {
       this.limiter.settled(error);
-      const failure = toDriverError(error);
-      const { code } = failure;
-      outcome = failure.outcome;
+      callFailed(task.method, ofWork, error);
+      const { code } = toDriverError(error);
       status = code === 'timeout' || code === 'aborted' ? undefined : code;
       throw error;
     } finally {
       const { service, method, operation } = task;
-      callEnded(method, ofWork, outcome);
       const durationMs = this.options.clock.monotonic() - startedAt;
       this.options.onApiCall({ service, method, operation, durationMs, status });
     }

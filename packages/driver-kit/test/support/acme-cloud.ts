@@ -65,6 +65,8 @@ export class AcmeCloud {
   lagMs = 0;
   imageMs = 0;
   limit = Infinity;
+  /** True if a server that is being deleted conflicts with further deletions. */
+  conflicts = false;
   /** True if new servers have the lowest free number. */
   reusesIds = false;
   private servers: Server[] = [];
@@ -76,6 +78,10 @@ export class AcmeCloud {
 
   plan(fault: PlannedFault): void {
     this.planned.push(fault);
+  }
+
+  clearFaults(): void {
+    this.planned = [];
   }
 
   /** Returns the existing servers without the lag of listings, for observers outside the cloud. */
@@ -137,6 +143,7 @@ export class AcmeCloud {
     return this.call('delete', signal, () => {
       const server = this.server(id);
       if (server.goneAt === Infinity) this.end(server, this.deleteMs);
+      else if (this.conflicts) throw new AcmeError('conflict');
     });
   }
 

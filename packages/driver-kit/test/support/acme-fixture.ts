@@ -52,11 +52,15 @@ const badSize: JsonObject = {
   pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', size: 'huge' }] }],
 };
 
-/** Returns a fixture of this driver that opens a new acme cloud for each case. */
+/**
+ * Returns a fixture of this driver that opens a new acme cloud for each case. With `conflicts`, the cloud refuses to
+ * delete a server that is being deleted.
+ */
 export function fixtureOf(
   name: string,
   makeDriver: (cloud: AcmeCloud) => Driver,
   makeAdapter?: (cloud: AcmeCloud) => Adapter,
+  conflicts = false,
 ): DriverFixture {
   return {
     name,
@@ -69,6 +73,7 @@ export function fixtureOf(
     open() {
       const time = simulatedTime();
       const cloud = new AcmeCloud(time.clock);
+      cloud.conflicts = conflicts;
       return {
         time,
         section: everyKey,
@@ -89,6 +94,7 @@ export function fixtureOf(
         copyImage: (id) => cloud.copyImage(idOf(id)),
         setQuota: ({ instances }) => void Object.assign(cloud, { limit: instances }),
         plan: (fault) => cloud.plan(fault),
+        clearFaults: () => cloud.clearFaults(),
         imageLabel: { pool: 'main', label: 'own' },
         machineTypeLabel: { pool: 'main', label: 'either' },
         close: () => undefined,
@@ -99,10 +105,11 @@ export function fixtureOf(
 }
 
 /** The driver on the state-machine framework. */
-export function acmeFixture(changes: Changes = {}): DriverFixture {
+export function acmeFixture(changes: Changes = {}, name = 'acme', conflicts = false): DriverFixture {
   return fixtureOf(
-    'acme',
+    name,
     (cloud) => acmeDriver(cloud, changes),
     (cloud) => acmeAdapter(cloud, changes),
+    conflicts,
   );
 }

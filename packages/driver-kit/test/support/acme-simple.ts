@@ -6,7 +6,8 @@ import type { AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeSchema, loadAcme } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
 
-export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
+/** Creates the driver. With `polls`, a creation also reads the state of the cloud after it was accepted. */
+export function acmeSimpleDriver(cloud: AcmeCloud, polls = false): Driver {
   return simpleTaskManagerDriver<LabelConfig, ProviderConfig>({
     name: 'acme',
     schema: acmeSchema,
@@ -18,13 +19,22 @@ export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
       return {
         images: other.images!,
         async start(context) {
-          client = acmeClient(cloud, context, explain);
+          // The task manager reports the calls of this client.
+          client = acmeClient(cloud, { ...context, onApiCall: () => undefined }, explain);
           await other.start?.(context);
         },
-        createInstance: (_tasks, { tags, label, availabilityZone, imageExternalId, machineType }, call) => {
+        createInstance: async (tasks, { tags, label, availabilityZone, imageExternalId, machineType }, call) => {
           const image = imageExternalId === undefined ? 'debian' : idOf(imageExternalId);
           const size = machineType ?? label.machineTypes?.[0];
-          return client!.create({ ...tags }, availabilityZone ?? 'north', image, call, size);
+          const task = { service: 'servers', method: 'POST', operation: 'create' };
+          const create = (signal: AbortSignal): Promise<string> =>
+            client!.create({ ...tags }, availabilityZone ?? 'north', image, { ...call, signal }, size);
+          const id = await tasks.submit({ ...task, main: create }, call);
+          if (polls) {
+            const poll = { service: 'servers', method: 'GET', operation: 'poll' };
+            await tasks.submit({ ...poll, main: (signal) => client!.describe({ ...call, signal }) }, call);
+          }
+          return id;
         },
         deleteInstance: (tasks, externalId, call) =>
           tasks.submit(

@@ -1,5 +1,6 @@
 /** Determines whether a create call with an unknown outcome took effect. */
 
+import { nothingApplied } from '../applied-calls.js';
 import type { Instance } from '../api.js';
 import type { DriverError } from '../errors.js';
 import type { Advance, Listing, MachineCall } from '../state-machine-api.js';
@@ -70,7 +71,7 @@ export class AttemptLookup {
    * after the first call. `doubt` is the failure of the create call, absent if an earlier process sent the call; it
    * appears in the log.
    */
-  check({ listing, log }: Pick<MachineCall, 'listing' | 'log'>, doubt?: DriverError): LookupResult {
+  check({ listing, log, signal }: Pick<MachineCall, 'listing' | 'log' | 'signal'>, doubt?: DriverError): LookupResult {
     const { attempt } = this;
     if (!this.asked) {
       this.asked = true;
@@ -86,6 +87,7 @@ export class AttemptLookup {
       }
       if (this.listingDeadline.missedIn(listing)) {
         log.info('The search found no instance of the launch attempt', { attempt });
+        nothingApplied(signal);
         return { found: 'nothing' };
       }
     }

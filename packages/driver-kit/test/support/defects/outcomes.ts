@@ -2,6 +2,7 @@
 
 import {
   ConfigurationError,
+  DriverError,
   NotFoundError,
   sleep,
   TransientError,
@@ -33,7 +34,7 @@ function emptyListAfter(fault: FaultKind, says: RegExp): Defect {
     client: ({ page }) => ({
       page: (from, call) =>
         page(from, call).catch((error: unknown) => {
-          if (error instanceof TransientError && error.message === `acme: ${fault}`) return { items: [], next: null };
+          if (error instanceof DriverError && error.message === `acme: ${fault}`) return { items: [], next: null };
           throw error;
         }),
     }),
@@ -80,6 +81,15 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
   },
   'outcome.proxy-200': emptyListAfter('proxy-200', /a page of a proxy is empty/),
   'outcome.proxy-json': emptyListAfter('proxy-json', /JSON of a proxy is empty/),
+  'faults.launch': {
+    changes: { explain: when('fail-after', new TransientError('500', { outcome: 'not-applied' })) },
+    says: /the outcome is "not-applied", although an instance exists: 500/,
+  },
+  'faults.deletion': {
+    changes: { explain: when('conflict', new NotFoundError('it is gone')) },
+    says: /after a deletion whose call \d got the fault "conflict", something is left/,
+  },
+  'faults.listing': emptyListAfter('not-found', /page 1 got the fault "not-found": 0 instead of 7/),
   'lag.launch': { changes: { listingDeadline: UNSURE }, says: /vanished/ },
   'lag.delete': {
     changes: withUniqueIds(deletions((machine) => completeWhenUnlisted(machine))),
