@@ -9,12 +9,17 @@ import { CLOUD_FAULTS } from './faults/clouds.js';
 import { DATA_FAULTS } from './faults/data.js';
 import { LAUNCHER_FAULTS } from './faults/launchers.js';
 import { MACHINE_FAULTS } from './faults/machines.js';
-import type { FaultContext } from './faults/fault-context.js';
-import { CALM_CLOUD, type World } from './world.js';
+import type { FaultContext, WeightedFault } from './faults/fault-context.js';
+import type { World } from './world.js';
 
 /** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
-const ALL_FAULTS = [...LAUNCHER_FAULTS, ...CLOUD_FAULTS, ...DATA_FAULTS, ...MACHINE_FAULTS];
+export const ALL_FAULTS: readonly WeightedFault[] = [
+  ...LAUNCHER_FAULTS,
+  ...CLOUD_FAULTS,
+  ...DATA_FAULTS,
+  ...MACHINE_FAULTS,
+];
 
 export class FaultInjector {
   private over = false;
@@ -24,6 +29,7 @@ export class FaultInjector {
   constructor(
     private readonly world: World,
     private readonly random: RandomSource,
+    private readonly faults: readonly WeightedFault[],
   ) {
     this.context = {
       world,
@@ -43,7 +49,7 @@ export class FaultInjector {
   begin(): void {
     this.world.clock.schedule(between(this.random, PAUSE_MS.least, PAUSE_MS.greatest), () => {
       if (this.over) return;
-      weighted(this.random, ALL_FAULTS)?.(this.context);
+      weighted(this.random, this.faults)?.(this.context);
       this.begin();
     });
   }
@@ -53,7 +59,7 @@ export class FaultInjector {
     const { world } = this;
     this.over = true;
     world.server.start();
-    world.cloud.configure(CALM_CLOUD);
+    world.cloud.configure(world.calm);
     Object.assign(world.cloudFaults, NO_CLOUD_FAULTS);
     world.driverFaults.mode = 'none';
     world.scanFailures = 0;

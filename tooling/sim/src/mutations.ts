@@ -123,6 +123,18 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    name: 'identifies instances by their id alone',
+    rule: 'S5',
+    fault: 'ids',
+    cloud: claimingUniqueIds,
+  },
+  {
+    name: 'takes the instance that has the id of its own one',
+    rule: 'S13',
+    fault: 'ids',
+    cloud: claimingUniqueIds,
+  },
+  {
     name: 'deletes instances that seem leaked in one list',
     rule: 'S5',
     fault: 'all',
@@ -338,6 +350,11 @@ export const MUTATIONS: readonly Mutation[] = [
     store: (store) => declining(store, ({ id, tenant }) => id.startsWith('100-') && tenant === TENANTS[1]),
   },
 ];
+
+/** Returns a cloud that claims to use no id again, so that the driver does not compare tags. */
+function claimingUniqueIds(cloud: ExampleCloud): ExampleCloud {
+  return overlay(cloud, { describe: async () => ({ ...(await cloud.describe()), reusesIds: false }) });
+}
 
 /** Tags of an instance whose node never existed. */
 const FOREIGN_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };

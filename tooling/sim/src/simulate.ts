@@ -15,7 +15,8 @@ import {
   WHOLE_SITE,
   type Site,
 } from './site.js';
-import { FaultInjector } from './fault-injector.js';
+import { ALL_FAULTS, FaultInjector } from './fault-injector.js';
+import { ID_FAULTS } from './faults/ids.js';
 import { loseInstancesInTurn } from './faults/losses.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
@@ -26,10 +27,11 @@ export interface RunOptions extends CheckerOptions {
   readonly mutation?: Mutation | undefined;
   /**
    * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
-   * `driver` of one provider during the whole run, while all requests use another provider; or `refusals` of one
-   * provider's cloud, while another provider has capacity; or `losses` of instances of ready nodes. Default: `all`.
+   * `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
+   * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the
+   * cloud uses again, while launchers are killed and instances disappear. Default: `all`.
    */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | undefined;
+  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -69,7 +71,8 @@ const HEALTHY = 'beta';
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
   const onlyRefusals = fault === 'refusals';
-  const world = new World({ ...options, onlyRefusals, quota: fault === 'quota' ? QUOTA : undefined });
+  const quota = fault === 'quota' ? QUOTA : undefined;
+  const world = new World({ ...options, onlyRefusals, quota, reusesIds: fault === 'ids' });
   const site = siteFor(fault);
   const busyMs = onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
@@ -86,15 +89,16 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(undefined, MACHINE_LABELS));
   }
   if (fault === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
-  const faultInjector = new FaultInjector(world, world.random());
-  if (fault === 'all') faultInjector.begin();
+  const faultInjector = new FaultInjector(world, world.random(), fault === 'ids' ? ID_FAULTS : ALL_FAULTS);
+  const hasFaults = fault === 'all' || fault === 'ids';
+  if (hasFaults) faultInjector.begin();
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
   if (fault === 'losses') loseInstancesInTurn(world, world.random(), () => isOver);
   await world.until(() => false, busyMs);
   isOver = true;
   world.cloudFaults.refusals.clear();
-  if (fault === 'all') faultInjector.end();
+  if (hasFaults) faultInjector.end();
   await settle(world, options);
   world.end();
   const { violation, lastSteps, count } = world.checker;

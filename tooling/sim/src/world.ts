@@ -31,6 +31,8 @@ export interface WorldOptions extends CheckerOptions {
   /** Constant instance limit of the cloud. Default: unlimited. */
   readonly quota?: number | undefined;
   readonly mutation?: Mutation | undefined;
+  /** The cloud gives the ids of deleted instances to new ones. Default false. */
+  readonly reusesIds?: boolean | undefined;
   /** Clouds only refuse creations: no node is faulty. Default false. */
   readonly onlyRefusals?: boolean | undefined;
 }
@@ -59,6 +61,14 @@ export const CALM_CLOUD: Partial<CloudSettings> = {
   },
 };
 
+/** A cloud that uses ids again at once. Its lists are current: an outdated one would hide who has an id. */
+const CLOUD_WITH_USED_IDS: Partial<CloudSettings> = {
+  ...CALM_CLOUD,
+  reusesIds: true,
+  listLagMs: [0, 0],
+  apiLatencyMs: [1, 10],
+};
+
 const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
   {},
   { nodepool_node_id: '0000000001', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' },
@@ -75,6 +85,8 @@ export class World {
   readonly clock = new VirtualClock();
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
+  /** Settings of the cloud without faults. */
+  readonly calm: Partial<CloudSettings>;
   readonly checker: Checker;
   /** All launchers, including killed and stopped ones. */
   launchers: LauncherProcess[] = [];
@@ -92,7 +104,7 @@ export class World {
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
-  constructor({ seed, quota, mutation, onlyRefusals = false, ...checking }: WorldOptions) {
+  constructor({ seed, quota, mutation, onlyRefusals = false, reusesIds = false, ...checking }: WorldOptions) {
     this.seeds = seededRandom(seed);
     this.mutation = mutation;
     const network = this.random();
@@ -100,7 +112,8 @@ export class World {
       clock: this.clock,
       latencyMs: () => Math.floor(network.next() * MAX_LATENCY_MS),
     });
-    const settings = { ...CALM_CLOUD, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
+    this.calm = reusesIds ? CLOUD_WITH_USED_IDS : CALM_CLOUD;
+    const settings = { ...this.calm, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
     this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings });
     const view = {
       cloud: this.cloud,

@@ -38,6 +38,10 @@ it('ready nodes that lose their instances are replaced, and no request gets one 
   await expectNoViolation({ fault: 'losses' });
 });
 
+it('no launcher deletes or uses the instance of another node in a cloud that uses ids again', async () => {
+  await expectNoViolation({ fault: 'ids' });
+});
+
 it('a defective driver delays only its own provider', async () => {
   await expectNoViolation({ fault: 'driver' });
 });

@@ -57,7 +57,7 @@ const badWeather: InjectedFault = ({ world, random, later }) => {
   later(1000, 30_000, () => Object.assign(world.cloudFaults, NO_CLOUD_FAULTS));
 };
 
-const destroyInstance: InjectedFault = ({ world, random }) => {
+export const destroyInstance: InjectedFault = ({ world, random }) => {
   const ours = world.cloud.existingInstances().filter(({ tags }) => tags['theirs'] === undefined);
   const instance = oneOf(random, ours);
   if (instance === undefined) return;

@@ -15,13 +15,13 @@ function toOne(what: (context: FaultContext, launcher: LauncherProcess) => void)
   };
 }
 
-const kill = toOne((context, launcher) => {
+export const kill = toOne((context, launcher) => {
   context.world.checker.step(`${launcher.name} is killed`);
   launcher.kill();
   context.later(0, 30_000, () => context.start(launcher.site));
 });
 
-const killBetweenSteps = toOne((context, launcher) => {
+export const killBetweenSteps = toOne((context, launcher) => {
   const steps = between(context.random, 1, 40);
   context.world.checker.step(`${launcher.name} will be killed ${steps} steps from now`);
   launcher.killAfter(steps);
@@ -30,7 +30,7 @@ const killBetweenSteps = toOne((context, launcher) => {
   });
 });
 
-const stop = toOne((context, launcher) => {
+export const stop = toOne((context, launcher) => {
   const { checker } = context.world;
   checker.step(`${launcher.name} is stopped`);
   launcher.stop().catch((error: unknown) => checker.report('X', `${launcher.name} does not stop: ${String(error)}`));

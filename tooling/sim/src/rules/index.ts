@@ -5,6 +5,7 @@ import { refusalsFailNoRequest, capacityIsUsed } from './capacity.js';
 import { poolsOutliveConfigurations } from './configuration.js';
 import {
   instancesSayWhatTheyAre,
+  nodesHaveTheirInstance,
   oneInstancePerAttempt,
   onlyGarbageIsDeleted,
   recordsOutliveInstances,
@@ -28,6 +29,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   dirtyStaysDirty,
   launchesFitTheirLimits,
   recordsOutliveInstances,
+  nodesHaveTheirInstance,
   unknownFieldsSurvive,
   poolsOutliveConfigurations,
   noExcessReadyNodes,
@@ -41,7 +43,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
 
 /** Numbers of all rules that the checker knows, as in the design. */
 export const RULES: readonly string[] = [
-  ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
+  ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12', 'S13'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   ...['C1', 'C2'],
   'O1',

@@ -1,6 +1,7 @@
 /** Rules about instances in the cloud: safety 3, 4, 5 and 9. */
 
 import type { InstanceTags } from '@nodepool/core';
+import type { CloudInstance } from '@nodepool/driver-example';
 import type { Seen } from '../observed.js';
 import { OwnerlessInstances } from './ownerless.js';
 import type { Rule, CheckerView } from './rule.js';
@@ -90,19 +91,46 @@ export function onlyGarbageIsDeleted(view: CheckerView): Rule {
     committed: look,
     created: look,
     forget: look,
-    deleting({ id, tags }) {
+    deleting(instance) {
+      const { id, tags } = instance;
       const nodeId = tags['nodepool_node_id'];
       if (nodeId === undefined || isForeign(tags)) return `instance ${id}, which is not ours, was deleted`;
       // A failed attempt moves its instance to a separate record shortly before it clears its own.
-      for (const { data } of observed.nodes.values()) {
-        if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
+      for (const record of observed.nodes.values()) {
+        if (record.data['state'] === 'deleting' && isRecordOf(record, instance)) return undefined;
       }
       const node = observed.nodes.get(nodeId);
-      const age = ownerless.ageOf(id);
+      const age = ownerless.ageOf(instance);
       if (node === undefined && age < SETTLE_MS)
         return `instance ${id} was deleted as leaked, and has had no owner for ${age} ms only`;
-      if (node?.data['external_id'] !== id || !isLive(node, view.wallClock())) return undefined;
+      if (node === undefined || !isRecordOf(node, instance) || !isLive(node, view.wallClock())) return undefined;
       return `instance ${id} was deleted while its node ${nodeId} is ${textOf(node.data['state'])}`;
+    },
+  };
+}
+
+/** Returns true if the record has the instance, and not a former instance with its id. */
+function isRecordOf({ id, data }: Pick<Seen, 'id' | 'data'>, instance: Pick<CloudInstance, 'id' | 'tags'>): boolean {
+  if (data['external_id'] !== instance.id) return false;
+  const attempt = attemptOf(data['progress']) ?? '';
+  if (attempt !== '') return attempt === instance.tags['nodepool_launch_attempt'];
+  return instance.tags['nodepool_node_id'] === id;
+}
+
+/** Safety 13: the instance that a ready node records was created for it. */
+export function nodesHaveTheirInstance({ cloud }: CheckerView): Rule {
+  return {
+    number: 'S13',
+    committed({ nodes }) {
+      for (const { id, before, after } of nodes) {
+        if (after?.data['state'] !== 'ready' || before?.data['state'] === 'ready') continue;
+        const { external_id: externalId } = after.data;
+        const instance = cloud.existingInstances().find((each) => each.id === externalId);
+        const owner = instance?.tags['nodepool_node_id'];
+        if (instance !== undefined && owner !== id)
+          return `node ${id} became ready with ${instance.id}, the instance of node ${owner ?? 'of another owner'}`;
+      }
+      return undefined;
     },
   };
 }
@@ -121,22 +149,22 @@ function isLive({ data, holder }: Seen, nowMs: number): boolean {
 /** Safety 9: a record is deleted only after its instance. */
 export function recordsOutliveInstances(view: CheckerView): Rule {
   const { cloud } = view;
+  /** By launch attempt. */
   const bornAt = new Map<string, number>();
   return {
     number: 'S9',
     created({ tags }) {
-      for (const { id, tags: theirs } of cloud.existingInstances()) {
-        if (theirs['nodepool_node_id'] === tags['nodepool_node_id'] && !bornAt.has(id)) bornAt.set(id, view.now());
-      }
+      const attempt = tags['nodepool_launch_attempt'] ?? '';
+      if (!bornAt.has(attempt)) bornAt.set(attempt, view.now());
       return undefined;
     },
     committed({ nodes }) {
       for (const { id, before, after } of nodes) {
         if (before === undefined || after !== undefined) continue;
         for (const instance of cloud.existingInstances()) {
-          if (instance.id === before.data['external_id'])
+          if (isRecordOf({ id, data: before.data }, instance))
             return `node ${id} was removed before its instance ${instance.id}`;
-          const age = view.now() - (bornAt.get(instance.id) ?? view.now());
+          const age = view.now() - (bornAt.get(instance.tags['nodepool_launch_attempt'] ?? '') ?? view.now());
           const its = instance.tags['nodepool_node_id'] === id;
           const recorded = attemptOf(before.data['progress']) === instance.tags['nodepool_launch_attempt'];
           if (its && recorded && age > VISIBLE_AFTER_MS)

@@ -10,9 +10,9 @@ import type { CheckerView } from './rule.js';
  * gets an owner again, because launchers may not have noticed.
  */
 export class OwnerlessInstances {
-  /** Milliseconds since the start, by instance id. */
+  /** Milliseconds since the start, by instance id and attempt. */
   private readonly dates = new Map<string, number>();
-  /** Ids of instances that had an owner at the last check. */
+  /** Keys of instances that had an owner at the last check. */
   private owned: ReadonlySet<string> = new Set();
   private lookedAt = 0;
 
@@ -24,20 +24,25 @@ export class OwnerlessInstances {
     const now = this.view.now();
     const owned = new Set<string>();
     for (const instance of cloud.existingInstances()) {
-      const { id } = instance;
-      if (hasOwner(instance, observed)) owned.add(id);
+      const key = keyOf(instance);
+      if (hasOwner(instance, observed)) owned.add(key);
       // A new instance may have existed since the last check.
-      else if (!this.dates.has(id)) this.dates.set(id, this.owned.has(id) ? now : this.lookedAt);
+      else if (!this.dates.has(key)) this.dates.set(key, this.owned.has(key) ? now : this.lookedAt);
     }
     this.owned = owned;
     this.lookedAt = now;
   }
 
   /** Returns how long the instance has had no owner (ms). */
-  ageOf(id: string): number {
+  ageOf(instance: Pick<CloudInstance, 'id' | 'tags'>): number {
     this.look();
-    return this.view.now() - (this.dates.get(id) ?? this.view.now());
+    return this.view.now() - (this.dates.get(keyOf(instance)) ?? this.view.now());
   }
+}
+
+/** A cloud may use ids again. */
+function keyOf({ id, tags }: Pick<CloudInstance, 'id' | 'tags'>): string {
+  return `${id} ${tags['nodepool_launch_attempt'] ?? ''}`;
 }
 
 function hasOwner({ id, tags }: CloudInstance, { nodes }: Observed): boolean {
