@@ -33,7 +33,7 @@ ${Object.entries(FRAMEWORKS)
   -h, --help             print this help
 
 Example:
-  $ npm create @nodepool/driver my-cloud -- --framework state-machine
+  $ npm create @nodepool/driver my-cloud -- --framework simple
 `;
 
 /** An error in the command line; the message explains the correct usage. */

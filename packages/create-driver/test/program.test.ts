@@ -73,7 +73,7 @@ describe('the program', () => {
   it('uses the recommended framework after an empty answer', async () => {
     const { printed } = await program(['x', '--folder', folder], ['']);
 
-    expect(printed).toContain('framework state-machine');
+    expect(printed).toContain('framework simple');
   });
 
   it('creates nothing if the terminal was closed', async () => {
@@ -88,7 +88,7 @@ describe('the program', () => {
     const { code, errors } = await program(['x', '--folder', folder]);
 
     expect(code).toBe(2);
-    expect(errors).toContain('--framework state-machine or --framework simple');
+    expect(errors).toContain('--framework simple or --framework state-machine');
     expect(existsSync(folder)).toBe(false);
   });
 
@@ -123,7 +123,7 @@ describe('the program', () => {
     [['x', 'simple'], 'With npm, write "--" before the options'],
     [['Big Name'], 'is not a valid driver name'],
     [['x', '--package', 'Big'], 'is not a valid package name'],
-    [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
+    [['x', '--framework', 'fast'], 'there are: simple, state-machine'],
     [['x', '--colour'], '--colour'],
   ])('rejects %j with the reason', async (args, why) => {
     const { code, errors } = await program(args);

@@ -33,7 +33,15 @@ export interface Limits {
 }
 
 export type TinyCloudErrorCode =
-  'invalid' | 'unauthorized' | 'quota' | 'no-capacity' | 'not-found' | 'throttled' | 'internal' | 'connection-lost';
+  | 'invalid'
+  | 'unauthorized'
+  | 'quota'
+  | 'no-capacity'
+  | 'not-found'
+  | 'conflict'
+  | 'throttled'
+  | 'internal'
+  | 'connection-lost';
 
 export class TinyCloudError extends Error {
   constructor(
@@ -45,10 +53,21 @@ export class TinyCloudError extends Error {
   }
 }
 
+/** An answer that is not one of the cloud, e.g. of a proxy in front of it. */
+export class ForeignAnswerError extends Error {
+  constructor(readonly status: number) {
+    super(`an answer with status ${status} that is not in the format of the cloud`);
+    this.name = 'ForeignAnswerError';
+  }
+}
+
 export type TinyOperation = 'create' | 'delete' | 'list' | 'limits';
 
-/** A fault of a call: an error without effect, an effect with a lost response, or a call that never settles. */
-export type TinyFault = TinyCloudErrorCode | 'lose-answer' | 'hang';
+/**
+ * A fault of a call: an error without effect, an effect with a lost response or with an internal error, a 404 of a
+ * proxy, or a call that never settles.
+ */
+export type TinyFault = TinyCloudErrorCode | 'lose-answer' | 'fail-after' | 'proxy-404' | 'hang';
 
 export interface TinyCloudSettings {
   bootMs: number;
@@ -57,6 +76,8 @@ export interface TinyCloudSettings {
   pageSize: number;
   /** Delay until listings show a creation or a deletion. */
   listLagMs: number;
+  /** True if new instances have the lowest free id, so that ids are used again. */
+  reusesIds: boolean;
 }
 
 interface Stored extends InstanceSpec {
@@ -69,7 +90,7 @@ interface Stored extends InstanceSpec {
 }
 
 interface PlannedFault {
-  readonly operation: TinyOperation;
+  readonly operation: TinyOperation | 'any';
   readonly fault: TinyFault;
   /** Number of calls of the operation that succeed before the fault. */
   skip: number;
@@ -81,7 +102,7 @@ export class TinyCloud {
   /** Settings, which can be changed at any time. */
   readonly settings: TinyCloudSettings;
   private readonly stored = new Map<string, Stored>();
-  private readonly faults: PlannedFault[] = [];
+  private faults: PlannedFault[] = [];
   private lastId = 0;
 
   constructor(
@@ -94,6 +115,7 @@ export class TinyCloud {
       limits: { instances: 20, cores: 100 },
       pageSize: 100,
       listLagMs: 0,
+      reusesIds: false,
       ...settings,
     };
   }
@@ -146,12 +168,12 @@ export class TinyCloud {
 
   /** Creates an instance without checking the quota. */
   make(spec: InstanceSpec): TinyInstance {
-    this.lastId += 1;
+    const number = this.nextNumber();
     const now = this.clock.monotonic();
     const stored: Stored = {
       ...spec,
-      id: `i-${String(this.lastId).padStart(8, '0')}`,
-      address: `192.0.2.${(this.lastId % 254) + 1}`,
+      id: idOfNumber(number),
+      address: `192.0.2.${(number % 254) + 1}`,
       madeAt: now,
       runsAt: now + this.settings.bootMs,
       failed: false,
@@ -174,8 +196,22 @@ export class TinyCloud {
   }
 
   /** Adds a fault to a call of the operation, after `skip` calls without a fault. */
-  failNext(operation: TinyOperation, fault: TinyFault, skip = 0): void {
+  failNext(operation: TinyOperation | 'any', fault: TinyFault, skip = 0): void {
     this.faults.push({ operation, fault, skip });
+  }
+
+  /** Removes the faults that have not occurred. */
+  clearFaults(): void {
+    this.faults = [];
+  }
+
+  private nextNumber(): number {
+    this.lastId += 1;
+    if (!this.settings.reusesIds) return this.lastId;
+    const used = new Set(this.existing().map(({ id }) => id));
+    let number = 1;
+    while (used.has(idOfNumber(number))) number += 1;
+    return number;
   }
 
   private existingAt(time: number): readonly TinyInstance[] {
@@ -194,19 +230,28 @@ export class TinyCloud {
     const fault = this.takeFault(operation);
     if (fault === undefined) return effect();
     if (fault === 'hang') return await neverUnlessAborted(signal);
-    if (fault !== 'lose-answer') throw new TinyCloudError(fault, `the cloud answers "${fault}"`);
+    if (fault === 'proxy-404') throw new ForeignAnswerError(404);
+    if (fault !== 'lose-answer' && fault !== 'fail-after') {
+      throw new TinyCloudError(fault, `the cloud answers "${fault}"`);
+    }
     effect();
+    if (fault === 'fail-after')
+      throw new TinyCloudError('internal', 'the cloud failed after the call had taken effect');
     throw new TinyCloudError('connection-lost', 'the connection was cut before the answer came');
   }
 
   private takeFault(operation: TinyOperation): TinyFault | undefined {
-    const planned = this.faults.find((each) => each.operation === operation);
+    const planned = this.faults.find((each) => each.operation === operation || each.operation === 'any');
     if (planned === undefined) return undefined;
     planned.skip -= 1;
     if (planned.skip >= 0) return undefined;
     this.faults.splice(this.faults.indexOf(planned), 1);
     return planned.fault;
   }
+}
+
+function idOfNumber(number: number): string {
+  return `i-${String(number).padStart(8, '0')}`;
 }
 
 function neverUnlessAborted(signal: AbortSignal): Promise<never> {

@@ -28,6 +28,7 @@ export const section: JsonObject = {
 
 const FAULTS: Readonly<Partial<Record<FaultKind, TinyFault>>> = {
   refuse: 'internal',
+  'fail-after': 'fail-after',
   'lose-answer': 'lose-answer',
   hang: 'hang',
   throttle: 'throttled',
@@ -35,23 +36,29 @@ const FAULTS: Readonly<Partial<Record<FaultKind, TinyFault>>> = {
   quota: 'quota',
   capacity: 'no-capacity',
   invalid: 'invalid',
+  conflict: 'conflict',
+  'not-found': 'not-found',
+  'proxy-404': 'proxy-404',
 };
 
-const OPERATIONS = ['create', 'delete', 'list'] as const;
-const FAULTS_OF_ALL = ['refuse', 'hang', 'throttle', 'auth'] as const;
-const FAULTS_OF_CREATE = ['lose-answer', 'quota', 'capacity', 'invalid'] as const;
+const OPERATIONS = ['any', 'create', 'delete', 'list'] as const;
+const FAULTS_OF_ALL = ['refuse', 'fail-after', 'lose-answer', 'hang', 'throttle', 'auth', 'conflict'] as const;
+const FAULTS_OF_CREATE = ['quota', 'capacity', 'invalid'] as const;
 
 const can: readonly Ability[] = [
   'resources',
   'foreign-instances',
   'times',
   'list-lag',
+  'reused-ids',
   'break-instance',
   'destroy-instance',
   'quota',
   ...OPERATIONS.flatMap((operation) => FAULTS_OF_ALL.map((fault): Ability => `fault:${operation}:${fault}`)),
   ...FAULTS_OF_CREATE.map((fault): Ability => `fault:create:${fault}`),
-  'fault:delete:lose-answer',
+  'fault:list:not-found',
+  // A cloud in this process has no proxy whose page could be taken for an answer (`proxy-200`, `proxy-json`).
+  'fault:any:proxy-404',
 ];
 
 /** Creates an empty cloud for one test. */
@@ -74,6 +81,7 @@ export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
       }
     },
     setTimes: ({ bootMs, deleteMs }) => void Object.assign(cloud.settings, { bootMs, deleteMs }),
+    reuseIds: () => void Object.assign(cloud.settings, { reusesIds: true }),
     setListLag: (ms) => void Object.assign(cloud.settings, { listLagMs: ms }),
     breakInstance: (id) => {
       cloud.break(idOf(id));
@@ -84,6 +92,9 @@ export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
     setQuota: ({ instances }) => void Object.assign(cloud.settings, { limits: { instances, cores: 1000 } }),
     plan: (fault) => {
       plan(cloud, fault);
+    },
+    clearFaults: () => {
+      cloud.clearFaults();
     },
     close: () => undefined,
   };
@@ -140,7 +151,7 @@ function plan(cloud: TinyCloud, { operation, kind, skip }: PlannedFault): void {
   cloud.failNext(operationOf(operation), fault, skip);
 }
 
-function operationOf(operation: FaultyOperation): TinyOperation {
+function operationOf(operation: FaultyOperation): TinyOperation | 'any' {
   const known = OPERATIONS.find((each) => each === operation);
   if (known === undefined) throw new Error(`the tiny cloud has no operation "${operation}" to fail`);
   return known;

@@ -18,6 +18,11 @@ import { idOf, instanceOf, specOf } from './instance.js';
 import type { TinyCloud } from './tiny-cloud.js';
 
 export class MyCloudAdapter implements SimpleTaskManagerAdapter<MyCloudLabel> {
+  /**
+   * Set this to true only if your cloud never gives the id of a deleted instance to a new one, e.g. if ids are UUIDs.
+   * Deletions are then faster.
+   */
+  readonly uniqueIds = false;
   private readonly client: Client;
 
   constructor(cloud: TinyCloud) {

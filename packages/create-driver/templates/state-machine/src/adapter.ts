@@ -32,6 +32,11 @@ const CALLS_AT_ONCE = 10;
 const CALL_TIMEOUT_MS = 60_000;
 
 export class MyCloudAdapter implements Adapter<MyCloudLabel> {
+  /**
+   * Set this to true only if your cloud never gives the id of a deleted instance to a new one, e.g. if ids are UUIDs.
+   * Deletions are then faster.
+   */
+  readonly uniqueIds = false;
   private readonly client: Client;
   private manager: TaskManager | undefined;
 

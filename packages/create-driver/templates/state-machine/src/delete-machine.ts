@@ -5,6 +5,7 @@
  *
  * A deletion can safely be repeated, so a resumed machine starts from the beginning. The machine must be certain, since
  * the node's record is deleted afterwards: neither an accepted call nor a single, possibly outdated listing is proof.
+ * After an accepted call, it sends no other one, because the cloud may have given the id to a new instance.
  */
 
 import {

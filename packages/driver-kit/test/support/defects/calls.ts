@@ -52,7 +52,7 @@ export const callsDefects: Readonly<Record<string, Defect>> = {
     changes: {
       client: ({ create }) => ({
         create: (...args) => {
-          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
           return create(...args);
         },
       }),
