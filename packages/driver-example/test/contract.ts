@@ -133,6 +133,8 @@ const common: Omit<DriverFixture, 'name' | 'open'> = {
     'image-times',
     'instance-copies',
     'image-copies',
+    'secrets',
+    'fault:any:echo',
     'fault:any:conflict',
     'fault:list:conflict',
     'fault:list:proxy-404',

@@ -109,6 +109,7 @@ function refusal(kind: Exclude<FaultKind, 'hang' | 'lose-answer' | 'fail-after'>
       return new CloudError('not-found', 'there is no such object');
     case 'conflict':
       throw new Error('calls to this cloud never conflict');
+    case 'echo':
     case 'proxy-404':
     case 'proxy-200':
     case 'proxy-json':

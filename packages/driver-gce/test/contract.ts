@@ -141,7 +141,7 @@ export const simulated: DriverFixture = {
   name: 'gce',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: abilitiesExcept('adapter', 'reused-ids'),
+  can: abilitiesExcept('adapter', 'reused-ids', 'fault:any:echo'),
   async open(): Promise<TestCloud> {
     const { cloud, time } = await openCloud({ pageSize: 3 });
     return {
@@ -166,6 +166,7 @@ export const simulated: DriverFixture = {
       },
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
+      secrets: () => [...cloud.calls.credentials],
       clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
@@ -187,6 +188,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
+  echo: { kind: 'proxy', status: 502, echo: true },
   'proxy-404': { kind: 'proxy', status: 404 },
   'proxy-200': { kind: 'proxy', status: 200 },
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },

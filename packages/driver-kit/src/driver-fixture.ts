@@ -33,6 +33,8 @@ export type FaultKind =
   | 'capacity'
   /** Rejects the request as permanently invalid (400). */
   | 'invalid'
+  /** Has no effect; a proxy in front of the cloud responds with 502 and a page that contains the request and its headers. */
+  | 'echo'
   /** Has no effect; a proxy in front of the cloud responds with 404 and a page of its own. */
   | 'proxy-404'
   /** Has no effect; a proxy in front of the cloud responds with 200 and a page of its own, which is not JSON. */
@@ -63,6 +65,8 @@ export type Ability =
   | 'times'
   /** `TestCloud.setListLag`. */
   | 'list-lag'
+  /** `TestCloud.secrets`. */
+  | 'secrets'
   /** `TestCloud.reuseIds`. */
   | 'reused-ids'
   /** `TestCloud.breakInstance`. */
@@ -159,6 +163,9 @@ export interface TestCloud {
 
   /** Logins of the machines of a driver that declares machines (`DriverFixture.supplies`). */
   readonly logins?: SimulatedLogins;
+
+  /** Returns the passwords, keys and tokens that drivers have sent to the cloud so far. */
+  secrets?(): readonly string[];
 
   /** Shuts the cloud down with all its resources. */
   close(): void | Promise<void>;

@@ -10,6 +10,7 @@ import {
   type Clock,
   type Driver,
   type JsonObject,
+  type Logger,
   type Provider,
   type ProviderConfig,
   type ProviderContext,
@@ -39,6 +40,7 @@ export class ProviderProcess {
     section: JsonObject,
     clock: Clock,
     private readonly logins?: SimulatedLogins,
+    private readonly log: Logger = silentLogger,
   ) {
     this.clock = new CountingClock(clock);
     // A real cloud remembers the ids of former runs.
@@ -52,7 +54,7 @@ export class ProviderProcess {
     return {
       clock: this.clock,
       random: this.random,
-      log: silentLogger,
+      log: this.log,
       tasks: this.tasks,
       nodeSupply: {
         apply: (machines) => {

@@ -17,6 +17,7 @@ import {
 } from '@nodepool/core';
 import { describeCalls, expectCode, failureWith, lacks, notDriverError } from './expectations.js';
 import { ProviderProcess } from './process.js';
+import { recordingLogger } from './recording-logger.js';
 import { callOn, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
 import type { CloudResource, DriverFixture, FaultKind, FaultyOperation, TestCloud } from './driver-fixture.js';
 import { watch, type Watched } from './watched.js';
@@ -46,6 +47,9 @@ export class ProviderHarness {
   private readonly processes: ProviderProcess[] = [];
   private readonly endings: (() => Promise<void>)[] = [];
   private nodes = 0;
+  /** Texts of all log lines of the providers. */
+  readonly logged: string[] = [];
+  private readonly log = recordingLogger(this.logged);
 
   constructor(
     readonly fixture: DriverFixture,
@@ -66,7 +70,7 @@ export class ProviderHarness {
   /** Creates a process without starting its provider. */
   make(): ProviderProcess {
     const { cloud } = this;
-    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock, cloud.logins);
+    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock, cloud.logins, this.log);
     this.processes.push(process);
     return process;
   }
@@ -86,7 +90,7 @@ export class ProviderHarness {
   }
 
   call(timeoutMs?: number, signal?: Call['signal']): Call {
-    return callOn(this.cloud.time.clock, timeoutMs, signal);
+    return { ...callOn(this.cloud.time.clock, timeoutMs, signal), log: this.log };
   }
 
   /** Starts a launch in the current process. */

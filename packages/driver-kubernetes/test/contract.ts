@@ -128,6 +128,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
   'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
+  echo: { kind: 'proxy', status: 502, echo: true },
   'proxy-404': { kind: 'proxy', status: 404 },
   'proxy-200': { kind: 'proxy', status: 200 },
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },
@@ -155,6 +156,7 @@ export function simulated(flavour: Flavour): DriverFixture {
     can: abilitiesExcept(
       'zones',
       'reused-ids',
+      'fault:any:echo',
       'machine-types',
       'images',
       'image-checksums',
@@ -211,6 +213,7 @@ export function simulated(flavour: Flavour): DriverFixture {
           const on = operation === 'create' ? create : operation === 'delete' ? `${plural}.delete` : '*';
           cluster.faults.add({ on, after: skip, fault: FAULTS[kind] });
         },
+        secrets: () => [...cluster.calls.credentials],
         clearFaults: () => cluster.faults.clear(),
         close: () => cluster.close(),
       };

@@ -139,7 +139,7 @@ export const simulated: DriverFixture = {
   packageFolder: join(__dirname, '..'),
   configuration,
   // Nova never copies the metadata of a server to another one.
-  can: abilitiesExcept('image-times', 'instance-copies', 'reused-ids'),
+  can: abilitiesExcept('image-times', 'instance-copies', 'reused-ids', 'fault:any:echo'),
   async open(): Promise<TestCloud> {
     const opened = await openCloud({ pageLimit: 3 });
     const { cloud, time, environment } = opened;
@@ -160,6 +160,7 @@ export const simulated: DriverFixture = {
       copyImage: (id) => snapshotOfServer(opened, text(id)),
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
+      secrets: () => [...cloud.calls.credentials],
       clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
@@ -181,6 +182,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
   'fail-after': { kind: 'status', status: 500, when: 'after' },
   'lose-answer': { kind: 'cut', when: 'after' },
   hang: { kind: 'hang', when: 'before' },
+  echo: { kind: 'proxy', status: 502, echo: true },
   'proxy-404': { kind: 'proxy', status: 404 },
   'proxy-200': { kind: 'proxy', status: 200 },
   'proxy-json': { kind: 'proxy', status: 200, json: { message: 'sign in' } },

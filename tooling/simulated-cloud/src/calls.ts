@@ -1,5 +1,7 @@
 /** The calls that a simulated cloud received: counts by operation, and the last calls in full. */
 
+import type { IncomingHttpHeaders } from 'node:http';
+
 /** A call as the cloud received it. */
 export interface CloudCall {
   /** e.g. `instances.insert`; `unknown`, or a name that ends in `.unknown`, if no route matches. */
@@ -16,6 +18,8 @@ export class CallLog<C extends CloudCall = CloudCall> {
   private readonly counts = new Map<string, number>();
   private total = 0;
   private recent: C[] = [];
+  /** Passwords and tokens in the headers of calls. */
+  readonly credentials = new Set<string>();
 
   /**
    * Returns the number of calls since the start or the last `reset`: all, those of an operation, or those of a group
@@ -41,6 +45,12 @@ export class CallLog<C extends CloudCall = CloudCall> {
     this.counts.clear();
     this.total = 0;
     this.recent = [];
+  }
+
+  recordHeaders({ authorization, 'x-auth-token': token }: IncomingHttpHeaders): void {
+    const value = authorization?.replace(/^\w+ /, '');
+    if (value !== undefined) this.credentials.add(value);
+    if (typeof token === 'string') this.credentials.add(token);
   }
 
   record(call: C): void {

@@ -18,9 +18,9 @@ export type CallFault<E extends object = object> =
   | StatusFault<E>
   /**
    * A proxy in front of the cloud answers with a page of its own, or with the given JSON; the call does not reach the
-   * cloud.
+   * cloud. With `echo`, the page contains the request with its headers.
    */
-  | { readonly kind: 'proxy'; readonly status: number; readonly json?: object }
+  | { readonly kind: 'proxy'; readonly status: number; readonly json?: object; readonly echo?: boolean }
   /** The connection closes without an answer, or (`during`) in the middle of it. */
   | { readonly kind: 'cut'; readonly when: 'before' | 'after' | 'during' }
   /** The call is never answered. */

@@ -118,6 +118,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     const operation = route?.operation ?? 'unknown';
     const call = describe({ operation, method, path: url.pathname + url.search }, received);
     calls.record(call);
+    calls.recordHeaders(received.headers);
     const context = { ...received, faults: faults.faultsOf(call) };
     const halfMs = this.latencyOf(context) / 2;
     await this.pause(halfMs);
@@ -150,12 +151,13 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
       return this.send({ ...failure, headers: { ...headers, ...wait } }, context, reply);
     }
     if (isProxy(fault)) {
-      const { status, json } = fault;
+      const { status, json, echo = false } = fault;
+      const page = echo ? echoOf(context) : PROXY_PAGE;
       const type = json === undefined ? 'text/html' : 'application/json';
       return reply
         .code(status)
         .header('Content-Type', type)
-        .send(json === undefined ? PROXY_PAGE : `${JSON.stringify(json)}\n`);
+        .send(json === undefined ? page : `${JSON.stringify(json)}\n`);
     }
     reply.hijack();
     if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);
@@ -216,6 +218,12 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private async pause(ms: number): Promise<void> {
     if (ms > 0) await sleep(this.options.state.clock, ms, this.closed.signal);
   }
+}
+
+/** Returns a page that repeats the request. */
+function echoOf({ method, url, headers }: Pick<RequestContext, 'method' | 'url' | 'headers'>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
+  return `<html><body><h1>Bad gateway</h1><pre>${method} ${url.pathname}\n${lines.join('\n')}</pre></body></html>\n`;
 }
 
 function contentOf({ body }: Answer): Buffer {

@@ -19,7 +19,7 @@ const END_MS = 10_000;
 /** A turn of the event loop that takes longer counts as blocked (ms of real time). */
 const BLOCK_MS = 200;
 /** Number of measurements. A busy machine delays single turns; a blocking driver delays every one. */
-const BLOCK_ROUNDS = 10;
+const BLOCK_ROUNDS = 6;
 
 export const calls: RuleGroup = {
   title: 'Remote calls',
@@ -194,7 +194,7 @@ export const calls: RuleGroup = {
       text:
         'All providers of a launcher share one thread. While a driver computes or waits in a synchronous function ' +
         '(`execFileSync`, `readFileSync`), no other launch continues, and the ZooKeeper session can expire. The ' +
-        'kit launches, lists and deletes a node up to ten times. It fails the driver if one turn of the event loop ' +
+        'kit launches, lists and deletes a node up to six times. It fails the driver if one turn of the event loop ' +
         'takes more than 200 ms of real time in every attempt.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {

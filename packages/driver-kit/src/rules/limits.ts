@@ -5,10 +5,16 @@ import type { DriverErrorCode, Outcome, Resources } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import { firstLabel } from '../provider-config.js';
+import { textsIn } from '../recording-logger.js';
 import type { RuleGroup, Rule } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
 import type { FaultKind } from '../driver-fixture.js';
 import { watch } from '../watched.js';
+
+/** Number of calls that get an answer with a secret. */
+const MAX_ECHOES = 8;
+/** Maximum number of characters of a text in messages. */
+const MAX_TEXT = 300;
 
 export const errors: RuleGroup = {
   title: 'Errors',
@@ -112,6 +118,37 @@ export const errors: RuleGroup = {
         // A driver that makes no call in `start` meets the error in its first call, which may fail.
         await harness.ended(watch(harness.provider.listNodes(harness.call())), 'the first list');
         await harness.launched();
+      },
+    },
+    {
+      id: 'errors.secrets',
+      since: '1.4',
+      title: 'neither errors nor log lines contain passwords or tokens',
+      text:
+        'Logs, records of requests and the status page show the texts of errors, with their causes. An answer can repeat ' +
+        'the request: proxies and gateways do so in their error pages. The kit sends such a page to the first call of a ' +
+        'list, a launch and a deletion, then to the second, and so on.',
+      needs: ['fault:any:echo', 'secrets'],
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        for (let skip = 0; skip < MAX_ECHOES; skip += 1) {
+          await harness.plan('any', 'echo', skip);
+          const list = watch(harness.provider.listNodes(harness.call()));
+          await harness.ended(list, 'a list');
+          const launch = harness.launch();
+          await harness.ended(launch, 'a launch');
+          const externalId = launch.settled?.ok === true ? launch.settled.value.externalId : null;
+          const deletion = harness.startCleanUp(launch.node, launch.saved?.externalId ?? externalId);
+          await harness.ended(deletion, 'a deletion');
+          const ends = [list, launch, deletion].map(({ settled }) =>
+            settled?.ok === false ? settled.error : undefined,
+          );
+          const texts = [...harness.logged, ...ends.flatMap((error) => textsIn(error))];
+          const secrets = harness.able('secrets')();
+          assert.ok(secrets.length > 0, 'the test cloud declares no secret, see `TestCloud.secrets`');
+          const leak = texts.find((text) => secrets.some((secret) => text.includes(secret)));
+          assert.ok(leak === undefined, `an error or a log line contains a secret: ${leak?.slice(0, MAX_TEXT) ?? ''}`);
+        }
       },
     },
   ],

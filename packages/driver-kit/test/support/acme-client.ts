@@ -51,6 +51,8 @@ export const explain: Explain = ({ kind, message }) => {
       return new CapacityError(message);
     case 'invalid':
       return new ConfigurationError(message);
+    case 'echo':
+      return new TransientError('acme: a proxy answered');
     default:
       return new TransientError(message);
   }

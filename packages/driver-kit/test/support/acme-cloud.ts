@@ -4,10 +4,13 @@ import { createHash } from 'node:crypto';
 import { abortReason, sleep, type Clock } from '@nodepool/core';
 import type { FaultKind, PlannedFault } from '../../src/index.js';
 
+/** The token of all calls. */
+export const ACME_TOKEN = 'acme-token-0123456789';
+
 /** An error of the cloud: the kind of fault, or the missing resource. */
 export class AcmeError extends Error {
   constructor(readonly kind: FaultKind | 'missing') {
-    super(`acme: ${kind}`);
+    super(kind === 'echo' ? `acme: echo of Authorization: ${ACME_TOKEN}` : `acme: ${kind}`);
   }
 }
 

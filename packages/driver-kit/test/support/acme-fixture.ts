@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Adapter, Driver, JsonObject } from '@nodepool/core';
 import { ABILITIES, abilitiesExcept, simulatedTime, type DriverFixture } from '../../src/index.js';
-import { AcmeCloud } from './acme-cloud.js';
+import { ACME_TOKEN, AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
 
@@ -95,6 +95,7 @@ export function fixtureOf(
         setQuota: ({ instances }) => void Object.assign(cloud, { limit: instances }),
         plan: (fault) => cloud.plan(fault),
         clearFaults: () => cloud.clearFaults(),
+        secrets: () => [ACME_TOKEN],
         imageLabel: { pool: 'main', label: 'own' },
         machineTypeLabel: { pool: 'main', label: 'either' },
         close: () => undefined,

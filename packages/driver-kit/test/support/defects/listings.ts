@@ -1,6 +1,7 @@
 /** Drivers that violate the rules about listings, leaks, errors and quota. */
 
 import { ConfigurationError, DriverError, QuotaInformation, TransientError, type Instance } from '@nodepool/core';
+import { ACME_TOKEN } from '../acme-cloud.js';
 import { idOf } from '../acme-machines.js';
 import { when, creations, withInstance, providers, withUniqueIds } from '../changed-drivers.js';
 import type { Defect } from './defect.js';
@@ -88,6 +89,10 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
   'errors.list-auth': {
     changes: { explain: when('auth', new DriverError('unexpected', '401')) },
     says: /credentials are refused failed with the code "unexpected" instead of "auth": 401/,
+  },
+  'errors.secrets': {
+    changes: { explain: when('echo', new TransientError(`502 echo of Authorization: ${ACME_TOKEN}`)) },
+    says: /an error or a log line contains a secret: .*502 echo/s,
   },
   'errors.start': {
     changes: { explain: when('auth', new DriverError('unexpected', '401')) },
