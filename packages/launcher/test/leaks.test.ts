@@ -136,6 +136,20 @@ describe('an instance', () => {
     expect(instances.map(exists)).toEqual([true, true]);
   });
 
+  it('is not deleted at its first sighting because a leaked one had its id before', async () => {
+    world.cloud.configure({ reusesIds: true });
+    await world.launcher([demo()]);
+    const first = await createInstance(ours('0000009999', 'a'));
+    await world.clock.advance(1.5 * MINUTE_MS);
+    world.cloud.destroyInstance(first);
+    const second = await createInstance(ours('0000009998', 'b'));
+    expect(second).toBe(first);
+    await world.clock.advance(MINUTE_MS);
+    expect(exists(second)).toBe(true);
+    await world.clock.advance(2 * MINUTE_MS);
+    expect(exists(second)).toBe(false);
+  });
+
   it('of another attempt than its node’s is a duplicate, and deleted', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();

@@ -79,3 +79,18 @@ it('a hanging deletion continues to count, also when another launcher resumes th
   await world.fulfilled(id);
   expect(greatest).toBe(1);
 });
+
+it('in a cloud that uses ids again, the record of a failed attempt finds its instance by the attempt', async () => {
+  world.cloud.configure({ reusesIds: true });
+  failures = 1;
+  await world.launcher([demo(2)]);
+  const id = await submit(1);
+  await world.until('the first attempt has its instance', () => world.cloud.existingInstances().length === 1);
+  const [first] = world.cloud.existingInstances();
+  await world.fulfilled(id);
+  const isFirst = ({ tags }: { readonly tags: Readonly<Record<string, string>> }): boolean =>
+    tags['nodepool_launch_attempt'] === first?.tags['nodepool_launch_attempt'];
+  await world.clock.advance(2 * DELETION_MS);
+  expect(world.cloud.existingInstances().filter(isFirst)).toEqual([]);
+  expect(world.cloud.existingInstances()).toHaveLength(1);
+});

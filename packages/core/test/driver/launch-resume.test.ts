@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { InstanceFailedError, type Driver, type JsonValue, type StateMachine } from '../../src/index.js';
-import { ProviderHarness } from './provider-harness.js';
+import { INSTALLATION, ProviderHarness } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -122,7 +122,13 @@ describe('a launch on state machines', () => {
   it('saves nothing for an instance that is ready at once', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
-    const instance = { externalId: 'i-1', ready: true, deleted: false, tags: {} };
+    const tags = {
+      nodepool_node_id: '0000000001',
+      nodepool_provider_name: 'tiny',
+      nodepool_installation: INSTALLATION,
+      nodepool_launch_attempt: 'attempt-0000000001',
+    };
+    const instance = { externalId: 'i-1', ready: true, deleted: false, tags };
     const adapter = machineAdapter(cloud, {
       getCreateStateMachine: () => {
         let steps = 0;
