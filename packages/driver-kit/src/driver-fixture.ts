@@ -33,7 +33,7 @@ export type FaultKind =
   | 'capacity'
   /** Rejects the request as permanently invalid (400). */
   | 'invalid'
-  /** Has no effect; a proxy in front of the cloud responds with 502 and a page that contains the request and its headers. */
+  /** Has no effect; a proxy in front of the cloud responds with 502 and a page that repeats the request’s headers. */
   | 'echo'
   /** Has no effect; a proxy in front of the cloud responds with 404 and a page of its own. */
   | 'proxy-404'

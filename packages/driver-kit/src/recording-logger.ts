@@ -20,7 +20,7 @@ export function recordingLogger(texts: string[], fixed: LogFields = {}): Logger 
   };
 }
 
-/** Returns all texts of a value that a log line contains: messages, stacks and causes of errors, and fields of objects. */
+/** Returns all texts of a log line’s value: messages, stacks and causes of errors, and fields of objects. */
 export function textsIn(value: unknown, depth = 0): readonly string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return [];

@@ -28,9 +28,9 @@ export function nothingApplied(signal: AbortSignal): void {
 }
 
 /**
- * Returns the error of a creation that ended with the given one. The outcome of a call, e.g. of a throttled poll, is not
- * that of the creation: if an earlier call has changed something, or if the instance is known, something may exist.
- * Errors that do not come from a call, e.g. for a failed operation, keep their outcome.
+ * Returns the error of a creation that ended with the given one. The outcome of a call, e.g. of a throttled poll, is
+ * not that of the creation: if an earlier call has changed something, or if the instance is known, something may
+ * exist. Errors that do not come from a call, e.g. for a failed operation, keep their outcome.
  */
 export function creationError(failure: DriverError, signal: AbortSignal, hasInstance = false): DriverError {
   const { code, message, retryAfterMs, outcome } = failure;

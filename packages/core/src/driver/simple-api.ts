@@ -45,8 +45,8 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   stop?(): void | Promise<void>;
   /**
    * Starts the creation of an instance with the request's tags and resolves with its id. The instance may become ready
-   * later, as shown by `listInstances`. If a further call fails after the cloud has accepted the creation, e.g. a poll of
-   * its operation, the framework searches for the instance.
+   * later, as shown by `listInstances`. If a further call fails after the cloud has accepted the creation, e.g. a poll
+   * of its operation, the framework searches for the instance.
    */
   createInstance(tasks: TaskManager, request: CreateRequest<L>, call: Call): Promise<ExternalId>;
   /** Starts the deletion. Rejects with `NotFoundError` or resolves if the instance is unknown. */

@@ -33,8 +33,8 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   readonly listIntervalMs?: number;
   /**
    * True if the cloud never gives the id of a deleted instance to another one, e.g. if the id is a UUID, or a name that
-   * contains the launch attempt. By default, the framework compares the tags of an instance wherever it finds one by its
-   * id, and a deletion begins with a listing.
+   * contains the launch attempt. By default, the framework compares the tags of an instance wherever it finds one by
+   * its id, and a deletion begins with a listing.
    */
   readonly uniqueIds?: boolean;
 

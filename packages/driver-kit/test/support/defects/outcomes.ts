@@ -86,7 +86,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
     says: /the outcome is "not-applied", although an instance exists: 500/,
   },
   'faults.deletion': {
-    changes: { explain: when('conflict', new NotFoundError('it is gone')) },
+    changes: { explain: when('conflict', new NotFoundError('409')) },
     says: /after a deletion whose call \d got the fault "conflict", something is left/,
   },
   'faults.listing': emptyListAfter('not-found', /page 1 got the fault "not-found": 0 instead of 7/),
