@@ -115,9 +115,9 @@ export class SimpleCreateMachine implements StateMachine {
 
 /**
  * Deletes an instance and confirms the deletion. A listing may lack an instance that exists, so several listings have
- * to agree. If ids are unique, the machine also repeats the deletion, which proves it at once if the cloud does not find
- * the instance; otherwise, the id may belong to another instance by then. The deletion can restart at any time, so the
- * machine saves nothing.
+ * to agree. If ids are unique, the machine also repeats the deletion, which proves it at once if the cloud does not
+ * find the instance; otherwise, the id may belong to another instance by then. The deletion can restart at any time,
+ * so the machine saves nothing.
  */
 export class SimpleDeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
