@@ -9,7 +9,7 @@ import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
-const TIMES = { bootMs: 3000, deleteMs: 3000 };
+const TIMES = { bootMs: 500, deleteMs: 500 };
 /** Maximum number of calls of a launch, a deletion or a listing. */
 const MAX_CALLS = 100;
 /** Number of foreign instances: more than one page of any test cloud holds. */
