@@ -35,11 +35,12 @@ export function isLost(verdict: InstanceVerdict): verdict is Extract<InstanceVer
 export function verdictOf(node: Node, listing: InstanceListing): InstanceVerdict {
   const { external_id: id } = node;
   if (id === null) return { kind: 'unknown' };
-  const instance = listing.byExternalId(id);
+  const instances = listing.allByExternalId(id);
+  const own = instances.find((instance) => belongsTo(node, instance));
   const isSettled = listing.requestedAt >= node.state_time * 1000 + SETTLE_MS;
-  if (instance !== undefined && belongsTo(node, instance)) return verdictOfOwn(instance, id, isSettled);
+  if (own !== undefined) return verdictOfOwn(own, id, isSettled);
   if (!isSettled) return { kind: 'unknown' };
-  if (instance === undefined) return { kind: 'missing', reason: `the cloud does not list its instance ${named(id)}` };
+  if (instances.length === 0) return { kind: 'missing', reason: `the cloud does not list its instance ${named(id)}` };
   return { kind: 'replaced', reason: `the cloud lists an instance of another node as ${named(id)}` };
 }
 
