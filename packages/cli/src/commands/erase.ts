@@ -44,8 +44,8 @@ export async function erase(
 }
 
 /**
- * Deletes the empty znodes of the provider below builds: the Python Nodepool lists such builds as those of the provider.
- * Resolves with the builds whose uploads are locked.
+ * Deletes the empty znodes of the provider below builds: the Python Nodepool lists such builds as those of the
+ * provider. Resolves with the builds whose uploads are locked.
  */
 async function removeEmpty(context: StoreContext, provider: string): Promise<readonly string[]> {
   const { images } = context.store;

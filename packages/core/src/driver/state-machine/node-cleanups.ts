@@ -114,6 +114,7 @@ export class NodeCleanups {
       identity: uniqueIds ? undefined : identity,
       saved: known ? cleanup.saved : null,
       random,
+      onFailedAttempt: cleanup.onFailedAttempt,
       make: (saved) => {
         if (!isLogged) logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
         isLogged = true;
