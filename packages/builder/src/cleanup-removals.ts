@@ -114,13 +114,17 @@ async function deleteFromCloud(
  */
 function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage['tags']): boolean {
   const { nodepool_installation: of, nodepool_image_name: image, nodepool_image_format: format } = tags;
-  return (
-    tags.nodepool_provider_name === upload.provider &&
-    tags.nodepool_build_id === upload.build &&
-    tags.nodepool_upload_id === upload.id &&
-    (of === undefined ? UNIQUE_BUILD.test(upload.build) : of === installation && image === upload.image) &&
-    (format === undefined || upload.format === null || format === upload.format)
-  );
+  if (
+    tags.nodepool_provider_name !== upload.provider ||
+    tags.nodepool_build_id !== upload.build ||
+    tags.nodepool_upload_id !== upload.id
+  ) {
+    return false;
+  }
+  const hasImage = image === upload.image;
+  const hasFormat = upload.format === null || format === upload.format;
+  if (of !== undefined) return of === installation && hasImage && hasFormat;
+  return UNIQUE_BUILD.test(upload.build) && (image === undefined || hasImage) && (format === undefined || hasFormat);
 }
 
 /** Deletes a build. Rejects if the files cannot be deleted; the record stays `deleting`. */

@@ -299,6 +299,7 @@ it('images that differ in one tag are kept when a failed upload is deleted', asy
   await world.until('an image exists whose id is not known', () => world.cloud.ofProvider('one').length === 1);
   const [image] = world.cloud.ofProvider('one');
   const { nodepool_installation: _installation, ...unmarked } = image!.tags;
+  const { nodepool_image_format: _format, ...withoutFormat } = image!.tags;
   const others = [
     { ...image!.tags, nodepool_installation: 'production' },
     { ...image!.tags, nodepool_provider_name: 'elsewhere' },
@@ -307,6 +308,8 @@ it('images that differ in one tag are kept when a failed upload is deleted', asy
     { ...image!.tags, nodepool_upload_id: '0000009999' },
     { ...image!.tags, nodepool_image_format: 'vhd' },
     { ...unmarked, nodepool_build_id: '0000000001' },
+    { ...unmarked, nodepool_image_name: 'suse' },
+    withoutFormat,
   ];
   others.forEach((tags, index) => {
     world.cloud.images.set(`other-${index}`, { ...image!, provider: 'others', id: `other-${index}`, tags });

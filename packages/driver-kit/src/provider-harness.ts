@@ -123,22 +123,17 @@ export class ProviderHarness {
   }
 
   /** Deletes all resources of a node in the current process and resolves when they are deleted. */
-  async cleanUp(
-    node: Pick<TestNode, 'id'>,
-    externalId: ExternalId | null,
-    change: Partial<NodeCleanup> = {},
-  ): Promise<void> {
+  async cleanUp(node: TestNode, externalId: ExternalId | null, change: Partial<NodeCleanup> = {}): Promise<void> {
     const cleanup = this.startCleanUp(node, externalId, change);
     await this.explained('deletion', cleanup, `the deletion of node ${node.id}`);
   }
 
-  startCleanUp(
-    node: Pick<TestNode, 'id'>,
-    externalId: ExternalId | null,
-    change: Partial<NodeCleanup> = {},
-  ): Watched<void> {
+  startCleanUp(node: TestNode, externalId: ExternalId | null, change: Partial<NodeCleanup> = {}): Watched<void> {
     const { provider } = this;
-    const cleanup = nodeCleanup(this.process.config, this.call(DEADLINE_MS), node.id, externalId, change);
+    const cleanup = nodeCleanup(this.process.config, this.call(DEADLINE_MS), node.id, externalId, {
+      launchAttempt: node.tags.nodepool_launch_attempt,
+      ...change,
+    });
     const work = async (): Promise<void> => {
       await provider.cleanupNode(cleanup);
       await provider.waitForNodeCleanup(node.id);

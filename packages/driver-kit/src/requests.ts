@@ -37,7 +37,7 @@ export function requestFor(...labels: readonly string[]): RequestInfo {
 }
 
 /** Returns the tags of a node's instance in the first pool of the provider. */
-export function instanceTags(config: ProviderConfig, nodeId: string, attempt = `attempt-of-${nodeId}`): InstanceTags {
+export function instanceTags(config: ProviderConfig, nodeId: string, attempt = attemptOf(nodeId)): InstanceTags {
   return {
     nodepool_node_id: nodeId,
     nodepool_provider_name: config.name,
@@ -45,6 +45,11 @@ export function instanceTags(config: ProviderConfig, nodeId: string, attempt = `
     nodepool_installation: INSTALLATION,
     nodepool_launch_attempt: attempt,
   };
+}
+
+/** Returns the launch attempt that tests use unless they name another one. */
+function attemptOf(nodeId: string): string {
+  return `attempt-of-${nodeId}`;
 }
 
 /** Returns a launch of the first label; `change` overrides properties. */
@@ -85,7 +90,7 @@ export function nodeCleanup(
     pool: firstLabel(config).pool.name,
     externalId,
     installation: INSTALLATION,
-    launchAttempt: null,
+    launchAttempt: attemptOf(nodeId),
     saved: null,
     save: async () => undefined,
     ...change,

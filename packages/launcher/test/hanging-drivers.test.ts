@@ -122,6 +122,7 @@ it('the search for leaked instances continues after one that never ended', async
     nodepool_provider_name: 'demo',
     nodepool_pool_name: 'main',
     nodepool_installation: world.installation(),
+    nodepool_launch_attempt: 'a',
   };
   const spec = { name: 'leaked', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
   await world.during(Promise.resolve(world.cloud.createInstance(spec)));

@@ -62,8 +62,29 @@ describe('an instance', () => {
     const unmarked = await createInstance(tagsOfNode('0000009999', 'a'));
     await world.clock.advance(10 * MINUTE_MS);
     expect(exists(unmarked)).toBe(true);
-    const said = warnings.filter(({ message }) => message.includes('without the tag nodepool_installation'));
-    expect(said.map(({ fields }) => fields)).toMatchObject([{ provider: 'demo', names: ['stray'] }]);
+    const said = warnings.filter(({ message }) => message.includes('lack some of the tags'));
+    expect(said.map(({ fields }) => fields)).toMatchObject([
+      { provider: 'demo', names: ['stray'], missing: ['nodepool_installation'] },
+    ]);
+  });
+
+  it.each(['nodepool_pool_name', 'nodepool_launch_attempt'])('without the tag %s is kept and reported', async (tag) => {
+    await world.launcher([demo()]);
+    const { [tag]: _tag, ...incomplete } = ours('0000009999');
+    const unmarked = await createInstance(incomplete);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unmarked)).toBe(true);
+    expect(warnings.filter(({ fields }) => fields['missing'] !== undefined)).toMatchObject([
+      { fields: { names: ['stray'], missing: [tag] } },
+    ]);
+  });
+
+  it('of another pool with the id of a node is kept', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const other = await createInstance({ ...ours(node, 'theirs'), nodepool_pool_name: 'another' });
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(other)).toBe(true);
   });
 
   it('of the previous installation is deleted once an operator has restored the id', async () => {
@@ -86,27 +107,38 @@ describe('an instance', () => {
   });
 
   describe('of a deleted node without a recorded id', () => {
-    const deletion = async (more: () => Record<string, string>): Promise<string> => {
+    const RECORDED = 'b'.repeat(32);
+    const progress = { kind: 'deletion', attempt: RECORDED, number: 1, started: 1, machine: null };
+
+    /** Creates an instance of the recorded attempt and one with the given tags, and waits for the deletion of the record. */
+    const deletion = async (
+      tags: (node: string) => Record<string, string>,
+    ): Promise<{ own: string; other: string }> => {
       await world.launcher([demo()]);
       const node = await freeNode();
-      const [own] = world.cloud.existingInstances();
-      world.cloud.destroyInstance(own!.id);
-      const found = await createInstance({ ...tagsOfNode(node, 'theirs'), ...more() });
-      await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used', external_id: null }));
+      const [first] = world.cloud.existingInstances();
+      world.cloud.destroyInstance(first!.id);
+      const own = await createInstance(ours(node, RECORDED));
+      const other = await createInstance(tags(node));
+      await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used', external_id: null, progress }));
       await world.until('its record is gone', () => !world.nodes().has(node));
-      return found;
+      return { own, other };
     };
 
-    it('is kept if it has the node’s id in another installation', async () => {
-      expect(exists(await deletion(() => ({ nodepool_installation: 'production' })))).toBe(true);
+    it.each<[string, (node: string) => Record<string, string>]>([
+      ['installation', (node) => ({ ...ours(node, RECORDED), nodepool_installation: 'production' })],
+      ['provider', (node) => ({ ...ours(node, RECORDED), nodepool_provider_name: 'another' })],
+      ['pool', (node) => ({ ...ours(node, RECORDED), nodepool_pool_name: 'another' })],
+      ['attempt', (node) => ours(node, 'theirs')],
+      ['attempt, without an installation', (node) => tagsOfNode(node, 'theirs')],
+    ])('is kept if it is of another %s', async (_what, tags) => {
+      const { own, other } = await deletion(tags);
+      expect([exists(own), exists(other)]).toEqual([false, true]);
     });
 
-    it('is kept if it has no installation and is from another attempt', async () => {
-      expect(exists(await deletion(() => ({})))).toBe(true);
-    });
-
-    it('is deleted if it is of this installation', async () => {
-      expect(exists(await deletion(() => ({ nodepool_installation: world.installation() })))).toBe(false);
+    it('is deleted without an installation if it is of the recorded attempt', async () => {
+      const { own, other } = await deletion((node) => tagsOfNode(node, RECORDED));
+      expect([exists(own), exists(other)]).toEqual([false, false]);
     });
   });
 

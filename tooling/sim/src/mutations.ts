@@ -357,4 +357,9 @@ function claimingUniqueIds(cloud: ExampleCloud): ExampleCloud {
 }
 
 /** Tags of an instance whose node never existed. */
-const FOREIGN_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
+const FOREIGN_TAGS = {
+  nodepool_node_id: '9999999999',
+  nodepool_provider_name: 'alpha',
+  nodepool_pool_name: 'main',
+  nodepool_launch_attempt: 'f'.repeat(32),
+};

@@ -281,17 +281,16 @@ export interface Resource {
 export interface NodeCleanup extends Call {
   readonly nodeId: string;
   readonly pool: string | null;
-  /** External id of the instance. If null, an instance may still exist and is found by the node's tags. */
+  /**
+   * External id of the instance. If null, an instance may still exist: the one whose tags name this node, provider,
+   * pool, launch attempt and installation. An instance that differs in one of them belongs to another owner.
+   */
   readonly externalId: ExternalId | null;
   /**
-   * Id of this installation. An instance of another installation never belongs to the node, even if it carries the
-   * node's id.
+   * Id of this installation. An instance without `nodepool_installation` belongs to the node if the other tags match.
    */
   readonly installation: string;
-  /**
-   * Latest attempt in the record, or null. An instance without `nodepool_installation` belongs to the node only if it
-   * carries this attempt.
-   */
+  /** Latest attempt in the record; null or empty if no instance was requested from the cloud. */
   readonly launchAttempt: string | null;
   /** Reports a failed attempt to delete an instance, which the driver repeats by itself. */
   readonly onFailedAttempt?: ((error: Error) => void) | undefined;

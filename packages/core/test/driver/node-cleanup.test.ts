@@ -98,19 +98,46 @@ describe('the cleanup of a node', () => {
     await expect(harness.provider.waitForNodeCleanup(NODE)).rejects.toMatchObject({ code: 'unexpected' });
   });
 
-  it('finds all instances and duplicates of the node, and none of other providers, installations or attempts', async () => {
+  const own = {
+    nodepool_node_id: NODE,
+    nodepool_provider_name: 'tiny',
+    nodepool_pool_name: 'main',
+    nodepool_installation: INSTALLATION,
+    nodepool_launch_attempt: `attempt-${NODE}`,
+  };
+  const { nodepool_installation: _none, ...untagged } = own;
+
+  it('finds all instances of the recorded attempt, also those without an installation', async () => {
     const { harness, cloud, clock } = await launched();
-    const signal = new AbortController().signal;
-    const untagged = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };
-    const tags = { ...untagged, nodepool_installation: INSTALLATION };
-    watch(cloud.create('twin', tags, signal));
-    watch(cloud.create('alien', { ...tags, nodepool_provider_name: 'other' }, signal));
-    watch(cloud.create('staging', { ...tags, nodepool_installation: 'staging' }, signal));
-    watch(cloud.create('old', { ...untagged, nodepool_launch_attempt: 'recorded' }, signal));
-    watch(cloud.create('older', { ...untagged, nodepool_launch_attempt: 'another' }, signal));
+    const { signal } = new AbortController();
+    watch(cloud.create('twin', own, signal));
+    watch(cloud.create('old', untagged, signal));
     await clock.advance(100);
-    await harness.cleanUp(NODE, { launchAttempt: 'recorded' });
-    expect(cloud.existing).toEqual(['i-3', 'i-4', 'i-6']);
+    await harness.cleanUp(NODE);
+    expect(cloud.existing).toEqual([]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['node', { ...own, nodepool_node_id: '0000000002' }],
+    ['provider', { ...own, nodepool_provider_name: 'other' }],
+    ['pool', { ...own, nodepool_pool_name: 'other' }],
+    ['installation', { ...own, nodepool_installation: 'staging' }],
+    ['attempt', { ...own, nodepool_launch_attempt: 'another' }],
+    ['attempt, without an installation', { ...untagged, nodepool_launch_attempt: 'another' }],
+  ])('leaves an instance of another %s', async (_what, tags) => {
+    const { harness, cloud, clock } = await launched();
+    watch(cloud.create('alien', tags, new AbortController().signal));
+    await clock.advance(100);
+    await harness.cleanUp(NODE);
+    expect(cloud.existing).toEqual(['i-2']);
+  });
+
+  it.each([null, ''])('finds nothing for a node whose recorded attempt is %j', async (launchAttempt) => {
+    const { harness, cloud, clock } = await launched();
+    watch(cloud.create('alien', { ...own, nodepool_launch_attempt: '' }, new AbortController().signal));
+    await clock.advance(100);
+    await harness.cleanUp(NODE, { launchAttempt });
+    expect(cloud.existing).toEqual(['i-1', 'i-2']);
   });
 
   it('ignores an outdated listing', async () => {
@@ -119,15 +146,9 @@ describe('the cleanup of a node', () => {
     const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
     await harness.finish(harness.launch());
     // Created after the last listing.
-    watch(
-      cloud.create(
-        'later',
-        { nodepool_node_id: '0000000077', nodepool_provider_name: 'tiny', nodepool_installation: INSTALLATION },
-        new AbortController().signal,
-      ),
-    );
+    watch(cloud.create('later', { ...own, nodepool_node_id: '0000000077' }, new AbortController().signal));
     await clock.advance(100);
-    await harness.cleanUp('0000000077');
+    await harness.cleanUp('0000000077', { launchAttempt: own.nodepool_launch_attempt });
     expect(cloud.existing).toEqual(['i-1']);
   });
 

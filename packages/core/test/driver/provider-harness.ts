@@ -118,7 +118,7 @@ export class ProviderHarness {
       pool: 'main',
       externalId: null,
       installation: INSTALLATION,
-      launchAttempt: null,
+      launchAttempt: `attempt-${nodeId}`,
       saved: null,
       save: async (progress) => void this.saves.push(progress),
       ...changes,

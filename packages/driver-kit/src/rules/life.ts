@@ -187,7 +187,7 @@ export const life: RuleGroup = {
       title: 'a node’s resources are found by their tags if the instance’s id is unknown',
       text:
         'A launcher can crash between a creation and its answer, which contains the id. `cleanupNode` with ' +
-        '`externalId: null` deletes the resources with the tags of the node and of this provider, and no others. ' +
+        '`externalId: null` deletes the resources with the tags of the launch attempt, and no others. ' +
         'If there are none, it succeeds.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {

@@ -25,6 +25,8 @@ const OTHER_IMAGES: readonly (readonly [string, Partial<ImageTags>])[] = [
 const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
   ['another installation', { nodepool_installation: 'fedcba9876543210' }],
   ['another provider', { nodepool_provider_name: 'another-provider' }],
+  ['another pool', { nodepool_pool_name: 'another-pool' }],
+  ['another launch attempt', { nodepool_launch_attempt: 'f'.repeat(32) }],
 ];
 
 export const lookalikes: RuleGroup = {
@@ -37,10 +39,11 @@ export const lookalikes: RuleGroup = {
     {
       id: 'lookalike.node',
       since: '1.0',
-      title: 'resources with the same node id but another installation or provider survive a deletion',
+      title: 'resources with the same node id but another installation, provider, pool or attempt survive a deletion',
       text:
         '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the node id, the ' +
-        'provider and the installation.',
+        'provider, the pool, the launch attempt and the installation. A node id proves nothing: if the data of ' +
+        'ZooKeeper is lost or replaced, ids start again while the instances of the former nodes still run.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();

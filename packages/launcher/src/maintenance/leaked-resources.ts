@@ -1,8 +1,8 @@
 /**
  * Decides which of the resources in a cloud's listing are leaked. A resource of this installation and provider is
  * leaked if a fresh read finds neither its node nor its upload, or if another launch attempt of the node created it.
- * Leaked resources are deleted after two sightings at least a minute apart, and only if they are a small share of all
- * resources.
+ * Leaked resources are deleted after two sightings at least a minute apart, only if their tags are complete, and only
+ * if they are a small share of all resources.
  */
 
 import { externalIdKey, logCloudDeletion, type LeakFilter, type Node, type Resource } from '@nodepool/core';
@@ -24,7 +24,7 @@ interface LeakCandidate {
 export class LeakedResources implements LeakFilter {
   /** Times at which suspicious resources were first seen, in `Clock.monotonic` milliseconds, by kind and id. */
   private seen: ReadonlyMap<string, number> = new Map();
-  /** Keys of the reported resources without an installation tag. */
+  /** Keys of the reported resources whose tags are incomplete. */
   private reported: ReadonlySet<string> = new Set();
 
   constructor(
@@ -43,9 +43,9 @@ export class LeakedResources implements LeakFilter {
         tags.nodepool_provider_name === this.provider && (tags.nodepool_installation ?? installation) === installation,
     );
     const due = this.seenBefore(await this.withoutOwner(ours));
-    const isMarked = ({ resource }: LeakCandidate): boolean => resource.tags.nodepool_installation === installation;
-    this.report(due.filter((suspicion) => !isMarked(suspicion)));
-    return this.release(due.filter(isMarked), ours.length);
+    const isIdentified = ({ resource }: LeakCandidate): boolean => hasCompleteIdentity(resource);
+    this.report(due.filter((suspicion) => !isIdentified(suspicion)));
+    return this.release(due.filter(isIdentified), ours.length);
   }
 
   /** Returns all due resources, to be deleted, or none if they exceed the limit of one round. */
@@ -70,16 +70,21 @@ export class LeakedResources implements LeakFilter {
   }
 
   /**
-   * Reports leaked resources without an installation tag; any installation with a provider of this name may own them.
+   * Reports leaked resources with incomplete tags. Any installation with a provider of this name may own those without
+   * an installation, and a person may have created the others.
    */
   private report(due: readonly LeakCandidate[]): void {
     const unreported = due.filter(({ resource }) => !this.reported.has(keyOf(resource)));
     this.reported = new Set(due.map(({ resource }) => keyOf(resource)));
     if (unreported.length === 0) return;
     this.context.log.warn(
-      'Resources without the tag nodepool_installation look leaked and are not deleted: make sure that no other ' +
-        'installation uses the provider by the same name; then delete them by hand',
-      { provider: this.provider, names: unreported.map(({ resource }) => resource.name) },
+      'Resources look leaked and are not deleted, because they lack some of the tags that this version writes: make ' +
+        'sure that no other installation uses the provider by the same name; then delete them by hand',
+      {
+        provider: this.provider,
+        names: unreported.map(({ resource }) => resource.name),
+        missing: [...new Set(unreported.flatMap(({ resource }) => missingTags(resource)))],
+      },
     );
   }
 
@@ -141,6 +146,19 @@ export class LeakedResources implements LeakFilter {
   }
 }
 
+/** The tags of a resource of a node, and of an image, without which their owner is not certain. */
+const NODE_TAGS = ['nodepool_installation', 'nodepool_pool_name', 'nodepool_launch_attempt'] as const;
+const UPLOAD_TAGS = ['nodepool_installation', 'nodepool_image_format'] as const;
+
+function missingTags({ tags }: Resource): readonly string[] {
+  const expected = tags.nodepool_node_id === undefined ? UPLOAD_TAGS : NODE_TAGS;
+  return expected.filter((tag) => tags[tag] === undefined);
+}
+
+function hasCompleteIdentity(resource: Resource): boolean {
+  return missingTags(resource).length === 0;
+}
+
 /** Returns a key of the resource, which differs from that of a later resource with the same id. */
 function keyOf({ kind, externalId, tags }: Resource): string {
   const { nodepool_launch_attempt: attempt = '', nodepool_upload_id: upload = '' } = tags;
@@ -148,8 +166,8 @@ function keyOf({ kind, externalId, tags }: Resource): string {
 }
 
 /**
- * Returns the resources that another launch attempt of the node certainly created. Resources without an attempt tag are
- * skipped.
+ * Returns the resources that another launch attempt of the node certainly created. Resources without an attempt tag,
+ * and those of another pool, which no attempt of the node created, are skipped.
  */
 function foreignTo(node: Node, resources: readonly Resource[]): readonly Resource[] {
   const id = node.external_id === null ? undefined : externalIdKey(node.external_id);
@@ -160,6 +178,7 @@ function foreignTo(node: Node, resources: readonly Resource[]): readonly Resourc
   return resources.filter((resource) => {
     const of = resource.tags.nodepool_launch_attempt;
     if (of === undefined || resource === own || attempt === undefined) return false;
+    if (resource.tags.nodepool_pool_name !== node.pool) return false;
     // A node has one instance. During a launch the attempt may be about to replace it.
     return of !== attempt || (!launching && own !== undefined && resource.kind === own.kind);
   });

@@ -133,8 +133,9 @@ export class NodeCleanups {
   }
 
   /**
-   * Deletes every instance that carries the node's tags, for a node whose external id is unknown. A single listing
-   * without such an instance proves nothing, as listings may lack the newest instances.
+   * Deletes the instances of the recorded launch attempt, for a node whose external id is unknown. A single listing
+   * without such an instance proves nothing, as listings may lack the newest instances. Instances of earlier attempts
+   * are leaked resources.
    */
   private async cleanByTags(cleanup: NodeCleanup): Promise<void> {
     const listingDeadline = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
@@ -222,10 +223,23 @@ class TagSearch implements StateMachine {
     return null;
   }
 
+  /**
+   * Compares the complete identity. A node whose record names no attempt has created nothing. The recorded attempt
+   * identifies an instance without `nodepool_installation`, too.
+   */
   private isOurs(tags: Instance['tags']): boolean {
-    const { installation, launchAttempt } = this.cleanup;
-    if (tags.nodepool_provider_name !== this.provider) return false;
-    if (tags.nodepool_installation !== undefined) return tags.nodepool_installation === installation;
-    return launchAttempt !== null && tags.nodepool_launch_attempt === launchAttempt;
+    const { nodeId, pool, installation, launchAttempt } = this.cleanup;
+    return (
+      isNamed(launchAttempt) &&
+      tags.nodepool_launch_attempt === launchAttempt &&
+      tags.nodepool_node_id === nodeId &&
+      tags.nodepool_provider_name === this.provider &&
+      tags.nodepool_pool_name === pool &&
+      (tags.nodepool_installation ?? installation) === installation
+    );
   }
+}
+
+function isNamed(attempt: string | null): attempt is string {
+  return attempt !== null && attempt !== '';
 }
