@@ -1,6 +1,6 @@
 /**
  * The id of a builder: a uuid in `builder_id.txt` of its images-dir. It identifies the disk that has the files of a
- * build.
+ * build. Beside it, `installation_id.txt` names the installation whose records the files belong to.
  */
 
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { errorCodeOf, reasonOf, type RandomSource } from '@nodepool/core';
 
 const NAME = 'builder_id.txt';
+/** Operators remove this file to assign the files to another installation. */
+export const INSTALLATION_FILE = 'installation_id.txt';
 
 /** `images-dir` does not exist or is not writable. */
 export class ImagesDirError extends Error {
@@ -22,9 +24,7 @@ export async function builderIdOf(folder: string, random: RandomSource): Promise
     const known = (await readOptional(file))?.trim();
     if (known !== undefined && known !== '') return known;
     const id = dashed(random.uuidHex());
-    // Written under a temporary name, so that the file is never incomplete.
-    await writeFile(`${file}.tmp`, id);
-    await rename(`${file}.tmp`, file);
+    await writeComplete(file, id);
     return id;
   } catch (error) {
     throw new ImagesDirError(
@@ -32,6 +32,22 @@ export async function builderIdOf(folder: string, random: RandomSource): Promise
       { cause: error },
     );
   }
+}
+
+/** Resolves with the id of the installation in the folder; undefined if there is none. */
+export async function readInstallation(folder: string): Promise<string | undefined> {
+  const known = (await readOptional(join(folder, INSTALLATION_FILE)))?.trim();
+  return known === '' ? undefined : known;
+}
+
+export function writeInstallation(folder: string, id: string): Promise<void> {
+  return writeComplete(join(folder, INSTALLATION_FILE), id);
+}
+
+/** Writes under a temporary name, so that the file is never incomplete. */
+async function writeComplete(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.tmp`, text);
+  await rename(`${file}.tmp`, file);
 }
 
 async function readOptional(file: string): Promise<string | undefined> {

@@ -30,6 +30,15 @@ export const LAST_BUILD: Gauge<'image'> = {
   statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.last_build`],
 };
 
+/** 1 while the files on the disk belong to another installation than the records in ZooKeeper. */
+export const FOREIGN_FILES: Gauge<'host'> = {
+  kind: 'gauge',
+  name: 'nodepool_builder_foreign_files',
+  help: '1 if the image files of the builder belong to another installation; they are not deleted then.',
+  labels: ['host'],
+  statsd: () => [],
+};
+
 export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
   kind: 'gauge',
   name: 'nodepool_image_size_bytes',

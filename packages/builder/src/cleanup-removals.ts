@@ -92,6 +92,12 @@ async function deleteFromCloud(
     await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(externalId, guarded));
     return 0;
   }
+  const suspension = await builder.store.suspensions.check(upload.provider, { signal });
+  if (suspension !== undefined) {
+    const fields = { image, build_id: build, upload_id: id, reason: suspension.reason };
+    log.debug('The deletion of an upload waits, because deletions by tag are suspended', fields);
+    return SETTLE_MS;
+  }
   const listed = await calls.make(`the list ${what}`, call, (guarded) => images.listImages(guarded));
   for (const { externalId: found, tags } of listed) {
     if (!isImageOf(upload, builder.store.installation.id, tags)) continue;

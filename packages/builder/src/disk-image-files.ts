@@ -40,6 +40,9 @@ export interface DiskImageFiles {
   remove(build: BuildRef, keep?: readonly string[]): Promise<void>;
   /** Resolves with the disk usage of a build's files, bytes. */
   usedBytes(build: BuildRef): Promise<number>;
+  /** Resolves with the id of the installation that the files belong to; undefined if it was never written. */
+  installation(): Promise<string | undefined>;
+  setInstallation(id: string): Promise<void>;
   /** Resolves with the free disk space for this process, bytes. */
   freeBytes(): Promise<number>;
 }

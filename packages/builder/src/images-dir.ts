@@ -4,6 +4,7 @@ import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCodeOf } from '@nodepool/core';
 import type { BuildRef } from '@nodepool/store';
+import { readInstallation, writeInstallation } from './builder-id.js';
 import { CHECKSUM_KINDS, readChecksum, writeChecksums } from './checksums.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import { BUILD_ID, type Checksums, type DiskImageFile, type DiskImageFiles } from './disk-image-files.js';
@@ -81,6 +82,14 @@ export class ImagesDir implements DiskImageFiles {
       bytes += await allocatedBytes(path);
     }
     return bytes;
+  }
+
+  installation(): Promise<string | undefined> {
+    return readInstallation(this.folder);
+  }
+
+  setInstallation(id: string): Promise<void> {
+    return writeInstallation(this.folder, id);
   }
 
   async freeBytes(): Promise<number> {

@@ -1,10 +1,13 @@
 /**
  * Deletes files of builds without a record, left by a builder that died in between or whose record another builder
- * deleted. It checks the disk at intervals, since a disk sends no events.
+ * deleted. It checks the disk at intervals, since a disk sends no events. It deletes nothing if the files belong to
+ * another installation, or while deletions are suspended.
  */
 
 import { buildPath, type BuildRef } from '@nodepool/store';
 import { WorkQueue } from '@nodepool/core';
+import { INSTALLATION_FILE } from './builder-id.js';
+import { FOREIGN_FILES } from './builder-metrics.js';
 import type { BuilderContext } from './context.js';
 
 /** Interval (ms) between checks of the disk. */
@@ -18,6 +21,8 @@ const DISK = 'disk';
 export class OrphanFiles {
   /** Time (`Clock.monotonic` milliseconds) at which files without a record were first seen, by base path. */
   private seen: ReadonlyMap<string, number> = new Map();
+  /** True if the log contains that the files belong to another installation. */
+  private isReported = false;
   private readonly queue: WorkQueue<typeof DISK>;
 
   constructor(
@@ -50,8 +55,31 @@ export class OrphanFiles {
     this.queue.abort(reason);
   }
 
+  /** Resolves with true if the records of the installation tell which files are needed. */
+  private async mayDelete(signal: AbortSignal): Promise<boolean> {
+    const { files, store, log, metrics, hostname } = this.context;
+    const installation = await store.installation.read({ signal });
+    const owner = await files.installation();
+    if (owner === undefined) await files.setInstallation(installation);
+    const isForeign = owner !== undefined && owner !== installation;
+    metrics.set(FOREIGN_FILES, { host: hostname }, isForeign ? 1 : 0);
+    if (isForeign && !this.isReported) {
+      const hint = `correct zookeeper-servers or the id of the installation, or remove ${INSTALLATION_FILE} in images-dir`;
+      log.error(`The files of builds belong to another installation and are not deleted: ${hint}`, undefined, {
+        files: owner,
+        zookeeper: installation,
+      });
+    }
+    this.isReported = isForeign;
+    return !isForeign && (await store.suspensions.check(null, { signal })) === undefined;
+  }
+
   private async sweep(signal: AbortSignal): Promise<void> {
     const { files, clock, log } = this.context;
+    if (!(await this.mayDelete(signal))) {
+      this.seen = new Map();
+      return;
+    }
     const seen = new Map<string, number>();
     const now = clock.monotonic();
     for (const build of await files.list()) {

@@ -352,6 +352,22 @@ describe('after a builder has died', () => {
 });
 
 describe('files', () => {
+  it.each<[string, (running: Awaited<ReturnType<typeof world.builder>>) => Promise<void>]>([
+    ['belong to another installation', async ({ machine }) => void (machine.disk.installationId = 'another')],
+    ['may belong to lost records', ({ store }) => store.suspensions.suspend(null, 'a test')],
+  ])('without a record are kept while they %s', async (_why, prepare) => {
+    const running = await world.builder({ images: {}, providers: {} });
+    await world.during(prepare(running));
+    const lost = { image: 'debian', id: 'c'.repeat(32) };
+    running.machine.disk.write(lost, 'qcow2');
+    await world.after(HOUR);
+    expect(running.machine.disk.files.size).toBe(1);
+    running.machine.disk.installationId = undefined;
+    await world.during(running.store.suspensions.resume(null));
+    await world.until('the files are deleted', () => running.machine.disk.files.size === 0);
+    expect(running.machine.disk.installationId).toBe(running.store.installation.id);
+  });
+
   it('without a record are deleted after some time; those of an unreadable record are kept', async () => {
     const machine = world.machine();
     const known = 'a'.repeat(32);

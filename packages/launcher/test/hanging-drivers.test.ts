@@ -118,11 +118,12 @@ it('the search for leaked instances continues after one that never ended', async
   await world.until('the search hangs', () => calls > 0);
   overrides = {};
   const tags = {
-    nodepool_node_id: '9999999999',
     nodepool_provider_name: 'demo',
-    nodepool_pool_name: 'main',
     nodepool_installation: world.installation(),
-    nodepool_launch_attempt: 'a',
+    nodepool_image_name: 'debian',
+    nodepool_image_format: 'raw',
+    nodepool_build_id: 'ab',
+    nodepool_upload_id: '0000000001',
   };
   const spec = { name: 'leaked', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
   await world.during(Promise.resolve(world.cloud.createInstance(spec)));

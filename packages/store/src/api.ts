@@ -25,6 +25,7 @@ export interface Store {
   readonly images: ImageStore;
   readonly components: ComponentStore;
   readonly installation: InstallationStore;
+  readonly suspensions: SuspensionStore;
   /** True while every cache mirrors the server. */
   readonly complete: boolean;
   /** Creates missing root znodes and starts the caches. */
@@ -42,8 +43,41 @@ export interface InstallationStore {
   readonly id: string;
   /** Reads past the cache. Rejects with `InstallationIdError` if the data is not a valid id. */
   read(options?: CallOptions): Promise<string>;
-  /** Replaces the id; running processes follow. Rejects with `InstallationIdError` if the text is not a valid id. */
+  /**
+   * Replaces the id and suspends deletions, because resources with the new id may have no records here; running
+   * processes follow. Rejects with `InstallationIdError` if the text is not a valid id.
+   */
   set(id: string, options?: CallOptions): Promise<void>;
+}
+
+/** The reason why resources without a record are not deleted at the moment. */
+export interface Suspension {
+  /** Name of the provider; null for all. */
+  readonly provider: string | null;
+  readonly reason: string;
+  /** Unix seconds. */
+  readonly since: number;
+  /** Identifier of the process that suspended the deletions. */
+  readonly by: string;
+  /** Id of the first node that was created after it; null if unknown. */
+  readonly nextNode: string | null;
+}
+
+/** Suspended deletions, see `suspensions.ts`. */
+export interface SuspensionStore {
+  /** Returns the suspensions as last seen. */
+  all(): readonly Suspension[];
+  /**
+   * Resolves with the suspension that applies to the provider, or to all, read past the cache. Also suspends the deletions if the
+   * ids of nodes start again, since an older state was restored then.
+   */
+  check(provider: string | null, options?: CallOptions): Promise<Suspension | undefined>;
+  /** Suspends the deletions of a provider, or of all. An existing suspension remains as it is. */
+  suspend(provider: string | null, reason: string, options?: CallOptions): Promise<void>;
+  /** Ends the suspension of a provider, or that of all. */
+  resume(provider: string | null, options?: CallOptions): Promise<void>;
+  /** Resolves with the id of the next node, read past the cache. */
+  nextNodeId(options?: CallOptions): Promise<string>;
 }
 
 /**

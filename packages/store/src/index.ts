@@ -40,3 +40,4 @@ export {
 } from './paths.js';
 export { strandedNodes } from './stranded-nodes.js';
 export { settleEvents } from './settle-events.js';
+export { missingTags, unrecordedResources, type Unrecorded } from './unrecorded-resources.js';

@@ -21,12 +21,19 @@ const NEW_ID_LENGTH = 16;
 const READ_AGAIN_MS = 50;
 
 export class InstallationRecord implements InstallationStore {
-  private known: string | undefined;
+  /** The id as last seen; undefined before the first read. */
+  known: string | undefined;
 
   constructor(
     private readonly context: StoreContext,
-    /** Called when the server has no valid id. */
-    private readonly onMissing: () => void,
+    private readonly options: {
+      /** Called when the server has no valid id. */
+      readonly onMissing: () => void;
+      /** Called with the former and the present id when the id changes. */
+      readonly onChange: (before: string, after: string) => void;
+      /** Resolves before an operator's id is written. */
+      readonly beforeSet: (id: string, options?: CallOptions) => Promise<void>;
+    },
   ) {
     context.caches.add({
       root: INSTALLATION_PATH,
@@ -36,7 +43,7 @@ export class InstallationRecord implements InstallationStore {
         if (path === INSTALLATION_PATH) this.learn(data);
       },
       onRemove: ({ path }) => {
-        if (path === INSTALLATION_PATH) onMissing();
+        if (path === INSTALLATION_PATH) options.onMissing();
       },
     });
   }
@@ -48,11 +55,15 @@ export class InstallationRecord implements InstallationStore {
 
   async read(options?: CallOptions): Promise<string> {
     const { data } = await this.context.zooKeeper.get(INSTALLATION_PATH, options);
-    return checked(textOf(data));
+    const id = checked(textOf(data));
+    this.learn(data);
+    return id;
   }
 
   async set(id: string, options?: CallOptions): Promise<void> {
-    await this.context.zooKeeper.set(INSTALLATION_PATH, bytesOf(checked(id)), options);
+    const data = bytesOf(checked(id));
+    await this.options.beforeSet(id, options);
+    await this.context.zooKeeper.set(INSTALLATION_PATH, data, options);
   }
 
   /** Resolves once the id is known, shortly after the root znodes were created. */
@@ -70,12 +81,16 @@ export class InstallationRecord implements InstallationStore {
     }
   }
 
-  /** Writes an id if the server has no valid one: the last one known to this process, else a new one. */
+  /**
+   * Writes an id if the server has no valid one. A server without an id gets a new one even if this process knows one:
+   * it may belong to another installation, which would delete the resources with the known id.
+   */
   async ensure(options?: CallOptions): Promise<void> {
     const { zooKeeper, random, log } = this.context;
-    const data = bytesOf(this.known ?? random.uuidHex().slice(0, NEW_ID_LENGTH));
+    const fresh = random.uuidHex().slice(0, NEW_ID_LENGTH);
+    const data = bytesOf(this.known ?? fresh);
     try {
-      await zooKeeper.create(INSTALLATION_PATH, data, options);
+      await zooKeeper.create(INSTALLATION_PATH, bytesOf(fresh), options);
       return;
     } catch (error) {
       if (!isZooKeeperError(error, 'node-exists')) throw error;
@@ -99,13 +114,15 @@ export class InstallationRecord implements InstallationStore {
   private learn(data: Uint8Array): boolean {
     const id = textOf(data);
     if (!VALID.test(id)) {
-      this.onMissing();
+      this.options.onMissing();
       return false;
     }
-    if (this.known !== undefined && this.known !== id) {
-      this.context.log.warn('The id of the installation has changed', { before: this.known, now: id });
-    }
+    const before = this.known;
     this.known = id;
+    if (before !== undefined && before !== id) {
+      this.context.log.warn('The id of the installation has changed', { before, now: id });
+      this.options.onChange(before, id);
+    }
     this.context.caches.update();
     return true;
   }

@@ -11,6 +11,7 @@ import { InstallationRecord } from './installation.js';
 import { NodeRecords } from './node-store.js';
 import { ROOTS } from './paths.js';
 import { RequestRecords } from './request-store.js';
+import { Suspensions } from './suspensions.js';
 
 export interface StoreOptions {
   readonly clock: Clock;
@@ -38,6 +39,7 @@ class ZooKeeperStore implements Store {
   readonly images: ImageRecords;
   readonly components: ComponentRegistry;
   readonly installation: InstallationRecord;
+  readonly suspensions: Suspensions;
   private readonly context: StoreContext;
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
@@ -61,8 +63,19 @@ class ZooKeeperStore implements Store {
     this.nodes = new NodeRecords(this.context);
     this.requests = new RequestRecords(this.context, this.nodes);
     this.images = new ImageRecords(this.context);
-    this.installation = new InstallationRecord(this.context, () => {
-      if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();
+    this.installation = new InstallationRecord(this.context, {
+      onMissing: () => {
+        if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();
+      },
+      onChange: (before, after) => this.suspensions.installationChanged(before, after),
+      beforeSet: (id, call) => this.suspensions.suspend(null, `an operator has set the id ${id}`, call),
+    });
+    this.suspensions = new Suspensions(this.context, {
+      installation: (call) => this.installation.read(call),
+      known: () => this.installation.known,
+      nodes: this.nodes,
+      identifier,
+      readOnly,
     });
   }
 
@@ -70,6 +83,7 @@ class ZooKeeperStore implements Store {
     if (this.started) return;
     this.started = true;
     if (!this.readOnly) void this.makeRoots();
+    this.suspensions.start();
     this.context.caches.start();
   }
 
@@ -85,6 +99,7 @@ class ZooKeeperStore implements Store {
   close(): void {
     this.closing.abort(new Error('the store is closed'));
     this.retry?.cancel();
+    this.suspensions.close();
     this.context.caches.close();
   }
 

@@ -13,6 +13,11 @@ export const IMAGES_ROOT = `${NODEPOOL_ROOT}/images`;
 export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
 /** The id of the installation. */
 export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
+/**
+ * Its children suspend deletions, see `suspensions.ts`: `installation`, or `provider-` and the name of a provider. An
+ * extension: other programs ignore it.
+ */
+export const SUSPENSIONS_ROOT = `${NODEPOOL_ROOT}/suspensions`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
 /** Its children count the registrations of supplied nodes, one per provider. An extension: other programs ignore it. */
 const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;

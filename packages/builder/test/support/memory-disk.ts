@@ -9,6 +9,7 @@ export class MemoryDisk implements DiskImageFiles {
   /** By `<image>-<build>.<format>`; all files are sparse. */
   readonly files = new Map<string, DiskImageFile & BuildRef>();
   full = false;
+  installationId: string | undefined;
   /** Called right before an image is deleted. */
   onRemove: (file: DiskImageFile & BuildRef) => void = () => undefined;
 
@@ -51,6 +52,14 @@ export class MemoryDisk implements DiskImageFiles {
 
   async usedBytes(): Promise<number> {
     return 1000;
+  }
+
+  async installation(): Promise<string | undefined> {
+    return this.installationId;
+  }
+
+  async setInstallation(id: string): Promise<void> {
+    this.installationId = id;
   }
 
   async freeBytes(): Promise<number> {

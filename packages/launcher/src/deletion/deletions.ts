@@ -22,6 +22,7 @@ import {
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
+import type { RecordComparison } from '../maintenance/record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';
@@ -39,6 +40,9 @@ const LOCKING = 32;
  * before the record that the requestor changed in the same transaction, which starts the deletion at once.
  */
 const RETURN_MS = 500;
+/** Time after which a deletion by tag is considered again, while it waits for a listing or an operator (ms). */
+const COMPARED_MS = 1000;
+const SUSPENDED_MS = 30_000;
 
 /** The record of a node cannot be deleted because of foreign znodes below it. */
 class ForeignZnodesError extends Error {
@@ -62,6 +66,7 @@ export class Deletions implements Controller {
   constructor(
     private readonly context: LauncherContext,
     private readonly provider: Provider,
+    private readonly comparison: RecordComparison,
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
@@ -128,8 +133,29 @@ export class Deletions implements Controller {
   }
 
   private async reconcile(id: string): Promise<Reconciled> {
-    if (this.dueEntry(id) !== undefined) await this.delete(id);
+    const entry = this.dueEntry(id);
+    if (entry === undefined) return 'done';
+    const waitMs = await this.waitOf(entry);
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
+    await this.delete(id);
     return 'done';
+  }
+
+  /**
+   * Resolves with the milliseconds until the next check of a node whose instance would be found by its tags; 0 if it may
+   * be deleted. In an older state of ZooKeeper, the launch of a node in use is unfinished.
+   */
+  private async waitOf({ id, node }: NodeEntry): Promise<number> {
+    if (node.external_id !== null || (node.progress?.attempt ?? '') === '') return 0;
+    if (this.comparison.isOpenFor(id)) {
+      this.decided(id, 'deletion waits', 'the records were not compared with the cloud since the start');
+      return COMPARED_MS;
+    }
+    const { suspensions } = this.context.store;
+    const suspension = await suspensions.check(this.provider.config.name, { signal: this.signal });
+    if (suspension === undefined || (suspension.nextNode !== null && id >= suspension.nextNode)) return 0;
+    this.decided(id, 'deletion waits', `deletions by tag are suspended: ${suspension.reason}`);
+    return SUSPENDED_MS;
   }
 
   /** Returns the record of a node that is to be deleted; otherwise undefined. */

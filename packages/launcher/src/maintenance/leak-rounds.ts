@@ -4,7 +4,10 @@ import { sleep, toDriverError, type Call, type DriverError, type LeakFilter, typ
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
+import type { RecordComparison } from './record-comparison.js';
 
+/** Greatest wait before the first round, in milliseconds. Deletions by tag wait for that round. */
+const FIRST_WAIT_MS = 10_000;
 /** Pause between the end of a round and the start of the next, and the time limit of one round, in milliseconds. */
 const INTERVAL_MS = 60_000;
 const ROUND_TIMEOUT_MS = 300_000;
@@ -20,27 +23,31 @@ export async function runLeakRounds(
   context: LauncherContext,
   provider: Provider,
   listener: RoundListener,
+  comparison: RecordComparison,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, random, store } = context;
   const log = context.log.with({ provider: provider.config.name });
-  const round = new LeakedResources(context, provider.config.name, signal);
+  const round = new LeakedResources(context, provider.config.name, comparison, signal);
   // A random first wait spreads the calls of launchers that start at the same time.
-  let waitMs = INTERVAL_MS * random.next();
+  let waitMs = FIRST_WAIT_MS * random.next();
   for (;;) {
     try {
       await sleep(clock, waitMs, signal);
     } catch {
       // The sleep rejects only if the signal aborts.
+      round.withdraw();
       return;
     }
     waitMs = INTERVAL_MS;
     if (!store.complete) continue;
     const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
     let isListed = false;
+    let isAsked = false;
     const listed: LeakFilter = {
       leaked: (resources) => {
         isListed = true;
+        isAsked = true;
         return round.leaked(resources);
       },
     };
@@ -49,8 +56,13 @@ export async function runLeakRounds(
         provider.cleanupLeakedResources(listed, bounded),
       );
       isListed = true;
+      // Without resources of ours there is nothing to compare.
+      if (!isAsked) comparison.finish();
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        round.withdraw();
+        return;
+      }
       const failure = toDriverError(error);
       if (!isListed) listener.listingFailed(failure);
       log.warn('The search for leaked resources failed; retrying', { error: failure });

@@ -12,6 +12,7 @@ import {
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import type { SupplyView } from '../requests/pool-view.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
+import { RecordComparison } from '../maintenance/record-comparison.js';
 import { Concurrency } from '../scheduling/concurrency.js';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -54,6 +55,7 @@ export class ProviderRuntime {
   private readonly machines: ReportedGauge<'provider' | 'pool' | 'state'>;
   private readonly pools: readonly PoolWorker[];
   private readonly unsubscribe: () => void;
+  private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
   /** State of the provider in the last log message. */
   private reported: ProviderState['state'] = 'starting';
@@ -92,6 +94,9 @@ export class ProviderRuntime {
       const isInstanceRemoved = after === undefined && node.external_id !== null;
       for (const pool of this.pools) pool.capacityFreed(isInstanceRemoved);
     });
+    this.comparison = new RecordComparison(context);
+    // Begins before the launcher accepts requests, since it must know which nodes are older.
+    context.tasks.run(`read the next node id for provider ${config.name}`, () => this.comparison.begin(signal));
     let ended: () => void = () => undefined;
     this.started = new Promise((resolve) => (ended = resolve));
     context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
@@ -180,10 +185,10 @@ export class ProviderRuntime {
     const onFailure = health.startFailed.bind(health);
     const parts = { nodeSupply: supply, loginScan: loginScanOf(context) };
     if (!(await startProvider(provider, { ...context, ...parts, log, onFailure }, signal))) return;
-    this.deletions = new Deletions(context, provider, signal);
+    this.deletions = new Deletions(context, provider, this.comparison, signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
-      runLeakRounds(context, provider, health, signal),
+      runLeakRounds(context, provider, health, this.comparison, signal),
     );
     context.tasks.run(`check the instances of ready nodes of provider ${name}`, () => this.instances.run());
     try {

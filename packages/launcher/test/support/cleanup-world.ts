@@ -46,6 +46,18 @@ export async function freeNode(label = 'small'): Promise<string> {
   return node;
 }
 
+/**
+ * Creates and deletes a node. Resolves with its id after the first search for leaked resources, in which an instance of
+ * a node without a record would look like one of a lost state.
+ */
+export async function formerNode(): Promise<string> {
+  const node = await freeNode();
+  await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used' }));
+  await world.until('the node is deleted', () => !world.nodes().has(node));
+  await world.clock.advance(15_000);
+  return node;
+}
+
 /** Creates a node that its requestor holds. */
 export async function heldNode(change: JsonObject = {}): Promise<string> {
   const id = await world.served(['small']);

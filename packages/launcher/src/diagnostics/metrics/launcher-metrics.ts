@@ -107,6 +107,23 @@ export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
   statsd: ({ tenant, limit }) => [`nodepool.tenant_limits.${part(tenant)}.${part(limit)}`],
 };
 
+export const UNRECORDED_RESOURCES: Gauge<'provider' | 'kind'> = {
+  kind: 'gauge',
+  name: 'nodepool_resources_without_record',
+  help: 'Resources of this installation in the cloud that no record names for a minute, by kind.',
+  labels: ['provider', 'kind'],
+  statsd: () => [],
+};
+
+/** 1 while deletions of resources without a record are suspended; `provider` is empty for those of all providers. */
+export const SUSPENDED_DELETIONS: Gauge<'provider'> = {
+  kind: 'gauge',
+  name: 'nodepool_deletions_suspended',
+  help: '1 while deletions of resources without a record are suspended. An empty provider stands for all.',
+  labels: ['provider'],
+  statsd: () => [],
+};
+
 /** `kind` is `Resource.kind`, e.g. `instance`. */
 export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   kind: 'counter',
