@@ -19,7 +19,7 @@ import { Recorder } from './diagnostics/history/recorder.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './diagnostics/metrics/ensemble-metrics.js';
-import { reportQueues } from './diagnostics/metrics/queue-metrics.js';
+import { reportQueues, reportSuspensions } from './diagnostics/metrics/queue-metrics.js';
 import { RecentFailures } from './diagnostics/history/recent-failures.js';
 import { dumpStacks } from './diagnostics/stack-dump.js';
 import type * as Web from './web/index.js';
@@ -140,6 +140,7 @@ export class LauncherDaemon implements Daemon {
     this.endReports = [
       reportProcess({ metrics, zooKeeper, eventLoop }),
       reportQueues({ metrics, zooKeeper, hostname: fqdn }),
+      reportSuspensions(metrics, store.suspensions),
     ];
     await this.recorder.start();
     store.start();

@@ -116,7 +116,7 @@ describe('an instance', () => {
     const RECORDED = 'b'.repeat(32);
     const progress = { kind: 'deletion', attempt: RECORDED, number: 1, started: 1, machine: null };
 
-    /** Creates an instance of the recorded attempt and one with the given tags, and waits for the deletion of the record. */
+    /** Creates an instance of the recorded attempt and one with the tags, and waits for the deletion of the record. */
     const deletion = async (
       tags: (node: string) => Record<string, string>,
     ): Promise<{ own: string; other: string }> => {

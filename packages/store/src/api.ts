@@ -68,8 +68,8 @@ export interface SuspensionStore {
   /** Returns the suspensions as last seen. */
   all(): readonly Suspension[];
   /**
-   * Resolves with the suspension that applies to the provider, or to all, read past the cache. Also suspends the deletions if the
-   * ids of nodes start again, since an older state was restored then.
+   * Resolves with the suspension that applies to the provider, or to all, read past the cache. Also suspends deletions
+   * if the ids of nodes start again, since an older state was restored then.
    */
   check(provider: string | null, options?: CallOptions): Promise<Suspension | undefined>;
   /** Suspends the deletions of a provider, or of all. An existing suspension remains as it is. */

@@ -26,6 +26,13 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
   reportNodes(sources, findings);
   reportRequests(sources, findings);
   reportImages(sources, findings);
+  for (const { provider, reason, by } of sources.store.suspensions.all()) {
+    findings.error(
+      provider === null ? 'all providers' : `provider ${provider}`,
+      `deletions of resources without a record are suspended by ${by}: ${reason}`,
+      'compare the records with the clouds (`nodepool orphans list`), then run `nodepool orphans confirm`',
+    );
+  }
   const { nodes, requests, images } = sources.store;
   for (const { path, reason } of [...nodes.corrupt(), ...requests.corrupt(), ...images.corrupt()]) {
     findings.error(

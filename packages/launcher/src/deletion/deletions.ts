@@ -22,7 +22,7 @@ import {
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
-import type { RecordComparison } from '../maintenance/record-comparison.js';
+import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';
@@ -142,8 +142,8 @@ export class Deletions implements Controller {
   }
 
   /**
-   * Resolves with the milliseconds until the next check of a node whose instance would be found by its tags; 0 if it may
-   * be deleted. In an older state of ZooKeeper, the launch of a node in use is unfinished.
+   * Resolves with the milliseconds until the next check of a node whose instance would be found by its tags; 0 if it
+   * may be deleted. In an older state of ZooKeeper, the launch of a node in use is unfinished.
    */
   private async waitOf({ id, node }: NodeEntry): Promise<number> {
     if (node.external_id !== null || (node.progress?.attempt ?? '') === '') return 0;

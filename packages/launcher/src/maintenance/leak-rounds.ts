@@ -4,7 +4,7 @@ import { sleep, toDriverError, type Call, type DriverError, type LeakFilter, typ
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
-import type { RecordComparison } from './record-comparison.js';
+import type { RecordComparison } from '../deletion/record-comparison.js';
 
 /** Greatest wait before the first round, in milliseconds. Deletions by tag wait for that round. */
 const FIRST_WAIT_MS = 10_000;
@@ -43,11 +43,9 @@ export async function runLeakRounds(
     if (!store.complete) continue;
     const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
     let isListed = false;
-    let isAsked = false;
     const listed: LeakFilter = {
       leaked: (resources) => {
         isListed = true;
-        isAsked = true;
         return round.leaked(resources);
       },
     };
@@ -56,8 +54,7 @@ export async function runLeakRounds(
         provider.cleanupLeakedResources(listed, bounded),
       );
       isListed = true;
-      // Without resources of ours there is nothing to compare.
-      if (!isAsked) comparison.finish();
+      round.listed();
     } catch (error) {
       if (signal.aborted) {
         round.withdraw();

@@ -13,7 +13,7 @@ import { missingTags, unrecordedResources, type Unrecorded } from '@nodepool/sto
 import type { LauncherContext } from '../context.js';
 import { LEAKED_RESOURCES, UNRECORDED_RESOURCES } from '../diagnostics/metrics/launcher-metrics.js';
 import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
-import type { RecordComparison } from './record-comparison.js';
+import type { RecordComparison } from '../deletion/record-comparison.js';
 
 /** Minimum time between the first sighting of a leaked resource and its deletion, in milliseconds. */
 const SETTLE_MS = 60_000;
@@ -53,6 +53,13 @@ export class LeakedResources implements LeakFilter {
     this.unrecorded.withdraw();
   }
 
+  /**
+   * Called after each complete listing. Finishes the comparison, unless resources of unknown nodes must be seen again.
+   */
+  listed(): void {
+    if (![...this.seen.values()].some(({ isUnknown }) => isUnknown)) this.comparison.finish();
+  }
+
   async leaked(resources: readonly Resource[]): Promise<readonly Resource[]> {
     const { store } = this.context;
     const { signal } = this;
@@ -71,8 +78,7 @@ export class LeakedResources implements LeakFilter {
     this.count(identified);
     await this.suspendIfContradicted(identified, ours);
     const isSuspended = (await store.suspensions.check(this.provider, { signal })) !== undefined;
-    // Until resources of unknown nodes are seen again, deletions by tag wait.
-    if (isSuspended || ![...this.seen.values()].some(({ isUnknown }) => isUnknown)) this.comparison.finish();
+    if (isSuspended) this.comparison.finish();
     return isSuspended ? [] : this.release(identified);
   }
 

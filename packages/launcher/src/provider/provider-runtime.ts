@@ -12,7 +12,7 @@ import {
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import type { SupplyView } from '../requests/pool-view.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
-import { RecordComparison } from '../maintenance/record-comparison.js';
+import { RecordComparison } from '../deletion/record-comparison.js';
 import { Concurrency } from '../scheduling/concurrency.js';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';

@@ -14,6 +14,7 @@ const HEALTHY: ProblemSources = {
   configuration: { problems: [], count: 0, since: null },
   unreadable: { records: [], count: 0 },
   providers: [],
+  suspensions: [],
   stranded: [],
   labels: [],
   reasons: [],
@@ -257,5 +258,14 @@ it('failed requests are a problem of their label, or of its missing image', () =
   const images = [image({ lastFailure: failure })];
   expect(findProblems({ ...HEALTHY, failed, labels: served, images })).toMatchObject([
     { title: 'Image debian is missing', severity: 'critical', since: NOW - 50, effect: '2 requests for it failed' },
+  ]);
+});
+
+it('suspended deletions are critical, and name the reason, the effect and the remedy', () => {
+  const suspension = { provider: null, reason: 'an older state', since: NOW - 60, by: 'nl01-7', nextNode: null };
+  const suspensions = [suspension, { ...suspension, provider: 'cloud' }];
+  expect(findProblems({ ...HEALTHY, suspensions })).toMatchObject([
+    { severity: 'critical', title: 'Deletions of resources without a record are suspended', since: NOW - 60 },
+    { subject: { kind: 'provider', id: 'cloud' }, details: ['an older state', 'nl01-7 has suspended them.'] },
   ]);
 });

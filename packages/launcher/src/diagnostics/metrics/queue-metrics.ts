@@ -1,8 +1,10 @@
-/** Lengths of the queues between the launcher and ZooKeeper. */
+/** Lengths of the queues between the launcher and ZooKeeper, and suspended deletions. */
 
 import type { Metrics } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { ZOOKEEPER_QUEUES } from './launcher-metrics.js';
+import type { SuspensionStore } from '@nodepool/store';
+import { SUSPENDED_DELETIONS, ZOOKEEPER_QUEUES } from './launcher-metrics.js';
+import { ReportedGauge } from './reported-gauge.js';
 
 /**
  * Queues that launchers of the Python Nodepool report and this launcher does not have, since it applies record
@@ -25,5 +27,15 @@ export function reportQueues({ metrics, zooKeeper, hostname: host }: QueueMetric
   return metrics.onCollect(() => {
     metrics.set(ZOOKEEPER_QUEUES, { host, queue: 'client.connection_queue' }, zooKeeper.counters.pendingCalls);
     for (const queue of ABSENT_QUEUES) metrics.set(ZOOKEEPER_QUEUES, { host, queue }, 0);
+  });
+}
+
+/** Starts to report the suspensions that this launcher sees. Returns a function that ends the reports. */
+export function reportSuspensions(metrics: Metrics, suspensions: Pick<SuspensionStore, 'all'>): () => void {
+  const gauge = new ReportedGauge(metrics, SUSPENDED_DELETIONS);
+  return metrics.onCollect(() => {
+    gauge.set({ provider: '' }, 0);
+    for (const { provider } of suspensions.all()) gauge.set({ provider: provider ?? '' }, 1);
+    gauge.end();
   });
 }

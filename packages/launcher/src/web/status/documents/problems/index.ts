@@ -10,7 +10,7 @@ import { providersStatus } from '../providers.js';
 import { reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
 import { failedByLabel, labelProblems } from './labels.js';
-import { configurationProblems, recordProblems, zookeeperProblems } from './programs.js';
+import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
 import { fullPools, providerProblems, strandedNodesProblems } from './providers.js';
 import type { ProblemSources } from './sources.js';
 
@@ -36,6 +36,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
       count: unreadable.length,
     },
     providers: providersStatus(observed),
+    suspensions: store.suspensions.all(),
     stranded: strandedNodes(store, clock.now()),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
@@ -56,6 +57,7 @@ export function findProblems(sources: ProblemSources): Problem[] {
     ...fullPools(sources),
     ...strandedNodesProblems(sources),
     ...recordProblems(sources),
+    ...suspendedDeletions(sources),
   ];
   const rank = ({ severity }: Problem): number => SEVERITIES.indexOf(severity);
   problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));

@@ -1,7 +1,8 @@
 /** Problems of the launcher itself: ZooKeeper, its configuration, and records that cannot be read. */
 
 import type { Problem } from '../../client/model.js';
-import { counted, withRest, type ProblemSources } from './sources.js';
+import { shortened } from '../../sources.js';
+import { counted, MAX_NAME, withRest, type ProblemSources } from './sources.js';
 
 export function zookeeperProblems({ zookeeper, complete }: ProblemSources): Problem[] {
   const isConnected = zookeeper.state === 'connected';
@@ -66,4 +67,22 @@ export function recordProblems({ unreadable: { records, count } }: ProblemSource
       remedy: 'Find the program that wrote them. The launcher ignores them.',
     },
   ];
+}
+
+/** Returns the suspensions of deletions, which only an operator ends. */
+export function suspendedDeletions({ suspensions }: ProblemSources): Problem[] {
+  return suspensions.map(({ provider, reason, since, by }) => ({
+    severity: 'critical',
+    key: `suspended ${provider ?? ''}`,
+    title:
+      provider === null
+        ? 'Deletions of resources without a record are suspended'
+        : `Deletions of resources without a record of provider ${shortened(provider, MAX_NAME)} are suspended`,
+    subject: provider === null ? null : { kind: 'provider', id: provider },
+    since,
+    cause: 'ZooKeeper',
+    details: [shortened(reason), `${by} has suspended them.`],
+    effect: 'leaked resources and interrupted launches remain in the cloud and use its quota',
+    remedy: 'Compare the records with the clouds (`nodepool orphans list`), then run `nodepool orphans confirm`.',
+  }));
 }

@@ -1,6 +1,6 @@
 /** The sources of problems, and the texts that several problems have. */
 
-import type { NodeEntry } from '@nodepool/store';
+import type { NodeEntry, Suspension } from '@nodepool/store';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
 
 /** Maximum length of names in titles. */
@@ -37,6 +37,8 @@ export interface ProblemSources {
   /** The first of the records that cannot be read, and their total number. */
   readonly unreadable: { readonly records: readonly string[]; readonly count: number };
   readonly providers: readonly ProviderStatus[];
+  /** Suspended deletions of resources without a record. */
+  readonly suspensions: readonly Suspension[];
   /** Ready nodes that no pool hands out. */
   readonly stranded: readonly NodeEntry[];
   readonly labels: readonly LabelStatus[];

@@ -46,8 +46,8 @@ export class RecordComparison {
   }
 
   /**
-   * Returns true if the comparison is not finished and a resource is of a node that ZooKeeper had not created at the start, and of an
-   * attempt that no record has named since: a state that was restored does not contain its node.
+   * Returns true if the comparison is not finished, and a resource is of a node that ZooKeeper had not created at the
+   * start and of an attempt that no record has named since. A state that was restored does not contain its node.
    */
   isUnknown({ nodepool_node_id: nodeId = '', nodepool_launch_attempt: attempt = '' }: Resource['tags']): boolean {
     return !this.made && this.start !== undefined && nodeId >= this.start && !this.attempts.has(attempt);
