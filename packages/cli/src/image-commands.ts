@@ -1,7 +1,7 @@
 /** The options and help of the commands for images and for a provider's records. */
 
 import { createRequire } from 'node:module';
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import type * as AlienImageList from './commands/alien-image-list.js';
 import type * as DibImageDelete from './commands/dib-image-delete.js';
 import type * as DibImageList from './commands/dib-image-list.js';
@@ -15,6 +15,7 @@ import type * as ImageStatus from './commands/image-status.js';
 import type * as ImportImageData from './commands/import-image-data.js';
 import type * as Info from './commands/info.js';
 import type * as InstallationId from './commands/installation-id.js';
+import type * as Orphans from './commands/orphans.js';
 import type { ListOptions } from './lists/list-command.js';
 import { addListOptions, example, formatOption, type FormatOption, type OnStore } from './options.js';
 
@@ -158,6 +159,7 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
       onStore((context) => (load('./commands/erase.js') as typeof Erase).erase(context, provider, options)),
     );
   example(erase, 'nodepool erase my-old-cloud');
+  addOrphans(program, onStore);
   const installation = program
     .command('installation-id')
     .description('show or set the id that distinguishes the resources of this installation')
@@ -168,4 +170,22 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
       ),
     );
   example(installation, 'nodepool installation-id --set 3f9c2b7a51d84e06');
+}
+
+function addOrphans(program: Command, onStore: OnStore): void {
+  const actions: readonly Orphans.OrphanAction[] = ['list', 'adopt', 'delete', 'suspend', 'confirm'];
+  const command = addListOptions(program.command('orphans'), { watch: false })
+    .description('list, adopt or delete resources in clouds without a record; suspend or confirm their deletion')
+    .addArgument(new Argument('<action>', 'what to do').choices(actions))
+    .argument('[provider]', 'name of the provider; default for list and confirm: all providers')
+    .option('--id <ids...>', 'adopt, delete: only the resources with these ids')
+    .option('--force', 'delete, confirm: do not ask for confirmation', false)
+    .option('--retire-ready', 'suspend: also replace all ready nodes, e.g. of a restored state', false)
+    .action((action: Orphans.OrphanAction, provider: string | undefined, options: Orphans.OrphanOptions) =>
+      onStore(
+        (context) => (load('./commands/orphans.js') as typeof Orphans).orphans(context, action, provider, options),
+        { drivers: !['suspend', 'confirm'].includes(action) },
+      ),
+    );
+  example(command, 'nodepool orphans list my-cloud');
 }

@@ -71,13 +71,19 @@ async function withoutNode(
   return found.length === 0 ? found : withoutNamed(store, provider, found);
 }
 
-/** Omits the resources that a record names by their external id, e.g. those that an operator has adopted. */
+/**
+ * Omits the resources that a record names by their external id, e.g. instances that an operator has adopted, and other
+ * resources of the same launch attempt, e.g. their volumes.
+ */
 function withoutNamed(store: Store, provider: string, found: readonly Unrecorded[]): readonly Unrecorded[] {
   const named = new Set<string>();
   for (const { node } of store.nodes.ofProvider(provider)) {
     if (node.external_id !== null) named.add(externalIdKey(node.external_id));
   }
-  return found.filter(({ resource }) => !named.has(externalIdKey(resource.externalId)));
+  const isNamed = ({ resource }: Unrecorded): boolean => named.has(externalIdKey(resource.externalId));
+  const attempts = new Set(found.filter(isNamed).map(({ resource }) => resource.tags.nodepool_launch_attempt));
+  attempts.delete(undefined);
+  return found.filter((each) => !isNamed(each) && !attempts.has(each.resource.tags.nodepool_launch_attempt));
 }
 
 /**

@@ -1,0 +1,239 @@
+/**
+ * `nodepool orphans ACTION [PROVIDER]`: resources in clouds that have the tags of this installation but no record, and
+ * the suspension of their deletion.
+ */
+
+import { externalIdKey, type ExternalId, type Instance, type NodeData } from '@nodepool/core';
+import { createRecordList, type ListColumn } from '@nodepool/store';
+import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
+import { checkProvider } from '../image-names.js';
+import { printSelected, type ListOptions } from '../lists/list-command.js';
+import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
+
+export type OrphanAction = 'list' | 'adopt' | 'delete' | 'suspend' | 'confirm';
+
+export interface OrphanOptions extends ListOptions {
+  /** Limits `adopt` and `delete` to the resources with these external ids. */
+  readonly id?: readonly string[];
+  /** True to ask for no confirmation. */
+  readonly force: boolean;
+  /** True to retire ready nodes with `suspend`. */
+  readonly retireReady: boolean;
+}
+
+/** Maximum number of names in a question. */
+const NAMED = 10;
+
+const COLUMNS: readonly ListColumn<Orphan>[] = [
+  { field: 'provider', header: 'Provider', value: ({ provider }) => provider },
+  { field: 'type', header: 'Type', value: ({ resource }) => resource.kind },
+  { field: 'id', header: 'ID', value: ({ resource }) => resource.externalId },
+  { field: 'name', header: 'Name', value: ({ resource }) => resource.name },
+  { field: 'node', header: 'Node', value: ({ resource }) => resource.tags['nodepool_node_id'] ?? null },
+  { field: 'image', header: 'Image', value: ({ resource }) => resource.tags['nodepool_image_name'] ?? null },
+  { field: 'reason', header: 'Reason', value: ({ because }) => because },
+  {
+    field: 'tags',
+    header: 'Tags',
+    detail: true,
+    value: ({ resource }) => Object.entries(resource.tags).map(([name, value]) => `${name}=${value}`),
+  },
+];
+
+/** Rejects with `RefusedError` if the user does not confirm or a cloud does not answer, and with `UsageError`. */
+export async function orphans(
+  context: StoreContext,
+  action: OrphanAction,
+  provider: string | undefined,
+  options: OrphanOptions,
+): Promise<void> {
+  if (provider !== undefined) checkProvider(context, provider);
+  switch (action) {
+    case 'list':
+      return list(context, provider, options);
+    case 'adopt':
+      return adopt(context, required(action, provider), options);
+    case 'delete':
+      return remove(context, required(action, provider), options);
+    case 'suspend':
+      return suspend(context, options);
+    case 'confirm':
+      return confirm(context, provider, options);
+  }
+}
+
+async function list(context: StoreContext, only: string | undefined, options: ListOptions): Promise<void> {
+  const { config, out } = context;
+  const wanted = [...config.providers.keys(), ...config.brokenProviders.keys()].filter(
+    (name) => name === (only ?? name),
+  );
+  const failures: string[] = [];
+  const found = await Promise.all(
+    [...new Set(wanted)].map(async (name): Promise<readonly Orphan[]> => {
+      try {
+        const report = await withProvider(context, name, (provider, call) => findOrphans(context, provider, call));
+        if (report.incomplete > 0) {
+          out.note(
+            `provider ${name} has ${report.incomplete} more resources without a record, whose tags are incomplete`,
+          );
+        }
+        for (const [installation, count] of report.others) {
+          out.note(`provider ${name} has ${count} resources of installation ${installation}, which is not this one`);
+        }
+        return report.orphans;
+      } catch (error) {
+        context.interrupted.throwIfAborted();
+        failures.push(`provider ${name}: ${error instanceof Error ? error.message : String(error)}`);
+        return [];
+      }
+    }),
+  );
+  const all = createRecordList(COLUMNS, 'all', found.flat());
+  printSelected(out, all, { name: ['provider', 'id'], filters: { provider: 'provider' } }, options);
+  if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
+}
+
+/** Creates a held node for each instance, so that its deletion is up to the operator and `max-hold-age`. */
+async function adopt(context: StoreContext, name: string, options: OrphanOptions): Promise<void> {
+  const { store, out } = context;
+  const call = { signal: context.interrupted };
+  const instances = await withProvider(context, name, async (provider, limits) => {
+    const { orphans: found } = await findOrphans(context, provider, limits);
+    const chosen = await instancesOf(provider, found, limits);
+    return chosen.filter(({ externalId }) => isChosen(externalId, options));
+  });
+  if (instances.length === 0) {
+    out.note(`provider ${name} has no instance without a record`);
+    return;
+  }
+  const since = context.clock.now() / 1000;
+  for (const instance of instances) {
+    const [id = ''] = await store.nodes.create([adoptedNode(instance, name, since)], call);
+    out.print(id);
+  }
+  out.note(`${instances.length} instances of provider ${name} are held; \`nodepool delete ID\` deletes them`);
+}
+
+async function remove(context: StoreContext, name: string, options: OrphanOptions): Promise<void> {
+  const { out } = context;
+  const chosen = await withProvider(context, name, async (provider, call) => {
+    const { orphans: found } = await findOrphans(context, provider, call);
+    return found.filter(({ resource }) => isChosen(resource.externalId, options));
+  });
+  if (chosen.length === 0) {
+    out.note(`provider ${name} has no such resource without a record`);
+    return;
+  }
+  const names = chosen.slice(0, NAMED).map(({ resource }) => `  ${resource.kind} ${resource.name}`);
+  if (names.length < chosen.length) names.push(`  and ${chosen.length - names.length} more`);
+  const what = `${chosen.length} resources of provider ${name}`;
+  const question = `${what} will be deleted in the cloud, even if a job uses them:\n${names.join('\n')}\n`;
+  await ask(context, question, `${name} ${chosen.length}`, `nothing was deleted`, options);
+  const keys = new Set(chosen.map(({ resource }) => keyOf(resource)));
+  const deleted = await withProvider(context, name, (provider, call) => deleteOrphans(context, provider, keys, call));
+  out.note(`${deleted.length} resources of provider ${name} are deleted`);
+  const left = chosen.length - deleted.length;
+  if (left > 0) out.note(`${left} were not deleted: they no longer exist, or have a record by now`);
+}
+
+/** Suspends deletions, e.g. before launchers start with a restored state. */
+async function suspend(context: StoreContext, { retireReady }: OrphanOptions): Promise<void> {
+  const { store, out, interrupted: signal } = context;
+  await store.suspensions.suspend(null, 'an operator has suspended them', { signal });
+  out.note('deletions of resources without a record are suspended until `nodepool orphans confirm`');
+  if (!retireReady) return;
+  const locked: string[] = [];
+  let retired = 0;
+  for (const { id } of [...store.nodes.inState('ready')]) {
+    const handle = await store.nodes.tryLock(id, { signal });
+    if (handle === undefined) locked.push(id);
+    else {
+      await handle.release({ state: 'used', allocated_to: null }, { signal });
+      retired += 1;
+    }
+  }
+  out.note(`${retired} ready nodes are marked as used, so that launchers replace them`);
+  if (locked.length > 0) throw new RefusedError(`these ready nodes are locked: ${locked.join(', ')}`);
+}
+
+async function confirm(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {
+  const { store, out, interrupted: signal } = context;
+  const suspensions = store.suspensions.all().filter(({ provider }) => only === undefined || provider === only);
+  if (suspensions.length === 0) {
+    out.note('no deletions are suspended');
+    return;
+  }
+  const reasons = suspensions.map(({ provider, reason }) => `  ${provider ?? 'all providers'}: ${reason}`);
+  const question = `Launchers and builders will delete what has no record again. They stopped because of:\n${reasons.join('\n')}\n`;
+  await ask(context, question, 'confirm', 'the deletions remain suspended', options);
+  for (const { provider } of suspensions) await store.suspensions.resume(provider, { signal });
+  out.note('deletions of resources without a record continue');
+}
+
+function required(action: OrphanAction, provider: string | undefined): string {
+  if (provider !== undefined) return provider;
+  throw new UsageError(`nodepool orphans ${action} needs the name of a provider`);
+}
+
+function isChosen(externalId: ExternalId, { id }: OrphanOptions): boolean {
+  const text = typeof externalId === 'string' ? externalId : externalIdKey(externalId);
+  return id === undefined || id.includes(text);
+}
+
+async function ask(
+  context: StoreContext,
+  question: string,
+  expected: string,
+  refusal: string,
+  { force }: OrphanOptions,
+): Promise<void> {
+  if (force) return;
+  if (context.ask === undefined) {
+    throw new RefusedError(`${refusal}: there is no terminal to confirm it; --force does without. ${question.trim()}`);
+  }
+  const answer = await context.ask(`${question}Type "${expected}" to confirm: `, context.interrupted);
+  if (answer.trim() !== expected) throw new RefusedError(`${refusal}: it was not confirmed`);
+}
+
+/** Returns the record of an instance that is held for the operator. */
+function adoptedNode(instance: Instance, provider: string, now: number): NodeData {
+  const { tags } = instance;
+  return {
+    state: 'hold',
+    state_time: now,
+    created_time: now,
+    provider,
+    pool: tags['nodepool_pool_name'] ?? null,
+    launcher: null,
+    type: [],
+    allocated_to: null,
+    external_id: instance.externalId,
+    hostname: instance.hostname ?? null,
+    cloud: instance.cloud ?? null,
+    region: instance.region ?? null,
+    az: instance.az ?? null,
+    host_id: instance.hostId ?? null,
+    interface_ip: instance.interfaceIp ?? null,
+    public_ipv4: instance.publicIpv4 ?? null,
+    private_ipv4: instance.privateIpv4 ?? null,
+    public_ipv6: instance.publicIpv6 ?? null,
+    connection_type: null,
+    connection_port: null,
+    username: null,
+    python_path: null,
+    shell_type: null,
+    host_keys: [],
+    image_id: null,
+    attributes: null,
+    resources: { instances: 1, ...instance.resources },
+    slot: instance.slot ?? null,
+    driver_data: instance.driverData ?? null,
+    tenant_name: null,
+    requestor: null,
+    comment: `adopted; it was node ${tags['nodepool_node_id'] ?? ''}`,
+    hold_job: null,
+    hold_expiration: null,
+    user_data: null,
+    progress: null,
+  };
+}

@@ -1,0 +1,174 @@
+/** `nodepool orphans`: resources without a record, and the suspension of their deletion. */
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Resource } from '@nodepool/core';
+import { nodeDataWith } from '@nodepool/core/testing';
+import { World } from './world.js';
+
+interface ToyCloud {
+  resources: Resource[];
+  /** Called before each listing. */
+  beforeList: () => Promise<void>;
+}
+
+declare global {
+  // The driver, a module of its own, finds the cloud by this name.
+  var toyCloud: ToyCloud;
+}
+
+let world: World;
+let installation: string;
+
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+  installation = world.store.installation.id;
+  globalThis.toyCloud = { resources: [], beforeList: () => Promise.resolve() };
+  const place = join(dirname(world.configFile), 'node_modules', '@nodepool', 'driver-toy');
+  await mkdir(place, { recursive: true });
+  const nodepool = { driver: 'toy', api: 1 };
+  const manifest = { name: '@nodepool/driver-toy', version: '1.0.0', main: 'i.cjs', nodepool };
+  await writeFile(join(place, 'package.json'), JSON.stringify(manifest));
+  await writeFile(
+    join(place, 'i.cjs'),
+    `exports.driver = {
+      name: 'toy',
+      schema: { type: 'object' },
+      getProviderConfig: (section) => ({ name: section.name, driver: 'toy', pools: new Map(), diskImages: new Map() }),
+      getProvider: (config) => ({
+        config,
+        start: async () => {},
+        stop() {},
+        listNodes: async () => globalThis.toyCloud.resources.map((each) => ({ ...each, ready: true, deleted: false })),
+        cleanupLeakedResources: async (round) => {
+          const cloud = globalThis.toyCloud;
+          await cloud.beforeList();
+          const leaked = await round.leaked(cloud.resources);
+          cloud.resources = cloud.resources.filter((each) => !leaked.includes(each));
+        },
+      }),
+    };`,
+  );
+  await world.writeConfig(`
+zookeeper-servers: [{host: localhost, port: 2181}]
+labels: []
+providers: [{name: cloud, driver: toy}]
+`);
+});
+
+afterEach(() => world.stop());
+
+function instance(id: string, more: Readonly<Record<string, string>> = {}, without?: string): Resource {
+  const tags: Record<string, string> = {
+    nodepool_node_id: '0000000007',
+    nodepool_provider_name: 'cloud',
+    nodepool_pool_name: 'main',
+    nodepool_installation: installation,
+    nodepool_launch_attempt: `attempt of ${id}`,
+    ...more,
+  };
+  return {
+    kind: 'instance',
+    externalId: id,
+    name: `name of ${id}`,
+    tags: Object.fromEntries(Object.entries(tags).filter(([tag]) => tag !== without)),
+  };
+}
+
+const left = (): unknown[] => globalThis.toyCloud.resources.map(({ externalId }) => externalId);
+
+/** Fills the cloud with two orphans and their look-alikes. */
+async function fillCloud(): Promise<void> {
+  const node = await world.node({ provider: 'cloud', external_id: 'used', pool: 'main' });
+  globalThis.toyCloud.resources = [
+    instance('used', { nodepool_node_id: node }),
+    instance('orphan-1'),
+    instance('orphan-2'),
+    instance('other-provider', { nodepool_provider_name: 'another' }),
+    instance('other-installation', { nodepool_installation: 'production' }),
+    instance('without-installation', {}, 'nodepool_installation'),
+    instance('without-attempt', {}, 'nodepool_launch_attempt'),
+    instance('without-pool', {}, 'nodepool_pool_name'),
+  ];
+}
+
+const LOOKALIKES = ['other-provider', 'other-installation', 'without-installation', 'without-attempt', 'without-pool'];
+
+describe('nodepool orphans', () => {
+  it('lists resources of this installation without a record, and mentions others', async () => {
+    await fillCloud();
+    const { code, out } = await world.run('orphans', 'list', '-o', 'json', '--detail');
+    expect(code).toBe(0);
+    expect(JSON.parse(out.printed)).toEqual([
+      expect.objectContaining({ provider: 'cloud', type: 'instance', id: 'orphan-1', node: '0000000007' }),
+      expect.objectContaining({ id: 'orphan-2', tags: expect.arrayContaining(['nodepool_pool_name=main']) }),
+    ]);
+    expect(out.noted).toContain('provider cloud has 3 more resources without a record, whose tags are incomplete');
+    expect(out.noted).toContain('provider cloud has 1 resources of installation production');
+  });
+
+  it('deletes them after a confirmation that names provider and number, and no look-alike', async () => {
+    await fillCloud();
+    expect(await world.run('orphans', 'delete', 'cloud')).toMatchObject({ code: 1 });
+    world.answer = 'cloud';
+    expect(await world.run('orphans', 'delete', 'cloud')).toMatchObject({ code: 1 });
+    expect(left()).toHaveLength(8);
+    world.answer = 'cloud 2';
+    const { code, out } = await world.run('orphans', 'delete', 'cloud');
+    expect(world.questions.at(-1)).toContain('2 resources of provider cloud');
+    expect([code, out.noted]).toEqual([0, expect.stringContaining('2 resources of provider cloud are deleted')]);
+    expect(left()).toEqual(['used', ...LOOKALIKES]);
+  });
+
+  it('deletes only those that are named, and without a question if forced', async () => {
+    await fillCloud();
+    expect(await world.run('orphans', 'delete', 'cloud', '--force', '--id', 'orphan-2', 'used')).toMatchObject({
+      code: 0,
+    });
+    expect(left()).toEqual(['used', 'orphan-1', ...LOOKALIKES]);
+    expect(await world.run('orphans', 'delete')).toMatchObject({ code: 2 });
+  });
+
+  it('does not delete what gets a record before the deletion', async () => {
+    await fillCloud();
+    let listings = 0;
+    globalThis.toyCloud.beforeList = async () => {
+      listings += 1;
+      if (listings === 2)
+        await world.store.nodes.create([nodeDataWith({ provider: 'cloud', external_id: 'orphan-1' })]);
+    };
+    const { out } = await world.run('orphans', 'delete', 'cloud', '--force');
+    expect(left()).toEqual(['used', 'orphan-1', ...LOOKALIKES]);
+    expect(out.noted).toContain('1 were not deleted');
+  });
+
+  it('adopts instances as held nodes, which are no orphans any more, nor are their other resources', async () => {
+    await fillCloud();
+    const volume = { ...instance('orphan-1'), kind: 'volume', externalId: 'volume-1' };
+    globalThis.toyCloud.resources.push(volume);
+    const { code } = await world.run('orphans', 'adopt', 'cloud', '--id', 'orphan-1');
+    expect(code).toBe(0);
+    expect([...world.store.nodes.inState('hold')].map(({ node }) => node)).toMatchObject([
+      { provider: 'cloud', pool: 'main', external_id: 'orphan-1', comment: expect.stringContaining('0000000007') },
+    ]);
+    const { out } = await world.run('orphans', 'list', '-o', 'name');
+    expect(out.printed.trim()).toBe('cloud/orphan-2');
+  });
+
+  it('suspends deletions, retires ready nodes, and confirms', async () => {
+    const ready = await world.node({ state: 'ready', provider: 'cloud' });
+    const used = await world.node({ state: 'in-use', provider: 'cloud' });
+    expect(await world.run('orphans', 'suspend', '--retire-ready')).toMatchObject({ code: 0 });
+    await world.until(() => world.store.nodes.get(ready)?.node.state === 'used');
+    expect(world.store.nodes.get(used)?.node.state).toBe('in-use');
+    expect(world.store.suspensions.all()).toMatchObject([{ provider: null }]);
+    expect((await world.run('doctor')).out.printed).toContain('deletions of resources without a record are suspended');
+    expect(await world.run('orphans', 'confirm')).toMatchObject({ code: 1 });
+    world.answer = 'confirm';
+    expect(await world.run('orphans', 'confirm')).toMatchObject({ code: 0 });
+    await world.until(() => world.store.suspensions.all().length === 0);
+    expect((await world.run('orphans', 'confirm')).out.noted).toContain('no deletions are suspended');
+  });
+});
