@@ -3,7 +3,7 @@
 import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
-import { deleteLeakedByHand } from './operator.js';
+import { confirmRecords, deleteLeakedByHand, isSuspended } from './operator.js';
 import { BOUNDS, unfinished, unfinishedDespite, type UnfinishedWork } from './rules/rest.js';
 import {
   MACHINE_LABELS,
@@ -116,10 +116,17 @@ function siteFor(fault: RunOptions['fault']): Site {
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 
-/** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */
+/** Simulates operators, who act only if an older state was restored: without that, launchers need no help. */
 function lookAfter(world: World): void {
+  if (!world.needsOperators) return;
+  const act = async (): Promise<void> => {
+    if (!isSuspended(world)) return;
+    deleteLeakedByHand(world);
+    await confirmRecords(world);
+  };
   world.clock.schedule(OPERATOR_DELAY_MS, () => {
-    if (world.needsOperators) deleteLeakedByHand(world);
+    act().catch((error: unknown) => world.checker.report('X', `the operator failed: ${String(error)}`));
+    lookAfter(world);
   });
 }
 

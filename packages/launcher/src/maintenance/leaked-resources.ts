@@ -19,9 +19,10 @@ import type { RecordComparison } from '../deletion/record-comparison.js';
 const SETTLE_MS = 60_000;
 /**
  * Limits of the deletions in one round: a share of the provider's resources of nodes or of uploads, or a number that is
- * allowed unless most of them look leaked.
+ * allowed. If most of the resources look leaked, only `unseen` of them may be of attempts that no record has named since
+ * the start.
  */
-const DELETION_LIMIT = { share: 0.1, always: 3, ifMost: 1 } as const;
+const DELETION_LIMIT = { share: 0.1, always: 3, unseen: 1 } as const;
 /** Number of resources that a reason names. */
 const NAMED = 3;
 const NODE_ID = /^[0-9]{10}$/;
@@ -94,9 +95,10 @@ export class LeakedResources implements LeakFilter {
     for (const isOfKind of [isOfNode, (resource: Resource) => !isOfNode(resource)]) {
       const without = due.filter(({ resource }) => isOfKind(resource));
       const total = ours.filter(isOfKind).length;
-      const { share, always, ifMost } = DELETION_LIMIT;
-      const allowed = without.length * 2 > total ? ifMost : Math.max(always, Math.floor(total * share));
-      if (without.length <= allowed) continue;
+      const unseen = without.filter(({ resource }) => !this.comparison.hasSeen(resource.tags)).length;
+      const isMost = unseen > DELETION_LIMIT.unseen && unseen * 2 > total;
+      const allowed = Math.max(DELETION_LIMIT.always, Math.floor(total * DELETION_LIMIT.share));
+      if (!isMost && without.length <= allowed) continue;
       const what = `${without.length} of ${total} resources of provider ${this.provider} have no record`;
       await suspensions.suspend(this.provider, `${what}: ${namesOf(without)}`, { signal: this.signal });
       return;

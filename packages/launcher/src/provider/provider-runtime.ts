@@ -94,9 +94,9 @@ export class ProviderRuntime {
       const isInstanceRemoved = after === undefined && node.external_id !== null;
       for (const pool of this.pools) pool.capacityFreed(isInstanceRemoved);
     });
-    this.comparison = new RecordComparison(context);
+    this.comparison = new RecordComparison(context, config.name, signal);
     // Begins before the launcher accepts requests, since it must know which nodes are older.
-    context.tasks.run(`read the next node id for provider ${config.name}`, () => this.comparison.begin(signal));
+    context.tasks.run(`read the next node id for provider ${config.name}`, () => this.comparison.begin());
     let ended: () => void = () => undefined;
     this.started = new Promise((resolve) => (ended = resolve));
     context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
