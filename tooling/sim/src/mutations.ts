@@ -141,6 +141,12 @@ export const MUTATIONS: readonly Mutation[] = [
     ...deletingAtFirstSight(),
   },
   {
+    name: 'deletes resources without a record although deletions are suspended',
+    rule: 'S14',
+    fault: 'all',
+    ...deletingAtFirstSight('suspended'),
+  },
+  {
     name: 'does not search for the instance of an interrupted launch',
     rule: 'S3',
     fault: 'all',

@@ -78,8 +78,8 @@ export function changingMachines(
   );
 }
 
-/** Treats every instance without a record as leaked immediately. */
-export function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
+/** Treats every instance without a record as leaked immediately, always or only while deletions are suspended. */
+export function deletingAtFirstSight(when: 'always' | 'suspended' = 'always'): Pick<Mutation, 'client' | 'driver'> {
   let zooKeeper: ZooKeeper | undefined;
   const leaked = async (found: readonly Resource[], provider: string): Promise<readonly Resource[]> => {
     const { children = [] } = (await zooKeeper?.children('/nodepool/nodes')) ?? {};
@@ -87,12 +87,23 @@ export function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
       ({ tags }) => tags.nodepool_provider_name === provider && !children.includes(tags.nodepool_node_id ?? ''),
     );
   };
+  const isSuspended = async (): Promise<boolean> =>
+    (await zooKeeper?.exists('/nodepool/suspensions/installation')) !== undefined;
   return {
     client: (client) => (zooKeeper = client),
     driver: changingProviders((provider) =>
       overlay(provider, {
-        cleanupLeakedResources: (_round, call) =>
-          provider.cleanupLeakedResources({ leaked: (found) => leaked(found, provider.config.name) }, call),
+        cleanupLeakedResources: (round, call) =>
+          provider.cleanupLeakedResources(
+            {
+              leaked: async (found) => {
+                const proper = await round.leaked(found);
+                const isActive = when === 'always' || (await isSuspended());
+                return isActive ? leaked(found, provider.config.name) : proper;
+              },
+            },
+            call,
+          ),
       }),
     ),
   };

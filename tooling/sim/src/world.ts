@@ -12,7 +12,7 @@ import {
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ExampleCloud, type CloudSettings } from '@nodepool/driver-example';
 import type { LoginScanner } from '@nodepool/launcher';
-import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import { SimulatedZooKeeperServer, type ServerSnapshot } from '@nodepool/zookeeper/simulated';
 import { oneOf } from './chance.js';
 import { Checker, type CheckerOptions } from './checker.js';
 import { NO_CLOUD_FAULTS, type CloudFaults } from './cloud-view.js';
@@ -73,6 +73,14 @@ const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
   {},
   { nodepool_node_id: '0000000001', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' },
   { nodepool_provider_name: 'theirs', nodepool_build_id: 'ab', nodepool_upload_id: '0000000001' },
+  // Another installation with the same provider.
+  {
+    nodepool_node_id: '0000000001',
+    nodepool_provider_name: 'alpha',
+    nodepool_pool_name: 'main',
+    nodepool_installation: 'another',
+    nodepool_launch_attempt: 'e'.repeat(32),
+  },
 ];
 
 const MAX_LATENCY_MS = 5;
@@ -84,6 +92,8 @@ const LIBRARY_EVERY = 3;
 export class World {
   readonly clock = new VirtualClock();
   readonly server: SimulatedZooKeeperServer;
+  /** The state of an ensemble that no program has used. */
+  readonly empty: ServerSnapshot;
   readonly cloud: ExampleCloud;
   /** Settings of the cloud without faults. */
   readonly calm: Partial<CloudSettings>;
@@ -112,6 +122,7 @@ export class World {
       clock: this.clock,
       latencyMs: () => Math.floor(network.next() * MAX_LATENCY_MS),
     });
+    this.empty = this.server.snapshot();
     this.calm = reusesIds ? CLOUD_WITH_USED_IDS : CALM_CLOUD;
     const settings = { ...this.calm, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
     this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings });

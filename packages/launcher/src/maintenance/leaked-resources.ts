@@ -19,8 +19,8 @@ import type { RecordComparison } from '../deletion/record-comparison.js';
 const SETTLE_MS = 60_000;
 /**
  * Limits of the deletions in one round: a share of the provider's resources of nodes or of uploads, or a number that is
- * allowed. If most of the resources look leaked, only `unseen` of them may be of attempts that no record has named since
- * the start.
+ * allowed. If most of the resources look leaked, only `unseen` of them may be of attempts that no record has named
+ * since the start.
  */
 const DELETION_LIMIT = { share: 0.1, always: 3, unseen: 1 } as const;
 /** Number of resources that a reason names. */

@@ -26,6 +26,13 @@ const restore: InjectedFault = (context) => {
   });
 };
 
+/** Exchanges the ensemble for an empty one, as a configuration with the wrong servers does. */
+const exchange: InjectedFault = ({ world }) => {
+  world.checker.step('ZooKeeper is exchanged for an empty ensemble');
+  world.server.restore(world.empty);
+  world.restored(0);
+};
+
 /** Invalid records that no Nodepool program would write. */
 const INVALID_RECORDS: readonly string[] = [
   '',
@@ -59,6 +66,7 @@ const foreignInstance: InjectedFault = ({ world }) => world.startForeignInstance
 export const DATA_FAULTS: readonly WeightedFault[] = [
   [2, outage],
   [1, restore],
+  [0.3, exchange],
   [2, corruptRecord],
   [2, foreignInstance],
 ];

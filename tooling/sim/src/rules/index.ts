@@ -16,6 +16,7 @@ import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
 import { noExcessReadyNodes } from './supply.js';
+import { nothingIsDeletedInDoubt } from './suspensions.js';
 import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
 
 export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
@@ -25,6 +26,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneInstancePerAttempt,
   instancesSayWhatTheyAre,
   onlyGarbageIsDeleted,
+  nothingIsDeletedInDoubt,
   writesAreOwned,
   dirtyStaysDirty,
   launchesFitTheirLimits,
@@ -43,7 +45,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
 
 /** Numbers of all rules that the checker knows, as in the design. */
 export const RULES: readonly string[] = [
-  ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12', 'S13'],
+  ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12', 'S13', 'S14'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   ...['C1', 'C2'],
   'O1',
