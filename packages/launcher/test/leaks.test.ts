@@ -177,10 +177,11 @@ describe('an instance', () => {
   it('is not deleted at its first sighting because a leaked one had its id before', async () => {
     world.cloud.configure({ reusesIds: true });
     await world.launcher([demo()]);
-    const first = await createInstance(ours('0000009999', 'a'));
+    const nodes = [await formerNode(), await formerNode()];
+    const first = await createInstance(ours(nodes[0]!, 'a'));
     await world.clock.advance(1.5 * MINUTE_MS);
     world.cloud.destroyInstance(first);
-    const second = await createInstance(ours('0000009998', 'b'));
+    const second = await createInstance(ours(nodes[1]!, 'b'));
     expect(second).toBe(first);
     await world.clock.advance(MINUTE_MS);
     expect(exists(second)).toBe(true);
