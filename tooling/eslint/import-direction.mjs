@@ -25,7 +25,7 @@ const FOLDERS = {
     web: ['diagnostics'],
     provider: ['capacity', 'scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'diagnostics'],
     scheduling: ['capacity', 'requests', 'quota', 'deletion', 'diagnostics'],
-    requests: ['capacity', 'launch', 'quota', 'diagnostics'],
+    requests: ['capacity', 'launch', 'quota', 'deletion', 'diagnostics'],
     launch: ['capacity', 'quota', 'diagnostics'],
     quota: ['capacity', 'diagnostics'],
     maintenance: ['min-ready', 'quota', 'deletion', 'diagnostics'],

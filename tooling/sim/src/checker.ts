@@ -15,7 +15,7 @@ import { textOf } from './rules/values.js';
 export interface Violation {
   /**
    * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for order of service, `M` for static
-   * machines. `X` is a failure that no rule covers.
+   * machines, `W` for writes. `X` is a failure that no rule covers.
    */
   readonly rule: string;
   /** Milliseconds since the start. */

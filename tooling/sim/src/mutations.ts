@@ -10,6 +10,7 @@ import {
   declining,
   deletingAtFirstSight,
   fulfils,
+  hesitating,
   reallocating,
   registeringOnce,
   REQUEST,
@@ -281,6 +282,11 @@ export const MUTATIONS: readonly Mutation[] = [
           return zooKeeper.transaction(unchecked, options);
         },
       }),
+  },
+  {
+    name: 'accepts requests again and again without serving them',
+    rule: 'W1',
+    client: hesitating,
   },
   {
     name: 'does not register a machine',

@@ -58,6 +58,25 @@ export function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
   });
 }
 
+/** Returns a client that accepts and returns every request many times when it returns it. */
+export function hesitating(zooKeeper: ZooKeeper): ZooKeeper {
+  return overlay(zooKeeper, {
+    transaction: async (ops, options) => {
+      const results = await zooKeeper.transaction(ops, options);
+      for (const op of ops) {
+        if (op.type !== 'set' || !REQUEST.test(op.path)) continue;
+        const request = new TextDecoder().decode(op.data);
+        if (!request.includes('"requested"')) continue;
+        for (let count = 0; count < 40; count += 1) {
+          await zooKeeper.set(op.path, new TextEncoder().encode(request.replace('"requested"', '"pending"')));
+          await zooKeeper.set(op.path, op.data);
+        }
+      }
+      return results;
+    },
+  });
+}
+
 /** Applies a defect to every provider of a driver. */
 export function changingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
   return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });

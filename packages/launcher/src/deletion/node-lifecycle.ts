@@ -4,7 +4,7 @@
  * resumes it.
  */
 
-import type { Node, NodeState, ProviderConfig } from '@nodepool/core';
+import type { Node, NodeRequest, NodeState, ProviderConfig } from '@nodepool/core';
 import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 /** A step to the next stage; `removed` means that the record is deleted. */
@@ -100,6 +100,16 @@ export function isToBeDeleted(entry: NodeEntry, store: Store, provider: Provider
 /** Returns true if the launch of the node has not ended. */
 export function isUnfinished({ state }: Pick<Node, 'state'>): boolean {
   return NODE_LIFECYCLE[state].unlocked === 'resume or delete';
+}
+
+/**
+ * Returns the nodes, in any pool, with which a request continues that no launcher works on. Its other nodes are about
+ * to be deleted; so are the launches of a request that was set back to `requested`.
+ */
+export function resumableNodes({ nodes }: Pick<Store, 'nodes'>, { id, state }: NodeRequest): readonly NodeEntry[] {
+  return nodes
+    .allocatedTo(id)
+    .filter(({ node }) => node.state === 'ready' || (state === 'pending' && isUnfinished(node)));
 }
 
 /** Returns true if the node's request is still pending, and is locked or can be resumed by a pool of this provider. */

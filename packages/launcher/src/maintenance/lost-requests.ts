@@ -15,7 +15,7 @@ import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
-import { isUnfinished } from '../deletion/node-lifecycle.js';
+import { isUnfinished, resumableNodes } from '../deletion/node-lifecycle.js';
 
 /** Time for a pool to take over a lost request, in milliseconds; checked again after each interval. */
 const TAKEOVER_MS = 60_000;
@@ -76,7 +76,9 @@ export class LostRequests implements Controller {
     const again = { requeueAfterMs: TAKEOVER_MS };
     if (!store.complete || !store.components.complete) return again;
     // Requeuing the request would discard its launches.
-    const resumable = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
+    const resumable = resumableNodes(store, entry.request).some(
+      (node) => this.hasPool(node) && isUnfinished(node.node),
+    );
     if (resumable && clock.monotonic() - since < MAX_TAKEOVER_MS) return again;
     await this.requeue(entry);
     return again;

@@ -10,12 +10,12 @@ import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { LabelActivity } from '../diagnostics/activity.js';
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
-import { isUnfinished } from '../deletion/node-lifecycle.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from '../requests/candidate-pools.js';
 import type { OfferView, PoolView, SupplyView } from '../requests/pool-view.js';
+import { resumableNodes } from '../deletion/node-lifecycle.js';
 import type { NodeSupplier } from './node-supply.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from './provider-health.js';
@@ -150,11 +150,11 @@ export class PoolState implements PoolView, OfferView {
   }
 
   /** Returns the nodes of this pool with which a lost request can continue. */
-  private nodesOf({ id, state }: NodeRequest): readonly NodeEntry[] {
-    return this.context.store.nodes.allocatedTo(id).filter(({ node }) => {
-      if (node.provider !== this.place.provider || node.pool !== this.place.pool) return false;
-      return node.state === 'ready' || (state === 'pending' && isUnfinished(node));
-    });
+  private nodesOf(request: NodeRequest): readonly NodeEntry[] {
+    const { provider, pool } = this.place;
+    return resumableNodes(this.context.store, request).filter(
+      ({ node }) => node.provider === provider && node.pool === pool,
+    );
   }
 
   /** Returns the reason why a provider that creates no nodes can never serve these labels. */

@@ -183,7 +183,7 @@ export class RequestPath implements ScheduledPool {
         this.acceptor.decline(entry, decision.reason);
         return true;
       case 'requeue':
-        this.acceptor.requeue(entry, decision.allocation, decision.reason);
+        this.acceptor.requeue(entry, decision.reason);
         return true;
       case 'wait':
         return false;

@@ -9,6 +9,7 @@ import {
   RequestGoneError,
   TransactionTooLargeError,
   type AcceptedRequest,
+  type NodeEntry,
   type RequestEntry,
 } from '@nodepool/store';
 import { unixSeconds } from '../context.js';
@@ -18,6 +19,7 @@ import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
 import type { requestFields, PoolView } from './pool-view.js';
 import { recordDecision, recordLeave } from './request-outcome.js';
+import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 /** A request that the scheduler has decided to serve now, with everything that was acquired for it. */
 export interface ScheduledRequest {
@@ -45,7 +47,8 @@ export async function acceptRequest(
   );
   let accepted: AcceptedRequest | undefined;
   try {
-    accepted = await lockRequest(pool, entry, allocation.nodes, create);
+    const ready = allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry] : []));
+    accepted = await lockRequest(pool, entry, ready, create);
   } catch (error) {
     if (!(error instanceof TransactionTooLargeError)) throw error;
     await declineRequest(pool, entry, error.message);
@@ -72,13 +75,10 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
  * requests that hold nodes and wait for more would block each other forever. Ready nodes become free; launches are
  * abandoned.
  */
-export async function requeueRequest(
-  pool: PoolView,
-  entry: RequestEntry,
-  allocation: Allocation,
-  reason: string,
-): Promise<void> {
-  const own = allocation.nodes.filter((node) => node.kind === 'ready' && node.entry.node.allocated_to === entry.id);
+export async function requeueRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
+  const own = resumableNodes(pool.context.store, entry.request).filter(
+    ({ node, locked }) => node.state === 'ready' && !locked,
+  );
   const accepted = await lockRequest(pool, entry, own, []);
   if (accepted === undefined) return;
   recordDecision(pool, entry.id, 'released its nodes, to wait for capacity for all of them', reason);
@@ -109,11 +109,10 @@ export function aboutRequest(
 async function lockRequest(
   { context }: PoolView,
   entry: RequestEntry,
-  nodes: readonly AllocatedNode[],
+  reuse: readonly NodeEntry[],
   create: readonly NodeData[],
 ): Promise<AcceptedRequest | undefined> {
   const { requests } = context.store;
-  const reuse = nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry] : []));
   const accepted = await requests.accept(entry, { create, reuse });
   // Once a read is answered, the cache has every change up to the refusal.
   if (accepted === undefined) await requests.read(entry.id);

@@ -7,6 +7,7 @@ import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
+import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 export type AdmissionDecision =
   /** The pool serves it as soon as there is capacity. */
@@ -39,12 +40,12 @@ const NO_FAILED_POOLS: FailedPools = { abandonedBy: new Set(), deferredBy: new S
 
 /** Decides about a request for one pool. `candidates.complete` must be true. */
 export function evaluate(
-  { id, request }: RequestEntry,
+  { request }: RequestEntry,
   pool: AdmittingPool,
   { abandonedBy, deferredBy }: FailedPools = NO_FAILED_POOLS,
 ): AdmissionDecision {
   const { candidates } = pool;
-  if (request.state === 'pending' && belongsElsewhere(id, request, pool)) return { kind: 'ignore' };
+  if (request.state === 'pending' && belongsElsewhere(request, pool)) return { kind: 'ignore' };
   const others = (): PoolComponentData[] => otherCandidates(request, pool);
   if (request.declined_by.includes(pool.id)) {
     // Pools that had not decided when this one declined may have left since.
@@ -131,7 +132,7 @@ function serves(
 }
 
 /** Returns true if nodes of a lost request are in another pool, configured or registered with the request's labels. */
-function belongsElsewhere(id: string, request: NodeRequest, { context, candidates, name }: AdmittingPool): boolean {
+function belongsElsewhere(request: NodeRequest, { context, candidates, name }: AdmittingPool): boolean {
   const labels = new Set(request.node_types);
   const isServed = ({ node: { provider, pool } }: NodeEntry): boolean =>
     candidates
@@ -142,7 +143,7 @@ function belongsElsewhere(id: string, request: NodeRequest, { context, candidate
           each.name === pool &&
           [...labels].every((label) => each.supported_labels.includes(label)),
       );
-  const entry = context.store.nodes.allocatedTo(id).find(isServed);
+  const entry = resumableNodes(context.store, request).find(isServed);
   return entry !== undefined && `${entry.node.provider ?? ''}/${entry.node.pool ?? ''}` !== name;
 }
 

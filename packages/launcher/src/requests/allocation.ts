@@ -12,6 +12,7 @@ import type { BlockedOffer } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import { useOf } from '../quota/need.js';
 import type { LabelView, PoolView } from './pool-view.js';
+import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 /** The node that serves one label of a request. */
 export type AllocatedNode =
@@ -55,8 +56,6 @@ export interface AllocationContext {
   /** Number of usable machine types of each label to skip: there is no capacity for them. */
   readonly skip: number;
 }
-
-const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 
 /** Returns undefined if the pool lacks a label of the request. */
 export function allocate(request: NodeRequest, context: AllocationContext): Allocation | undefined {
@@ -122,13 +121,12 @@ export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }
 
-/** Returns the nodes allocated to the request. Launches of a requeued request are about to be deleted. */
+/** Returns the nodes of the pool with which the request continues. */
 function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly NodeEntry[] {
   const { place, context } = pool;
-  return context.store.nodes.allocatedTo(request.id).filter(({ node, locked }) => {
-    const isHere = !locked && node.provider === place.provider && node.pool === place.pool;
-    return isHere && (node.state === 'ready' || request.state === 'pending');
-  });
+  return resumableNodes(context.store, request).filter(
+    ({ node, locked }) => !locked && node.provider === place.provider && node.pool === place.pool,
+  );
 }
 
 /** Returns a node that another launcher allocated to this request earlier. */
@@ -141,7 +139,7 @@ function ownNode(
   for (const entry of own) {
     if (taken.has(entry.id) || !entry.node.type.includes(label.name)) continue;
     if (entry.node.state === 'ready') return { kind: 'ready', label, entry };
-    if (RESUMABLE.has(entry.node.state)) return { kind: 'resumable', label, upload: pool.labels.upload(label), entry };
+    return { kind: 'resumable', label, upload: pool.labels.upload(label), entry };
   }
   return undefined;
 }

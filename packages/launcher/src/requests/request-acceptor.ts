@@ -5,7 +5,6 @@ import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { RequestActivity } from '../diagnostics/activity.js';
 import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
-import type { Allocation } from './allocation.js';
 import type { PoolView } from './pool-view.js';
 import { RequestHandler } from './request-handler.js';
 import type { ReportOutcome } from './request-outcome.js';
@@ -90,9 +89,9 @@ export class RequestAcceptor {
     });
   }
 
-  requeue(entry: RequestEntry, allocation: Allocation, reason: string): void {
+  requeue(entry: RequestEntry, reason: string): void {
     this.track(`requeue request ${entry.id}`, entry, async () => {
-      await requeueRequest(this.pool, entry, allocation, reason);
+      await requeueRequest(this.pool, entry, reason);
       return undefined;
     });
   }

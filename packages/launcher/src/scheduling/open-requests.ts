@@ -6,6 +6,7 @@
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
 import type { QueuePosition } from '../diagnostics/activity.js';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 /** Requests that are scheduled together, in the order of service. */
 export class RequestClass {
@@ -14,7 +15,7 @@ export class RequestClass {
 
   constructor(
     readonly key: string,
-    /** True if the class consists of one lost request that already has nodes. */
+    /** True if the class consists of one lost request that has nodes to continue with. */
     readonly resumable: boolean,
     first: RequestEntry,
     /** Ids of pools that have given up the requests. */
@@ -149,7 +150,7 @@ export class OpenRequests {
       if (known !== undefined) this.remove(id, known);
       return;
     }
-    const resumable = this.store.nodes.allocatedTo(id).length > 0;
+    const resumable = resumableNodes(this.store, entry.request).length > 0;
     const abandonedBy = this.givenUp.get(id) ?? NONE;
     const deferredBy = this.left.get(id) ?? NONE;
     const key = resumable ? `resumable\n${id}` : keyOf(entry.request, abandonedBy, deferredBy);

@@ -27,7 +27,7 @@ export type SchedulingDecision =
   | { readonly kind: 'wait' }
   | { readonly kind: 'decline'; readonly reason: string }
   /** A lost request that has nodes here releases them, because there is no capacity for the others. */
-  | { readonly kind: 'requeue'; readonly allocation: Allocation; readonly reason: string };
+  | { readonly kind: 'requeue'; readonly reason: string };
 
 /** A class of requests and the first of them, with the nodes allocated to it. */
 interface Candidate {
@@ -244,12 +244,10 @@ export class PoolScheduler {
   }
 
   /** Waits for nodes of a pool that creates no nodes. Nodes that are ready are protected for the request. */
-  private waitForNodes({ requestClass, entry, allocation }: Candidate): SchedulingDecision {
+  private waitForNodes(candidate: Candidate): SchedulingDecision {
+    const { requestClass, entry, allocation } = candidate;
     const reason = describeMissing(allocation);
-    if (requestClass.resumable) {
-      this.forget(requestClass);
-      return { kind: 'requeue', allocation, reason };
-    }
+    if (mustRelease(candidate)) return this.requeue(candidate, reason);
     recordWait(this.pool, entry.id, 'waits for nodes', { kind: 'limit', reason });
     // Limits do not determine when a node is returned, so nothing remains reserved in them.
     this.forget(requestClass);
@@ -261,6 +259,11 @@ export class PoolScheduler {
       allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])),
     );
     return WAIT;
+  }
+
+  private requeue({ requestClass }: Candidate, reason: string): SchedulingDecision {
+    this.forget(requestClass);
+    return { kind: 'requeue', reason };
   }
 
   /** Returns what the class waits for; undefined if it does not wait for capacity. */
@@ -275,12 +278,9 @@ export class PoolScheduler {
 
   /** Leaves the request to another pool, or waits until one of its offers can be used. */
   private block(candidate: Candidate, { cause, reason }: BlockedOffer): SchedulingDecision {
-    const { requestClass, entry, allocation, scopes } = candidate;
+    const { requestClass, entry, scopes } = candidate;
     const { request } = entry;
-    if (requestClass.resumable) {
-      this.forget(requestClass);
-      return { kind: 'requeue', allocation, reason };
-    }
+    if (mustRelease(candidate)) return this.requeue(candidate, reason);
     if (canBeServedElsewhere(request, this.pool)) {
       this.forget(requestClass);
       recordLeave(this.pool, entry.id, 'leaves it to other pools', reason);
@@ -317,10 +317,7 @@ export class PoolScheduler {
     const { requestClass, entry, allocation, scopes } = candidate;
     const { request } = entry;
     const reason = shortfalls.map(describeShortfall).join('; ');
-    if (requestClass.resumable) {
-      this.forget(requestClass);
-      return { kind: 'requeue', allocation, reason };
-    }
+    if (mustRelease(candidate)) return this.requeue(candidate, reason);
     if (request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
       return { kind: 'decline', reason: `there is no capacity for min-ready nodes: ${reason}` };
@@ -341,6 +338,15 @@ export class PoolScheduler {
     this.waiting.protect(waiting, [...own]);
     return WAIT;
   }
+}
+
+/**
+ * Returns true if the request holds something that it must release before it waits. After the release it holds
+ * nothing, so a request is requeued at most once for each launcher that it has lost.
+ */
+function mustRelease({ requestClass, entry, allocation }: Candidate): boolean {
+  const holdsNode = allocation.nodes.some((node) => node.kind !== 'new' && node.entry.node.allocated_to === entry.id);
+  return requestClass.resumable && (entry.request.state === 'pending' || holdsNode);
 }
 
 /** Returns true if the allocation counts against limits. */

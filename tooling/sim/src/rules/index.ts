@@ -17,7 +17,7 @@ import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
 import { noExcessReadyNodes } from './supply.js';
 import { nothingIsDeletedInDoubt } from './suspensions.js';
-import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
+import { unknownFieldsSurvive, waitingRequestsRest, writesAreOwned } from './writes.js';
 
 export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneRequestPerNode,
@@ -41,6 +41,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   usableMachinesOnly,
   refusalsFailNoRequest,
   capacityIsUsed,
+  waitingRequestsRest,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -50,4 +51,5 @@ export const RULES: readonly string[] = [
   ...['C1', 'C2'],
   'O1',
   ...['M1', 'M2', 'M3', 'M4'],
+  'W1',
 ];

@@ -1,4 +1,4 @@
-/** Rules about writes: safety 6 and 11. */
+/** Rules about writes: safety 6 and 11, and the number of writes. */
 
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
@@ -49,6 +49,41 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
     if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
+}
+
+/** Time in which fruitless acceptances are counted (ms). */
+const ACCEPTANCES_WINDOW_MS = 10_000;
+/** Limit of the fruitless acceptances of one request in that time. */
+const MAX_FRUITLESS = 10;
+
+/**
+ * Writes 1: launchers do not accept a request again and again to set it back to `requested` each time. A pool that
+ * declines the request has made progress.
+ */
+export function waitingRequestsRest(view: CheckerView): Rule {
+  /** Times of the latest fruitless acceptances by request, milliseconds since the start. */
+  const returns = new Map<string, number[]>();
+  return {
+    number: 'W1',
+    committed({ requests }) {
+      for (const { id, before, after, by } of requests) {
+        if (after === undefined) returns.delete(id);
+        if (before === undefined || after === undefined || by !== 'launcher' || !isReturned(before, after)) continue;
+        const recent = (returns.get(id) ?? []).filter((at) => view.now() - at < ACCEPTANCES_WINDOW_MS);
+        recent.push(view.now());
+        returns.set(id, recent);
+        if (recent.length > MAX_FRUITLESS)
+          return `request ${id} was accepted ${recent.length} times in 10 s and not served`;
+      }
+      return undefined;
+    },
+    forget: () => returns.clear(),
+  };
+}
+
+function isReturned(before: Seen, after: Seen): boolean {
+  const isBack = before.data['state'] === 'pending' && after.data['state'] === 'requested';
+  return isBack && text(before.data, 'declined_by') === text(after.data, 'declined_by');
 }
 
 /** Safety 11: unknown fields are preserved. */
