@@ -16,7 +16,12 @@ import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from '
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
-import type { ProviderActivity, ProviderSummary, QueuePosition } from './diagnostics/activity.js';
+import {
+  withRetired,
+  type ProviderActivity,
+  type ProviderSummary,
+  type QueuePosition,
+} from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './provider/pool-registration.js';
@@ -34,6 +39,8 @@ const TURN_MS = 10;
 
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
+  /** Runtimes of earlier configurations that complete the requests they have accepted. */
+  private readonly retired = new Set<ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private controllers: readonly Controller[] = [];
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
@@ -75,7 +82,8 @@ export class Launcher implements ProvidersShare {
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
-    return [...this.runtimes.values()].map((runtime) => runtime.activity());
+    const present = [...this.runtimes.values()].map((runtime) => runtime.activity());
+    return [...this.retired].reduce((all, runtime) => withRetired(all, runtime.activity()), present);
   }
 
   /** Returns the states of the providers, and what their nodes use. */
@@ -134,7 +142,7 @@ export class Launcher implements ProvidersShare {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.applying;
-    const parts = [...this.controllers, ...this.runtimes.values()];
+    const parts = [...this.controllers, ...this.runtimes.values(), ...this.retired];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
     this.waitLimits.stop();
@@ -151,7 +159,7 @@ export class Launcher implements ProvidersShare {
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const { config: before } = this;
     this.config = config;
-    const restarts = this.stopChanged(before, config);
+    const restarts = this.retireChanged(before, config);
     this.publishDrivers(config);
     for (const [name, { driver, reason }] of config.brokenProviders) {
       this.context.log.error('The driver of the provider cannot be used', undefined, {
@@ -160,22 +168,40 @@ export class Launcher implements ProvidersShare {
         reason,
       });
     }
-    const ends = [...restarts].map(([name, stop]) => this.restart(name, stop, config));
+    const ends = [...restarts].map(([name, retirement]) => this.restart(name, retirement, config));
     const results = await Promise.allSettled([this.startNew(config, restarts), ...ends]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     if (ends.length > 0) for (const controller of this.controllers) controller.apply?.(config);
   }
 
-  /** Stops the providers that are removed or changed. Returns the promises of their ends by name. */
-  private stopChanged(before: NodepoolConfig | undefined, config: NodepoolConfig): ReadonlyMap<string, Promise<void>> {
-    const stops = new Map<string, Promise<void>>();
+  /** Retires the providers that are removed or changed. Returns the promises of their retirement by name. */
+  private retireChanged(
+    before: NodepoolConfig | undefined,
+    config: NodepoolConfig,
+  ): ReadonlyMap<string, Promise<void>> {
+    const retirements = new Map<string, Promise<void>>();
     for (const [name, runtime] of [...this.runtimes]) {
       if (before !== undefined && sameProvider(before, config, name)) continue;
       this.runtimes.delete(name);
-      this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
-      stops.set(name, runtime.stop());
+      this.context.log.info('Retiring provider', { provider: name, removed: !config.providers.has(name) });
+      retirements.set(name, this.retire(name, runtime, startable(config, name) !== undefined));
     }
-    return stops;
+    return retirements;
+  }
+
+  /** Resolves once another runtime can serve the provider. The accepted requests are completed in the background. */
+  private async retire(name: string, runtime: ProviderRuntime, isReplaced: boolean): Promise<void> {
+    this.retired.add(runtime);
+    const { ended } = await runtime.retire(isReplaced);
+    const { tasks, log } = this.context;
+    tasks.run(`complete the requests of retired provider ${name}`, async () => {
+      try {
+        await ended;
+      } finally {
+        this.retired.delete(runtime);
+        log.info('Retired provider', { provider: name });
+      }
+    });
   }
 
   /** Starts the providers that are not being restarted. */
@@ -186,16 +212,15 @@ export class Launcher implements ProvidersShare {
   }
 
   /**
-   * Starts a provider again once it has stopped, unless it is removed. A driver that stops slowly delays only its own
-   * provider. Meanwhile its pools remain candidates, so that its requests do not fail.
+   * Starts a provider with its changed configuration once the former one accepts nothing more, unless it is removed.
+   * Meanwhile its pools remain candidates, so that its requests do not fail.
    */
-  private async restart(name: string, stop: Promise<void>, config: NodepoolConfig): Promise<void> {
-    const provider = config.providers.get(name);
-    const driver = provider === undefined ? undefined : config.loadedDrivers.get(provider.driver);
-    const leave = provider === undefined || driver === undefined ? () => undefined : this.announce(provider);
+  private async restart(name: string, retirement: Promise<void>, config: NodepoolConfig): Promise<void> {
+    const next = startable(config, name);
+    const leave = next === undefined ? () => undefined : this.announce(next.config);
     try {
-      await stop;
-      if (provider !== undefined && driver !== undefined && !this.stopped) this.startProvider(driver, provider);
+      await retirement;
+      if (next !== undefined && !this.stopped) this.startProvider(next.driver, next.config);
     } finally {
       leave();
     }
@@ -254,4 +279,14 @@ export class Launcher implements ProvidersShare {
     // The update waits for ZooKeeper; the start of providers does not wait for the update.
     this.context.tasks.run('publish the versions of the drivers', () => component.update({ drivers }));
   }
+}
+
+/** Returns the provider and its driver if both are configured and the driver is loaded. */
+function startable(
+  { providers, loadedDrivers }: NodepoolConfig,
+  name: string,
+): { readonly driver: Driver; readonly config: ProviderConfig } | undefined {
+  const config = providers.get(name);
+  const driver = config === undefined ? undefined : loadedDrivers.get(config.driver);
+  return config === undefined || driver === undefined ? undefined : { driver, config };
 }

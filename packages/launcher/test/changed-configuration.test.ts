@@ -49,11 +49,12 @@ describe('a changed configuration', () => {
       return { image: image ?? null, image_id: image_id ?? null, username: username ?? null, resources: resources! };
     });
 
-  it('applies to nodes whose instances are created afterwards', async () => {
-    const { launcher } = await world.launcher([oneLabel('debian', 'root', 'large')]);
+  it('of a restarted launcher applies to nodes whose instances are created afterwards', async () => {
+    const former = await world.launcher([oneLabel('debian', 'root', 'large')]);
     const ids = await world.submitEach(3, ['small']);
     await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
-    await world.during(launcher.apply(world.config([oneLabel('fedora', 'ci', 'small')])));
+    await former.stop();
+    await world.launcher([oneLabel('fedora', 'ci', 'small')]);
     for (const id of ids) await world.fulfilled(id);
     const small = { instances: 1, cores: 1, ram: 1024 };
     expect(ofNodes()).toEqual([
@@ -66,7 +67,7 @@ describe('a changed configuration', () => {
   it.each([
     ['is that of the present configuration, if the image is the same', 'debian', { username: 'ci', port: 2222 }],
     ['is that of the former image, if the label has another one', 'fedora', { username: 'root', port: 22 }],
-  ])('the login of an instance that boots %s', async (_, image, login) => {
+  ])('of a restarted launcher: the login of an instance that boots %s', async (_, image, login) => {
     world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
     const scanned: number[] = [];
     world.scanner = {
@@ -82,11 +83,12 @@ describe('a changed configuration', () => {
       ]),
       'cloud-images': [{ name, username, 'connection-port': port }],
     });
-    const { launcher } = await world.launcher([one('debian', 'root', 22)]);
+    const former = await world.launcher([one('debian', 'root', 22)]);
     const id = await world.submit(['small']);
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     await world.clock.advance(5000);
-    await world.during(launcher.apply(world.config([one(image, 'ci', 2222)])));
+    await former.stop();
+    await world.launcher([one(image, 'ci', 2222)]);
     const [node] = await world.fulfilled(id);
     expect(scanned).toEqual([login.port]);
     expect(world.nodes().get(node!)).toMatchObject({
@@ -96,14 +98,15 @@ describe('a changed configuration', () => {
     });
   });
 
-  it('continues requests in another pool if their pool has lost a label', async () => {
+  it('of a restarted launcher continues requests in another pool if their pool has lost a label', async () => {
     world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
     const pools = (main: string[], other: string[]): ReturnType<typeof provider> =>
       provider('demo', [pool('main', main), pool('other', other)]);
-    const { launcher } = await world.launcher([pools(['small', 'large'], ['other'])]);
+    const former = await world.launcher([pools(['small', 'large'], ['other'])]);
     const id = await world.submit(['small', 'large']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
-    await world.during(launcher.apply(world.config([pools(['large'], ['small', 'large'])])));
+    await former.stop();
+    await world.launcher([pools(['large'], ['small', 'large'])]);
     const appliedAt = world.clock.monotonic();
     const nodes = await world.fulfilled(id);
     expect(world.clock.monotonic() - appliedAt).toBeLessThan(60_000);
@@ -112,12 +115,13 @@ describe('a changed configuration', () => {
     expect(world.cloud.existingInstances()).toHaveLength(2);
   });
 
-  it('does not let launches exceed a limit that their label now needs more of', async () => {
+  it('of a restarted launcher does not let launches exceed a limit that their label now needs more of', async () => {
     const limit = { 'max-cores': 16 };
-    const { launcher } = await world.launcher([oneLabel('debian', 'root', 'small', limit)]);
+    const former = await world.launcher([oneLabel('debian', 'root', 'small', limit)]);
     await world.submitEach(4, ['small']);
     await world.until('the first instance exists', () => world.cloud.existingInstances().length === 1);
-    await world.during(launcher.apply(world.config([oneLabel('debian', 'root', 'large', limit)])));
+    await former.stop();
+    await world.launcher([oneLabel('debian', 'root', 'large', limit)]);
     await world.clock.advance(300_000);
     const cores = world.cloud.existingInstances().reduce((sum, instance) => sum + instance.cores, 0);
     expect(cores).toBe(9);

@@ -74,7 +74,7 @@ describe('the drivers of a launcher', () => {
     await world.until('the new version is reported', () => JSON.stringify(component()) === '{"example":"1.3.0"}');
     await world.until('the provider serves again', () => launcher.ready);
     expect(await driverInfo()).toEqual([expect.stringContaining('version="1.3.0"')]);
-    expect(lines.filter((line) => line.startsWith('Stopping provider'))).toHaveLength(1);
+    expect(lines.filter((line) => line.startsWith('Retiring provider'))).toHaveLength(1);
     expect(lines.filter((line) => line.startsWith('Using driver'))).toEqual([
       expect.stringContaining('"version":"1.2.3"'),
       expect.stringContaining('"version":"1.3.0"'),
@@ -84,6 +84,6 @@ describe('the drivers of a launcher', () => {
   it('keep their providers running when they are unchanged', async () => {
     const { launcher } = await world.launcher(sections, 'launcher1', using('1.2.3'));
     await world.during(launcher.apply(world.config(sections, using('1.2.3'))));
-    expect(lines.filter((line) => line.startsWith('Stopping provider'))).toEqual([]);
+    expect(lines.filter((line) => line.startsWith('Retiring provider'))).toEqual([]);
   });
 });

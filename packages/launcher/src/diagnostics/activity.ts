@@ -80,3 +80,15 @@ export interface RequestActivity {
   readonly locks: readonly string[];
   readonly nodes: readonly { readonly id: string; readonly label: string; readonly state: NodeState }[];
 }
+
+/** Adds the requests and the work of a retired provider to those of its successor, if there is one. */
+export function withRetired(present: readonly ProviderActivity[], retired: ProviderActivity): ProviderActivity[] {
+  const successor = present.find(({ provider }) => provider === retired.provider);
+  if (successor === undefined) return [...present, retired];
+  const requestsOf = (name: string): readonly RequestActivity[] =>
+    retired.pools.find(({ pool }) => pool === name)?.requests ?? [];
+  const kept = successor.pools.map((pool) => ({ ...pool, requests: [...pool.requests, ...requestsOf(pool.pool)] }));
+  const removed = retired.pools.filter(({ pool }) => !successor.pools.some((each) => each.pool === pool));
+  const work = [...successor.work, ...retired.work];
+  return present.map((each) => (each === successor ? { ...each, work, pools: [...kept, ...removed] } : each));
+}

@@ -129,9 +129,14 @@ export class MachineChecks {
     }
   }
 
-  async stop(): Promise<void> {
+  /** Ends the regular checks. */
+  retire(): void {
     this.queue.close();
-    await this.queue.idle();
+  }
+
+  /** Resolves once no regular check is running. */
+  stop(): Promise<void> {
+    return this.queue.idle();
   }
 
   private async reconcile(key: string): Promise<Reconciled> {

@@ -55,7 +55,9 @@ export interface NodeSupplierOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
   readonly config: ProviderConfig;
-  /** Aborts when the provider is stopped. */
+  /** Aborts when the registration of nodes ends. */
+  readonly retiring: AbortSignal;
+  /** Aborts when checks of machines end. */
   readonly signal: AbortSignal;
   /** Called when machines are declared, taken out of service, or back in service. */
   readonly onChange: () => void;
@@ -86,8 +88,8 @@ export class NodeSupplier implements NodeSupply {
   }
 
   apply(machines: readonly SuppliedMachine[]): void {
-    const { context, config, signal, onChange } = this.options;
-    if (signal.aborted) return;
+    const { context, config, retiring, onChange } = this.options;
+    if (retiring.aborted) return;
     const byKey = new Map(machines.map((machine) => [machineKey(machine), machine]));
     const byHost = new Map<string, SuppliedMachine[]>();
     for (const machine of byKey.values())
@@ -139,10 +141,17 @@ export class NodeSupplier implements NodeSupply {
     return [...this.checks.all()].filter(({ machine }) => machine.pool === pool).length;
   }
 
-  async stop(): Promise<void> {
+  /** Ends the registration of nodes; those of accepted requests are still checked. Resolves once nothing is written. */
+  async retire(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.checks.retire();
     this.queue.close();
-    await Promise.all([this.checks.stop(), this.queue.idle()]);
+    await this.queue.idle();
+  }
+
+  /** Resolves once no check is running. `signal` must have aborted. */
+  stop(): Promise<void> {
+    return this.checks.stop();
   }
 
   /** Returns false for nodes of a cloud: their host names may be their ids, as those of supplied machines are. */
@@ -209,7 +218,7 @@ export class NodeSupplier implements NodeSupply {
 
   private async reconcile(): Promise<Reconciled> {
     const { store } = this.options.context;
-    const stopped = (): boolean => this.options.signal.aborted;
+    const stopped = (): boolean => this.options.retiring.aborted;
     if (!store.complete || stopped()) return 'done';
     const hosts = new Set([...this.dirty].slice(0, MAX_HOSTS));
     for (const host of hosts) this.dirty.delete(host);
@@ -243,12 +252,12 @@ export class NodeSupplier implements NodeSupply {
   }
 
   private async settle(entry: NodeEntry, slot: number | undefined): Promise<void> {
-    const { context, config, signal, log } = this.options;
+    const { context, config, retiring, log } = this.options;
     const checked = this.checks.get(machineKeyOf(entry.node));
     const reason = withdrawalReason(checked, slot);
     if (reason !== undefined) {
       const pool = `${config.name}/${entry.node.pool ?? ''}`;
-      const withdrawn = await this.changing.run(signal, () => deleteFreeNode(context, entry, pool, reason));
+      const withdrawn = await this.changing.run(retiring, () => deleteFreeNode(context, entry, pool, reason));
       if (!withdrawn) return;
       this.unsettled.delete(entry.id);
       log.info('Withdrew a ready node', { node_id: entry.id, machine: entry.node.hostname, reason });
@@ -258,7 +267,7 @@ export class NodeSupplier implements NodeSupply {
     if (record === undefined) return;
     const change = changeOf(entry.node, record);
     if (change !== undefined) {
-      const handle = await this.changing.run(signal, () =>
+      const handle = await this.changing.run(retiring, () =>
         context.store.nodes.tryLock(entry.id, { from: entry, change }),
       );
       if (handle === undefined) return;
@@ -270,21 +279,21 @@ export class NodeSupplier implements NodeSupply {
 
   /** Creates the records of vacant slots whose machines have passed a check since they became vacant. */
   private async register(hosts: ReadonlySet<string>): Promise<void> {
-    const { context, config, signal, log } = this.options;
+    const { context, config, retiring, log } = this.options;
     for (const { checked } of this.vacancies(hosts)) if (!checked.cleared) this.checks.request(checked.key);
     let maxCreated = MAX_CREATED;
-    while (!signal.aborted && this.registrable(hosts).length > 0) {
+    while (!retiring.aborted && this.registrable(hosts).length > 0) {
       let planned: readonly Vacancy[] = [];
       const plan = (): readonly NodeData[] => {
-        // A stopped provider no longer watches the records.
-        planned = signal.aborted ? [] : this.registrable(hosts).slice(0, maxCreated);
+        // A retired provider no longer watches the records.
+        planned = retiring.aborted ? [] : this.registrable(hosts).slice(0, maxCreated);
         return planned.flatMap(({ record }) =>
           record === undefined ? [] : [suppliedNode(record, unixSeconds(context))],
         );
       };
       let ids: readonly string[];
       try {
-        ids = await context.store.nodes.createOnce(config.name, plan, { signal });
+        ids = await context.store.nodes.createOnce(config.name, plan, { signal: retiring });
       } catch (error) {
         if (!(error instanceof TransactionTooLargeError) || planned.length <= 1) throw error;
         maxCreated = Math.ceil(planned.length / 2);

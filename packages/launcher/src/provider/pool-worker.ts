@@ -23,6 +23,14 @@ export interface PoolResources extends RequestResources {
   readonly waitLimits: WaitLimits;
 }
 
+/** Signals of the provider's life. */
+export interface PoolSignals {
+  /** Aborts when no more requests are accepted. */
+  readonly retiring: AbortSignal;
+  /** Aborts when the work on accepted requests ends. */
+  readonly signal: AbortSignal;
+}
+
 export class PoolWorker {
   private readonly state: PoolState;
   private readonly path: RequestPath;
@@ -37,10 +45,10 @@ export class PoolWorker {
     provider: Provider,
     config: PoolConfig,
     private readonly resources: PoolResources,
-    private readonly signal: AbortSignal,
+    private readonly signals: PoolSignals,
   ) {
     const { name } = provider.config;
-    this.state = new PoolState(context, provider, config, resources, signal, () => this.offersChanged());
+    this.state = new PoolState(context, provider, config, resources, signals.signal, () => this.offersChanged());
     this.path = new RequestPath(this.state, this.state.labels, resources, (blocked) =>
       this.registration.blocked(blocked),
     );
@@ -56,7 +64,7 @@ export class PoolWorker {
   async start(): Promise<void> {
     const { state } = this;
     await state.labels.load(this.resources.labelLimiter);
-    if (this.signal.aborted) return;
+    if (this.signals.retiring.aborted) return;
     await this.registration.running();
     state.running = true;
     this.reevaluate();
@@ -64,15 +72,25 @@ export class PoolWorker {
   }
 
   /**
-   * Releases the requests in progress and removes the pool from the registry. Nothing is launched for the pool
-   * afterwards.
+   * Removes the pool from the registry, and completes its accepted requests. Resolves once nothing is accepted any
+   * more, and the limits of all accepted requests are confirmed.
    */
-  async stop(): Promise<void> {
+  async retire(): Promise<void> {
     this.deciding = false;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    await Promise.all([this.path.stop(), this.registration.close()]);
+    await Promise.all([this.path.retire(), this.registration.close()]);
     this.leave();
     this.resources.slowLaunches.forget(this.state.name);
+  }
+
+  /** Releases the requests in progress, so that they can be resumed. */
+  release(): void {
+    this.path.release();
+  }
+
+  /** Resolves once no accepted request is left. Nothing is launched for the pool afterwards. */
+  idle(): Promise<void> {
+    return this.path.idle();
   }
 
   /** Handles a change of the provider's state. */
@@ -119,9 +137,9 @@ export class PoolWorker {
 
   private async register(): Promise<void> {
     try {
-      await this.registration.registered(this.signal);
+      await this.registration.registered(this.signals.retiring);
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signals.retiring.aborted) return;
       throw error;
     }
     this.deciding = true;

@@ -1,4 +1,8 @@
-/** The life cycle of one provider: registers its pools, starts it, serves requests, deletes nodes and stops it. */
+/**
+ * The life cycle of one provider with one configuration: registers its pools, starts it, serves requests, deletes nodes
+ * and stops it. A provider whose configuration was changed or removed is retired: its accepted requests are completed
+ * as they were accepted, and everything else is left to the runtime that replaces it.
+ */
 
 import { setMaxListeners } from 'node:events';
 import {
@@ -20,6 +24,7 @@ import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
 import { driverCall } from '../driver-call.js';
 import { MACHINES } from '../diagnostics/metrics/launcher-metrics.js';
+import { RevocableGauges } from '../diagnostics/metrics/revocable-gauges.js';
 import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
 import type { ProviderActivity, ProviderSummary } from '../diagnostics/activity.js';
 import { InstanceChecks } from './instance-checks.js';
@@ -46,8 +51,15 @@ export interface ProvidersShare {
 }
 
 export class ProviderRuntime {
+  /** Aborts when the provider is retired or stopped. */
+  private readonly retiring = new AbortController();
+  /** Aborts when the work on accepted requests ends. */
   private readonly stopping = new AbortController();
+  /** Aborts when nodes are not deleted any more. */
+  private readonly deleting = new AbortController();
   private readonly log: Logger;
+  private readonly context: LauncherContext;
+  private readonly gauges: RevocableGauges;
   private readonly health: ProviderHealth;
   private readonly limits: ProviderLimits;
   private readonly supply: NodeSupplier;
@@ -60,23 +72,28 @@ export class ProviderRuntime {
   /** State of the provider in the last log message. */
   private reported: ProviderState['state'] = 'starting';
   private readonly started: Promise<void>;
+  private retirement: Promise<{ readonly ended: Promise<void> }> | undefined;
 
   constructor(
-    private readonly context: LauncherContext,
+    shared: LauncherContext,
     readonly provider: Provider,
     private readonly share: ProvidersShare,
   ) {
     const { config } = provider;
+    this.gauges = new RevocableGauges(shared.metrics);
+    const context = { ...shared, metrics: this.gauges };
+    this.context = context;
     const { signal } = this.stopping;
+    const { signal: retiring } = this.retiring;
     this.log = context.log.with({ provider: config.name });
     // Each operation adds a listener; the default limit would warn of a leak.
-    setMaxListeners(0, signal);
+    setMaxListeners(0, signal, retiring, this.deleting.signal);
     this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
-    this.limits = new ProviderLimits(context, provider, share.ledger, signal);
+    this.limits = new ProviderLimits(context, provider, share.ledger, retiring);
     const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
-    this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });
+    this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, onChange });
     const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
     this.instances = new InstanceChecks({ context, log: this.log, provider, signal, onUsable });
     const { health, limits, supply } = this;
@@ -84,7 +101,9 @@ export class ProviderRuntime {
     const resourcing = { ...share, health, limits, concurrency, supply, readyNodes };
     // Created before any cloud is contacted: until the cloud answers, the pools are candidates that have not decided
     // yet.
-    this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
+    this.pools = [...config.pools.values()].map(
+      (pool) => new PoolWorker(context, provider, pool, resourcing, { retiring, signal }),
+    );
     this.unsubscribe = context.store.nodes.onChange(({ before, after }) => {
       const node = (after ?? before)?.node;
       if (node?.provider !== config.name) return;
@@ -107,19 +126,53 @@ export class ProviderRuntime {
     return this.health.state.state !== 'starting';
   }
 
+  /**
+   * Retires the provider, which is stopped once its pools have completed their accepted requests. Resolves once
+   * nothing is accepted any more, and the limits of all accepted requests are confirmed; `ended` resolves at the end.
+   * `isReplaced` is true if another runtime deletes nodes from now on.
+   */
+  retire(isReplaced: boolean): Promise<{ readonly ended: Promise<void> }> {
+    this.retirement ??= this.retireNow(isReplaced);
+    return this.retirement;
+  }
+
   /** Releases all requests in progress so that they can be resumed, and stops the provider. */
   async stop(): Promise<void> {
-    this.health.stop();
-    this.deletions?.stop();
+    this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
+    const retired = this.retire(true);
+    for (const pool of this.pools) pool.release();
+    await (
+      await retired
+    ).ended;
+  }
+
+  private async retireNow(isReplaced: boolean): Promise<{ readonly ended: Promise<void> }> {
+    // Further attempts of launches may wait for the deletion of failed instances.
+    if (isReplaced) this.stopDeletions();
     this.unsubscribe();
+    this.retiring.abort(new Error(`provider ${this.provider.config.name} is retired`));
+    this.gauges.revoke();
+    await Promise.all([this.supply.retire(), ...this.pools.map((pool) => pool.retire())]);
+    return { ended: this.finish() };
+  }
+
+  /** Stops the provider once its requests have ended. */
+  private async finish(): Promise<void> {
+    await Promise.all(this.pools.map((pool) => pool.idle()));
+    this.stopDeletions();
+    this.health.stop();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.withTimeLimit('the start', () => this.started);
-    this.machines.withdraw();
-    await Promise.all([this.supply.stop(), ...this.pools.map((pool) => pool.stop())]);
+    await this.supply.stop();
     await this.withTimeLimit('the end', async () => {
       this.provider.stop();
       await this.provider.join();
     });
+  }
+
+  private stopDeletions(): void {
+    this.deletions?.stop();
+    this.deleting.abort(new Error(`provider ${this.provider.config.name} is stopped`));
   }
 
   /**
@@ -180,12 +233,12 @@ export class ProviderRuntime {
   }
 
   private async start(): Promise<void> {
-    const { signal } = this.stopping;
+    const { signal } = this.retiring;
     const { provider, context, health, log, supply } = this;
     const onFailure = health.startFailed.bind(health);
     const parts = { nodeSupply: supply, loginScan: loginScanOf(context) };
     if (!(await startProvider(provider, { ...context, ...parts, log, onFailure }, signal))) return;
-    this.deletions = new Deletions(context, provider, this.comparison, signal);
+    this.deletions = new Deletions(context, provider, this.comparison, this.deleting.signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
       runLeakRounds(context, provider, health, this.comparison, signal),

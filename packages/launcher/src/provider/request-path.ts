@@ -66,11 +66,21 @@ export class RequestPath implements ScheduledPool {
     this.resources.scheduler.add(this);
   }
 
-  /** Stops accepting requests and ends the work on those in progress. Resolves once they are released. */
-  async stop(): Promise<void> {
+  /** Stops accepting requests. Resolves once the limits of all accepted requests are confirmed. */
+  retire(): Promise<void> {
     this.resources.scheduler.remove(this);
     this.scheduler.stop();
-    await this.acceptor.stop();
+    return this.acceptor.recorded();
+  }
+
+  /** Ends the work on requests in progress, so that they can be resumed. */
+  release(): void {
+    this.acceptor.release();
+  }
+
+  /** Resolves once every accepted request is completed or released. */
+  idle(): Promise<void> {
+    return this.acceptor.idle();
   }
 
   /** Evaluates and schedules all requests again, because a fact has changed that decisions depend on. */

@@ -21,7 +21,8 @@ export class RequestAcceptor {
   private readonly handlers = new Map<string, RequestHandler | undefined>();
   /** Ready nodes that are being allocated. */
   private readonly claimed = new Set<string>();
-  private readonly idle = new Latch(true);
+  private readonly isIdle = new Latch(true);
+  private readonly isRecorded = new Latch(true);
   private readonly origin = new TaskOrigin();
   private recording = 0;
   private stopped = false;
@@ -50,11 +51,20 @@ export class RequestAcceptor {
     this.handlers.get(requestId)?.cancel();
   }
 
-  /** Ends all work. Resolves once every request is released, including those whose records are being written. */
-  async stop(): Promise<void> {
+  /** Resolves once the records of all accepted requests are written and confirmed. */
+  recorded(): Promise<void> {
+    return this.isRecorded.wait();
+  }
+
+  /** Ends all work, including that on requests whose records are being written. */
+  release(): void {
     this.stopped = true;
     for (const handler of this.handlers.values()) handler?.stop();
-    await this.idle.wait();
+  }
+
+  /** Resolves once every request is completed or released. */
+  idle(): Promise<void> {
+    return this.isIdle.wait();
   }
 
   /** Takes the request through acceptance and the stages after it. */
@@ -103,12 +113,14 @@ export class RequestAcceptor {
     const nodes = allocation.nodes.flatMap((node) => (node.kind === 'new' ? [] : [node.entry.id]));
     for (const id of nodes) this.claimed.add(id);
     this.recording += 1;
+    this.isRecorded.close();
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       for (const id of nodes) this.claimed.delete(id);
       this.recording -= 1;
+      if (this.recording === 0) this.isRecorded.open();
       this.report(entry.id, { kind: 'recorded' });
     };
   }
@@ -116,7 +128,7 @@ export class RequestAcceptor {
   private track(task: string, entry: RequestEntry, work: () => Promise<Termination | undefined>): void {
     const { pool } = this;
     this.handlers.set(entry.id, undefined);
-    this.idle.close();
+    this.isIdle.close();
     pool.context.timelines.taken(entry.id, pool.name);
     pool.context.tasks.run(
       task,
@@ -133,7 +145,7 @@ export class RequestAcceptor {
           });
         } finally {
           this.handlers.delete(entry.id);
-          if (this.handlers.size === 0) this.idle.open();
+          if (this.handlers.size === 0) this.isIdle.open();
           pool.context.timelines.released(entry.id, pool.name);
           this.report(entry.id, { kind: 'ended', retryAfterMs });
         }

@@ -53,8 +53,8 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
 
 /** Time in which fruitless acceptances are counted (ms). */
 const ACCEPTANCES_WINDOW_MS = 10_000;
-/** Limit of the fruitless acceptances of one request in that time. */
-const MAX_FRUITLESS = 10;
+/** Limit of the fruitless acceptances of one request in that time: two attempts of each pool of three launchers. */
+const MAX_FRUITLESS = 30;
 
 /**
  * Writes 1: launchers do not accept a request again and again to set it back to `requested` each time. A pool that
