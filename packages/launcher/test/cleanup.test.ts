@@ -70,6 +70,12 @@ describe('a held node', () => {
     ['max-hold-age, if the requestor sets more', { hold_expiration: 7200 }, 3600],
     ['max-hold-age, if the requestor sets no limit', { hold_expiration: 0 }, 3600],
     ['max-hold-age, if the requestor sets nothing', {}, 3600],
+    ['max-hold-age, if the requestor sets a fraction as text', { hold_expiration: '2.5' }, 3600],
+    ['max-hold-age, if the requestor sets an exponent as text', { hold_expiration: '1e2' }, 3600],
+    ['max-hold-age, if the requestor sets a hexadecimal time', { hold_expiration: '0x20' }, 3600],
+    ['max-hold-age, if the requestor sets less than a second', { hold_expiration: 0.5 }, 3600],
+    ['the whole seconds that its requestor sets', { hold_expiration: 300.9 }, 300],
+    ['the time that its requestor sets as text with spaces', { hold_expiration: ' +300 ' }, 300],
     ['max-hold-age, if the requestor sets an invalid time', { hold_expiration: 'soon' }, 3600],
   ])('is kept for %s', async (_what, change, seconds) => {
     await world.launcher([demo()], 'launcher1', hold(3600));

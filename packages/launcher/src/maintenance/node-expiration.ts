@@ -120,8 +120,12 @@ function since({ state_time: seconds }: Node): number {
   return seconds * 1000;
 }
 
-/** Returns the hold time that the requestor asked for, in milliseconds; `Infinity` if it is not a positive number. */
+/**
+ * Returns the hold time that the requestor asked for, in milliseconds; `Infinity` if it is not positive. A number is
+ * rounded down, and any other text than a whole number sets no limit, as with `int` of Python.
+ */
 function holdAge({ hold_expiration: seconds }: Node): number {
-  const age = typeof seconds === 'string' && seconds.trim() !== '' ? Number(seconds) : seconds;
-  return typeof age === 'number' && age > 0 ? age * 1000 : Infinity;
+  const isWhole = typeof seconds === 'string' && /^\s*\+?\d+(?:_\d+)*\s*$/.test(seconds);
+  const age = isWhole ? Number(seconds.replaceAll('_', '')) : seconds;
+  return typeof age === 'number' && age >= 1 ? Math.trunc(age) * 1000 : Infinity;
 }
