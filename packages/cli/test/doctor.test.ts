@@ -202,6 +202,18 @@ describe('nodepool doctor', () => {
     ]);
   });
 
+  it('names components that no session owns, which are not counted', async () => {
+    await config();
+    await launcher();
+    const path = '/nodepool/components/pool/gone0000000007';
+    const data = { hostname: 'gone', id: 'gone', provider_name: 'cloud', name: 'main', supported_labels: ['small'] };
+    await world.finish(world.store.zooKeeper.create(path, Buffer.from(JSON.stringify(data))));
+    await world.until(() => [...world.store.components.withoutSession()].length === 1);
+    expect((await examine()).problems).toEqual([
+      `warning programs ${path}: a component that no session owns: it is ignored`,
+    ]);
+  });
+
   it('compares limits with their usage', async () => {
     await config({
       pools: '{name: main, max-servers: 2, labels: [{name: small, cloud-image: debian}]}',

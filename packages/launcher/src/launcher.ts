@@ -227,11 +227,11 @@ export class Launcher implements ProvidersShare {
   }
 
   /** Adds the pools of a provider as paused candidates. The returned function removes them. */
-  private announce({ name, pools }: ProviderConfig): () => void {
+  private announce(provider: ProviderConfig): () => void {
     const { context, candidates } = this;
-    const ends = Array.from(pools.values(), (pool) => {
-      const id = `${name}-${pool.name}-${context.random.uuidHex()}`;
-      return candidates.add({ ...poolComponent(context, id, name, pool), paused: true });
+    const ends = Array.from(provider.pools.values(), (pool) => {
+      const id = `${provider.name}-${pool.name}-${context.random.uuidHex()}`;
+      return candidates.add({ ...poolComponent(context, id, provider, pool), paused: true });
     });
     return () => ends.forEach((end) => end());
   }

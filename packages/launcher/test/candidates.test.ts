@@ -187,3 +187,41 @@ describe('a pool that is missing in the registry', () => {
     expect(await ended([second])).toEqual(['failed']);
   });
 });
+
+describe('a pool with a better priority', () => {
+  const first = (more = {}): ReturnType<typeof provider> =>
+    provider('first', [pool('main', ['small'], { priority: 1 })], more);
+  const second = provider('second', [pool('main', ['small'], { priority: 2 })]);
+
+  it('does not block the others if its provider is drained (max-concurrency: 0)', async () => {
+    await world.launcher([first({ 'max-concurrency': 0 }), second]);
+    const [node] = await world.fulfilled(await world.submit(['small']));
+    expect(world.nodes().get(node!)).toMatchObject({ provider: 'second' });
+  });
+
+  it('does not block those of another launcher if its provider is drained', async () => {
+    await world.launcher([second], 'launcher2');
+    await world.launcher([first({ 'max-concurrency': 0 })], 'launcher1');
+    const [node] = await world.fulfilled(await world.submit(['small']));
+    expect(world.nodes().get(node!)).toMatchObject({ provider: 'second' });
+  });
+
+  it('precedes the others again once its provider is not drained any more', async () => {
+    const { launcher } = await world.launcher([first({ 'max-concurrency': 0 }), second]);
+    await world.served(['small']);
+    await world.during(launcher.apply(world.config([first(), second])));
+    await world.clock.advance(10_000);
+    const [node] = await world.fulfilled(await world.submit(['small'], { reuse: false }));
+    expect(world.nodes().get(node!)).toMatchObject({ provider: 'first' });
+  });
+
+  it('does not block the others if no session owns its component', async () => {
+    await world.launcher([second]);
+    const zk = world.server.connect();
+    const [path, component] = [...world.records('/nodepool/components/pool')][0]!;
+    const left = { ...component, id: 'gone', provider_name: 'first', priority: 1 };
+    await world.during(zk.create(`/nodepool/components/pool/${path}9`, Buffer.from(JSON.stringify(left))));
+    await world.fulfilled(await world.submit(['small']));
+    await world.during(zk.close());
+  });
+});

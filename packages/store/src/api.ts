@@ -132,9 +132,9 @@ export interface NodeStore {
   /** Creates records (without locks) in one transaction. Resolves with their ids in order. */
   create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
-   * Creates the records that `plan` returns in one transaction, which fails if another process has created supplied
-   * nodes of the provider that the cache did not have during `plan`; then `plan` is called again. Processes whose plans
-   * contain only what the cache lacks therefore create it once. Resolves with the ids in order.
+   * Creates the records that `plan` returns in one transaction, which fails if another process has created nodes that
+   * the cache did not have during `plan`; then `plan` is called again. Processes whose plans contain only what the
+   * cache lacks therefore create it once. Resolves with the ids in order.
    */
   createOnce(provider: string, plan: () => readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
@@ -273,6 +273,8 @@ export interface ComponentStore {
   readonly complete: boolean;
   all(kind?: ComponentKind): Iterable<ComponentEntry>;
   pools(): Iterable<PoolComponentData>;
+  /** Returns the paths of persistent znodes in the registry. No process owns them, so they are no components. */
+  withoutSession(): Iterable<string>;
   onChange(listener: (change: Change<ComponentEntry>) => void): () => void;
   /** Registers a component of this process, and again in each new session, until `close`. */
   register<C extends ComponentData>(component: C): ComponentHandle<C>;

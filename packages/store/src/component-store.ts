@@ -16,17 +16,28 @@ export class ComponentRegistry implements ComponentStore {
   private readonly entries = new Map<string, ComponentEntry>();
   private readonly changes: Emitter<Change<ComponentEntry>>;
   private readonly own = new Set<OwnRegistration>();
+  /** Paths of persistent znodes. */
+  private readonly persistent = new Set<string>();
 
   constructor(private readonly context: StoreContext) {
     this.changes = storeEmitter(context.log);
     context.caches.add({
       root: COMPONENTS_ROOT,
       wantsData: (path) => kindOfComponent(path, COMPONENT_KINDS) !== undefined,
-      onPut: ({ path, data }) => {
+      onPut: ({ path, data, stat }) => {
         const kind = kindOfComponent(path, COMPONENT_KINDS);
-        if (kind !== undefined) this.put(path, kind, data);
+        if (kind === undefined) return;
+        // A component is ephemeral; without a session, nothing would remove it when its process ends.
+        if (stat.ephemeralOwner === 0n) {
+          this.persistent.add(path);
+          this.replace(path, undefined);
+        } else {
+          this.persistent.delete(path);
+          this.put(path, kind, data);
+        }
       },
       onRemove: ({ path }) => {
+        this.persistent.delete(path);
         this.replace(path, undefined);
         for (const registration of this.own) registration.vanished(path);
       },
@@ -47,6 +58,10 @@ export class ComponentRegistry implements ComponentStore {
     for (const { component } of this.entries.values()) {
       if (isPool(component)) yield component;
     }
+  }
+
+  withoutSession(): Iterable<string> {
+    return this.persistent;
   }
 
   onChange(listener: (change: Change<ComponentEntry>) => void): () => void {

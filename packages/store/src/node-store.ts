@@ -2,6 +2,7 @@
 
 import {
   ensurePath,
+  isZooKeeperError,
   type CallOptions,
   type LockOptions,
   type TransactionOp,
@@ -25,6 +26,12 @@ import { checkTransactionSize } from './transaction-size.js';
 import { znodesBelow } from './znodes-below.js';
 
 const NO_DATA = new Uint8Array();
+
+/**
+ * Number of attempts to create nodes in a transaction that no other creation precedes. While many nodes are created,
+ * every attempt may fail.
+ */
+const MAX_GUARDED = 20;
 
 export class NodeRecords implements NodeStore {
   private readonly byState = new KeyIndex<NodeRecord>();
@@ -154,8 +161,9 @@ export class NodeRecords implements NodeStore {
   ): Promise<readonly string[]> {
     const { zooKeeper, caches } = this.context;
     const path = supplyPath(provider);
-    for (;;) {
+    for (let failures = 0; ; failures += 1) {
       const version = await this.supplyVersion(path, options);
+      const guard = failures < MAX_GUARDED ? await this.nextIdIsFree(options) : [];
       // The cache then has the records of every transaction up to this version.
       do {
         if (!caches.complete) await caches.ready(options);
@@ -164,14 +172,32 @@ export class NodeRecords implements NodeStore {
       await settleEvents();
       const nodes = plan();
       if (nodes.length === 0) return [];
-      const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...createOps(nodes)];
+      const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...guard, ...createOps(nodes)];
       checkTransactionSize(ops);
       try {
-        return this.created(ops, await zooKeeper.transaction(ops, options));
+        const results = await zooKeeper.transaction(ops, options);
+        const before = 1 + guard.length;
+        return this.created(ops.slice(before), results.slice(before));
       } catch (error) {
-        if (!isStale(error)) throw error;
+        if (!isStale(error) && !isZooKeeperError(error, 'node-exists')) throw error;
       }
     }
+  }
+
+  /**
+   * Returns operations that fail if any program has created a node record since this call, because it has the id that
+   * they use. ZooKeeper numbers sequential znodes with the number of creations below their parent.
+   */
+  private async nextIdIsFree(options?: CallOptions): Promise<readonly TransactionOp[]> {
+    const stat = await this.context.zooKeeper.exists(NODES_ROOT, options);
+    if (stat === undefined) return [];
+    // The child version counts creations and deletions.
+    const creations = (stat.cversion + stat.numChildren) / 2;
+    const path = nodePath(String(creations).padStart(10, '0'));
+    return [
+      { type: 'create', path },
+      { type: 'delete', path, version: 0 },
+    ];
   }
 
   /** Resolves with the version of the counter, which it creates if necessary. */

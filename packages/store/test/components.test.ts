@@ -182,8 +182,11 @@ describe('a registered component', () => {
 
 describe('an unreadable component', () => {
   it('is treated as absent', async () => {
-    await simulation.put('/nodepool/components/pool/other0000000000', '{"id": 5}');
-    await simulation.put('/nodepool/components/launcher/other0000000000', launcher);
+    const register = (path: string, data: string): Promise<unknown> =>
+      simulation.run(simulation.other.create(path, new TextEncoder().encode(data), { mode: 'ephemeral' }));
+    await register('/nodepool/components/pool/other0000000000', '{"id": 5}');
+    await register('/nodepool/components/launcher/other0000000000', JSON.stringify(launcher));
+    await simulation.settled();
     expect([...store.components.all()]).toEqual([
       { path: '/nodepool/components/launcher/other0000000000', component: launcher },
     ]);
@@ -254,5 +257,29 @@ describe('a component that another client deletes at the moment of a write', () 
     const [path, ...others] = slow.paths('/nodepool/components/pool/');
     expect(others).toEqual([]);
     expect(slow.json(given(path))).toEqual({ ...pool, paused: true });
+  });
+});
+
+describe('a znode in the registry that no session owns', () => {
+  const path = '/nodepool/components/pool/host0000000099';
+  const data = (): Uint8Array => new TextEncoder().encode(JSON.stringify(pool));
+
+  it('is no component, and is reported', async () => {
+    await simulation.run(simulation.other.create(path, data()));
+    await simulation.settled();
+    for (const each of [store, await simulation.store()]) {
+      expect([...each.components.all()]).toEqual([]);
+      expect([...each.components.withoutSession()]).toEqual([path]);
+    }
+    await simulation.run(simulation.other.delete(path));
+    await simulation.settled();
+    expect([...store.components.withoutSession()]).toEqual([]);
+  });
+
+  it('does not hide the components of processes', async () => {
+    await simulation.run(simulation.other.create(path, data()));
+    await simulation.run(store.components.register(pool).registered());
+    expect([...store.components.pools()]).toEqual([pool]);
+    expect([...store.components.withoutSession()]).toEqual([path]);
   });
 });

@@ -135,3 +135,59 @@ describe('a record that another client deletes in the moment of its creation', (
     expect([store.images.paused('debian'), store.images.buildRequested('debian')]).toEqual([true, false]);
   });
 });
+
+describe('nodes that are created once', () => {
+  /** Returns a store, and a function that makes other programs create nodes immediately before its transactions. */
+  async function interrupted(): Promise<{ store: Store; before: (work: () => Promise<unknown>) => void }> {
+    simulation = new Simulation();
+    const client = simulation.client();
+    const transaction = client.transaction.bind(client);
+    let work: (() => Promise<unknown>) | undefined;
+    client.transaction = async (ops, options) => {
+      const isCreation = ops.some(({ type, path }) => type === 'create' && path.startsWith('/nodepool/nodes/'));
+      if (isCreation) await work?.();
+      return transaction(ops, options);
+    };
+    return { store: await simulation.store(client), before: (next) => (work = next) };
+  }
+
+  const theirs = (): Promise<unknown> => {
+    const data = new TextEncoder().encode(JSON.stringify(nodeData({ provider: 'rack' })));
+    return simulation.other.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' });
+  };
+
+  it('are planned again if another program has created one since the plan', async () => {
+    const { store, before } = await interrupted();
+    // Creations and deletions before, so that ids and numbers of children differ.
+    const [first] = await simulation.run(store.nodes.create([nodeData(), nodeData(), nodeData()]));
+    await simulation.run(simulation.other.delete(`/nodepool/nodes/${given(first)}`));
+    let count = 0;
+    before(async () => {
+      count += 1;
+      if (count === 1) await theirs();
+    });
+    const planned: number[] = [];
+    const ids = await simulation.run(
+      store.nodes.createOnce('rack', () => {
+        const present = [...store.nodes.ofProvider('rack')].length;
+        planned.push(present);
+        return present === 0 ? [nodeData({ provider: 'rack' })] : [];
+      }),
+    );
+    await simulation.settled();
+    expect(planned).toEqual([0, 1]);
+    expect(ids).toEqual([]);
+    expect([...store.nodes.ofProvider('rack')]).toHaveLength(1);
+    simulation.expectMirrored(store);
+  });
+
+  it('are created although other programs create nodes all the time', async () => {
+    const { store, before } = await interrupted();
+    before(theirs);
+    const ids = await simulation.run(store.nodes.createOnce('rack', () => [nodeData({ provider: 'rack' })]));
+    await simulation.settled();
+    expect(ids).toHaveLength(1);
+    expect(store.nodes.get(given(ids[0]))).toBeDefined();
+    simulation.expectMirrored(store);
+  });
+});

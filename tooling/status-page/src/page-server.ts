@@ -145,9 +145,9 @@ export class PageServer {
     const data = Buffer.from(typeof record === 'string' ? record : JSON.stringify(record));
     const whole = `${NODEPOOL_ROOT}/${path}`;
     await ensurePath(this.others, whole.slice(0, whole.lastIndexOf('/')));
-    const { path: made } = await this.others.create(whole, data, {
-      mode: sequential ? 'persistent-sequential' : 'persistent',
-    });
+    // The registry ignores persistent znodes.
+    const life = path.startsWith('components/') ? 'ephemeral' : 'persistent';
+    const { path: made } = await this.others.create(whole, data, { mode: sequential ? `${life}-sequential` : life });
     return made;
   }
 

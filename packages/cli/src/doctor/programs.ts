@@ -23,6 +23,11 @@ export function checkPrograms({ store, config, ready }: ProgramSources): readonl
   if (builders.length === 0 && images.length > 0) {
     findings.warning('builders', 'none is registered: no image is built or uploaded', 'start nodepool-builder');
   }
+  for (const path of store.components.withoutSession()) {
+    const remedy =
+      'delete it, e.g. with "zkCli.sh delete", because launchers of the Python Nodepool count it as present';
+    findings.warning(path, 'a component that no session owns: it is ignored', remedy);
+  }
   reportReady(ready, launchers, findings);
   for (const programs of [launchers, builders]) reportVersions(programs, findings);
   reportDrivers(launchers, config, findings);

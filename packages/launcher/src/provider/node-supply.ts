@@ -25,15 +25,18 @@ import {
 } from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
+import type { NodeCheck } from '../requests/pool-view.js';
 import { MachineChecks, nameOfMachine, type CheckedMachine } from './machine-checks.js';
 import {
   assignSlots,
+  changedFacts,
   changeOf,
   isFree,
   isSupplied,
   machineKey,
   machineKeyOf,
   suppliedNode,
+  twinsOf,
   type MachineRecord,
   type SlotTable,
 } from './supplied-slots.js';
@@ -107,17 +110,24 @@ export class NodeSupplier implements NodeSupply {
   isUsable(node: Node, label: string): boolean {
     if (!this.supplies(node)) return true;
     const checked = this.checks.get(machineKeyOf(node));
-    return checked !== undefined && checked.outage === undefined && checked.machine.labels.includes(label);
+    const isServing = checked !== undefined && checked.outage === undefined && checked.machine.labels.includes(label);
+    return isServing && this.twinsOf(node).every(isFree);
   }
 
-  /**
-   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine if the latest
-   * check is too old.
-   */
-  async verify(node: Node): Promise<string | undefined> {
-    if (!this.supplies(node)) return undefined;
+  /** Checks a node before it is handed out, and its machine if the latest check is too old. */
+  async verify(node: Node): Promise<NodeCheck> {
+    if (!this.supplies(node)) return { kind: 'usable', change: {} };
     const checked = this.checks.get(machineKeyOf(node));
-    return checked === undefined ? 'its machine is not configured any more' : this.checks.verify(checked);
+    if (checked === undefined) return { kind: 'unusable', reason: 'its machine is not configured any more' };
+    const outage = await this.checks.verify(checked);
+    if (outage !== undefined) return { kind: 'unusable', reason: outage };
+    for (const twin of this.twinsOf(node)) {
+      const reason = `node ${node.id} has its slot`;
+      if (!isFree(twin) || !(await this.withdraw(twin, reason)))
+        return { kind: 'unusable', reason: `node ${twin.id} has its slot, too` };
+    }
+    const record = this.recordOf(checked, node.slot ?? 0);
+    return { kind: 'usable', change: record === undefined ? {} : changedFacts(node, record) };
   }
 
   /** Returns the reason why the machines of the pool can never serve these labels together; undefined if they can. */
@@ -252,15 +262,12 @@ export class NodeSupplier implements NodeSupply {
   }
 
   private async settle(entry: NodeEntry, slot: number | undefined): Promise<void> {
-    const { context, config, retiring, log } = this.options;
+    const { context, retiring, log } = this.options;
     const checked = this.checks.get(machineKeyOf(entry.node));
     const reason = withdrawalReason(checked, slot);
     if (reason !== undefined) {
-      const pool = `${config.name}/${entry.node.pool ?? ''}`;
-      const withdrawn = await this.changing.run(retiring, () => deleteFreeNode(context, entry, pool, reason));
-      if (!withdrawn) return;
-      this.unsettled.delete(entry.id);
-      log.info('Withdrew a ready node', { node_id: entry.id, machine: entry.node.hostname, reason });
+      const withdrawn = await this.changing.run(retiring, () => this.withdraw(entry, reason));
+      if (withdrawn) this.unsettled.delete(entry.id);
       return;
     }
     const record = checked === undefined ? undefined : this.recordOf(checked, slot ?? 0);
@@ -275,6 +282,19 @@ export class NodeSupplier implements NodeSupply {
       log.info('Updated a ready node', { node_id: entry.id, fields: Object.keys(change).join(', ') });
     }
     this.unsettled.delete(entry.id);
+  }
+
+  /** Deletes a free node. Returns false if it is not free any more. */
+  private async withdraw(entry: NodeEntry, reason: string): Promise<boolean> {
+    const { context, config, log } = this.options;
+    const pool = `${config.name}/${entry.node.pool ?? ''}`;
+    if (!(await deleteFreeNode(context, entry, pool, reason))) return false;
+    log.info('Withdrew a ready node', { node_id: entry.id, machine: entry.node.hostname, reason });
+    return true;
+  }
+
+  private twinsOf(node: Node): NodeEntry[] {
+    return twinsOf(node, this.recordsOf(node.hostname ?? ''));
   }
 
   /** Creates the records of vacant slots whose machines have passed a check since they became vacant. */

@@ -1,11 +1,11 @@
 /**
  * A pool's entry in the component registry. It is created in state `initializing` before any cloud is contacted, and is
- * `paused` while requests wait in the pool for capacity or for a failing cloud.
+ * `paused` while requests wait in the pool for capacity or for a failing cloud, or if its provider is drained.
  */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ComponentHandle, MachineOutage, PoolComponentData } from '@nodepool/store';
-import type { PoolConfig, Timer } from '@nodepool/core';
+import type { PoolConfig, ProviderConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
 /**
@@ -21,7 +21,7 @@ const MAX_OUTAGES = 200;
 export function poolComponent(
   { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
   id: string,
-  provider: string,
+  { name: provider, maxConcurrency }: ProviderConfig,
   { name, labels, priority }: PoolConfig,
 ): PoolComponentData {
   return {
@@ -35,12 +35,15 @@ export function poolComponent(
     provider_name: provider,
     supported_labels: [...labels.keys()],
     priority,
-    paused: false,
+    // Operators drain a provider with `max-concurrency: 0`; other pools serve its requests.
+    paused: maxConcurrency === 0,
   };
 }
 
 export class PoolRegistration {
   private readonly handle: ComponentHandle<PoolComponentData>;
+  /** True if the configuration pauses the pool. */
+  private readonly isDrained: boolean;
   private timer: Timer | undefined;
   /** True if requests have waited for capacity for `PAUSE_AFTER_MS`. */
   private full = false;
@@ -54,6 +57,7 @@ export class PoolRegistration {
     private readonly context: LauncherContext,
     component: PoolComponentData,
   ) {
+    this.isDrained = component.paused;
     this.handle = context.store.components.register(component);
   }
 
@@ -110,7 +114,7 @@ export class PoolRegistration {
     const { component } = this.handle;
     const labels = component.supported_labels.filter((label) => this.closed.has(label));
     const isClosed = labels.length > 0 && labels.length === component.supported_labels.length;
-    const change = { paused: this.full || isClosed, paused_labels: labels };
+    const change = { paused: this.isDrained || this.full || isClosed, paused_labels: labels };
     const before = { paused: component.paused, paused_labels: component.paused_labels ?? [] };
     if (this.left || isDeepStrictEqual(before, change)) return;
     this.context.tasks.run('publish whether the pool is paused', () => this.handle.update(change));

@@ -54,7 +54,7 @@ export class PoolWorker {
     );
     const limit = QuotaInformation.limit({ ...config.limits, instances: config.maxServers });
     resources.ledger.setPoolLimit(name, config.name, limit);
-    const component = poolComponent(context, this.state.id, name, config);
+    const component = poolComponent(context, this.state.id, provider.config, config);
     this.leave = resources.candidates.add(component);
     this.registration = new PoolRegistration(context, component);
     context.tasks.run(`register pool ${this.state.name}`, () => this.register());

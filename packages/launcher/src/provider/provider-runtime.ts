@@ -260,7 +260,12 @@ export class ProviderRuntime {
     const { supply, instances } = this;
     return {
       isUsable: (node, label) => supply.isUsable(node, label) && instances.isUsable(node),
-      verify: async (node) => (await supply.verify(node)) ?? instances.verify(node),
+      verify: async (node) => {
+        const check = await supply.verify(node);
+        if (check.kind === 'unusable') return check;
+        const reason = await instances.verify(node);
+        return reason === undefined ? check : { kind: 'unusable', reason };
+      },
     };
   }
 

@@ -35,6 +35,14 @@ export function isFree({ node, locked }: NodeEntry): boolean {
   return node.state === 'ready' && node.allocated_to === null && !locked;
 }
 
+/** Returns the other records of the same slot, which another program has registered at the same time. */
+export function twinsOf(node: Node, records: readonly NodeEntry[]): NodeEntry[] {
+  const key = machineKeyOf(node);
+  const isTwin = ({ id, node: other }: NodeEntry): boolean =>
+    id !== node.id && other.state !== 'deleted' && other.slot === node.slot && machineKeyOf(other) === key;
+  return node.slot === null ? [] : records.filter(isTwin);
+}
+
 /** Assigns the records of a host to the slots of its machines. */
 export function assignSlots(machines: readonly SuppliedMachine[], records: readonly NodeEntry[]): SlotTable {
   const slots = new Map(machines.map((machine) => [machineKey(machine), emptySlots(machine.slots)] as const));
@@ -99,11 +107,22 @@ function settings({ pool, machine, facts, slot }: MachineRecord) {
 
 /** Returns the change that makes a record match its machine; undefined if it matches. */
 export function changeOf(node: Node, record: MachineRecord): Partial<NodeData> | undefined {
-  const wanted = Object.entries(settings(record)) as [keyof NodeData, NodeData[keyof NodeData]][];
-  const changed = wanted.filter(
-    ([field, value]) => !isDeepStrictEqual(ordered(field, node[field]), ordered(field, value)),
+  const change = changed(node, settings(record));
+  return Object.keys(change).length === 0 ? undefined : change;
+}
+
+/** Returns the part of the change that the latest check of the machine causes; the rest is the configuration. */
+export function changedFacts(node: Node, record: MachineRecord): Partial<NodeData> {
+  const { host_keys, public_ipv4, public_ipv6 } = settings(record);
+  return changed(node, { host_keys, public_ipv4, public_ipv6 });
+}
+
+/** Returns the fields that differ from those of the node. */
+function changed(node: Node, wanted: Partial<NodeData>): Partial<NodeData> {
+  const fields = Object.entries(wanted) as [keyof NodeData, NodeData[keyof NodeData]][];
+  return Object.fromEntries(
+    fields.filter(([field, value]) => !isDeepStrictEqual(ordered(field, node[field]), ordered(field, value))),
   );
-  return changed.length === 0 ? undefined : Object.fromEntries(changed);
 }
 
 /** Sorts host keys, because their order has no meaning. */

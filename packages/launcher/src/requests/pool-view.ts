@@ -6,6 +6,7 @@ import type {
   LogFields,
   Logger,
   Node,
+  NodeData,
   NodeRequest,
   PoolConfig,
   Provider,
@@ -83,11 +84,17 @@ export interface SupplyView {
    */
   isUsable(node: Node, label: string): boolean;
   /**
-   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine or lists the
-   * instances if the latest check or listing is too old.
+   * Checks a node before it is handed out; checks its machine or lists the instances if the latest check or listing is
+   * too old.
    */
-  verify(node: Node): Promise<string | undefined>;
+  verify(node: Node): Promise<NodeCheck>;
 }
+
+/** The result of a check of a ready node. */
+export type NodeCheck =
+  /** `change` adapts the record to what the check of the machine has found, e.g. other host keys. */
+  | { readonly kind: 'usable'; readonly change: Partial<NodeData> }
+  | { readonly kind: 'unusable'; readonly reason: string };
 
 /** Returns log fields of a request in a pool. */
 export function requestFields(

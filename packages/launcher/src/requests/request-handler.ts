@@ -116,11 +116,9 @@ export class RequestHandler {
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
       const slots = this.handled.slots.filter(isHeld);
       const toLaunch = slots.filter((slot) => slot.toLaunch);
-      const reused = slots.filter((slot) => !slot.toLaunch);
-      if (reused.length > 0) {
-        const unusable = await this.reuse(reused);
-        if (unusable !== undefined) return this.termination ?? unusable;
-      }
+      const ready = slots.filter((slot) => !slot.toLaunch);
+      const reused = await this.reuse(ready);
+      if (reused.kind === 'unusable') return this.termination ?? reused;
       const jobs = toLaunch.map((slot) => this.launchJob(slot));
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
       if (launched.kind === 'failed') return this.termination ?? launched;
@@ -130,11 +128,11 @@ export class RequestHandler {
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
       }
       // Launches take minutes, in which a reused node may have lost its instance.
-      const lost = reused.find(({ node, label }) => !this.pool.supply.isUsable(node.node, label.name));
+      const lost = ready.find(({ node, label }) => !this.pool.supply.isUsable(node.node, label.name));
       if (lost !== undefined) {
         return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
       }
-      await this.fulfil(slots, launched.changes);
+      await this.fulfil(slots, launched.changes, reused.changes);
       return undefined;
     } catch (error) {
       if (error instanceof RequestGoneError) return { kind: 'cancelled' };
@@ -182,24 +180,40 @@ export class RequestHandler {
     return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
-  /** Checks ready nodes before they are handed out. */
-  private async reuse(ready: readonly HeldSlot[]): Promise<Termination | undefined> {
-    const reasons = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
-    const reason = reasons.find((each) => each !== undefined);
-    if (reason !== undefined) return { kind: 'unusable', reason };
+  /** Checks ready nodes before they are handed out. `changes` are due to the checks, in the order of the nodes. */
+  private async reuse(
+    ready: readonly HeldSlot[],
+  ): Promise<
+    | Extract<Termination, { readonly kind: 'unusable' }>
+    | { readonly kind: 'usable'; readonly changes: readonly Partial<NodeData>[] }
+  > {
+    const checks = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
+    const changes: Partial<NodeData>[] = [];
+    for (const check of checks) {
+      if (check.kind === 'unusable') return check;
+      changes.push(check.change);
+    }
     for (const { node } of ready) this.handled.driverHandler.nodeReusedNotification?.(node.node);
-    return undefined;
+    return { kind: 'usable', changes };
   }
 
-  /** Fulfils the request in one transaction. `changes` make the launched nodes ready, in the order of the slots. */
-  private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
-    const launched = changes[Symbol.iterator]();
+  /**
+   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready; both lists are in the order
+   * of the slots.
+   */
+  private async fulfil(
+    slots: readonly HeldSlot[],
+    launchedChanges: readonly Partial<NodeData>[],
+    reusedChanges: readonly Partial<NodeData>[],
+  ): Promise<void> {
+    const launched = launchedChanges[Symbol.iterator]();
+    const reused = reusedChanges[Symbol.iterator]();
     // The transaction releases the lock, and fails if the lock is lost.
     removeAbortCallback(this.request.lock.session.lost, this.onLost);
     await this.request.fulfil(
       slots.map(({ node, toLaunch }) => ({
         handle: node,
-        change: (toLaunch ? launched.next().value : undefined) ?? {},
+        change: (toLaunch ? launched : reused).next().value ?? {},
       })),
     );
     const nodes = slots.map(({ node }) => node.id);
