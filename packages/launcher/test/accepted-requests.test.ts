@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
+import type { CloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 let world: World;
@@ -16,6 +17,12 @@ const IMAGES = [
   { name: 'debian', username: 'root' },
   { name: 'fedora', username: 'ci' },
 ];
+
+/** Returns the faults of a cloud whose instances fail with this probability. */
+const failing = (probability: number): CloudSettings['faults'] => ({
+  ...{ 'create-errors': 0, 'lost-answers': 0, 'failed-instances': probability, 'stuck-instances': 0 },
+  ...{ 'delete-errors': 0, 'list-errors': 0, 'upload-errors': 0, 'capacity-errors': 0, 'auth-errors': 0 },
+});
 
 /** Changes during a launch. */
 const CHANGES: readonly [string, readonly JsonObject[]][] = [
@@ -66,13 +73,13 @@ describe.each(CHANGES)('a request is completed as it was accepted if %s', (_, se
   });
 
   it('between two attempts', async () => {
-    world.cloud.configure({ faults: { 'failed-instances': 1 } });
+    world.cloud.configure({ faults: failing(1) });
     const id = await world.submit(['small']);
     await booting(1);
     await world.until('the attempt has failed', () =>
       [...world.nodes().values()].some(({ progress }) => (progress as { number?: number } | null)?.number === 2),
     );
-    world.cloud.configure({ faults: { 'failed-instances': 0 } });
+    world.cloud.configure({ faults: failing(0) });
     await reload(sections);
     const [node] = await world.fulfilled(id);
     expect(world.nodes().get(node!)).toMatchObject({ provider: 'demo', pool: 'main', image_id: 'debian' });

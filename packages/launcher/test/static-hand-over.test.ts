@@ -3,7 +3,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { host, hostKeys, KEY, rack, start, untilReady, world } from './support/static-world.js';
+import { host, hostKeys, KEY, rack, ready, start, untilReady, world } from './support/static-world.js';
 import { REQUESTS } from './support/world.js';
 
 const NEW_KEY = 'ssh-ed25519 BBBB';
@@ -99,11 +99,29 @@ describe('a launcher of another implementation that registers a slot, too', () =
     const zk = world.server.connect();
     // Both nodes exist when the request is served.
     const [id, twin] = await world.during(Promise.all([world.requestor.submit(['small']), create(zk)]));
-    await world.fulfilled(id);
-    const [node] = world.records(REQUESTS).get(id)?.nodes as string[];
+    const [node] = await world.fulfilled(id);
     const others = [...world.nodes()].filter(([other, { state }]) => other !== node && state === 'ready');
     expect(others).toEqual([]);
     expect(twin).toMatch(/^\d{10}$/);
+    await world.during(zk.close());
+  });
+
+  it('gets three seconds to register the slot of a node that it has deleted', async () => {
+    await start(rack([host('192.0.2.1', ['small'])]));
+    await untilReady('192.0.2.1:22/0');
+    const zk = world.server.connect();
+    const [id = ''] = world.nodes().keys();
+    await world.during(zk.delete(`/nodepool/nodes/${id}`));
+    await world.clock.advance(2900);
+    expect(world.nodes().size).toBe(0);
+    await world.clock.advance(500);
+    expect(ready()).toEqual(['192.0.2.1:22/0']);
+    // The slot of a node that this launcher has deleted is registered at once.
+    const request = await world.served(['small']);
+    await world.giveBack(request);
+    const returnedAt = world.clock.monotonic();
+    await untilReady('192.0.2.1:22/0');
+    expect(world.clock.monotonic() - returnedAt).toBeLessThan(3000);
     await world.during(zk.close());
   });
 });

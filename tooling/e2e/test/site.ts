@@ -47,6 +47,8 @@ export interface LauncherSetup {
   readonly minReady?: Readonly<Record<string, number>>;
   /** Sections of providers of any driver, instead of `providers`. */
   readonly sections?: readonly object[];
+  /** Labels in addition to `LABELS`. */
+  readonly labels?: readonly string[];
 }
 
 export interface SiteOptions {
@@ -228,8 +230,8 @@ export class Site {
       zooKeeper: this.address,
       sessionTimeout: SESSION_TIMEOUT_S,
       webappPort: this.webappPorts.get(name) ?? 0,
-      labels: LABELS,
       ...setup,
+      labels: [...LABELS, ...(setup.labels ?? [])],
     });
     return setup.sections === undefined ? config : { ...config, providers: setup.sections };
   }

@@ -107,6 +107,11 @@ export class Deletions implements Controller {
     return [...this.queue.runningKeys];
   }
 
+  /** Returns true while this launcher deletes the node. */
+  isDeleting(id: string): boolean {
+    return this.queue.isRunning(id);
+  }
+
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();

@@ -51,6 +51,12 @@ const MAX_CHANGED = 32;
 /** Key of the only item of the queue. */
 const RECORDS = 'records';
 
+/**
+ * Time for which a slot is left to the program that has deleted its node, milliseconds. It registers the slot again at
+ * once; a Python launcher scans the machine before, and does not look for other nodes afterwards.
+ */
+const YIELD_MS = 3000;
+
 /** Limit of the characters of a published reason. */
 const MAX_REASON = 300;
 
@@ -62,6 +68,8 @@ export interface NodeSupplierOptions {
   readonly retiring: AbortSignal;
   /** Aborts when checks of machines end. */
   readonly signal: AbortSignal;
+  /** Returns true while this launcher deletes the node. */
+  readonly isDeleting: (nodeId: string) => boolean;
   /** Called when machines are declared, taken out of service, or back in service. */
   readonly onChange: () => void;
 }
@@ -75,6 +83,8 @@ export class NodeSupplier implements NodeSupply {
   private readonly records = new Index<NodeEntry>(({ node }) => (isSupplied(node) ? [node.hostname ?? ''] : []));
   /** Hosts whose slots must be compared with their records. */
   private readonly dirty = new Set<string>();
+  /** Times from which on vacant slots of hosts are registered, in `Clock.monotonic` milliseconds. */
+  private readonly yielded = new Map<string, number>();
   /** Records that may differ from their machine and are checked once they are free. */
   private readonly unsettled = new Set<string>();
   private unsubscribe: readonly (() => void)[] = [];
@@ -189,8 +199,12 @@ export class NodeSupplier implements NodeSupply {
     this.records.update(own.includes(before) ? before : undefined, own.includes(after) ? after : undefined);
     if (after === undefined) {
       this.unsettled.delete(id);
+      const host = first.node.hostname ?? '';
       // The job that used the node may have broken the machine.
-      for (const machine of this.byHost.get(first.node.hostname ?? '') ?? []) this.checks.expire(machineKey(machine));
+      for (const machine of this.byHost.get(host) ?? []) this.checks.expire(machineKey(machine));
+      if (!this.options.isDeleting(id)) {
+        this.yielded.set(host, this.options.context.clock.monotonic() + YIELD_MS);
+      }
     }
     for (const entry of own) if (entry !== undefined && isSupplied(entry.node)) this.touch(entry.node.hostname ?? '');
   }
@@ -235,13 +249,24 @@ export class NodeSupplier implements NodeSupply {
     try {
       const settled = [...hosts].flatMap((host) => this.settleHost(host, this.slotsOf(host)));
       await Promise.all(settled);
-      await this.register(hosts);
-      return this.dirty.size === 0 ? 'done' : { requeueAfterMs: 0 };
+      const waits = new Map([...hosts].map((host) => [host, this.yieldMs(host)] as const));
+      await this.register(new Set([...hosts].filter((host) => waits.get(host) === 0)));
+      if (this.dirty.size > 0) this.queue.add(RECORDS);
+      const yielding = [...waits].filter(([, waitMs]) => waitMs > 0);
+      for (const [host] of yielding) this.dirty.add(host);
+      return yielding.length === 0 ? 'done' : { requeueAfterMs: Math.min(...yielding.map(([, waitMs]) => waitMs)) };
     } catch (error) {
       if (stopped()) return 'done';
       for (const host of hosts) this.dirty.add(host);
       throw error;
     }
+  }
+
+  /** Returns the time for which the vacant slots of a host are still left to another program, milliseconds. */
+  private yieldMs(host: string): number {
+    const leftMs = (this.yielded.get(host) ?? 0) - this.options.context.clock.monotonic();
+    if (leftMs <= 0) this.yielded.delete(host);
+    return Math.max(0, leftMs);
   }
 
   /** Brings the free records of a host up to date. */

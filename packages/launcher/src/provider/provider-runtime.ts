@@ -93,7 +93,8 @@ export class ProviderRuntime {
     const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
-    this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, onChange });
+    const isDeleting = (id: string): boolean => this.deletions?.isDeleting(id) === true;
+    this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, isDeleting, onChange });
     const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
     this.instances = new InstanceChecks({ context, log: this.log, provider, signal, onUsable });
     const { health, limits, supply } = this;

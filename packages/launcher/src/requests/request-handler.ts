@@ -198,8 +198,8 @@ export class RequestHandler {
   }
 
   /**
-   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready; both lists are in the order
-   * of the slots.
+   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready. Both lists are in the
+   * order of the slots.
    */
   private async fulfil(
     slots: readonly HeldSlot[],
