@@ -61,7 +61,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'regards every image that was ever listed as present',
     rule: 'L6',
-    firstSeed: 11,
+    firstSeed: 15,
     manager: (manager: ImageManager): ImageManager => {
       const everListed = new Map<ExternalId, ListedImage>();
       return overlay(manager, {
