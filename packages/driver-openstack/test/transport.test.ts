@@ -55,7 +55,10 @@ async function send(tls: Partial<TlsOptions>, url: string, body?: Readable): Pro
   closing.push(() => transport.close());
   const { signal } = new AbortController();
   const headers = { 'content-type': 'application/octet-stream' };
-  return transport.send({ method: body === undefined ? 'GET' : 'PUT', url, headers, body, signal });
+  return transport.send({
+    ...{ method: body === undefined ? 'GET' : 'PUT', url, headers, signal },
+    body: body === undefined ? undefined : () => body,
+  });
 }
 
 /** Returns the error of a failed call. */

@@ -80,6 +80,11 @@ export function networkCauseOf(error: unknown): NetworkFailure | undefined {
   return networkCauseOf(error['cause']) ?? networkFailureOf(error);
 }
 
+/** Returns true if a connection failed because a certificate is not trusted, by this host or by the server. */
+export function isUntrusted(error: unknown): boolean {
+  return BAD_CERTIFICATE.test(networkCauseOf(error)?.systemCode ?? '');
+}
+
 /** Returns the error code. A host with several addresses fails with one error per address. */
 function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof code === 'string') return code;

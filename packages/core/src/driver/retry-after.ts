@@ -5,10 +5,19 @@ const MAX_RETRY_AFTER_MS = 600_000;
 
 /**
  * Returns the wait in milliseconds, which the header contains as seconds or as a date. Returns undefined if the header
- * is missing or invalid. `now`: milliseconds since the epoch.
+ * is missing or invalid. `now`: milliseconds since the epoch on the clock of the server, see `serverTime`.
  */
 export function retryAfterMsIn(header: string | undefined, now: number): number | undefined {
   if (header === undefined || header === '') return undefined;
   const ms = /^\d+(\.\d+)?$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+/**
+ * Returns the time at which a server answered, from the header `Date` of its answer. A date in `Retry-After` is one of
+ * the server's clock, which the clock of this host can differ from by hours. `now` replaces a missing or invalid header.
+ */
+export function serverTime(date: string | undefined, now: number): number {
+  const ms = Date.parse(date ?? '');
+  return Number.isNaN(ms) ? now : ms;
 }

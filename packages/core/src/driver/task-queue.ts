@@ -7,8 +7,9 @@ import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
 import { callFailed, callSucceeded } from './applied-calls.js';
 import type { Call } from './call.js';
-import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
+import { AbortedError, isDriverError, TimeoutError, toDriverError, type DriverError } from './errors.js';
 import { RateLimiter } from './rate-limiter.js';
+import { removeSecrets } from './secrets.js';
 import type { Task, TaskManager } from './task-manager.js';
 
 export interface TaskManagerOptions {
@@ -224,7 +225,7 @@ class Job {
       this.end();
     } catch (error) {
       this.end();
-      this.reject(error);
+      this.reject(isDriverError(error) ? removeSecrets(error) : error);
     }
     onSettled();
   }

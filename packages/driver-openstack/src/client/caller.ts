@@ -1,22 +1,30 @@
 /** Makes single HTTP calls with a deadline, metrics, and errors that core understands. */
 
-import { GuardedCalls, TimerQueue, toDriverError, type ApiCall, type Call, type Clock } from '@nodepool/core';
+import {
+  ApiClient,
+  headerIn,
+  serverTime,
+  type ApiCall,
+  type ApiOperation,
+  type Call,
+  type Clock,
+  type DriverError,
+  type HttpExchange,
+} from '@nodepool/core';
 import type { Readable } from 'node:stream';
-import { connectionErrorOf, type Attempted } from '../errors.js';
+import { connectionErrorOf, errorOf, type Attempted } from '../errors.js';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.js';
 
 /** The kind of a call, for messages and metrics. */
-export interface Operation {
-  readonly service: string;
+export interface Operation extends ApiOperation {
   readonly method: HttpRequest['method'];
-  /** e.g. `servers.detail`. */
-  readonly operation: string;
 }
 
 export interface Message {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Readable | undefined;
+  /** Data are opened again if the message is sent again. */
+  readonly body?: string | (() => Readable) | undefined;
   readonly timeoutMs: number;
 }
 
@@ -26,48 +34,63 @@ export interface CallerOptions {
   readonly onApiCall: (call: ApiCall) => void;
 }
 
-export class Caller {
-  private readonly guarded: GuardedCalls;
+/** An answer with its exchange, for messages. */
+export interface Answered {
+  readonly status: number;
+  readonly answer: HttpAnswer;
+  readonly http: HttpExchange;
+}
 
-  constructor(private readonly options: CallerOptions) {
-    this.guarded = new GuardedCalls(new TimerQueue(options.clock));
+export class Caller {
+  readonly api: ApiClient;
+
+  /** `secrets` returns the values to remove from texts. */
+  constructor(
+    private readonly options: CallerOptions,
+    secrets: () => readonly (string | undefined)[],
+  ) {
+    const { clock, onApiCall } = options;
+    this.api = new ApiClient({ clock, onApiCall, secrets });
   }
 
   /** Resolves with the answer for any status. Rejects with a `DriverError` that has an outcome. */
-  async send(kind: Operation, { timeoutMs, ...message }: Message, call: Call): Promise<HttpAnswer> {
-    const { clock, onApiCall, transport } = this.options;
-    const startedAt = clock.monotonic();
-    const deadline = Math.min(call.deadline, startedAt + timeoutMs);
-    let status: ApiCall['status'];
-    try {
-      // A spread would evaluate the getters of a state machine's call.
-      const bounded: Call = { signal: call.signal, deadline, log: call.log };
-      const answer = await this.guarded.make(nameOf(kind), bounded, async ({ signal }) => {
-        try {
-          return await transport.send({ method: kind.method, ...message, body: message.body, signal });
-        } catch (error) {
-          throw connectionErrorOf(this.attempted(kind), message.url, error);
-        }
-      });
-      status = answer.status;
-      return answer;
-    } catch (error) {
-      const failure = toDriverError(error);
-      status = failure.code;
-      throw failure;
-    } finally {
-      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status });
-    }
+  send(kind: Operation, { timeoutMs, ...message }: Message, call: Call): Promise<Answered> {
+    const { service, method, operation } = kind;
+    const errorOfConnection = (error: unknown, now: number): DriverError =>
+      connectionErrorOf(this.attempted(kind, now), message.url, error);
+    return this.api.send(
+      { service, method, operation, name: nameOf(kind), timeoutMs, errorOf: errorOfConnection },
+      call,
+      ({ signal, http }) => this.exchange(method, message, signal, http),
+    );
+  }
+
+  /** Sends a message within a call, and follows redirects. */
+  async exchange(
+    method: HttpRequest['method'],
+    { url, headers, body }: Omit<Message, 'timeoutMs'>,
+    signal: AbortSignal,
+    http: HttpExchange,
+  ): Promise<Answered> {
+    const { transport } = this.options;
+    const answer = await http.send(url, { method }, (at) => transport.send({ method, url: at, headers, body, signal }));
+    return { status: answer.status, answer, http };
+  }
+
+  /** Returns the `DriverError` for an answer with an error status. */
+  failureOf(kind: Operation, { answer, http }: Answered): DriverError {
+    const now = serverTime(headerIn(answer.headers, 'date'), this.options.clock.now());
+    return this.api.explained(errorOf(this.attempted(kind, now), answer), http);
   }
 
   /** Returns the input of `errorOf`. */
-  attempted(kind: Operation): Attempted {
-    return { operation: nameOf(kind), changesSomething: kind.method !== 'GET', now: this.options.clock.now() };
+  attempted(kind: Operation, now: number): Attempted {
+    return { operation: nameOf(kind), changesSomething: kind.method !== 'GET', now };
   }
 
   /** Aborts all calls in progress. */
   stop(): void {
-    this.guarded.stop();
+    this.api.stop();
   }
 }
 

@@ -8,7 +8,7 @@ import type { Credentials } from './credentials.js';
 import { Images } from './image.js';
 import { Networking } from './network.js';
 import { Session, type SessionOptions } from './session.js';
-import { UndiciTransport } from './transport.js';
+import { ReloadingTransport, UndiciTransport } from './transport.js';
 import { BlockStorage } from './volume.js';
 
 export type ClientOptions = Omit<SessionOptions, 'cloud' | 'credentials' | 'transport'> & {
@@ -43,7 +43,10 @@ export class Client {
   static of({ cloudName, regionName, environment, ...options }: ClientOptions): Client {
     const read = (): Cloud => readCloud(cloudName, regionName, environment);
     const cloud = read();
-    const transport = new UndiciTransport(cloud.tls, environment.env, `${cloud.source}: cloud ${cloud.name}`);
+    const transport = new ReloadingTransport(
+      () => new UndiciTransport(read().tls, environment.env, `${cloud.source}: cloud ${cloud.name}`),
+      () => options.makeCall().log,
+    );
     let { credentials } = cloud;
     const latest = (): Credentials => {
       try {

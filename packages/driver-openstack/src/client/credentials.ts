@@ -9,6 +9,18 @@ export interface Credentials {
   readonly body: JsonObject;
 }
 
+/** Returns the secrets in the body of a login. */
+export function secretsIn({ body }: Credentials): readonly (string | undefined)[] {
+  const identity = objectAt(objectAt(body, 'auth') ?? {}, 'identity') ?? {};
+  const user = objectAt(objectAt(identity, 'password') ?? {}, 'user') ?? {};
+  const application = objectAt(identity, 'application_credential') ?? {};
+  return [
+    stringAt(user, 'password'),
+    stringAt(objectAt(identity, 'token') ?? {}, 'id'),
+    stringAt(application, 'secret'),
+  ];
+}
+
 type Method = 'password' | 'token' | 'application_credential';
 
 const METHODS: Readonly<Record<string, Method>> = {

@@ -9,21 +9,20 @@ import {
   Slots,
   ThrottledError,
   toDriverError,
-  untilAborted,
+  type TokenSource,
   type Call,
   type DriverError,
   type JsonObject,
   type MakeCall,
 } from '@nodepool/core';
 import type { Readable } from 'node:stream';
-import { errorOf } from '../errors.js';
 import { expectReceipt, objectOf } from './answers.js';
-import { Caller, nameOf, type CallerOptions, type Operation } from './caller.js';
+import { Caller, nameOf, type Answered, type CallerOptions, type Operation } from './caller.js';
 import { findEndpoint, hasEndpoint } from './catalog.js';
 import type { Cloud, ServiceName } from './cloud.js';
-import type { Credentials } from './credentials.js';
-import { logIn } from './login.js';
-import { Tokens, type Token } from './tokens.js';
+import { secretsIn, type Credentials } from './credentials.js';
+import { tokenSource } from './login.js';
+import type { Token } from './tokens.js';
 import type { HttpAnswer } from './transport.js';
 
 /** Time limit of a call (ms). */
@@ -70,9 +69,8 @@ export interface SessionOptions extends CallerOptions {
 }
 
 /** An answer and the token of its request. */
-interface Exchange {
+interface Exchange extends Answered {
   readonly token: Token;
-  readonly answer: HttpAnswer;
 }
 
 export class Session {
@@ -80,28 +78,26 @@ export class Session {
   private readonly limiter: RateLimiter;
   private readonly writes = new Lane(WRITES_AT_ONCE);
   private readonly reads = new Lane(READS_AT_ONCE);
-  private readonly tokens: Tokens;
+  private readonly tokens: TokenSource<Token>;
   /** `Clock.monotonic` time (ms) until which calls to a service are paused. */
   private readonly pausedUntil = new Map<ServiceName, number>();
 
   constructor(private readonly options: SessionOptions) {
-    const { clock, cloud, credentials, callsPerSecond, makeCall } = options;
-    this.caller = new Caller(options);
+    const { clock, cloud, credentials, callsPerSecond } = options;
+    this.caller = new Caller(options, () => [this.tokens.latest?.value, ...secretsIn(credentials())]);
     this.limiter = new RateLimiter(clock, callsPerSecond);
     const place = `${cloud.source}: cloud ${cloud.name}`;
-    this.tokens = new Tokens(clock, async () =>
-      logIn(this.caller, credentials(), makeCall(), () => clock.monotonic(), place),
-    );
+    this.tokens = tokenSource({ caller: this.caller, clock, credentials, place });
   }
 
   /** Returns the project id of the token, or undefined if the token has no project scope. */
   async projectId(): Promise<string | undefined> {
-    return (await this.tokens.get()).projectId;
+    return (await this.tokens.get(this.options.makeCall())).projectId;
   }
 
   /** Returns true if the cloud has the service, in the region of the provider. */
   async has(service: ServiceName): Promise<boolean> {
-    const { catalog } = await this.tokens.get();
+    const { catalog } = await this.tokens.get(this.options.makeCall());
     return hasEndpoint(this.options.cloud, catalog, service);
   }
 
@@ -111,10 +107,10 @@ export class Session {
    */
   async request(request: ApiRequest, call: Call): Promise<HttpAnswer> {
     const first = await this.inTurn(request, call);
-    if (first.answer.status !== 401) return this.accepted(request, first.answer);
+    if (first.status !== 401) return this.accepted(request, first);
     // All calls that were refused with this token share the new one.
     this.tokens.refused(first.token);
-    return this.accepted(request, (await this.inTurn(request, call)).answer);
+    return this.accepted(request, await this.inTurn(request, call));
   }
 
   /** Resolves with the JSON object in the answer. */
@@ -136,12 +132,12 @@ export class Session {
     this.caller.stop();
   }
 
-  private accepted(request: ApiRequest, answer: HttpAnswer): HttpAnswer {
-    if (answer.status < 300) {
+  private accepted(request: ApiRequest, answered: Answered): HttpAnswer {
+    if (answered.status < 300) {
       this.limiter.settled();
-      return answer;
+      return answered.answer;
     }
-    const error = errorOf(this.caller.attempted(request), answer);
+    const error = this.caller.failureOf(request, answered);
     // The pause that the cloud demands concerns one service; the rate is that of all.
     if (error.code === 'throttled') {
       this.limiter.settled(new ThrottledError(error.message));
@@ -169,11 +165,8 @@ export class Session {
           if (this.pauseOf(request.service) > 0) return undefined;
           await turn.run(call.signal, () => this.limiter.acquire(call.signal));
           // The token is read last, because waiting may take longer than its lifetime.
-          const token = await untilAborted(this.tokens.get(), call.signal);
-          // The wait does not count: a long queue would otherwise consist of calls whose deadlines have passed.
-          const deadline = call.deadline + clock.monotonic() - queuedAt;
-          const started: Call = { signal: call.signal, deadline, log: call.log };
-          return { token, answer: await this.exchange(request, token, started) };
+          const token = await this.tokens.get(this.after(queuedAt, call));
+          return { token, ...(await this.exchange(request, token, this.after(queuedAt, call))) };
         });
         if (exchange !== undefined) return exchange;
       }
@@ -182,6 +175,11 @@ export class Session {
       const message = `${nameOf(request)}: it was aborted`;
       throw new AbortedError(message, { cause: error, outcome: 'not-applied' });
     }
+  }
+
+  /** Returns the call without the time that it waited: a long queue would otherwise consist of expired calls. */
+  private after(queuedAt: number, { signal, deadline, log }: Call): Call {
+    return { signal, log, deadline: deadline + this.options.clock.monotonic() - queuedAt };
   }
 
   private async untilResumed(service: ServiceName, call: Call): Promise<void> {
@@ -198,7 +196,7 @@ export class Session {
     return (this.pausedUntil.get(service) ?? 0) - this.options.clock.monotonic();
   }
 
-  private async exchange(request: ApiRequest, token: Token, call: Call): Promise<HttpAnswer> {
+  private async exchange(request: ApiRequest, token: Token, call: Call): Promise<Answered> {
     const endpoint = this.endpointOf(request.service, token);
     const base = request.atVersionRoot === true ? endpoint.replace(/(\/v\d+(\.\d+)?)\/.*$/, '$1') : endpoint;
     const url = base + request.path;
@@ -212,15 +210,11 @@ export class Session {
     }
   }
 
-  private async send(request: ApiRequest, url: string, token: Token, call: Call): Promise<HttpAnswer> {
+  private send(request: ApiRequest, url: string, token: Token, call: Call): Promise<Answered> {
     const { service, method, operation, json, data, timeoutMs = CALL_TIMEOUT_MS } = request;
     const headers = { ...headersOf(request), ...request.headers, 'x-auth-token': token.value };
-    const body = json === undefined ? data?.open() : JSON.stringify(json);
-    try {
-      return await this.caller.send({ service, method, operation }, { url, headers, body, timeoutMs }, call);
-    } finally {
-      if (typeof body === 'object') body.destroy();
-    }
+    const body = json === undefined ? data?.open : JSON.stringify(json);
+    return this.caller.send({ service, method, operation }, { url, headers, body, timeoutMs }, call);
   }
 
   private endpointOf(service: ServiceName, token: Token): string {

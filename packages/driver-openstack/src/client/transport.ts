@@ -1,9 +1,10 @@
 /** HTTP with persistent connections and the TLS settings of a cloud, independent of OpenStack. */
 
-import { ConfigurationError } from '@nodepool/core';
+import { answerText, ConfigurationError, isUntrusted, type Logger } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import type * as Undici from 'undici';
 import type { TlsOptions } from './cloud.js';
 
@@ -14,9 +15,6 @@ type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
 function loadUndici(): Parts {
   return createRequire(__filename)('#undici') as Parts;
 }
-
-/** Maximum size of an answer in bytes; longer ones are refused. */
-const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
 /**
  * Maximum number of connections to one service. Calls that wait for a connection are queued before their time limit
@@ -29,7 +27,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Readable | undefined;
+  /** Data are opened for each request. */
+  readonly body: string | (() => Readable) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -51,11 +50,13 @@ export interface Transport {
  * The network with the proxy settings of the environment (`HTTPS_PROXY`, `NO_PROXY`) and the TLS settings of the cloud.
  */
 export class UndiciTransport implements Transport {
+  readonly settings: TlsSettings;
   private readonly dispatcher: Undici.Dispatcher;
 
   /** `place` names the cloud in messages. Throws `ConfigurationError` if a certificate file cannot be read. */
   constructor(tls: TlsOptions, env: Readonly<Record<string, string | undefined>>, place: string) {
-    const connect = { ...tlsSettings(tls, place), timeout: CONNECT_TIMEOUT_MS };
+    this.settings = tlsSettings(tls, place);
+    const connect = { ...this.settings, timeout: CONNECT_TIMEOUT_MS };
     // Callers set their own deadlines on their own clock.
     const options = { connect, connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
     const { Agent, EnvHttpProxyAgent } = loadUndici();
@@ -76,15 +77,20 @@ export class UndiciTransport implements Transport {
 
   async send({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
     const { origin, pathname, search } = new URL(url);
-    const response = await this.dispatcher.request({
-      origin,
-      path: pathname + search,
-      method,
-      headers,
-      signal,
-      ...(body === undefined ? {} : { body }),
-    });
-    return { status: response.statusCode, headers: flat(response.headers), text: await textOf(response.body) };
+    const content = typeof body === 'function' ? body() : body;
+    try {
+      const response = await this.dispatcher.request({
+        origin,
+        path: pathname + search,
+        method,
+        headers,
+        signal,
+        ...(content === undefined ? {} : { body: content }),
+      });
+      return { status: response.statusCode, headers: flat(response.headers), text: await answerText(response.body) };
+    } finally {
+      if (typeof content === 'object') content.destroy();
+    }
   }
 
   async close(): Promise<void> {
@@ -92,7 +98,66 @@ export class UndiciTransport implements Transport {
   }
 }
 
-function tlsSettings({ verify, cacert, cert, key }: TlsOptions, place: string): Record<string, unknown> {
+/**
+ * Sends requests, and reads the certificate files again if a connection fails because of a certificate: operators
+ * replace authorities and client certificates while the launcher runs.
+ */
+export class ReloadingTransport implements Transport {
+  private current: UndiciTransport;
+
+  /** `read` creates a transport from the present files. Throws `ConfigurationError` if `read` does. */
+  constructor(
+    private readonly read: () => UndiciTransport,
+    private readonly log: () => Logger,
+  ) {
+    this.current = read();
+  }
+
+  async send(request: HttpRequest): Promise<HttpAnswer> {
+    const { current } = this;
+    try {
+      return await current.send(request);
+    } catch (error) {
+      // No request precedes the check of the certificates.
+      if (!isUntrusted(error) || (this.current === current && !(await this.hasChanged()))) throw error;
+      return await this.current.send(request);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.current.close();
+  }
+
+  /** Uses the present certificate files. Resolves with false if they are the same or cannot be used. */
+  private async hasChanged(): Promise<boolean> {
+    let next: UndiciTransport;
+    try {
+      next = this.read();
+    } catch (error) {
+      // The file may be incomplete because an operator is changing it.
+      if (!(error instanceof ConfigurationError)) throw error;
+      this.log().warn('The certificate files of a cloud cannot be used; the former ones are used', { error });
+      return false;
+    }
+    if (isDeepStrictEqual(next.settings, this.current.settings)) {
+      await next.close();
+      return false;
+    }
+    // The former connections serve the calls in progress and close when they are idle.
+    this.current = next;
+    this.log().info('Using the changed certificate files of a cloud');
+    return true;
+  }
+}
+
+interface TlsSettings {
+  readonly rejectUnauthorized: boolean;
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+}
+
+function tlsSettings({ verify, cacert, cert, key }: TlsOptions, place: string): TlsSettings {
   return {
     rejectUnauthorized: verify,
     ...(cacert === undefined ? {} : { ca: pem('cacert', cacert, place) }),
@@ -121,17 +186,4 @@ function flat(headers: Readonly<Record<string, string | string[] | undefined>>):
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-}
-
-async function textOf(body: AsyncIterable<unknown>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const piece of body) {
-    if (!(piece instanceof Uint8Array)) continue;
-    bytes += piece.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) throw new RangeError(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text + decoder.decode();
 }

@@ -5,6 +5,7 @@ import { withDeadline } from '../../runtime/deadline.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Call } from '../call.js';
 import { AbortedError, TimeoutError, toDriverError } from '../errors.js';
+import { removeSecrets } from '../secrets.js';
 
 /** The calls in progress; `stop` ends them. */
 export class GuardedCalls {
@@ -35,7 +36,7 @@ export class GuardedCalls {
     try {
       return await withDeadline(limits, (signal) => work({ signal, deadline, log }));
     } catch (error) {
-      throw toDriverError(error);
+      throw removeSecrets(toDriverError(error));
     }
   }
 
