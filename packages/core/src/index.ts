@@ -29,8 +29,14 @@ export * from './driver/errors.js';
 export { isUntrusted, networkCauseOf, type NetworkFailure } from './driver/network-errors.js';
 export * from './driver/retry.js';
 export { retryAfterMsIn, serverTime } from './driver/retry-after.js';
-export * from './driver/api-client.js';
-export { answerText, headerIn, type AnswerHead, type HttpExchange } from './driver/http-exchange.js';
+export {
+  ApiClient,
+  type ApiClientOptions,
+  type ApiOperation,
+  type ApiRequest,
+  type Attempt,
+} from './driver/api-client.js';
+export { answerText, boundedAnswer, headerIn, type AnswerHead, type HttpExchange } from './driver/http-exchange.js';
 export { withoutSecrets } from './driver/secrets.js';
 export * from './driver/token-source.js';
 export * from './driver/image-settings.js';

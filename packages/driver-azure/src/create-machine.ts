@@ -2,12 +2,13 @@
  * State machine that creates a VM for a node with one PUT, which also describes its interface, disk and addresses.
  *
  *     start ──> preparing ──> creating ──> following ──> reading ──> ready
- *                                 │            │            ^  │
- *                                 │ unknown    │ forgotten  │  │ not yet
+ *                              ^  │            │            ^  │
+ *                    repeating ┴──│ unknown    │ forgotten  │  │ not yet
  *                                 └────────────┴─> looking ─┴──┘
  *
  * The VM's name contains the launch attempt, so the machine reads the VM by name and not from lists, which may be
- * stale. A creation with an unknown outcome is not repeated: if the VM appears later, its tags identify it as leaked.
+ * stale. A creation with an unknown outcome is repeated once with the same body: the name makes it the same VM, and Azure
+ * accepts an identical PUT of an existing VM. If the VM appears later still, its tags identify it as leaked.
  */
 
 import {
@@ -39,10 +40,12 @@ import type { ProviderSession } from './provider-session.js';
 
 /** Interval between queries for a VM that is not ready (ms). */
 const POLL_INTERVAL_MS = 5000;
+/** Time before a creation with an unknown outcome is repeated (ms). */
+const REPEAT_MS = 1000;
 /** Time for which Azure may not know a VM yet after its creation was requested (ms). */
 const SETTLE_MS = 30_000;
 
-type State = 'start' | 'preparing' | 'creating' | 'following' | 'looking' | 'reading' | 'ready';
+type State = 'start' | 'preparing' | 'creating' | 'repeating' | 'following' | 'looking' | 'reading' | 'ready';
 
 /** Result of a query for a VM. */
 type Found = { readonly vm: 'none' | 'unready' } | { readonly vm: 'ready'; readonly instance: Instance };
@@ -58,6 +61,8 @@ export class CreateMachine implements StateMachine {
   private readonly following = new PendingCall<Progress>();
   private readonly reading = new PendingCall<Found>();
   private operationUrl: string | undefined;
+  /** Body of the creation, which contains a random password and must be the same if the creation is repeated. */
+  private spec: VirtualMachine | undefined;
   /** Why the outcome of the creation is unknown. */
   private doubt: DriverError | undefined;
   private missingSince: number | undefined;
@@ -100,6 +105,9 @@ export class CreateMachine implements StateMachine {
         return this.preparation.underway ?? this.create(call);
       case 'creating':
         return this.creation.underway ?? this.afterCreation(call);
+      case 'repeating':
+        this.state = 'creating';
+        return this.creation.start(this.session.client.createVm(this.name, this.spec ?? {}, call));
       case 'following':
         return this.following.underway ?? this.follow(call);
       case 'looking':
@@ -143,6 +151,7 @@ export class CreateMachine implements StateMachine {
     const { location, resourceGroup } = config;
     const environment = { location, resourceGroup, subnetId, image, random };
     const spec = vmSpec(this.name, this.request, environment);
+    this.spec = spec;
     this.state = 'creating';
     return this.creation.start(client.createVm(this.name, spec, call));
   }
@@ -153,8 +162,12 @@ export class CreateMachine implements StateMachine {
       accepted = this.creation.take();
     } catch (error) {
       const failure = toDriverError(error);
-      if (failure.outcome !== 'unknown') throw this.refused(failure);
-      this.doubt = failure;
+      if (this.doubt === undefined) {
+        if (failure.outcome !== 'unknown') throw this.refused(failure);
+        this.doubt = failure;
+        this.state = 'repeating';
+        return { next: 'delay', ms: failure.retryAfterMs ?? REPEAT_MS };
+      }
       call.log.info('Searching the cloud for the VM of a launch attempt whose outcome is unknown', {
         external_id: this.name,
         reason: failure.message,
@@ -162,6 +175,7 @@ export class CreateMachine implements StateMachine {
       this.state = 'looking';
       return this.step(call);
     }
+    this.doubt = undefined;
     this.externalId = this.name;
     this.operationUrl = accepted.url;
     this.state = accepted.url === undefined ? 'looking' : 'following';

@@ -5,7 +5,7 @@
  * Source: "Put Page", REST API of Azure Blob Storage (at most 4 MiB at once, aligned to 512 bytes).
  */
 
-import type { HttpClient, PipelineResponse } from '@azure/core-rest-pipeline';
+import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { toDriverError, type Call, type ImageUploadRequest } from '@nodepool/core';
@@ -20,7 +20,6 @@ const STORAGE_API = '2020-10-02';
 const WRITE: Operation = { service: 'storage', method: 'PUT', operation: 'page' };
 
 export class PageUpload {
-  private readonly http: HttpClient = loadPipeline().createDefaultHttpClient();
   private readonly zeros = Buffer.alloc(BLOCK_BYTES);
 
   constructor(
@@ -72,23 +71,16 @@ export class PageUpload {
   private async sendBlock(block: Buffer, offset: number): Promise<void> {
     if (block.equals(this.zeros.subarray(0, block.length))) return;
     const { call, session } = this;
-    const put = (): Promise<void> =>
-      session.client.arm.transfer(WRITE, call, (ca, signal) => this.put(block, offset, ca, signal));
+    const put = (): Promise<void> => session.client.arm.transfer(WRITE, call, this.requestOf(block, offset));
     await session.withRetries(put, call, TRIES);
   }
 
-  private async put(
-    block: Buffer,
-    offset: number,
-    ca: string | undefined,
-    abortSignal: AbortSignal,
-  ): Promise<PipelineResponse> {
+  private requestOf(block: Buffer, offset: number): PipelineRequest {
     const { createHttpHeaders, createPipelineRequest } = loadPipeline();
-    const request = createPipelineRequest({
+    return createPipelineRequest({
       url: `${this.sas}&comp=page`,
       method: 'PUT',
       body: block,
-      abortSignal,
       headers: createHttpHeaders({
         'content-length': String(block.length),
         'x-ms-version': STORAGE_API,
@@ -96,7 +88,5 @@ export class PageUpload {
         'x-ms-range': `bytes=${offset}-${offset + block.length - 1}`,
       }),
     });
-    if (ca !== undefined) request.tlsSettings = { ca };
-    return await this.http.sendRequest(request);
   }
 }

@@ -52,7 +52,7 @@ describe.each(ANSWERS)('an answer of a proxy: %s', (_what, fault) => {
   });
 
   it('creates no VM', async () => {
-    open.cloud.faults.add({ on: 'virtualMachines.put', fault });
+    open.cloud.faults.add({ on: 'virtualMachines.put', fault, times: 2 });
     expect(await test.failedLaunch()).toMatchObject({ code: 'transient', outcome: 'not-applied' });
     expect(everything()).toEqual([]);
   });

@@ -4,6 +4,7 @@ import {
   ConfigurationError,
   DriverError,
   isDriverError,
+  type ApiClient,
   type Call,
   type CreateRequest,
   type ExternalId,
@@ -65,6 +66,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   readonly images: GceImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;
+  private api: ApiClient | undefined;
   /** True if the region has a quota for preemptible cores. */
   private preemptibleQuota = false;
 
@@ -78,7 +80,8 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   /** Reads the region, so that wrong credentials, projects and regions are reported at startup. */
   async start({ clock, random, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
     const { config } = this;
-    const google = connect(config);
+    const google = connect(config, { clock, onApiCall });
+    this.api = google.api;
     const compute = new Compute(google, config.project, tasks, clock);
     const call: Call = { signal: this.stopped.signal, deadline: clock.monotonic() + START_TIMEOUT_MS, log };
     let region: JsonObject;
@@ -90,7 +93,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
       throw new ConfigurationError(message, { cause: error });
     }
     const bucket = config.storageBucket;
-    const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, random, onApiCall });
+    const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, random });
     this.preemptibleQuota = hasPreemptibleQuota(region);
     const zones = new ZoneLists(compute, clock, usedZones(config), zonesIn(region));
     this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute, clock) };
@@ -98,6 +101,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   stop(): void {
+    this.api?.stop();
     this.stopped.abort(new Error('the provider was stopped'));
   }
 

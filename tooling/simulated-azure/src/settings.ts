@@ -11,6 +11,8 @@ export interface CloudSettings {
   readonly workMs: number;
   /** Latency of every answer (ms). */
   readonly latencyMs: number;
+  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  readonly clockAheadMs?: number;
   /** Maximum number of items per page. */
   readonly pageLimit: number;
   /** Value of `Retry-After` (seconds). */

@@ -34,7 +34,7 @@ export interface VendorForm<F extends VendorFault> {
 
 export interface CloudServerOptions<F extends VendorFault, C extends CloudCall> {
   /** Half of the latency precedes the effect of a call, half follows it. */
-  readonly state: CloudState<{ readonly latencyMs: number }>;
+  readonly state: CloudState<{ readonly latencyMs: number; readonly clockAheadMs?: number }>;
   readonly routes: readonly Route<F>[];
   readonly form: VendorForm<F>;
   readonly faults: FaultPlan<F, C>;
@@ -159,6 +159,13 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
         .header('Content-Type', type)
         .send(json === undefined ? page : `${JSON.stringify(json)}\n`);
     }
+    if (isRedirect(fault)) {
+      const to = typeof fault.to === 'string' ? fault.to : fault.to(context.url);
+      return reply.code(fault.status).headers(this.dateHeader()).header('Location', to).send();
+    }
+    if (fault.kind === 'endless') {
+      return reply.code(200).header('Content-Type', this.options.form.jsonType).send(Readable.from(endless()));
+    }
     reply.hijack();
     if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);
     else if (isCut(fault)) reply.raw.destroy();
@@ -177,7 +184,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     const { form } = this.options;
     void reply
       .code(answer.status)
-      .headers({ ...form.headers?.(context), ...this.typeHeader(answer), ...answer.headers });
+      .headers({ ...this.dateHeader(), ...form.headers?.(context), ...this.typeHeader(answer), ...answer.headers });
     if (answer.body instanceof Readable) return reply.send(answer.body);
     const content = contentOf(answer);
     return reply.send(content.length === 0 ? undefined : content);
@@ -187,6 +194,11 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     const content = contentOf(answer);
     reply.raw.writeHead(answer.status, { ...this.typeHeader(answer), 'Content-Length': String(content.length + 1) });
     reply.raw.write(content.subarray(0, content.length >> 1), () => reply.raw.destroy());
+  }
+
+  private dateHeader(): Record<string, string> {
+    const { clock, settings } = this.options.state;
+    return { Date: new Date(clock.now() + (settings.clockAheadMs ?? 0)).toUTCString() };
   }
 
   private typeHeader({ type, body }: Answer): Record<string, string> {
@@ -236,10 +248,16 @@ function patternOf(path: string, ignoresCase: boolean): RegExp {
   return new RegExp(`^${pattern}/?$`, ignoresCase ? 'i' : '');
 }
 
+/** Yields the beginning of a JSON text without end. */
+function* endless(): Generator<Buffer> {
+  yield Buffer.from('{"text": "');
+  for (const piece = Buffer.alloc(2 ** 16, 'x'); ;) yield piece;
+}
+
 type FailingFault = Exclude<CallFault, { readonly kind: 'latency' }>;
 
 function isFailing<F extends VendorFault>(fault: F): fault is F & FailingFault {
-  return ['status', 'proxy', 'cut', 'hang'].includes(fault.kind);
+  return ['status', 'proxy', 'redirect', 'endless', 'cut', 'hang'].includes(fault.kind);
 }
 
 function isStatus<F extends VendorFault>(fault: F): fault is F & StatusFaultOf<F> & StatusFault {
@@ -248,6 +266,10 @@ function isStatus<F extends VendorFault>(fault: F): fault is F & StatusFaultOf<F
 
 function isProxy(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'proxy' }> {
   return fault.kind === 'proxy';
+}
+
+function isRedirect(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'redirect' }> {
+  return fault.kind === 'redirect';
 }
 
 function isCut(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'cut' }> {
@@ -259,5 +281,5 @@ function isLatency(fault: VendorFault): fault is Extract<CallFault, { readonly k
 }
 
 function whenOf(fault: FailingFault): 'before' | 'during' | 'after' {
-  return fault.kind === 'proxy' ? 'before' : (fault.when ?? 'before');
+  return 'when' in fault ? (fault.when ?? 'before') : 'before';
 }

@@ -23,6 +23,8 @@ export interface CloudSettings {
   readonly deleteMs: number;
   /** Latency of each call (ms); half of it precedes the effect. */
   readonly latencyMs: number;
+  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  readonly clockAheadMs?: number;
   /** Lifetime of a token (ms). */
   readonly tokenTtlMs: number;
   /**

@@ -4,6 +4,7 @@
  */
 
 import type { Clock } from '../runtime/clock.js';
+import type { Logger } from '../runtime/logger.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
 import type { Call } from './call.js';
@@ -35,11 +36,14 @@ export interface ApiRequest extends ApiOperation {
    * on the cloud's clock (ms since the epoch), for dates in it.
    */
   readonly errorOf: (error: unknown, now: number) => DriverError;
+  /** False if the result says nothing about the rate of the API, e.g. for a login at another service. Default true. */
+  readonly isPaced?: boolean;
 }
 
 /** A call in progress. */
 export interface Attempt {
   readonly signal: AbortSignal;
+  readonly log: Logger;
   /** Sends the HTTP messages of the call. */
   readonly http: HttpExchange;
 }
@@ -65,16 +69,16 @@ export class ApiClient {
   }
 
   /**
-   * Makes one call and reports it to the metrics. Rejects with a `DriverError` that has an outcome, immediately if the
+   * Makes one call and reports it to the metrics, unless its result has no status because it needed no remote call. Rejects with a `DriverError` that has an outcome, immediately if the
    * call's signal aborts, if its deadline expires, or at `stop`.
    */
-  async send<T extends { readonly status: number }>(
+  async send<T extends { readonly status: number | undefined }>(
     request: ApiRequest,
     call: Call,
     work: (attempt: Attempt) => Promise<T>,
   ): Promise<T> {
     const { clock, onApiCall } = this.options;
-    const { service, method, operation, name, timeoutMs } = request;
+    const { service, method, operation, name, timeoutMs, isPaced = true } = request;
     const http = new HttpExchange(name);
     const startedAt = clock.monotonic();
     // A spread would evaluate the getters of a state machine's call.
@@ -84,22 +88,26 @@ export class ApiClient {
       deadline: Math.min(call.deadline, startedAt + timeoutMs),
     };
     let status: ApiCall['status'];
+    let wasMade = true;
     try {
       const result = await this.guarded.make(name, bounded, async ({ signal }) => {
         try {
-          return await work({ signal, http });
+          return await work({ signal, log: call.log, http });
         } catch (error) {
           throw http.refusal ?? request.errorOf(error, http.timeOfAnswer(clock.now()));
         }
       });
       ({ status } = result);
+      wasMade = status !== undefined;
+      if (isPaced) this.limiter.settled();
       return result;
     } catch (error) {
       const failure = this.explained(error, http);
       status = failure.code;
+      if (isPaced) this.limiter.settled(failure);
       throw failure;
     } finally {
-      onApiCall({ service, method, operation, durationMs: clock.monotonic() - startedAt, status });
+      if (wasMade) onApiCall({ service, method, operation, durationMs: clock.monotonic() - startedAt, status });
     }
   }
 
@@ -107,9 +115,7 @@ export class ApiClient {
    * Returns the error without secrets, with the host, the status and the content type of the answer in its message.
    */
   explained(error: unknown, http: HttpExchange): DriverError {
-    const failure = removeSecrets(toDriverError(error), this.options.secrets?.());
-    failure.message = http.explain(failure.message);
-    return failure;
+    return explained(toDriverError(error), http, this.options.secrets?.());
   }
 
   /** Runs work of several calls. Rejects like `send`. */
@@ -121,4 +127,18 @@ export class ApiClient {
   stop(): void {
     this.guarded.stop();
   }
+}
+
+/**
+ * Removes secrets from an error, in place, and adds the host, the status and the content type of the answer to its
+ * message.
+ */
+export function explained(
+  error: DriverError,
+  http: HttpExchange,
+  secrets?: readonly (string | undefined)[],
+): DriverError {
+  const failure = removeSecrets(error, secrets);
+  failure.message = http.explain(failure.message);
+  return failure;
 }

@@ -1,7 +1,7 @@
 /** Rules for HTTP that hold for every client: redirects, the size of answers, and what messages say about an answer. */
 
 import { DriverError, TransientError } from './errors.js';
-import { serverTime } from './retry-after.js';
+import { retryAfterMsIn, serverTime } from './retry-after.js';
 
 /** Statuses of redirects that keep the method and the body, as OpenStack's and Kubernetes' own clients treat them. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
@@ -26,7 +26,7 @@ export interface ExchangeOptions {
   /** GET requests have no effect, so that a refused redirect leaves nothing behind. */
   readonly method: string;
   /** Returns true for a status from 300 to 399 that is an answer of the API and no redirect. */
-  readonly isAnswer?: (status: number) => boolean;
+  readonly isAnswer?: (status: number, location: string | undefined) => boolean;
 }
 
 /** The HTTP messages of one call. Remembers the last answer, for messages and for dates in it. */
@@ -55,7 +55,8 @@ export class HttpExchange {
       const answer = await send(this.url.href);
       this.answer = answer;
       const { status } = answer;
-      if (status < 300 || status > 399 || options.isAnswer?.(status) === true) return answer;
+      if (status < 300 || status > 399) return answer;
+      if (options.isAnswer?.(status, headerIn(answer.headers, 'location')) === true) return answer;
       const problem = sent === MAX_REDIRECTS ? `${MAX_REDIRECTS} redirects in a row` : this.follow(answer);
       if (problem === undefined) continue;
       const outcome = options.method === 'GET' ? 'not-applied' : 'unknown';
@@ -87,6 +88,11 @@ export class HttpExchange {
   /** Milliseconds since the epoch at the answer, on the server's clock; `now` if the answer does not tell. */
   timeOfAnswer(now: number): number {
     return serverTime(this.answer && headerIn(this.answer.headers, 'date'), now);
+  }
+
+  /** Returns the wait that the last answer demands (ms); `now` is the time on the clock of this host. */
+  retryAfterMs(now: number): number | undefined {
+    return this.answer && retryAfterMsIn(headerIn(this.answer.headers, 'retry-after'), this.timeOfAnswer(now));
   }
 
   /** Adds the host, the status and the content type of the last answer to a message. */

@@ -1,6 +1,7 @@
 /** Remote calls as tasks that run in order, at the configured rate. The implementation is in `task-queue.ts`. */
 
 import type { Call } from './call.js';
+import type { HttpExchange } from './http-exchange.js';
 
 /** A remote call. */
 export interface Task<T> {
@@ -13,8 +14,11 @@ export interface Task<T> {
    * manager.
    */
   readonly timeoutMs?: number;
-  /** Sends the remote call. */
-  main(signal: AbortSignal): Promise<T>;
+  /**
+   * Sends the remote call. Clients over HTTP send its messages with `http`, which follows redirects and adds the host,
+   * the status and the content type of the answer to the messages of errors.
+   */
+  main(signal: AbortSignal, http: HttpExchange): Promise<T>;
 }
 
 export interface TaskManager {

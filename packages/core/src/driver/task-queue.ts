@@ -5,11 +5,12 @@ import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
 import { Latch } from '../runtime/latch.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
+import { explained } from './api-client.js';
 import { callFailed, callSucceeded } from './applied-calls.js';
 import type { Call } from './call.js';
 import { AbortedError, isDriverError, TimeoutError, toDriverError, type DriverError } from './errors.js';
+import { HttpExchange } from './http-exchange.js';
 import { RateLimiter } from './rate-limiter.js';
-import { removeSecrets } from './secrets.js';
 import type { Task, TaskManager } from './task-manager.js';
 
 export interface TaskManagerOptions {
@@ -146,12 +147,15 @@ class TaskQueue implements TaskManager {
   private async timed<T>(task: Task<T>, signal: AbortSignal, ofWork: AbortSignal): Promise<T> {
     const startedAt = this.options.clock.monotonic();
     let status: string | undefined = 'ok';
+    const http = new HttpExchange(nameOf(task));
     try {
-      const result = await task.main(signal);
+      const result = await task.main(signal, http);
       this.limiter.settled();
       callSucceeded(task.method, ofWork);
       return result;
-    } catch (error) {
+    } catch (thrown) {
+      const cause = http.refusal ?? thrown;
+      const error = isDriverError(cause) ? explained(cause, http) : cause;
       this.limiter.settled(error);
       callFailed(task.method, ofWork, error);
       const { code } = toDriverError(error);
@@ -225,7 +229,7 @@ class Job {
       this.end();
     } catch (error) {
       this.end();
-      this.reject(isDriverError(error) ? removeSecrets(error) : error);
+      this.reject(error);
     }
     onSettled();
   }

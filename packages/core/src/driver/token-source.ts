@@ -22,8 +22,8 @@ export interface Granted<T> {
   readonly token: T;
   /** Time for which the token is valid (ms). */
   readonly lifeMs: number;
-  /** Status of the answer, for metrics. */
-  readonly status: number;
+  /** Status of the answer, for metrics; undefined if the login needed no remote call. */
+  readonly status: number | undefined;
 }
 
 export interface TokenSourceOptions<T> {
@@ -114,11 +114,12 @@ export class TokenSource<T> {
 
   private async logIn(call: Call): Promise<Held<T>> {
     const { api, clock, errorOf, logIn, operation } = this.options;
+    let retryAfterMs: number | undefined;
     try {
       const { token, lifeMs } = await api.send(
-        { ...operation, name: this.options.service(), timeoutMs: LOGIN_TIMEOUT_MS, errorOf },
+        { ...operation, name: this.options.service(), timeoutMs: LOGIN_TIMEOUT_MS, errorOf, isPaced: false },
         call,
-        logIn,
+        (attempt) => logIn(attempt).finally(() => (retryAfterMs = attempt.http.retryAfterMs(clock.now()))),
       );
       const now = clock.monotonic();
       const renewAt = now + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs * RENEW_AFTER);
@@ -126,7 +127,7 @@ export class TokenSource<T> {
       this.held = { token, renewAt, expiresAt: now + lifeMs };
       return this.held;
     } catch (error) {
-      const failure = loginFailure(error);
+      const failure = loginFailure(error, retryAfterMs);
       this.failed = { error: failure, at: clock.monotonic() };
       throw failure;
     }
@@ -134,11 +135,13 @@ export class TokenSource<T> {
 }
 
 /** Returns the error of a login, which leaves nothing to clean up and whose answers describe no resource. */
-function loginFailure(error: unknown): DriverError {
+function loginFailure(error: unknown, demandedMs: number | undefined): DriverError {
   if (!isDriverError(error)) throw error;
-  const { code, message, retryAfterMs } = error;
+  const { code, message, retryAfterMs = demandedMs } = error;
   const options = { cause: error.cause, outcome: 'not-applied', retryAfterMs } as const;
   if (code === 'not-found') return new AuthError(message, options);
   if (code === 'timeout') return new TransientError(message, options);
-  return error.outcome === 'not-applied' ? error : new DriverError(code, message, options);
+  return error.outcome === 'not-applied' && error.retryAfterMs === retryAfterMs
+    ? error
+    : new DriverError(code, message, options);
 }

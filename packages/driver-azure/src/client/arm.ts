@@ -3,19 +3,18 @@
  * with refused credentials is repeated here; the state machines do all other retries on their own clock.
  */
 
-import type { HttpClient, Pipeline, PipelineResponse } from '@azure/core-rest-pipeline';
+import type { HttpClient, Pipeline, PipelineRequest } from '@azure/core-rest-pipeline';
 import {
-  GuardedCalls,
+  ApiClient,
   isDriverError,
   isJsonObject,
   NotFoundError,
-  RateLimiter,
   retryAfterMsIn,
+  serverTime,
   stringAt,
-  TimerQueue,
-  toDriverError,
   TransientError,
   type ApiCall,
+  type Attempt,
   type Call,
   type Clock,
   type DriverError,
@@ -24,7 +23,8 @@ import {
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
-import { Credentials } from './credentials.js';
+import { Credentials, type Used } from './credentials.js';
+import { clientOf, newHttpClient, pipelineOptions } from './http.js';
 import { loadPipeline } from './libraries.js';
 
 /** Time limit of a call (ms). */
@@ -80,16 +80,16 @@ export interface ArmOptions {
 
 export class Arm {
   readonly subscriptionId: string;
-  private readonly guarded: GuardedCalls;
-  private readonly limiter: RateLimiter;
-  private readonly http: HttpClient = loadPipeline().createDefaultHttpClient();
+  private readonly api: ApiClient;
+  private readonly client: HttpClient = newHttpClient();
+  private readonly pipeline: Pipeline = loadPipeline().createPipelineFromOptions(pipelineOptions(undefined));
   private readonly credentials: Credentials;
 
   constructor(private readonly options: ArmOptions) {
-    this.credentials = new Credentials(options.readAuth);
+    const { clock, callsPerSecond, onApiCall, readAuth } = options;
+    this.api = new ApiClient({ clock, callsPerSecond, onApiCall, secrets: () => this.credentials.secrets });
+    this.credentials = new Credentials({ read: readAuth, api: this.api, client: this.client, clock });
     this.subscriptionId = this.credentials.auth.subscriptionId;
-    this.guarded = new GuardedCalls(new TimerQueue(options.clock));
-    this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
   }
 
   /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError` that has an outcome. */
@@ -128,7 +128,7 @@ export class Arm {
     const address = headers.get(follow) ?? headers.get('azure-asyncoperation') ?? headers.get('location');
     return {
       url: status === 204 ? undefined : address,
-      retryAfterMs: this.pollMs(headers.get('retry-after')),
+      retryAfterMs: this.pollMs(headers),
       nothing: status === 204,
     };
   }
@@ -139,23 +139,21 @@ export class Arm {
   async progress(what: string, url: string, call: Call): Promise<Progress> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'operations' };
     const { status, headers, content } = await this.send(kind, call, this.ownUrl(what, url));
-    const retryAfterMs = this.pollMs(headers.get('retry-after'));
+    const retryAfterMs = this.pollMs(headers);
     if (status === 202) return { status: 'running', retryAfterMs };
     return progressIn(what, content, retryAfterMs);
   }
 
   /**
-   * Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201); `send`
-   * receives the trusted authorities.
+   * Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201).
    */
-  async transfer(
-    kind: Operation,
-    call: Call,
-    send: (ca: string | undefined, signal: AbortSignal) => Promise<PipelineResponse>,
-  ): Promise<void> {
-    await this.measured(kind, call, TRANSFER_TIMEOUT_MS, async (signal) => {
-      const { status, headers, bodyAsText } = await send(this.credentials.auth.ca, signal);
-      if (status === 201) return;
+  async transfer(kind: Operation, call: Call, request: PipelineRequest): Promise<void> {
+    const { tls } = this.credentials;
+    await this.measured(kind, call, TRANSFER_TIMEOUT_MS, async ({ http, signal }) => {
+      request.abortSignal = signal;
+      if (tls !== undefined) request.tlsSettings = tls;
+      const { status, headers, bodyAsText } = await clientOf(this.client, http).sendRequest(request);
+      if (status === 201) return { status };
       if (status < 400) {
         throw new TransientError(
           `${nameOf(kind)}: status ${status} is not that of the storage service; is it a proxy's?`,
@@ -171,47 +169,42 @@ export class Arm {
    * called.
    */
   within<T>(what: string, call: Call, work: (call: Call) => Promise<T>): Promise<T> {
-    return this.guarded.make(what, call, work);
+    return this.api.within(what, call, work);
   }
 
   /** Aborts all calls in progress. */
   stop(): void {
-    this.guarded.stop();
+    this.api.stop();
   }
 
   /** Sends a request. If its credentials are refused, repeats it once with a new token or with changed credentials. */
   private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<Answer> {
-    const { credentials } = this;
-    const { pipeline } = credentials;
+    const { api, credentials } = this;
+    const turn = await api.turn(call);
+    const used = await credentials.use(turn);
     try {
-      return await this.once(kind, call, pipeline, url, body);
+      return await this.once(kind, turn, used, url, body);
     } catch (error) {
-      if (!isDriverError(error) || error.code !== 'auth') throw error;
-      if (!credentials.replace(pipeline, wasRefused(error), call.log)) throw error;
-      return await this.once(kind, call, credentials.pipeline, url, body);
+      if (!isDriverError(error) || !credentials.replace(used, error, call.log)) throw error;
+      const next = await api.turn(call);
+      return await this.once(kind, next, await credentials.use(next), url, body);
     }
   }
 
-  private async once(kind: Operation, call: Call, pipeline: Pipeline, url: string, body: unknown): Promise<Answer> {
-    const { signal, deadline, log } = call;
-    const waitingSince = this.options.clock.monotonic();
-    await this.limiter.acquire(signal);
-    // The wait does not count: if many calls wait, each would be sent too late to get an answer in time.
-    const waitedMs = this.options.clock.monotonic() - waitingSince;
-    const sent: Call = { signal, deadline: deadline + waitedMs, log };
+  private once(kind: Operation, call: Call, { tls, token }: Used, url: string, body: unknown): Promise<Answer> {
     const { createHttpHeaders, createPipelineRequest } = loadPipeline();
-    return await this.measured(kind, sent, CALL_TIMEOUT_MS, async (abortSignal) => {
-      const { status, headers, bodyAsText } = await pipeline.sendRequest(
-        this.http,
-        createPipelineRequest({
-          ...{ url, method: kind.method, abortSignal },
-          headers: createHttpHeaders({
-            accept: 'application/json',
-            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          }),
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    return this.measured(kind, call, CALL_TIMEOUT_MS, async ({ http, signal: abortSignal }) => {
+      const request = createPipelineRequest({
+        ...{ url, method: kind.method, abortSignal },
+        headers: createHttpHeaders({
+          accept: 'application/json',
+          authorization: `Bearer ${token}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         }),
-      );
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      if (tls !== undefined) request.tlsSettings = tls;
+      const { status, headers, bodyAsText } = await this.pipeline.sendRequest(clientOf(this.client, http), request);
       if (status >= 400) throw answerError(status, errorIn(kind, bodyAsText), headers);
       checkOrigin(kind, status, headers);
       return { status, headers, content: parse(kind, bodyAsText) };
@@ -233,47 +226,21 @@ export class Arm {
     throw new NotFoundError(`${what}: ${JSON.stringify(url)} is not an address of ${endpoint}`);
   }
 
-  private async measured<T>(
+  private measured<T extends { readonly status: number }>(
     kind: Operation,
     call: Call,
     timeoutMs: number,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (attempt: Attempt) => Promise<T>,
   ): Promise<T> {
-    const { clock, onApiCall } = this.options;
-    const startedAt = clock.monotonic();
-    // A spread would evaluate the getters of a state machine's call.
-    const deadline = Math.min(call.deadline, startedAt + timeoutMs);
-    let status: ApiCall['status'];
-    try {
-      const result = await this.guarded.make(
-        nameOf(kind),
-        { signal: call.signal, deadline, log: call.log },
-        async ({ signal }) => {
-          try {
-            return await work(signal);
-          } catch (error) {
-            throw errorOf(this.attempted(kind), error);
-          }
-        },
-      );
-      status = 200;
-      this.limiter.settled();
-      return result;
-    } catch (error) {
-      this.limiter.settled(error);
-      status = toDriverError(error).code;
-      throw error;
-    } finally {
-      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status });
-    }
+    const name = nameOf(kind);
+    const attempted = { operation: name, changesSomething: kind.method !== 'GET' };
+    const converted = (error: unknown, now: number): DriverError => errorOf({ ...attempted, now }, error);
+    return this.api.send({ ...kind, name, timeoutMs, errorOf: converted }, call, work);
   }
 
-  private attempted(kind: Operation): Parameters<typeof errorOf>[0] {
-    return { operation: nameOf(kind), changesSomething: kind.method !== 'GET', now: this.options.clock.now() };
-  }
-
-  private pollMs(retryAfter: string | undefined): number {
-    return retryAfterMsIn(retryAfter, this.options.clock.now()) ?? DEFAULT_POLL_MS;
+  private pollMs(headers: Answer['headers']): number {
+    const now = serverTime(headers.get('date'), this.options.clock.now());
+    return retryAfterMsIn(headers.get('retry-after'), now) ?? DEFAULT_POLL_MS;
   }
 }
 
@@ -325,12 +292,6 @@ function errorIn(kind: Operation, text: string | null | undefined): CloudError {
   } catch {
     return { code: '', message: 'the answer is not JSON' };
   }
-}
-
-/** Returns true if the resource manager refused the token with 401. */
-function wasRefused(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return typeof cause === 'object' && cause !== null && 'statusCode' in cause && cause.statusCode === 401;
 }
 
 /** e.g. `compute: PUT virtualMachines`. */

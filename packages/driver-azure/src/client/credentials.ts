@@ -1,49 +1,101 @@
-/** The credentials in use and their pipeline. Both are replaced when Azure refuses them, without a restart. */
+/** The credentials in use and their token. Both are replaced when Azure refuses them, without a restart. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Pipeline } from '@azure/core-rest-pipeline';
-import { ConfigurationError, type Logger } from '@nodepool/core';
+import type { HttpClient, TlsSettings } from '@azure/core-rest-pipeline';
+import {
+  ConfigurationError,
+  isUntrusted,
+  TokenSource,
+  type ApiClient,
+  type Call,
+  type Clock,
+  type DriverError,
+  type Logger,
+} from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
-import { makePipeline } from './login.js';
+import { errorOf } from '../errors.js';
+import { checkCredential, logIn, loginService } from './login.js';
+
+/** Credentials that a call is sent with. */
+export interface Used {
+  readonly auth: AzureAuth;
+  readonly tls: TlsSettings | undefined;
+  readonly token: string;
+}
+
+export interface CredentialsOptions {
+  /** Reads the file. Throws `ConfigurationError`. */
+  readonly read: () => AzureAuth;
+  readonly api: ApiClient;
+  readonly client: HttpClient;
+  readonly clock: Clock;
+}
 
 export class Credentials {
-  private current: { readonly auth: AzureAuth; readonly pipeline: Pipeline };
+  private current: Omit<Used, 'token'>;
+  private readonly tokens: TokenSource<string>;
 
   /** Throws `ConfigurationError` if `read` does, or if the credentials are invalid. */
-  constructor(private readonly read: () => AzureAuth) {
-    this.current = withPipeline(read());
+  constructor(private readonly options: CredentialsOptions) {
+    const { api, client, clock } = options;
+    this.current = checked(options.read());
+    const service = (): string => loginService(this.auth);
+    this.tokens = new TokenSource({
+      ...{ api, clock, service },
+      operation: { service: 'login', method: 'POST', operation: 'token' },
+      logIn: (attempt) => {
+        this.readAgain(attempt.log);
+        return logIn(this.auth, this.current.tls, client, attempt);
+      },
+      errorOf: (error, now) => errorOf({ operation: service(), changesSomething: false, now }, error),
+    });
   }
 
   get auth(): AzureAuth {
     return this.current.auth;
   }
 
-  get pipeline(): Pipeline {
-    return this.current.pipeline;
+  /** Settings of connections, one object per content of the files, because the library keeps connections by object. */
+  get tls(): TlsSettings | undefined {
+    return this.current.tls;
+  }
+
+  /** The values that must not appear in texts. */
+  get secrets(): readonly (string | undefined)[] {
+    const { login } = this.auth;
+    return [this.tokens.latest, login.kind === 'secret' ? login.clientSecret : undefined];
+  }
+
+  /** Resolves with the credentials for a call. */
+  async use(call: Call): Promise<Used> {
+    const token = await this.tokens.get(call);
+    return { ...this.current, token };
   }
 
   /**
-   * Replaces a pipeline after a refusal. Returns false, changing nothing, if neither another token nor the present
-   * content of the file can help.
+   * Replaces the credentials after a refusal. Returns false, changing nothing, if neither another token nor the present
+   * content of the files can help.
    */
-  replace(refused: Pipeline, isTokenRefused: boolean, log: Logger): boolean {
-    // Another caller may have replaced the pipeline already.
-    if (this.pipeline !== refused || this.readAgain(log)) return true;
-    // The pipeline caches its token.
-    if (isTokenRefused) this.current = withPipeline(this.auth);
-    return isTokenRefused;
+  replace({ auth, token }: Used, failure: DriverError, log: Logger): boolean {
+    const isTokenRefused = wasRefused(failure);
+    if (!isTokenRefused && failure.code !== 'auth' && !isUntrusted(failure)) return false;
+    // Another caller may have replaced them already.
+    const hasOthers = this.auth !== auth || this.tokens.latest !== token || this.readAgain(log);
+    if (!hasOthers && !isTokenRefused) return false;
+    this.tokens.refused(token);
+    return true;
   }
 
-  /** Uses the content of the file. Returns false if it is unchanged, or cannot be used. */
+  /** Uses the content of the files. Returns false if it is unchanged, or cannot be used. */
   private readAgain(log: Logger): boolean {
     try {
-      const auth = this.read();
+      const auth = this.options.read();
       if (isDeepStrictEqual(auth, this.auth)) return false;
       if (!isSameAccount(auth, this.auth)) {
         log.warn('The credentials file of Azure names another subscription or endpoint; restart the program to use it');
         return false;
       }
-      this.current = withPipeline(auth);
+      this.current = checked(auth);
     } catch (error) {
       // The file may be incomplete because an operator is changing it.
       if (!(error instanceof ConfigurationError)) throw error;
@@ -55,8 +107,14 @@ export class Credentials {
   }
 }
 
-function withPipeline(auth: AzureAuth): { readonly auth: AzureAuth; readonly pipeline: Pipeline } {
-  return { auth, pipeline: makePipeline(auth) };
+function checked(auth: AzureAuth): Omit<Used, 'token'> {
+  checkCredential(auth);
+  return { auth, tls: auth.ca === undefined ? undefined : { ca: auth.ca } };
+}
+
+/** Returns true if the resource manager refused the token with 401. */
+function wasRefused({ cause }: DriverError): boolean {
+  return typeof cause === 'object' && cause !== null && 'statusCode' in cause && cause.statusCode === 401;
 }
 
 /** Ids of resources contain the subscription, and a secret must not be sent to the login service of another cloud. */

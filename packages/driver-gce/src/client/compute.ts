@@ -10,11 +10,12 @@ import {
   stringAt,
   type Call,
   type Clock,
+  type HttpExchange,
   type JsonObject,
   type TaskManager,
 } from '@nodepool/core';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
-import { errorOf, operationError } from '../errors.js';
+import { errorOf, operationError, type Attempted } from '../errors.js';
 import { answerOf, linkAt, listAt } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
@@ -216,9 +217,16 @@ export class Compute {
   ): Promise<JsonObject> {
     const name = `${service}.${operation}`;
     const changesSomething = method !== 'GET';
-    const main = async (signal: AbortSignal): Promise<JsonObject> => {
-      const attempted = { operation: name, changesSomething, now: this.clock.now() };
-      const { data } = await this.google.credentials.call(attempted, (auth) => work(callOptions(auth, signal)));
+    const main = async (signal: AbortSignal, http: HttpExchange): Promise<JsonObject> => {
+      const attempted = (): Attempted => ({
+        operation: name,
+        changesSomething,
+        now: http.timeOfAnswer(this.clock.now()),
+      });
+      const own: Call = { signal, deadline: Infinity, log: call.log };
+      const { data } = await this.google.credentials.call(attempted, own, (headers) =>
+        work(callOptions(headers, signal, http)),
+      );
       return answerOf(kind, data, name, changesSomething ? 'unknown' : 'not-applied');
     };
     const limit = timeoutMs === undefined ? {} : { timeoutMs };

@@ -5,26 +5,23 @@
  */
 
 import {
-  AbortedError,
   numberAt,
   retryPassing,
   stringAt,
   textsAt,
-  TimeoutError,
-  TimerQueue,
   TransientError,
   waitForRetry,
-  withDeadline,
-  type ApiCall,
+  type ApiRequest,
   type Call,
   type Clock,
+  type HttpExchange,
   type JsonObject,
   type RandomSource,
   type RetryOptions,
 } from '@nodepool/core';
-import { answerError, errorOf, type Attempted } from '../errors.js';
+import { errorOf } from '../errors.js';
 import { answerOf, expectNoContent, listAt } from './answers.js';
-import { callOptions, type CallOptions, type Google } from './google.js';
+import { callOptions, redirected, type CallOptions, type Google } from './google.js';
 
 /** Chunk size, a multiple of 256 KiB as the protocol requires. One chunk is kept in memory for retries. */
 export const CHUNK_BYTES = 8 * 1024 * 1024;
@@ -40,7 +37,6 @@ export interface StorageOptions {
   readonly bucket: string;
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly onApiCall: (call: ApiCall) => void;
 }
 
 /** A file in the bucket. */
@@ -220,25 +216,16 @@ export class Storage {
     data: string | Uint8Array,
     call: Call,
   ): Promise<Answered> {
-    // The library would keep `auth` in its errors.
-    const answer = await this.call(method, operation, call, ({ auth, ...options }) =>
-      auth.request<unknown>({
+    const { gaxios } = this.options.google;
+    return this.call(method, operation, call, ({ headers: own, adapter: _other, ...options }, http) => {
+      for (const [name, value] of Object.entries(headers)) own.set(name, value);
+      return gaxios.request<unknown>({
         ...options,
-        method,
-        url,
-        headers: { ...headers },
-        data,
-        validateStatus: (status) => status !== 401,
-        redirect: 'manual',
-      }),
-    );
-    const { status } = answer;
-    if (status < 300 || status === 308 || status === 499) return answer;
-    const retryAfter = answer.headers.get('retry-after') ?? undefined;
-    throw answerError(
-      { operation: `storage.${operation}`, changesSomething: true, now: this.options.clock.now() },
-      { status, body: answer.data, retryAfter },
-    );
+        ...{ method, url, headers: own, data },
+        adapter: (prepared, send) => redirected(http, prepared, send),
+        validateStatus: (status) => status < 300 || status === 308 || status === 499,
+      });
+    });
   }
 
   /** Makes a call with an abort signal, a deadline and metrics. */
@@ -246,37 +233,23 @@ export class Storage {
     method: string,
     operation: string,
     call: Call,
-    work: (options: CallOptions) => Promise<T>,
+    work: (options: CallOptions, http: HttpExchange) => Promise<T>,
   ): Promise<T> {
-    const { google, clock, onApiCall } = this.options;
-    const attempted: Attempted = {
-      operation: `storage.${operation}`,
-      changesSomething: method !== 'GET',
-      now: clock.now(),
+    const { google } = this.options;
+    const name = `storage.${operation}`;
+    const changesSomething = method !== 'GET';
+    const request: ApiRequest = {
+      ...{ service: 'storage', method, operation: operation.replace('.', '-'), name },
+      timeoutMs: CALL_TIMEOUT_MS,
+      errorOf: (error, now) => errorOf({ operation: name, changesSomething, now }, error),
     };
-    const began = clock.monotonic();
-    const limits = {
-      timers: new TimerQueue(clock),
-      signal: call.signal,
-      deadline: Math.min(call.deadline, began + CALL_TIMEOUT_MS),
-      onDeadline: () => new TimeoutError(`${attempted.operation} had no answer in time`),
-      onAbort: (cause: Error) => new AbortedError(`${attempted.operation} was aborted`, { cause }),
-    };
-    let status: number | string | undefined;
-    try {
-      const answer = await withDeadline(limits, (signal) =>
-        google.credentials.call(attempted, (auth) => work(callOptions(auth, signal))),
-      );
-      status = answer.status;
-      return answer;
-    } catch (error) {
-      const failure = errorOf(attempted, error);
-      if (failure.code !== 'aborted' && failure.code !== 'timeout') status = failure.code;
-      throw failure;
-    } finally {
-      const durationMs = clock.monotonic() - began;
-      onApiCall({ service: 'storage', method, operation: operation.replace('.', '-'), durationMs, status });
-    }
+    return google.api.send(request, call, ({ signal, http, log }) =>
+      google.credentials.call(
+        () => ({ operation: name, changesSomething, now: http.timeOfAnswer(this.options.clock.now()) }),
+        { signal, log, deadline: Infinity },
+        (headers) => work(callOptions(headers, signal, http), http),
+      ),
+    );
   }
 }
 
