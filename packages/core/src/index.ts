@@ -31,12 +31,13 @@ export * from './driver/retry.js';
 export { retryAfterMsIn, serverTime } from './driver/retry-after.js';
 export {
   ApiClient,
+  explained,
   type ApiClientOptions,
   type ApiOperation,
   type ApiRequest,
   type Attempt,
 } from './driver/api-client.js';
-export { answerText, boundedAnswer, headerIn, type AnswerHead, type HttpExchange } from './driver/http-exchange.js';
+export { answerText, boundedAnswer, headerIn, HttpExchange, type AnswerHead } from './driver/http-exchange.js';
 export { withoutSecrets } from './driver/secrets.js';
 export * from './driver/token-source.js';
 export * from './driver/image-settings.js';

@@ -47,11 +47,16 @@ export class ExampleImages implements ImageManager {
     const { externalName, format, md5, sha256, tags, metadata } = upload;
     const spec = { name: externalName, format, size, md5, sha256, tags, properties: metadata };
     const { id } = await this.cloud().createImage(spec, upload);
-    const data = Readable.from(withProgress(upload, size), { objectMode: false });
+    const opened: Readable[] = [];
+    const open = (): Readable => {
+      const data = Readable.from(withProgress(upload, size), { objectMode: false });
+      opened.push(data);
+      return data;
+    };
     try {
-      await this.cloud().putImageData(id, data, upload);
+      await this.cloud().putImageData(id, open, upload);
     } finally {
-      data.destroy();
+      for (const data of opened) data.destroy();
     }
     return id;
   }

@@ -1,6 +1,16 @@
 /** The client of an example cloud in a separate process (`nodepool-example-cloud`). */
 
-import { isDriverError, isError, networkCauseOf, reasonOf, TransientError, type Call } from '@nodepool/core';
+import {
+  answerText,
+  explained,
+  HttpExchange,
+  isDriverError,
+  isError,
+  networkCauseOf,
+  reasonOf,
+  TransientError,
+  type Call,
+} from '@nodepool/core';
 import { Readable } from 'node:stream';
 import { Caller, nameOf, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
 import {
@@ -20,7 +30,7 @@ const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 
 interface Payload {
   readonly type: 'application/json' | 'application/octet-stream';
-  readonly body: string | Readable;
+  readonly body: string | (() => Readable);
 }
 
 export class HttpClient implements ExampleCloudApi {
@@ -28,7 +38,10 @@ export class HttpClient implements ExampleCloudApi {
   private readonly base: string;
 
   /** `endpoint` is a URL such as `http://127.0.0.1:8480`. */
-  constructor(endpoint: string, context: CallContext) {
+  constructor(
+    endpoint: string,
+    private readonly context: CallContext,
+  ) {
     this.caller = new Caller(context);
     this.base = `${endpoint.replace(/\/+$/, '')}/v1`;
   }
@@ -59,7 +72,7 @@ export class HttpClient implements ExampleCloudApi {
     return this.request(OPERATIONS.createImage, call, '/images', readImage, json(spec));
   }
 
-  putImageData(id: string, data: Readable, call: Call): Promise<CloudImage> {
+  putImageData(id: string, data: () => Readable, call: Call): Promise<CloudImage> {
     const payload: Payload = { type: 'application/octet-stream', body: data };
     return this.request(OPERATIONS.putImageData, call, `/images/${encodeURIComponent(id)}/data`, readImage, payload);
   }
@@ -81,10 +94,12 @@ export class HttpClient implements ExampleCloudApi {
   ): Promise<T> {
     return this.caller.run(kind, call, () =>
       this.caller.bounded(kind, call, async (signal) => {
+        const http = new HttpExchange(nameOf(kind));
         try {
-          return await this.exchange(kind, path, read, payload, signal);
+          return await this.exchange(kind, path, read, payload, signal, http);
         } catch (error) {
-          throw this.explain(kind, error);
+          const failure = http.refusal ?? this.explain(kind, error);
+          throw isDriverError(failure) ? explained(failure, http) : failure;
         }
       }),
     );
@@ -96,16 +111,18 @@ export class HttpClient implements ExampleCloudApi {
     read: (value: unknown) => T,
     payload: Payload | undefined,
     signal: AbortSignal,
+    http: HttpExchange,
   ): Promise<T> {
-    const response = await fetch(this.base + path, {
-      method: kind.method,
-      signal,
-      redirect: 'error',
-      ...bodyOf(payload),
+    const { method } = kind;
+    const response = await http.send(this.base + path, { method }, async (url) => {
+      const answer = await fetch(url, { method, signal, redirect: 'manual', ...bodyOf(payload) });
+      if (answer.status >= 300 && answer.status < 400) await answer.body?.cancel();
+      return answer;
     });
-    const text = await textOf(response);
+    const text = await answerText(response.body, MAX_ANSWER_BYTES);
     if (response.ok) return read(JSON.parse(text));
-    throw readError(parsed(text)) ?? driverErrorOfStatus(nameOf(kind), response.status, retryAfterMs(response));
+    const retryAfterMs = http.retryAfterMs(this.context.clock.now());
+    throw readError(parsed(text)) ?? driverErrorOfStatus(nameOf(kind), response.status, retryAfterMs);
   }
 
   /** Converts errors of the connection and of the response format. Returns errors of the cloud itself unchanged. */
@@ -143,20 +160,7 @@ function bodyOf(payload: Payload | undefined): RequestInit {
   if (payload === undefined) return {};
   const headers = { 'content-type': payload.type };
   if (typeof payload.body === 'string') return { headers, body: payload.body };
-  return { headers, body: Readable.toWeb(payload.body), duplex: 'half' };
-}
-
-async function textOf(response: Response): Promise<string> {
-  if (response.body === null) return '';
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const piece of response.body as AsyncIterable<Uint8Array>) {
-    bytes += piece.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) throw new SyntaxError(`it is longer than ${MAX_ANSWER_BYTES} bytes`);
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text + decoder.decode();
+  return { headers, body: Readable.toWeb(payload.body()), duplex: 'half' };
 }
 
 /** Returns the parsed JSON; undefined if the text is not JSON. */
@@ -166,9 +170,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function retryAfterMs(response: Response): number | undefined {
-  const seconds = Number(response.headers.get('retry-after') ?? NaN);
-  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
 }

@@ -41,8 +41,8 @@ export class InProcessClient implements ExampleCloudApi {
     return this.ask(OPERATIONS.createImage, call, () => this.cloud.createImage(spec));
   }
 
-  putImageData(id: string, data: Readable, call: Call): Promise<CloudImage> {
-    return this.ask(OPERATIONS.putImageData, call, () => this.cloud.putImageData(id, data));
+  putImageData(id: string, data: () => Readable, call: Call): Promise<CloudImage> {
+    return this.ask(OPERATIONS.putImageData, call, () => this.cloud.putImageData(id, data()));
   }
 
   async deleteImage(id: string, call: Call): Promise<void> {

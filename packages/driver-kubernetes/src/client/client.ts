@@ -1,17 +1,17 @@
 /** The calls to a cluster, each with a deadline, a metric and typed errors. */
 
 import {
-  GuardedCalls,
+  answerText,
+  ApiClient,
   isJsonObject,
   objectAt,
-  RateLimiter,
   stringAt,
-  TimerQueue,
-  toDriverError,
   TransientError,
   type ApiCall,
+  type ApiRequest,
   type Call,
   type Clock,
+  type HttpExchange,
   type JsonObject,
 } from '@nodepool/core';
 import { connectionErrorOf, errorOf, type Attempted } from '../errors.js';
@@ -29,6 +29,8 @@ const WATCH_SECONDS = 1800;
 const WATCH_GRACE_SECONDS = 60;
 const WATCH_TIMEOUT_MS = (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000;
 const CALL_TIMEOUT_MS = 60_000;
+/** Maximum length of an event of a watch in characters; etcd stores objects of up to 1.5 MiB. */
+const MAX_EVENT = 16 * 2 ** 20;
 /** Types of events of a watch that contain an object of the collection. */
 const OBJECT_EVENTS: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
@@ -69,12 +71,11 @@ export interface ClientOptions {
 }
 
 export class Client {
-  private readonly guarded: GuardedCalls;
-  private readonly limiter: RateLimiter;
+  private readonly api: ApiClient;
 
   constructor(private readonly options: ClientOptions) {
-    this.guarded = new GuardedCalls(new TimerQueue(options.clock));
-    this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
+    const { clock, callsPerSecond, onApiCall, transport } = options;
+    this.api = new ApiClient({ clock, callsPerSecond, onApiCall, secrets: () => transport.secrets });
   }
 
   async get(collection: Collection, name: string, call: Call): Promise<KubernetesObject> {
@@ -135,8 +136,10 @@ export class Client {
     const message = { method: 'GET', verb: 'watch', path: pathOf(collection) + query } as const;
     await this.measured(collection, message, { call, timeoutMs }, async (sent) => {
       const { status, retryAfter, body } = await transport.stream(sent);
-      if (status >= 300)
-        throw errorOf(this.attempted(collection, message), { status, retryAfter, text: await textOf(body) });
+      if (status >= 300) {
+        const text = await answerText(body);
+        throw errorOf(this.attempted(collection, message, sent.http), { status, retryAfter, text });
+      }
       onOpen?.();
       for await (const line of linesOf(body)) {
         if (onEvent(eventOf(this.answerIn(line, collection, message)))) return status;
@@ -157,7 +160,7 @@ export class Client {
 
   /** Aborts all calls and watches, and closes the connections. */
   async close(): Promise<void> {
-    this.guarded.stop();
+    this.api.stop();
     await this.options.transport.close();
   }
 
@@ -165,7 +168,7 @@ export class Client {
     let data: JsonObject = {};
     await this.measured(collection, message, { call, timeoutMs: CALL_TIMEOUT_MS }, async (sent) => {
       const answer = await this.options.transport.send(sent);
-      if (answer.status >= 300) throw errorOf(this.attempted(collection, message), answer);
+      if (answer.status >= 300) throw errorOf(this.attempted(collection, message, sent.http), answer);
       data = this.answerIn(answer.text, collection, message);
       return answer.status;
     });
@@ -193,45 +196,30 @@ export class Client {
     { call, timeoutMs }: { readonly call: Call; readonly timeoutMs: number },
     send: (request: HttpRequest) => Promise<number>,
   ): Promise<void> {
-    const { clock, onApiCall, server } = this.options;
-    const queuedAt = clock.monotonic();
-    await this.limiter.acquire(call.signal);
-    const startedAt = clock.monotonic();
-    // The wait does not count: a long queue would otherwise consist of calls whose deadlines have passed.
-    const deadline = Math.min(call.deadline + startedAt - queuedAt, startedAt + timeoutMs);
-    const bounded: Call = { signal: call.signal, log: call.log, deadline };
+    const { method, verb, path, body } = message;
     const attempted = this.attempted(collection, message);
-    let status: ApiCall['status'];
-    try {
-      await this.guarded.make(attempted.operation, bounded, async ({ signal }) => {
-        try {
-          status = await send({ method: message.method, path: message.path, body: message.body, signal });
-        } catch (error) {
-          throw connectionErrorOf(attempted, server, error);
-        }
-      });
-    } catch (error) {
-      const failure = toDriverError(error);
-      status = failure.code;
-      throw failure;
-    } finally {
-      const operation = `${collection.kind.name}.${message.verb}`;
-      onApiCall({
+    const request: ApiRequest = {
+      ...{
         service: SERVICE,
-        method: message.method,
-        operation,
-        durationMs: clock.monotonic() - startedAt,
-        status,
-      });
-    }
+        method,
+        operation: `${collection.kind.name}.${verb}`,
+        name: attempted.operation,
+        timeoutMs,
+      },
+      errorOf: (error, now) => connectionErrorOf({ ...attempted, now }, this.options.server, error),
+    };
+    await this.api.send(request, await this.api.turn(call), async ({ signal, http }) => ({
+      status: await send({ method, path, body, signal, http }),
+    }));
   }
 
-  private attempted({ kind, namespace }: Collection, { verb, method }: Message): Attempted {
+  private attempted({ kind, namespace }: Collection, { verb, method }: Message, http?: HttpExchange): Attempted {
+    const now = this.options.clock.now();
     const place = namespace === undefined ? '' : ` in ${namespace}`;
     return {
       operation: `${verb} ${kind.name}${place}`,
       changesSomething: method !== 'GET',
-      now: this.options.clock.now(),
+      now: http?.timeOfAnswer(now) ?? now,
       source: this.access.source,
     };
   }
@@ -289,12 +277,7 @@ async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string>
   for await (const piece of body) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
+    if (rest.length > MAX_EVENT) throw new RangeError(`an event is longer than ${MAX_EVENT} characters`);
     for (const line of lines) if (line !== '') yield line;
   }
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of body) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
 }

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { createSecureContext } from 'node:tls';
-import { AuthError, ConfigurationError, reasonOf, type Clock } from '@nodepool/core';
+import { AuthError, ConfigurationError, reasonOf, type Clock, type HttpExchange } from '@nodepool/core';
 import type * as Undici from 'undici';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
@@ -30,6 +30,14 @@ export interface HttpRequest {
   readonly path: string;
   readonly body: string | undefined;
   readonly signal: AbortSignal;
+  readonly http: HttpExchange;
+}
+
+/** An answer whose body has not been read. */
+export interface Response {
+  readonly status: number;
+  readonly headers: Undici.Dispatcher.ResponseData['headers'];
+  readonly body: Undici.Dispatcher.ResponseData['body'];
 }
 
 export class Connections {
@@ -71,14 +79,30 @@ export class Connections {
     return `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`;
   }
 
+  /** The values that must not appear in texts. */
+  get secrets(): readonly (string | undefined)[] {
+    const { token, basic } = this.access;
+    return [token, this.fileToken, basic?.password];
+  }
+
   /** Resolves when the server has answered; the body of a watch continues. */
   request(
-    { method, path, body, signal }: HttpRequest,
+    { http, ...request }: HttpRequest,
     use: 'calls' | 'watches',
     authorization: string | undefined,
-  ): Promise<Undici.Dispatcher.ResponseData> {
-    const { origin, pathname, search } = new URL(this.access.server + path);
-    return this.dispatchers[use].request({
+  ): Promise<Response> {
+    const { method, path } = request;
+    return http.send(this.access.server + path, { method }, (url) => this.send(url, request, use, authorization));
+  }
+
+  private async send(
+    url: string,
+    { method, body, signal }: Omit<HttpRequest, 'http'>,
+    use: 'calls' | 'watches',
+    authorization: string | undefined,
+  ): Promise<Response> {
+    const { origin, pathname, search } = new URL(url);
+    const response = await this.dispatchers[use].request({
       origin,
       path: pathname + search,
       method,
@@ -90,6 +114,9 @@ export class Connections {
       },
       ...(body === undefined ? {} : { body }),
     });
+    const { statusCode: status, headers } = response;
+    if (status >= 300 && status < 400) await response.body.dump();
+    return { status, headers, body: response.body };
   }
 
   /** Closes all connections when their calls and watches have ended. No further call is possible. */

@@ -4,9 +4,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { AuthError, networkCauseOf, toDriverError, type Clock, type Logger } from '@nodepool/core';
-import type * as Undici from 'undici';
-import { Connections, type HttpRequest } from './connections.js';
+import { answerText, AuthError, headerIn, isUntrusted, toDriverError, type Clock, type Logger } from '@nodepool/core';
+import { Connections, type HttpRequest, type Response } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
 /** Minimum time between two reads of the credentials after refusals (ms). */
@@ -55,15 +54,20 @@ export class Transport {
     return this.connections.access;
   }
 
+  /** The values that must not appear in texts. */
+  get secrets(): readonly (string | undefined)[] {
+    return this.connections.secrets;
+  }
+
   async send(message: HttpRequest): Promise<HttpAnswer> {
-    const { statusCode, headers, body } = await this.request(message, 'calls');
-    return { status: statusCode, retryAfter: single(headers['retry-after']), text: await body.text() };
+    const { status, headers, body } = await this.request(message, 'calls');
+    return { status, retryAfter: headerIn(headers, 'retry-after'), text: await answerText(body) };
   }
 
   /** Resolves when the server has accepted the watch. The body ends with an error when the signal aborts. */
   async stream(message: HttpRequest): Promise<HttpStream> {
-    const { statusCode, headers, body } = await this.request(message, 'watches');
-    return { status: statusCode, retryAfter: single(headers['retry-after']), body };
+    const { status, headers, body } = await this.request(message, 'watches');
+    return { status, retryAfter: headerIn(headers, 'retry-after'), body };
   }
 
   /** Resolves with the user's token as of the last minute; undefined if the user has none. */
@@ -77,11 +81,7 @@ export class Transport {
     return this.connections.destroy();
   }
 
-  private async request(
-    message: HttpRequest,
-    use: 'calls' | 'watches',
-    isRepetition = false,
-  ): Promise<Undici.Dispatcher.ResponseData> {
+  private async request(message: HttpRequest, use: 'calls' | 'watches', isRepetition = false): Promise<Response> {
     let { connections } = this;
     let authorization: string | undefined;
     try {
@@ -91,7 +91,7 @@ export class Transport {
         // Connections that were replaced in the meantime accept no calls.
       } while (connections !== this.connections);
       const answer = await connections.request(message, use, authorization);
-      if (answer.statusCode !== UNAUTHORIZED || isRepetition) return answer;
+      if (answer.status !== UNAUTHORIZED || isRepetition) return answer;
       if (!(await this.hasOthers({ connections, authorization }))) return answer;
       await answer.body.dump();
     } catch (error) {
@@ -140,9 +140,5 @@ export class Transport {
 
 /** Returns true for an unreadable token file, and for a certificate of the server that is not trusted. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof AuthError || networkCauseOf(error)?.code === 'configuration';
-}
-
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header[0] : header;
+  return error instanceof AuthError || isUntrusted(error);
 }
