@@ -1,15 +1,16 @@
 /** HTTP: persistent connections, the TLS settings of clouds.yaml, and streamed bodies. */
 
 import { afterEach, beforeAll, afterAll, describe, expect, it } from '@jest/globals';
+import { silentLogger } from '@nodepool/core';
 import { makeCertificates, type Certificates } from '@nodepool/dev-zookeeper';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp, type Server } from 'node:http';
 import { createServer as createHttps, type ServerOptions } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { TlsOptions } from '../src/client/cloud.js';
-import { UndiciTransport, type HttpAnswer } from '../src/client/transport.js';
+import { ReloadingTransport, UndiciTransport, type HttpAnswer } from '../src/client/transport.js';
 import { connectionErrorOf } from '../src/errors.js';
 
 const plain: TlsOptions = { verify: true, cacert: undefined, cert: undefined, key: undefined };
@@ -100,6 +101,22 @@ describe('HTTP', () => {
 describe('TLS', () => {
   it('trusts the authority in cacert', async () => {
     expect(await send({ cacert: certificates.ca }, await https())).toMatchObject({ status: 200 });
+  });
+
+  it('reads a replaced authority again when a certificate is not trusted', async () => {
+    const cacert = join(folder, 'replaced.pem');
+    copyFileSync((await makeCertificates(join(folder, 'former'))).ca, cacert);
+    const url = await https();
+    const read = (): UndiciTransport => new UndiciTransport({ ...plain, cacert }, {}, 'clouds.yaml: cloud acme');
+    const transport = new ReloadingTransport(read, () => silentLogger);
+    closing.push(() => transport.close());
+    const request = { method: 'PUT', url, headers: {}, signal: new AbortController().signal } as const;
+    const body = (): Readable => Readable.from([Buffer.alloc(1000)]);
+    await expect(transport.send({ ...request, body })).rejects.toThrow();
+    writeFileSync(cacert, '-----BEGIN CERTIFICATE-----\n');
+    await expect(transport.send({ ...request, body })).rejects.toThrow();
+    copyFileSync(certificates.ca, cacert);
+    expect(await transport.send({ ...request, body })).toMatchObject({ status: 200, text: '1000' });
   });
 
   it('refuses an unknown authority, and names the keys that allow it', async () => {

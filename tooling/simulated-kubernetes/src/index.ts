@@ -4,3 +4,4 @@ export { NODE_NAME, podOutcome, warningEvent, type PodOutcome, type PodWarning }
 export { ADMIN_TOKEN, DEFAULT_SETTINGS, LIMITED_TOKEN, type ClusterSettings } from './settings.js';
 export { startSimulatedKubernetes, type SimulatedKubernetes, type SimulatedKubernetesOptions } from './start.js';
 export type { StoredObject } from './store.js';
+export { movedCalls, startOtherHost, type OtherHost } from '@nodepool/simulated-cloud';

@@ -1,6 +1,7 @@
 /** Rules for HTTP that hold for every client: redirects, the size of answers, and what messages say about an answer. */
 
 import { DriverError, TransientError } from './errors.js';
+import { networkCauseOf } from './network-errors.js';
 import { retryAfterMsIn, serverTime } from './retry-after.js';
 
 /** Statuses of redirects that keep the method and the body, as OpenStack's and Kubernetes' own clients treat them. */
@@ -8,7 +9,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 /** Maximum number of redirects of one call. */
 const MAX_REDIRECTS = 5;
 /** Default maximum size of an answer in bytes. */
-const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+const MAX_ANSWER_BYTES = 32 * 2 ** 20;
 /** Maximum length of a content type in messages (characters). */
 const MAX_TYPE = 50;
 
@@ -35,6 +36,8 @@ export class HttpExchange {
   refusal: DriverError | undefined;
   private url: URL | undefined;
   private answer: AnswerHead | undefined;
+  /** Why the connection failed. */
+  private reason: string | undefined;
 
   /** `name` names the call in messages. */
   constructor(private readonly name: string) {}
@@ -52,7 +55,11 @@ export class HttpExchange {
     this.url = from;
     this.answer = undefined;
     for (let sent = 0; ; sent += 1) {
-      const answer = await send(this.url.href);
+      const answer = await send(this.url.href).catch((error: unknown) => {
+        // Libraries of vendors hide the reason from the errors of their logins.
+        this.reason = networkCauseOf(error)?.message;
+        throw error;
+      });
       this.answer = answer;
       const { status } = answer;
       if (status < 300 || status > 399) return answer;
@@ -99,7 +106,11 @@ export class HttpExchange {
   explain(message: string): string {
     if (this.url === undefined) return message;
     const { host } = this.url;
-    if (this.answer === undefined) return message.includes(host) ? message : `${message} (no answer of ${host})`;
+    if (this.answer === undefined) {
+      const { reason = '' } = this;
+      if (message.includes(host) && message.includes(reason)) return message;
+      return `${message} (no answer of ${host}${reason === '' ? '' : `: ${reason}`})`;
+    }
     const type = headerIn(this.answer.headers, 'content-type')?.replace(/;.*/s, '').slice(0, MAX_TYPE);
     const answer = ` (answer of ${host}: ${this.answer.status}${type === undefined ? '' : `, ${type}`})`;
     return message.endsWith(answer) ? message : message + answer;

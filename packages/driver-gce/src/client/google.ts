@@ -38,7 +38,7 @@ const METADATA_HOST = '169.254.169.254';
 const SIGNED_LIFE_MS = 3_600_000;
 /** Lifetime of a token without an expiration time (ms). */
 const DEFAULT_LIFE_MS = 600_000;
-const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+const MAX_ANSWER_BYTES = 32 * 2 ** 20;
 
 /** Options of Google's HTTP client that bound the size of an answer. */
 interface HttpClient {
