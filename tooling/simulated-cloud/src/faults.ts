@@ -23,6 +23,8 @@ export type CallFault<E extends object = object> =
   | { readonly kind: 'proxy'; readonly status: number; readonly json?: object; readonly echo?: boolean }
   /** A load balancer answers with a redirect; the call does not reach the cloud. */
   | { readonly kind: 'redirect'; readonly status: number; readonly to: string | ((url: URL) => string) }
+  /** The answer has another content type. */
+  | { readonly kind: 'content-type'; readonly type: string }
   /** The answer never ends, as that of a broken or hostile server. */
   | { readonly kind: 'endless' }
   /** The connection closes without an answer, or (`during`) in the middle of it. */

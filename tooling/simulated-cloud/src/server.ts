@@ -124,7 +124,9 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     await this.pause(halfMs);
     const early = context.faults.find((fault) => isFailing(fault) && whenOf(fault) === 'before');
     if (early !== undefined) return this.fail(early, context, undefined, reply);
-    const answer = await this.answerOf(route, context);
+    const answered = await this.answerOf(route, context);
+    const retyped = context.faults.find(isContentType);
+    const answer = retyped === undefined ? answered : { ...answered, type: retyped.type };
     await this.pause(halfMs);
     const late = context.faults.find(isFailing);
     return late === undefined ? this.send(answer, context, reply) : this.fail(late, context, answer, reply);
@@ -254,7 +256,7 @@ function* endless(): Generator<Buffer> {
   for (const piece = Buffer.alloc(2 ** 16, 'x'); ;) yield piece;
 }
 
-type FailingFault = Exclude<CallFault, { readonly kind: 'latency' }>;
+type FailingFault = Exclude<CallFault, { readonly kind: 'latency' | 'content-type' }>;
 
 function isFailing<F extends VendorFault>(fault: F): fault is F & FailingFault {
   return ['status', 'proxy', 'redirect', 'endless', 'cut', 'hang'].includes(fault.kind);
@@ -270,6 +272,12 @@ function isProxy(fault: VendorFault): fault is Extract<CallFault, { readonly kin
 
 function isRedirect(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'redirect' }> {
   return fault.kind === 'redirect';
+}
+
+function isContentType<F extends VendorFault>(
+  fault: F,
+): fault is F & Extract<CallFault, { readonly kind: 'content-type' }> {
+  return fault.kind === 'content-type';
 }
 
 function isCut(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'cut' }> {

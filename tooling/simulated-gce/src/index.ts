@@ -7,3 +7,4 @@ export type { InspectedObject } from './storage.js';
 export { BUCKET, DEFAULT_SETTINGS, PROJECT, type CloudSettings } from './settings.js';
 export { startSimulatedGce, type Inspector, type SimulatedGce, type SimulatedGceOptions } from './start.js';
 export { movedCalls, startOtherHost, type OtherHost } from '@nodepool/simulated-cloud';
+export { startMetadataService, type MetadataService } from './metadata.js';

@@ -36,7 +36,7 @@ const METADATA_HOST = '169.254.169.254';
 
 /** Lifetime of a token that the library signs with a key (ms). */
 const SIGNED_LIFE_MS = 3_600_000;
-/** Lifetime of a token without an expiration time (ms). */
+/** Lifetime of a token of a client that does not show the time of expiry (ms). */
 const DEFAULT_LIFE_MS = 600_000;
 const MAX_ANSWER_BYTES = 32 * 2 ** 20;
 
@@ -129,7 +129,10 @@ export function connect(
   const api: ApiClient = new ApiClient({ clock, onApiCall, secrets: () => credentials.secrets });
   const credentials: Credentials = new Credentials({
     ...{ api, clock },
-    place: file === undefined ? 'the application default credentials' : `the credentials in ${file}`,
+    place:
+      file === undefined
+        ? `the application default credentials (a file of this user, or the metadata service at ${metadataHost()})`
+        : `the credentials in ${file}`,
     logIn: ({ http }) => logIn(library, credentialsFile, http),
   });
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
@@ -183,11 +186,14 @@ function isMissing(error: unknown): boolean {
 }
 
 function noCredentials(cause: unknown): AuthError {
-  const host = process.env['GCE_METADATA_HOST'] ?? METADATA_HOST;
   return new AuthError(
-    `no credentials: there is no file, and the metadata service at ${host} does not answer; set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS, or run the launcher on a machine of Google Cloud with a service account`,
+    `no credentials: there is no file, and the metadata service at ${metadataHost()} does not answer; set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS, or run the launcher on a machine of Google Cloud with a service account`,
     { cause },
   );
+}
+
+function metadataHost(): string {
+  return process.env['GCE_METADATA_HOST'] ?? METADATA_HOST;
 }
 
 function withoutSlash(url: string): string {
