@@ -1,7 +1,7 @@
 /** Both clients of the example cloud behave identically, and the HTTP client tolerates network faults. */
 
 import { createHash } from 'node:crypto';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -185,10 +185,12 @@ describe('a client over HTTP', () => {
     }
   });
 
-  async function serving(answer: (response: ServerResponse) => void): Promise<ExampleCloudApi> {
+  async function serving(
+    answer: (response: ServerResponse, request: IncomingMessage) => void,
+  ): Promise<ExampleCloudApi> {
     const server = createServer((request, response) => {
       request.resume();
-      answer(response);
+      answer(response, request);
     });
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -239,6 +241,31 @@ describe('a client over HTTP', () => {
     });
     const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
     expect(failure).toMatchObject({ code: 'transient', outcome: 'unknown' });
+  });
+
+  it.each([301, 302, 307, 308])(
+    'follows redirects of status %i within its host, with method and body',
+    async (status) => {
+      const cloud = new ExampleCloud({ clock, random: seededRandom(3) });
+      const server = await serveCloud(cloud, { port: 0, address: '127.0.0.1' });
+      const target = new URL(server.endpoint);
+      const api = await serving((response, request) =>
+        response.writeHead(status, { location: `http://127.0.0.1:${target.port}${request.url}` }).end(),
+      );
+      const data = Buffer.alloc(1_000_000, 'x');
+      const { id } = await api.createImage(imageSpec({ size: data.length }), callOn(clock));
+      expect(await api.putImageData(id, () => Readable.from([data]), callOn(clock))).toMatchObject({ state: 'ready' });
+      await server.stop();
+    },
+  );
+
+  it('refuses redirects to another host', async () => {
+    const api = await serving((response) => response.writeHead(307, { location: 'http://localhost:1/' }).end());
+    const failure = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock)));
+    expect(failure).toMatchObject({
+      code: 'transient',
+      message: expect.stringContaining('it redirects to localhost:1'),
+    });
   });
 
   it('stops reading an endless answer', async () => {
