@@ -7,8 +7,8 @@
  *                                 └────────────┴─> looking ─┴──┘
  *
  * The VM's name contains the launch attempt, so the machine reads the VM by name and not from lists, which may be
- * stale. A creation with an unknown outcome is repeated once with the same body: the name makes it the same VM, and Azure
- * accepts an identical PUT of an existing VM. If the VM appears later still, its tags identify it as leaked.
+ * stale. A creation with an unknown outcome is repeated once with the same body: the name makes it the same VM, and
+ * Azure accepts an identical PUT of an existing VM. If the VM appears later still, its tags identify it as leaked.
  */
 
 import {

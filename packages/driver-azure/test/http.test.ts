@@ -1,4 +1,4 @@
-/** HTTP between the driver and Azure: redirects, endless answers, clocks that differ, secrets, replaced authorities, and lost answers. */
+/** HTTP between the driver and Azure: redirects, answers, clocks, secrets, authorities, and lost creations. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** HTTP between the driver and Google Cloud: redirects, endless answers, clocks that differ, secrets, and slow logins. */
+/** HTTP between the driver and Google Cloud: redirects, endless answers, clocks that differ, secrets, slow logins. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { inspect } from 'node:util';

@@ -11,7 +11,7 @@ export interface CloudSettings {
   readonly workMs: number;
   /** Latency of every answer (ms). */
   readonly latencyMs: number;
-  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  /** Difference of the servers' clock, which their header `Date` shows, from the cloud's (ms). Default 0. */
   readonly clockAheadMs?: number;
   /** Maximum number of items per page. */
   readonly pageLimit: number;

@@ -13,7 +13,7 @@ export interface CloudSettings {
   readonly listLagMs: number;
   /** Latency of each call (ms); half precedes its effect, half follows it. */
   readonly latencyMs: number;
-  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  /** Difference of the servers' clock, which their header `Date` shows, from the cloud's (ms). Default 0. */
   readonly clockAheadMs?: number;
   /** Disks of images must have a multiple of this size (bytes). */
   readonly diskGrainBytes: number;

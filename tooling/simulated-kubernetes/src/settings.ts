@@ -8,7 +8,7 @@ export interface ClusterSettings {
   /** Time until a controller has written the token of a service account, or the account of a new namespace (ms). */
   readonly controllerMs: number;
   readonly latencyMs: number;
-  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  /** Difference of the servers' clock, which their header `Date` shows, from the cloud's (ms). Default 0. */
   readonly clockAheadMs?: number;
   /** Interval of bookmarks in watches (ms). */
   readonly bookmarkMs: number;

@@ -23,7 +23,7 @@ export interface CloudSettings {
   readonly deleteMs: number;
   /** Latency of each call (ms); half of it precedes the effect. */
   readonly latencyMs: number;
-  /** Time by which the clock of the servers is ahead, as their header `Date` shows (ms). Default 0. */
+  /** Difference of the servers' clock, which their header `Date` shows, from the cloud's (ms). Default 0. */
   readonly clockAheadMs?: number;
   /** Lifetime of a token (ms). */
   readonly tokenTtlMs: number;

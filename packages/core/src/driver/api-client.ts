@@ -58,8 +58,8 @@ export class ApiClient {
   }
 
   /**
-   * Resolves when the rate allows the next call, with a deadline that moves by the time of the wait: if many calls wait,
-   * each would otherwise be sent too late to get an answer in time.
+   * Resolves when the rate allows the next call, with a deadline that moves by the time of the wait: if many calls
+   * wait, each would otherwise be sent too late to get an answer in time.
    */
   async turn({ signal, deadline, log }: Call): Promise<Call> {
     const { clock } = this.options;
@@ -69,8 +69,9 @@ export class ApiClient {
   }
 
   /**
-   * Makes one call and reports it to the metrics, unless its result has no status because it needed no remote call. Rejects with a `DriverError` that has an outcome, immediately if the
-   * call's signal aborts, if its deadline expires, or at `stop`.
+   * Makes one call and reports it to the metrics, unless its result has no status because it needed no remote call.
+   * Rejects with a `DriverError` that has an outcome, immediately if the call's signal aborts, if its deadline expires,
+   * or at `stop`.
    */
   async send<T extends { readonly status: number | undefined }>(
     request: ApiRequest,

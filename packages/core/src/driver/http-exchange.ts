@@ -1,6 +1,6 @@
 /** Rules for HTTP that hold for every client: redirects, the size of answers, and what messages say about an answer. */
 
-import { DriverError, TransientError } from './errors.js';
+import { TransientError, type DriverError } from './errors.js';
 import { networkCauseOf } from './network-errors.js';
 import { retryAfterMsIn, serverTime } from './retry-after.js';
 

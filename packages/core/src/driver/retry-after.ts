@@ -15,7 +15,8 @@ export function retryAfterMsIn(header: string | undefined, now: number): number 
 
 /**
  * Returns the time at which a server answered, from the header `Date` of its answer. A date in `Retry-After` is one of
- * the server's clock, which the clock of this host can differ from by hours. `now` replaces a missing or invalid header.
+ * the server's clock, which can differ from the clock of this host by hours. `now` replaces a missing or invalid
+ * header.
  */
 export function serverTime(date: string | undefined, now: number): number {
   const ms = Date.parse(date ?? '');

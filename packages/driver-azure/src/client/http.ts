@@ -1,6 +1,6 @@
 /** Microsoft's HTTP client with bounded answers and with the redirects of core instead of those of the library. */
 
-import type { HttpClient, PipelineOptions, TlsSettings } from '@azure/core-rest-pipeline';
+import type { HttpClient, PipelineOptions, PipelineResponse, TlsSettings } from '@azure/core-rest-pipeline';
 import { answerText, type HttpExchange } from '@nodepool/core';
 import { loadPipeline } from './libraries.js';
 
@@ -14,10 +14,16 @@ export function clientOf(client: HttpClient, http: HttpExchange): HttpClient {
       http.send(request.url, { method: request.method }, async (url) => {
         request.url = url;
         request.streamResponseStatusCodes = new Set(ALL_STATUSES);
-        const { readableStreamBody, ...answer } = await client.sendRequest(request);
-        return { ...answer, bodyAsText: await answerText(readableStreamBody ?? null) };
+        const answer: PipelineResponse = await client.sendRequest(request);
+        const { status, headers } = answer;
+        const body: unknown = answer.readableStreamBody;
+        return { request, status, headers, bodyAsText: await answerText(isStream(body) ? body : null) };
       }),
   };
+}
+
+function isStream(body: unknown): body is AsyncIterable<unknown> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
 /** Returns the options of pipelines that neither repeat requests nor follow redirects. */

@@ -33,7 +33,7 @@ export interface ExampleCloudApi {
   listInstances(marker: string | null, call: Call): Promise<Page<CloudInstance>>;
   consoleOf(id: string, call: Call): Promise<string>;
   createImage(spec: ImageSpec, call: Call): Promise<CloudImage>;
-  /** Streams an image's data, which are opened again if they are sent again. Resolves once the cloud has verified them. */
+  /** Streams an image's data, and opens them again to repeat it. Resolves once the cloud has verified them. */
   putImageData(id: string, data: () => Readable, call: Call): Promise<CloudImage>;
   deleteImage(id: string, call: Call): Promise<void>;
   listImages(marker: string | null, call: Call): Promise<Page<CloudImage>>;

@@ -1,10 +1,10 @@
 /** Authenticates calls with a token that all calls share, and logs in again if it is refused. */
 
 import {
-  ApiClient,
   AuthError,
   TokenSource,
   withoutSecrets,
+  type ApiClient,
   type Attempt,
   type Call,
   type Clock,
