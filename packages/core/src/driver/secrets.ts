@@ -1,7 +1,7 @@
 /** Removes secrets from texts and errors that reach logs, pages and records. */
 
 import { isError } from '../runtime/error-text.js';
-import type { DriverError } from './errors.js';
+import { DriverError } from './errors.js';
 
 const REMOVED = '[secret]';
 /** Shorter values are not searched in texts, because common words contain them. */
@@ -57,6 +57,8 @@ export function removeSecrets(error: DriverError, known: readonly (string | unde
 function plainCause(cause: unknown, known: readonly (string | undefined)[], left: number): unknown {
   if (typeof cause === 'string') return withoutSecrets(cause, known);
   if (!isError(cause)) return typeof cause === 'object' ? undefined : cause;
+  // These contain no requests, and the framework recognizes errors of calls among the causes.
+  if (cause instanceof DriverError) return removeSecrets(cause, known);
   const inner = cause.cause === undefined || left === 0 ? undefined : plainCause(cause.cause, known, left - 1);
   const plain = new Error(withoutSecrets(cause.message, known), inner === undefined ? undefined : { cause: inner });
   plain.name = cause.name;
