@@ -21,6 +21,7 @@ import {
   StepRetries,
   stringAt,
   toDriverError,
+  withOutcome,
   type Advance,
   type Call,
   type CreateRequest,
@@ -123,13 +124,12 @@ export class CreateMachine implements StateMachine {
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
     // Once the VM may exist, only reads follow, unless the creation is known to have failed.
-    const harmless =
-      this.state === 'preparing' || this.state === 'creating'
-        ? error.outcome === 'not-applied'
-        : error.outcome !== 'applied';
-    const retry = harmless && !this.absent ? this.retries.after(error, this.state, call.log) : undefined;
-    if (retry === undefined) throw error;
-    if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
+    const { state, absent } = this;
+    const mayExist = state !== 'preparing' && state !== 'creating';
+    const harmless = mayExist ? error.outcome !== 'applied' : error.outcome === 'not-applied';
+    const retry = harmless && !absent ? this.retries.after(error, { state, mayExist }, call) : undefined;
+    if (retry === undefined) throw mayExist && harmless && !absent ? withOutcome(error, 'unknown') : error;
+    if (!mayExist) this.state = 'start';
     else if (this.state === 'reading') this.state = 'looking';
     return retry;
   }

@@ -9,6 +9,8 @@
 import {
   AuthError,
   CapacityError,
+  certificateAdvice,
+  CertificateError,
   ConfigurationError,
   ConflictError,
   DriverError,
@@ -18,6 +20,7 @@ import {
   networkCauseOf,
   NotFoundError,
   QuotaError,
+  RefusedError,
   retryAfterMsIn,
   stringAt,
   ThrottledError,
@@ -54,7 +57,6 @@ const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResou
 const CONFIGURATION: ReadonlySet<string> = new Set([
   'AvailabilityZoneNotSupported',
   'DisallowedProvider',
-  'GalleryImageNotFound',
   'ImageNotFound',
   'InvalidAvailabilityZone',
   'InvalidIdentityValues',
@@ -77,6 +79,9 @@ const CONFIGURATION: ReadonlySet<string> = new Set([
   'SubscriptionNotRegistered',
   'VMMarketplaceInvalidInput',
 ]);
+
+/** Codes of refusals that may pass: an image version of a gallery is missing in a region until it is replicated. */
+const MAY_PASS: ReadonlySet<string> = new Set(['GalleryImageNotFound', 'ImageVersionNotReplicated']);
 
 /** A failed call. */
 export interface Attempted {
@@ -119,6 +124,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
 export function failureOf(what: string, said: CloudError): DriverError {
   const message = `${what}: ${summary(said)}`;
   const options = { outcome: 'applied' } as const;
+  if (MAY_PASS.has(said.code)) return new RefusedError(message, options);
   if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (QUOTA.test(textOf(said))) return new QuotaError(message, options);
   if (CAPACITY.test(textOf(said))) return new CapacityError(message, options);
@@ -154,6 +160,7 @@ interface Options {
 }
 
 function lacking(attempted: Attempted, { code }: CloudError, message: string, options: Options): DriverError {
+  if (MAY_PASS.has(code)) return new RefusedError(message, options);
   if (CONFIGURATION.has(code)) return new ConfigurationError(message, options);
   if (code.endsWith('NotFound')) return new NotFoundError(message, options);
   // A proxy answers with 404 without such a code, which does not prove that the resource is deleted.
@@ -162,16 +169,19 @@ function lacking(attempted: Attempted, { code }: CloudError, message: string, op
 }
 
 /**
- * Returns the `DriverError` for a code and status. Code `RetryableError` is temporary for any status: Azure sends it
- * with 409 or 429 if concurrent work blocks the call.
+ * Returns the `DriverError` for a code and status. Azure sends code `RetryableError` with any status if concurrent work
+ * blocks the call.
  */
 function refusal(said: CloudError, status: number, message: string, options: Options): DriverError {
   const all = textOf(said);
   // Policy texts come from an operator and can contain any word.
+  if (MAY_PASS.has(said.code)) return new RefusedError(message, options);
   if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (QUOTA.test(all)) return new QuotaError(message, options);
   if (CAPACITY.test(said.code)) return new CapacityError(message, options);
   if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
+  // Other work on the same resources blocks the call; the cloud itself is not at fault.
+  if (RETRYABLE.test(said.code)) return new ConflictError(message, options);
   if (TRANSIENT.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
   if (AUTH.test(said.code) || status === 403) {
     const text = `${message}; the service principal needs a role that allows it, e.g. Contributor`;
@@ -211,8 +221,9 @@ function isOutage(error: unknown): boolean {
 
 function connectionError({ changesSomething }: Attempted, message: string, cause: unknown): DriverError {
   const network = networkCauseOf(cause);
-  if (network?.code === 'configuration') {
-    return new ConfigurationError(`${message}; is caFile missing in the file with the credentials?`, { cause });
+  if (network?.code === 'certificate') {
+    const advice = certificateAdvice(network.systemCode, '"caFile" of the file with the credentials');
+    return new CertificateError(`${message}; the certificate ${advice}`, { cause });
   }
   const harmless = network?.outcome === 'not-applied' || !changesSomething;
   return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });

@@ -8,6 +8,8 @@
 import {
   AuthError,
   CapacityError,
+  certificateAdvice,
+  CertificateError,
   ConfigurationError,
   ConflictError,
   DriverError,
@@ -31,8 +33,9 @@ const MAX_DETAIL = 500;
 
 const THROTTLED =
   /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$|^RESOURCE_OPERATION_RATE_EXCEEDED$/i;
-const QUOTA = /quota_?exceeded|^limitExceeded$/i;
-const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|^resourcesExhausted$/i;
+/** `CPUS_PER_VM_FAMILY_…` and similar codes name the limit of a family of machine types in a region. */
+const QUOTA = /quota_?exceeded|^limit_?exceeded$|_PER_VM_FAMILY|_PER_REGION|_PER_PROJECT/i;
+const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|VM_MIN_COUNT_NOT_REACHED|^resourcesExhausted$/i;
 const NOT_FOUND = /^((resource)?not_?found|deleted|gone)$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
@@ -217,6 +220,10 @@ function connectionError({ operation, changesSomething }: Attempted, cause: unkn
       `${operation}: no credentials (${lineOf(messageOf(cause))}); set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS`,
       { cause },
     );
+  }
+  if (network?.code === 'certificate') {
+    const advice = certificateAdvice(network.systemCode, 'NODE_EXTRA_CA_CERTS in the environment of the launcher');
+    return new CertificateError(`${operation}: the certificate of the cloud ${advice}`, { cause });
   }
   if (network?.outcome === 'not-applied') {
     return new TransientError(`${operation}: cannot connect (${reason})`, { cause, outcome: 'not-applied' });

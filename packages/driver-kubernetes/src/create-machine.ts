@@ -17,6 +17,7 @@ import {
   PendingCall,
   StepRetries,
   toDriverError,
+  withOutcome,
   type Advance,
   type CreateRequest,
   type ExternalId,
@@ -38,10 +39,12 @@ import { podStateOf, failureError, warningIn, type PodState } from './pod-state.
 const CHECK_INTERVAL_MS = 500;
 /** Time for which the pod may be missing from a current copy (ms). */
 const MISSING_MS = 10_000;
-/** Time for which an image may fail to be pulled without a final answer of the registry (ms). */
-const PULL_FAILURE_LIMIT_MS = 60_000;
-/** Share of `launch-timeout` for which a pod may be unschedulable, e.g. while an autoscaler adds nodes. */
-const UNSCHEDULABLE_SHARE = 0.8;
+/** Time for which the kubelet may repeat the pull of an image, or the creation of a container (ms). */
+const KUBELET_LIMIT_MS = 60_000;
+/** Time after which such a failure is reported, so that other requests are served elsewhere (ms). */
+const REPORT_MS = 5000;
+/** Share of `launch-timeout` for which a pod may fail, or be unschedulable while an autoscaler adds nodes. */
+const LAUNCH_SHARE = 0.8;
 /** Searches after a creation with an unknown outcome, and the time from the first to the last (ms). */
 const MIN_SEARCHES = 3;
 const SETTLE_MS = 15_000;
@@ -67,8 +70,8 @@ export class CreateMachine implements StateMachine {
   private missingSince: number | undefined;
   private failing: FailingPod | undefined;
   private failureSince = 0;
-  /** Reason of the failure whose events were read. */
-  private explained: string | undefined;
+  /** The failure that was reported. */
+  private explained: FailingPod['failure'] | undefined;
   private result: Instance | undefined;
 
   constructor(
@@ -121,11 +124,15 @@ export class CreateMachine implements StateMachine {
     if (this.final !== undefined) throw this.final;
     if (error instanceof TerminatingError)
       return this.end(new InstanceFailedError(error.message, { cause: error }), call);
-    const repeatable =
-      !(error instanceof ForeignObjectError) && (this.state !== 'creating' || error.outcome === 'not-applied');
+    const { state } = this;
+    const mayExist = state !== 'creating';
+    const repeatable = !(error instanceof ForeignObjectError) && (mayExist || error.outcome === 'not-applied');
     const cause = this.hasNoRightsYet(error) ? new ConflictError(error.message, { cause: error }) : error;
-    const retry = repeatable ? this.retries.after(cause, this.state, call.log) : undefined;
-    if (retry === undefined) return this.end(error, call);
+    const retry = repeatable ? this.retries.after(cause, { state, mayExist }, call) : undefined;
+    if (retry === undefined) {
+      const isInDoubt = state === 'looking' && error.outcome === 'not-applied';
+      return this.end(isInDoubt ? withOutcome(error, 'unknown') : error, call);
+    }
     if (this.state === 'creating') this.state = 'start';
     return retry;
   }
@@ -228,6 +235,7 @@ export class CreateMachine implements StateMachine {
     if (state.state === 'running') return this.finish(found, call);
     if (state.state === 'failing') return this.evaluate(state, pod, call);
     this.failing = undefined;
+    this.explained = undefined;
     return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
@@ -241,28 +249,31 @@ export class CreateMachine implements StateMachine {
     return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 
-  /** Reads the events of a failing pod when the failure begins and when its time limit is over. */
+  /** Reads the events of a failing pod when the failure is reported and when its time limit is over. */
   private evaluate(failing: FailingPod, pod: PodPlace, call: MachineCall): Advance {
     const now = this.cluster.clock.monotonic();
+    // The kubelet alternates between a failure and the wait before the next attempt, which are one failure.
     if (this.failing?.failure !== failing.failure) this.failureSince = now;
     this.failing = failing;
-    const isFinal = this.isFinal(now);
-    if (!isFinal && (failing.failure === 'unschedulable' || this.explained === failing.reason)) {
+    const isReported = failing.failure === 'refused' && now - this.failureSince >= REPORT_MS;
+    if (!this.isFinal(now) && (!isReported || this.explained === failing.failure)) {
       return { next: 'delay', ms: CHECK_INTERVAL_MS };
     }
-    this.explained = failing.reason;
+    this.explained = failing.failure;
     this.state = 'explaining';
     return this.events.start(this.readEvents(pod, call));
   }
 
   private isFinal(now: number): boolean {
+    const limitMs = LAUNCH_SHARE * this.cluster.config.launchTimeoutMs;
     switch (this.failing?.failure) {
       case undefined:
         return false;
-      case 'pull':
-        return now - this.failureSince >= PULL_FAILURE_LIMIT_MS;
+      case 'refused':
+      case 'creation':
+        return now - this.failureSince >= Math.min(KUBELET_LIMIT_MS, limitMs);
       case 'unschedulable':
-        return now - this.bootingSince >= UNSCHEDULABLE_SHARE * this.cluster.config.launchTimeoutMs;
+        return now - this.bootingSince >= limitMs;
       default:
         return true;
     }
@@ -270,16 +281,12 @@ export class CreateMachine implements StateMachine {
 
   private afterExplanation(call: MachineCall): Advance {
     this.state = 'booting';
-    const { pod } = this.plan;
     const { failing } = this;
-    const error =
-      pod === undefined || failing === undefined
-        ? undefined
-        : failureError(pod.name, failing, warningIn(this.events.take()));
-    // A registry's refusal is final at once.
-    if (error !== undefined && (error.code === 'configuration' || this.isFinal(this.cluster.clock.monotonic()))) {
-      return this.end(error, call);
-    }
+    const { pod } = this.plan;
+    if (pod === undefined || failing === undefined) return { next: 'delay', ms: CHECK_INTERVAL_MS };
+    const error = failureError(pod.name, failing, warningIn(this.events.take()));
+    if (this.isFinal(this.cluster.clock.monotonic())) return this.end(error, call);
+    call.onRetry?.(error);
     return { next: 'delay', ms: CHECK_INTERVAL_MS };
   }
 

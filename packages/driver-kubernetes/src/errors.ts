@@ -5,6 +5,8 @@
 
 import {
   AuthError,
+  certificateAdvice,
+  CertificateError,
   ConfigurationError,
   ConflictError,
   DriverError,
@@ -15,6 +17,7 @@ import {
   numberAt,
   objectAt,
   QuotaError,
+  RefusedError,
   retryAfterMsIn,
   stringAt,
   ThrottledError,
@@ -36,8 +39,15 @@ const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permis
  * Reasons that only a change of the configuration resolves. Any other refusal counts as a failure of the single call.
  */
 const CONFIGURATION: ReadonlySet<string> = new Set(['BadRequest', 'Invalid', 'RequestEntityTooLarge']);
-/** Refusal of an admission webhook, which can have any status and reason. */
+/**
+ * Refusal of an admission webhook, which can have any status and reason. The webhook may lack its backend or its data at
+ * the moment.
+ */
 const DENIED = /\bdenied the request/i;
+/** Failure of an API server to call a webhook, before the object is stored. */
+const WEBHOOK_AWAY = /failed calling webhook|failed to call webhook/i;
+/** Refusal by the admission plugins of an API server that has just started. */
+const STARTING = /not yet ready to handle request/i;
 /** Refusals of a pod until controllers have created the default service account and evaluated a new quota. */
 const NOT_YET = /error looking up service account|no API token found for service account|status unknown for quota/i;
 
@@ -102,17 +112,20 @@ function statusError(
   if (code === 404 && reason === 'NotFound') return new NotFoundError(message);
   if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);
   if (code === 410) return new ExpiredError(message, { outcome: 'not-applied' });
-  const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+  const isUnsent = !attempted.changesSomething || WEBHOOK_AWAY.test(detail);
+  const outcome = isUnsent ? 'not-applied' : 'unknown';
   const retryAfterMs = retryAfterOf(status, retryAfter, attempted.now);
   if (code === 429) return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
   // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
   if (code >= 500 || code === 408 || code === 404) return new TransientError(message, { outcome, retryAfterMs });
-  if (CONFIGURATION.has(reason) || DENIED.test(detail)) return new ConfigurationError(message);
+  if (DENIED.test(detail)) return new RefusedError(message);
+  if (CONFIGURATION.has(reason)) return new ConfigurationError(message);
   if (code >= 400) return new DriverError('unexpected', message, { outcome: 'not-applied' });
   return new DriverError('unexpected', `${message}; is this the address of a Kubernetes API?`);
 }
 
 function refusal(status: JsonObject, reason: string, message: string, detail: string): DriverError {
+  if (STARTING.test(detail)) return new TransientError(message, { outcome: 'not-applied' });
   if (NOT_YET.test(detail)) return new ConflictError(message);
   if (QUOTA.test(detail)) return new QuotaError(message);
   const causes = listAt(objectAt(status, 'details') ?? {}, 'causes');
@@ -120,7 +133,8 @@ function refusal(status: JsonObject, reason: string, message: string, detail: st
     return new TerminatingError(message);
   }
   const isAdmission = reason === 'Forbidden' && detail !== '' && !NO_PERMISSION.test(detail);
-  if (isAdmission || DENIED.test(detail)) return new ConfigurationError(message);
+  if (DENIED.test(detail)) return new RefusedError(message);
+  if (isAdmission) return new ConfigurationError(message);
   const text = `${message}; the account of the context needs a role that allows it`;
   return NO_PERMISSION.test(detail) ? new ForbiddenError(text) : new AuthError(text);
 }
@@ -149,11 +163,10 @@ export function connectionErrorOf(attempted: Attempted, server: string, error: u
   const { operation, changesSomething } = attempted;
   const network = networkCauseOf(error);
   const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
-  if (network?.code === 'configuration') {
-    return new ConfigurationError(
-      `${operation}: ${server} shows a certificate that is not trusted (${reason}); see "certificate-authority" of the cluster in the kubeconfig file`,
-      { cause: error },
-    );
+  if (network?.code === 'certificate') {
+    const setting = '"certificate-authority" of the cluster in the kubeconfig file';
+    const advice = certificateAdvice(network.systemCode, setting);
+    return new CertificateError(`${operation}: the certificate of ${server} ${advice}`, { cause: error });
   }
   if (network?.outcome === 'not-applied') {
     const message = `${operation}: cannot connect to ${server} (${reason})`;

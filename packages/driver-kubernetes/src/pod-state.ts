@@ -4,6 +4,7 @@ import {
   CapacityError,
   ConfigurationError,
   InstanceFailedError,
+  RefusedError,
   objectAt,
   stringAt,
   type DriverError,
@@ -18,9 +19,13 @@ const MAX_TEXT = 500;
 export type PodFailure =
   /** The pod has ended, e.g. evicted. */
   | 'ended'
-  /** Its image cannot be pulled at the moment; the kubelet tries again. */
-  | 'pull'
-  /** The label cannot work, e.g. because of an invalid image name or a missing secret. */
+  /** The node of the cluster had too few free resources for it when it arrived there. */
+  | 'rejected'
+  /** Its image cannot be pulled at the moment, or a secret that it uses cannot be read; the kubelet tries again. */
+  | 'refused'
+  /** Its container cannot be created at the moment; the kubelet tries again. */
+  | 'creation'
+  /** The label cannot work, e.g. because of an invalid image name. */
   | 'configuration'
   /** Its container fails as soon as it is started. */
   | 'crash'
@@ -34,21 +39,20 @@ export type PodState =
 
 /** Failures by the reason of a waiting container (kubelet). */
 const WAITING: Readonly<Record<string, PodFailure>> = {
-  ErrImagePull: 'pull',
-  ImagePullBackOff: 'pull',
-  RegistryUnavailable: 'pull',
+  ErrImagePull: 'refused',
+  ImagePullBackOff: 'refused',
+  RegistryUnavailable: 'refused',
   ErrImageNeverPull: 'configuration',
   InvalidImageName: 'configuration',
-  ImageInspectError: 'configuration',
-  CreateContainerConfigError: 'configuration',
-  CreateContainerError: 'crash',
-  RunContainerError: 'crash',
+  ImageInspectError: 'refused',
+  CreateContainerConfigError: 'refused',
+  CreateContainerError: 'creation',
+  RunContainerError: 'creation',
   CrashLoopBackOff: 'crash',
 };
 
-/** Texts with which a registry refuses an image permanently. */
-const REFUSED_IMAGE =
-  /not found|manifest unknown|name unknown|repository does not exist|access denied|\bdenied\b|unauthorized|authentication required|no basic auth|invalid reference/i;
+/** Reasons with which a kubelet rejects a pod, e.g. `OutOfcpu`. */
+const OUT_OF_RESOURCES = /^OutOf/;
 
 /** Returns true if all containers of the pod have ended and are not restarted. */
 export function hasEnded({ data }: Pick<KubernetesObject, 'data'>): boolean {
@@ -63,7 +67,8 @@ export function podStateOf({ data, isBeingDeleted }: KubernetesObject): PodState
     const reason = stringAt(status, 'reason') ?? (isBeingDeleted ? 'Deleted' : endOf(status));
     const message =
       stringAt(status, 'message') ?? `the pod is ${isBeingDeleted ? 'being deleted' : 'no longer running'}`;
-    return { state: 'failing', failure: 'ended', reason, message };
+    const failure = OUT_OF_RESOURCES.test(reason) ? 'rejected' : 'ended';
+    return { state: 'failing', failure, reason, message };
   }
   const containers = [...listAt(status, 'initContainerStatuses'), ...listAt(status, 'containerStatuses')];
   for (const container of containers) {
@@ -124,14 +129,14 @@ export function failureError(
     .slice(0, MAX_TEXT);
   switch (failure) {
     case 'ended':
+    case 'creation':
     case 'crash':
       return new InstanceFailedError(text);
     case 'configuration':
       return new ConfigurationError(text, { outcome: 'applied' });
-    case 'pull':
-      return REFUSED_IMAGE.test(text)
-        ? new ConfigurationError(text, { outcome: 'applied' })
-        : new InstanceFailedError(text);
+    case 'refused':
+      return new RefusedError(text, { outcome: 'applied' });
+    case 'rejected':
     case 'unschedulable':
       return new CapacityError(text, { outcome: 'applied' });
   }

@@ -197,7 +197,7 @@ describe('a node of type pod', () => {
   });
 
   it.each([
-    ['missing', 'configuration', /ImagePullBackOff.*not found/],
+    ['missing', 'refused', /ImagePullBackOff.*not found/],
     ['evicted', 'instance-failed', /Evicted.*low on resource/],
     ['broken', 'instance-failed', /CrashLoopBackOff/],
     ['huge', 'capacity', /Unschedulable.*Insufficient cpu/],
@@ -209,14 +209,14 @@ describe('a node of type pod', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('is launched and deleted although the cluster is unreachable for a while', async () => {
+  it('is not launched while the cluster is unreachable, and is deleted once it is reachable again', async () => {
     const started = await provider('kubernetes');
     const node = nodeId();
     await cluster.cut();
-    const launch = started.begin(node, { tags: tagsOf(node, started) });
-    await started.end(new Promise((resolve) => setTimeout(resolve, 1500)));
+    const failure = await started.failedLaunch(node, { tags: tagsOf(node, started) });
+    expect(failure).toMatchObject({ code: 'transient', outcome: 'not-applied' });
     await cluster.restore();
-    const { externalId } = await started.end(launch);
+    const { externalId } = await started.launch(node, { tags: tagsOf(node, started) });
     await cluster.cut();
     const deletion = started.beginCleanUp(externalId, node);
     await started.end(new Promise((resolve) => setTimeout(resolve, 500)));

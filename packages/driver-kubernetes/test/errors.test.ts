@@ -14,7 +14,9 @@ describe('an answer', () => {
   it.each([
     [400, status(400, 'BadRequest'), 'configuration'],
     [422, status(422, 'Invalid'), 'configuration'],
-    [400, status(400, '', 'admission webhook "policy.example.org" denied the request: no latest'), 'configuration'],
+    [400, status(400, '', 'admission webhook "policy.example.org" denied the request: no latest'), 'refused'],
+    [403, status(403, 'Forbidden', 'pods "x" is forbidden: not yet ready to handle request'), 'transient'],
+    [500, status(500, 'InternalError', 'Internal error occurred: failed calling webhook "a": refused'), 'transient'],
     [403, status(403, 'Forbidden', 'pods "x" is forbidden: violates PodSecurity "restricted"'), 'configuration'],
     [403, status(403, 'Forbidden', 'pods is forbidden: User "ci" cannot create resource "pods"'), 'auth'],
     [403, status(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: q'), 'quota'],

@@ -23,11 +23,11 @@ afterEach(async () => {
 
 const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
 
-it('a launch fails if the registry does not answer for a minute', async () => {
+it('a launch is refused if the registry does not answer for a minute', async () => {
   await start('kubernetes', { image: 'docker.io/unreachable:1' });
   const began = open.time.clock.monotonic();
   const error = await provider.failedLaunch();
-  expect(error).toMatchObject({ code: 'instance-failed', outcome: 'applied' });
+  expect(error).toMatchObject({ code: 'refused', outcome: 'applied' });
   expect(error.message).toMatch(/i\/o timeout/);
   expect(open.time.clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
 });

@@ -32,7 +32,7 @@ import {
 } from '@nodepool/core';
 import type { Server } from './client/server.js';
 import { flavorOf, type OpenStackLabel } from './config.js';
-import { faultError, RefusedError } from './errors.js';
+import { faultError, InvalidResourceError } from './errors.js';
 import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
 import { volumeUse } from './quota.js';
@@ -126,7 +126,7 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    if (error instanceof RefusedError && this.refusalMayBeStale(error)) {
+    if (error instanceof InvalidResourceError && this.refusalMayBeStale(error)) {
       this.lookedUpAgain = true;
       this.session.lookups.forget();
       this.state = 'start';
@@ -135,14 +135,16 @@ export class CreateMachine implements StateMachine {
     const harmless =
       this.state !== 'looking' &&
       (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
-    const retry = harmless ? this.retries.after(error, this.state, call.log) : undefined;
+    const { state, externalId } = this;
+    const place = { state, mayExist: externalId !== undefined };
+    const retry = harmless ? this.retries.after(error, place, call) : undefined;
     if (retry === undefined) throw error;
     if (this.externalId === undefined) this.state = 'start';
     return retry;
   }
 
   /** Returns true if an image, flavor or network may have been replaced by a new one with the same name. */
-  private refusalMayBeStale({ subject }: RefusedError): boolean {
+  private refusalMayBeStale({ subject }: InvalidResourceError): boolean {
     const { cloudImage, networks } = this.request.label;
     if (this.lookedUpAgain || this.externalId !== undefined) return false;
     if (subject === 'image') return cloudImage !== undefined && 'name' in cloudImage;
@@ -189,7 +191,7 @@ export class CreateMachine implements StateMachine {
    */
   private explained(failure: DriverError): DriverError {
     const uploaded = this.request.label.cloudImage === undefined;
-    if (!(failure instanceof RefusedError) || failure.subject !== 'image' || !uploaded) return failure;
+    if (!(failure instanceof InvalidResourceError) || failure.subject !== 'image' || !uploaded) return failure;
     return new NotFoundError(failure.message, { cause: failure });
   }
 

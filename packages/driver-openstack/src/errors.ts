@@ -9,6 +9,8 @@
 import {
   AuthError,
   CapacityError,
+  certificateAdvice,
+  CertificateError,
   ConfigurationError,
   ConflictError,
   DriverError,
@@ -18,6 +20,7 @@ import {
   networkCauseOf,
   NotFoundError,
   QuotaError,
+  RefusedError,
   retryAfterMsIn,
   stringAt,
   ThrottledError,
@@ -63,6 +66,8 @@ const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
   ],
   ['attribute', /invalid input for field\/attribute|number of metadata items/i],
 ];
+/** Nova's refusal of a zone that does not exist, or whose hosts are all disabled or down at the moment. */
+const ZONE_AWAY = /requested availability zone is not available/i;
 /** Refusals with status 403 that depend on the label and not on the account. */
 const LABEL_FORBIDDEN = /flavors with zero disk|interface on external network|number of metadata items/i;
 /** Refusals with status 409 that a retry does not resolve. */
@@ -74,7 +79,7 @@ export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'securit
  * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
  * outdated.
  */
-export class RefusedError extends ConfigurationError {
+export class InvalidResourceError extends ConfigurationError {
   constructor(
     readonly subject: Subject,
     message: string,
@@ -134,6 +139,7 @@ function refusedForLoad(attempted: Attempted, answer: HttpAnswer, message: strin
 }
 
 function refusal(status: number, message: string, detail: string): DriverError {
+  if (ZONE_AWAY.test(detail)) return new RefusedError(message);
   if (QUOTA.test(detail)) return new QuotaError(message);
   if (CAPACITY.test(detail)) return new CapacityError(message);
   const subject = SUBJECTS.find(([, wording]) => wording.test(detail))?.[0];
@@ -142,7 +148,7 @@ function refusal(status: number, message: string, detail: string): DriverError {
     const hint = /multiple possible networks/i.test(detail)
       ? '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml'
       : '';
-    return new RefusedError(subject, message + hint);
+    return new InvalidResourceError(subject, message + hint);
   }
   if (status === 409) return new ConflictError(message);
   if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`);
@@ -194,9 +200,9 @@ export function connectionErrorOf(attempted: Attempted, url: string, error: unkn
   const { operation, changesSomething } = attempted;
   const network = networkCauseOf(error);
   const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
-  if (network?.code === 'configuration') {
-    const message = `${operation}: ${origin} shows a certificate that is not trusted (${reason}); see "cacert" and "verify" in clouds.yaml`;
-    return new ConfigurationError(message, { cause: error });
+  if (network?.code === 'certificate') {
+    const advice = certificateAdvice(network.systemCode, '"cacert" and "verify" in clouds.yaml');
+    return new CertificateError(`${operation}: the certificate of ${origin} ${advice}`, { cause: error });
   }
   if (network?.outcome === 'not-applied') {
     const message = `${operation}: cannot connect to ${origin} (${reason})`;

@@ -60,7 +60,7 @@ describe('an answer', () => {
     [400, nova('badRequest', 'Flavor 4 could not be found.'), 'configuration'],
     [400, nova('badRequest', 'Network 4 could not be found.'), 'configuration'],
     [400, nova('badRequest', 'Invalid key_name provided.'), 'configuration'],
-    [400, nova('badRequest', 'The requested availability zone is not available'), 'configuration'],
+    [400, nova('badRequest', 'The requested availability zone is not available'), 'refused'],
     [400, nova('badRequest', 'Security group x not found for project y.'), 'configuration'],
     [
       400,
@@ -144,7 +144,7 @@ describe('an answer', () => {
     ['a Retry-After date in the past', { 'retry-after': 'Wed, 31 Dec 2025 00:00:30 GMT' }, {}, 0],
     ['retryAfter in the body', {}, { overLimit: { message: 'slow', retryAfter: '9' } }, 9000],
     ['an invalid Retry-After', { 'retry-after': 'soon' }, {}, 5000],
-    ['a Retry-After of a week', { 'retry-after': '604800' }, {}, 600_000],
+    ['a Retry-After of a week', { 'retry-after': '604800' }, {}, 60_000],
     ['no Retry-After', {}, {}, 5000],
   ])('with %s determines the wait', (_case, headers, body, retryAfterMs) => {
     expect(errorOf(create, answer(429, body, headers))).toMatchObject({ code: 'throttled', retryAfterMs });
@@ -159,7 +159,8 @@ describe('a connection error', () => {
     ['UND_ERR_CONNECT_TIMEOUT', 'transient', 'not-applied'],
     ['ECONNRESET', 'transient', 'unknown'],
     ['UND_ERR_SOCKET', 'transient', 'unknown'],
-    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'configuration', 'not-applied'],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'certificate', 'not-applied'],
+    ['CERT_HAS_EXPIRED', 'certificate', 'not-applied'],
   ])('%s is of kind %s with outcome %s', (code, kind, outcome) => {
     const error = connectionErrorOf(create, 'https://cloud.example.org:8774/v2.1/servers', failed(code));
     expect(error).toMatchObject({

@@ -122,7 +122,7 @@ describe('TLS', () => {
   it('refuses an unknown authority, and names the keys that allow it', async () => {
     const url = await https();
     expect(await failureOf(send({}, url), url)).toMatchObject({
-      code: 'configuration',
+      code: 'certificate',
       message: expect.stringMatching(/not trusted.*"cacert" and "verify"/),
     });
   });

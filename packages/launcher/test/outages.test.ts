@@ -201,7 +201,7 @@ describe('a label that the cloud rejects', () => {
       await world.clock.advance(60_000);
     }
     expect(launches).toBeGreaterThan(2 * 4);
-    expect(launches).toBeLessThan(2 * 8);
+    expect(launches).toBeLessThan(2 * 10);
   });
 
   it('in a request with several labels is the only one out of service', async () => {
@@ -333,7 +333,39 @@ describe('the status', () => {
     );
   });
 
-  it('of an idle provider whose cloud becomes unreachable is unreachable, with the reason and the time', async () => {
+  it('of an idle provider whose cloud becomes unreachable is unreachable, until it answers again', async () => {
+    let isAway = false;
+    overrides = (each) => ({
+      cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
+      listNodes: (...args) => (isAway ? Promise.reject(cut) : each.listNodes(...args)),
+    });
+    const lines: string[] = [];
+    world.log = {
+      ...world.log,
+      warn: (message) => void lines.push(message),
+      with: () => world.log,
+      named: () => world.log,
+    };
+    const running = await world.launcher([demo()], 'launcher1', drivers());
+    const state = (): unknown => running.launcher.activity()[0];
+    isAway = true;
+    await world.until('it is noticed', () => running.launcher.activity()[0]?.state !== 'serving');
+    expect(state()).toMatchObject({
+      state: 'unreachable',
+      reason: expect.stringMatching(/^its cloud fails since .* \(the connection was refused\), next probe at /),
+      trouble: { cause: 'unreachable', labels: undefined, since: world.clock.now() },
+    });
+    await world.clock.advance(600_000);
+    isAway = false;
+    await world.clock.advance(60_000);
+    expect(state()).toMatchObject({ state: 'serving', reason: undefined, trouble: undefined });
+    expect(lines.filter((line) => line.startsWith('The provider '))).toEqual([
+      'The provider is unreachable',
+      'The provider serves its pools again',
+    ]);
+  });
+
+  it('of a provider whose resources cannot be listed is degraded, with the reason and the time', async () => {
     let isAway = false;
     overrides = (each) => ({
       cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
@@ -346,7 +378,7 @@ describe('the status', () => {
     const since = new Date(world.clock.now()).toISOString().slice(0, 'yyyy-mm-ddThh'.length);
     await world.clock.advance(60_000);
     const reason = new RegExp(`^its cloud has not listed its resources since ${since}.*: the connection was refused$`);
-    expect(state()).toMatchObject({ state: 'unreachable', reason: expect.stringMatching(reason) });
+    expect(state()).toMatchObject({ state: 'degraded', reason: expect.stringMatching(reason) });
     isAway = false;
     await world.clock.advance(60_000);
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });

@@ -11,6 +11,7 @@ import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId, Node, Resources } from '../model/node.js';
 import type { Call } from './call.js';
+import type { DriverError } from './errors.js';
 import type { ImageManager } from './images.js';
 import type { JsonSchema } from './json-schema.js';
 import type { LoginScan, NodeSupply } from './node-supply.js';
@@ -49,6 +50,11 @@ export interface ProviderContext {
   readonly tasks: TaskSupervisor;
   /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
+  /**
+   * Reports a failed call that the provider repeats by itself, e.g. a listing or a deletion, so that the failure counts
+   * when it happens. Absent in a builder.
+   */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
   /** Maintains ready nodes for existing machines. Absent in a builder. */
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */
@@ -214,6 +220,8 @@ export interface NodeLaunch extends Call {
    * durable. Must be called as soon as the external id is known, unless the launch ends in the same step.
    */
   save(progress: { readonly externalId: ExternalId | null; readonly machine: JsonValue }): Promise<void>;
+  /** Reports a failed step that the driver repeats by itself, so that the failure counts when it happens. */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
 }
 
 /** Tags that identify a resource in the cloud, set at its creation. */

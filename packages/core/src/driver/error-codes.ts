@@ -10,6 +10,8 @@ export type DriverErrorCode =
   | 'conflict'
   | 'configuration'
   | 'auth'
+  | 'certificate'
+  | 'refused'
   | 'transient'
   | 'timeout'
   | 'instance-failed'

@@ -91,7 +91,9 @@ export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   'not-found': policy('not-applied', 'node', 'at-once', 'error.unknown', 'warn'),
   conflict: { ...policy('not-applied', 'node', 'back-off', 'error.unknown', 'warn'), ...PASSES },
   configuration: policy('not-applied', 'offer', 'confirm', 'error.nodepool', 'error'),
+  refused: { ...policy('not-applied', 'offer', 'back-off', 'error.nodepool', 'warn'), ...PASSES },
   auth: policy('not-applied', 'provider', 'back-off', 'error.unknown', 'error'),
+  certificate: { ...policy('not-applied', 'provider', 'back-off', 'error.unknown', 'error'), ...PASSES },
   transient: { ...policy('unknown', 'provider', 'back-off', 'error.unknown', 'warn'), ...PASSES },
   // The instance exists; without one, the API did not answer in time and the provider is faulty.
   timeout: { ...policy('unknown', 'node', 'at-once', 'error.servercreatetimeout', 'warn'), ...PASSES },
@@ -136,10 +138,30 @@ export class ConflictError extends DriverError {
   }
 }
 
-/** The cloud permanently rejects the configuration, e.g. an unknown flavor, image or network. */
+/**
+ * The cloud rejects the configuration, which only an operator can correct, e.g. an invalid name of an image. A second
+ * attempt confirms it; then the pool declines requests of the label.
+ */
 export class ConfigurationError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('configuration', message, options);
+  }
+}
+
+/**
+ * The cloud refuses the label at the moment, e.g. because an image is still being replicated. The pool declines requests
+ * only if the refusal persists for minutes.
+ */
+export class RefusedError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('refused', message, options);
+  }
+}
+
+/** The certificate of the cloud is not accepted: it has expired, is not trusted, or the clock of this host is wrong. */
+export class CertificateError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('certificate', message, options);
   }
 }
 
@@ -192,7 +214,7 @@ export function isDriverError(error: unknown): error is DriverError {
 
 /**
  * Converts any thrown value to a `DriverError`. Errors of `fetch` and of connections become `transient`, `timeout` or
- * `configuration`; all other values become `unexpected`.
+ * `certificate`; all other values become `unexpected`.
  */
 export function toDriverError(error: unknown): DriverError {
   if (isDriverError(error)) return error;
@@ -201,9 +223,15 @@ export function toDriverError(error: unknown): DriverError {
     const { code, message, outcome } = network;
     const options = { outcome, cause: error };
     if (code === 'timeout') return new TimeoutError(message, options);
-    return code === 'transient' ? new TransientError(message, options) : new ConfigurationError(message, options);
+    return code === 'transient' ? new TransientError(message, options) : new CertificateError(message, options);
   }
   return new DriverError('unexpected', isError(error) ? error.message : describeThrown(error), { cause: error });
+}
+
+/** Returns the same failure with another outcome. */
+export function withOutcome(error: DriverError, outcome: Outcome): DriverError {
+  const { code, message, retryAfterMs } = error;
+  return error.outcome === outcome ? error : new DriverError(code, message, { outcome, retryAfterMs, cause: error });
 }
 
 function describeThrown(thrown: unknown): string {

@@ -3,7 +3,7 @@
 import type { DriverErrorCode, Outcome } from './error-codes.js';
 
 export interface NetworkFailure {
-  readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;
+  readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'certificate'>;
   /** `not-applied` if no connection was established, hence no data was sent. */
   readonly outcome: Outcome;
   /** Error code of the operating system, TLS or undici, e.g. `ECONNREFUSED`. */
@@ -41,10 +41,14 @@ const TIMED_OUT: ReadonlySet<string> = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
 ]);
-/**
- * Codes of certificate errors. Certificates are verified before any data is sent, and waiting does not make them valid.
- */
+/** Codes of certificate errors. Certificates are verified before any data is sent. */
 const BAD_CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
+/** The fault of a certificate and its remedy, by the code of the error. */
+const CERTIFICATE_ADVICE: Readonly<Record<string, string | undefined>> = {
+  CERT_HAS_EXPIRED:
+    'has expired (CERT_HAS_EXPIRED); it must be renewed in the cloud, unless the clock of this host is wrong',
+  CERT_NOT_YET_VALID: 'is not valid yet (CERT_NOT_YET_VALID); check the clock of this host and that of the cloud',
+};
 /** Code of the DOMException with which `AbortSignal.timeout` aborts. */
 const DOM_TIMEOUT_ERR = 23;
 
@@ -74,6 +78,12 @@ export function networkFailureOf(error: unknown): NetworkFailure | undefined {
   };
 }
 
+/** Returns advice for a certificate error with this code; `setting` names the setting with the trusted authorities. */
+export function certificateAdvice(systemCode: string, setting: string): string {
+  const advice = CERTIFICATE_ADVICE[systemCode];
+  return advice ?? `is not trusted (${systemCode}); see ${setting}`;
+}
+
 /** Returns the network failure of an error or of its innermost cause, since libraries wrap the errors of `fetch`. */
 export function networkCauseOf(error: unknown): NetworkFailure | undefined {
   if (!isRecord(error)) return undefined;
@@ -94,7 +104,7 @@ function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | u
 
 function kindOf(code: string): NetworkFailure['code'] | undefined {
   if (TIMED_OUT.has(code)) return 'timeout';
-  if (BAD_CERTIFICATE.test(code)) return 'configuration';
+  if (BAD_CERTIFICATE.test(code)) return 'certificate';
   return NEVER_SENT.has(code) || BROKEN.has(code) || code.startsWith('HPE_') ? 'transient' : undefined;
 }
 

@@ -1,7 +1,10 @@
 /** The header `Retry-After` (RFC 9110), in which a cloud demands a wait. */
 
-/** Longest wait that a cloud can demand, in milliseconds; a longer one is shortened. */
-const MAX_RETRY_AFTER_MS = 600_000;
+/**
+ * Longest wait that a cloud can demand, in milliseconds; a longer one is shortened. A maintenance page often demands
+ * more than the outage takes, and one call per minute is no load.
+ */
+const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
  * Returns the wait in milliseconds, which the header contains as seconds or as a date. Returns undefined if the header

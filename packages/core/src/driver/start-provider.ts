@@ -7,11 +7,11 @@ import { sleep, type Clock } from '../runtime/clock.js';
 import { untilAborted } from '../runtime/deadline.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
-import type { Provider, ProviderContext } from './api.js';
+import type { ApiCall, Provider, ProviderContext } from './api.js';
 import { API_ANSWERS, API_CALLS } from './api-metrics.js';
 import { toDriverError, type DriverError } from './errors.js';
 
-export interface StartProviderContext extends Pick<ProviderContext, 'nodeSupply' | 'loginScan'> {
+export interface StartProviderContext extends Pick<ProviderContext, 'nodeSupply' | 'loginScan' | 'onRetry'> {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Logger whose lines name the provider. */
@@ -19,6 +19,8 @@ export interface StartProviderContext extends Pick<ProviderContext, 'nodeSupply'
   readonly tasks: TaskSupervisor;
   /** Receives every call of the provider. */
   readonly metrics: Metrics;
+  /** Receives every call of the provider that has ended. */
+  readonly onApiCall?: ((call: ApiCall) => void) | undefined;
   /** Called after each failed start. */
   readonly onFailure?: (error: DriverError) => void;
 }
@@ -29,7 +31,7 @@ export async function startProvider(
   context: StartProviderContext,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { clock, random, log, tasks, metrics, nodeSupply, loginScan } = context;
+  const { clock, random, log, tasks, metrics, nodeSupply, loginScan, onRetry } = context;
   const { name } = provider.config;
   const stopped = (): boolean => signal.aborted;
   let lastDefect: string | undefined;
@@ -42,7 +44,10 @@ export async function startProvider(
         tasks,
         nodeSupply,
         loginScan,
-        onApiCall: ({ service, method, operation, durationMs, status }) => {
+        onRetry,
+        onApiCall: (call) => {
+          const { service, method, operation, durationMs, status } = call;
+          context.onApiCall?.(call);
           metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
           metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
         },

@@ -7,6 +7,7 @@
 import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
+import type { DriverError } from './errors.js';
 import type { Driver, Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
 import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
@@ -94,6 +95,11 @@ export interface CreateRequest<L extends LabelConfig = LabelConfig> {
 export interface MachineCall extends Call {
   /** Latest listing of the provider; undefined before the first one. */
   readonly listing: Listing | undefined;
+  /**
+   * Reports a failed step that the machine repeats by itself, so that the failure counts when it happens. `StepRetries`
+   * calls it.
+   */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
 }
 
 /** A complete list of instances. */

@@ -144,7 +144,7 @@ describe('an error of a connection', () => {
     ['UND_ERR_CONNECT_TIMEOUT', undefined, 'transient', 'not-applied'],
     ['UND_ERR_HEADERS_TIMEOUT', undefined, 'timeout', 'unknown'],
     ['UND_ERR_BODY_TIMEOUT', undefined, 'timeout', 'unknown'],
-    ['CERT_HAS_EXPIRED', undefined, 'configuration', 'not-applied'],
+    ['CERT_HAS_EXPIRED', undefined, 'certificate', 'not-applied'],
     ['ENOENT', 'open', 'unexpected', 'unknown'],
   ])('%s of %s is %s, %s', (code, syscall, expected, outcome) => {
     const error = toDriverError(Object.assign(new Error('it failed'), { code, syscall }));

@@ -13,6 +13,9 @@ import type { BreakerCause, BreakerObstacle, BreakerState } from '../diagnostics
  */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
+/** Evidence that a cloud works. `answered`: it has answered a call that reads. */
+type Evidence = 'answered' | LaunchEvidence;
+
 /** Rule for failures of one cause: when they open a breaker, and which evidence closes it again. */
 interface BreakerRule {
   /** Failures in a row that open the breaker. */
@@ -20,7 +23,7 @@ interface BreakerRule {
   /** Limits of the time until the next probe. */
   readonly backOff: BackOffLimits;
   /** Evidence from which on the probe counts as a success. */
-  readonly healedBy: LaunchEvidence;
+  readonly healedBy: Evidence;
 }
 
 const MINUTE_MS = 60_000;
@@ -39,15 +42,24 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
   unreachable: OUTAGE,
   throttled: OUTAGE,
   auth: OUTAGE,
+  certificate: OUTAGE,
   quota: { ...FULL, healedBy: 'accepted' },
   capacity: FULL,
+  refused: FULL,
   // A launch reports this cause only after its second failure, so one report is enough.
-  configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS }, healedBy: 'created' },
+  configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'created' },
   node: { failures: 3, backOff: { firstMs: 10_000, longestMs: 5 * MINUTE_MS }, healedBy: 'ready' },
   slow: { failures: 2, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
 };
 
-const EVIDENCE: Readonly<Record<LaunchEvidence, number>> = { accepted: 1, created: 2, ready: 3 };
+const EVIDENCE: Readonly<Record<Evidence, number>> = { answered: 0, accepted: 1, created: 2, ready: 3 };
+
+/** A cloud that demands a wait of this time or longer is avoided at the first demand (ms). */
+const LONG_WAIT_MS = 10_000;
+/** Longest time until a probe, whatever the cloud demands (ms). */
+const LONGEST_DEMAND_MS = MINUTE_MS;
+/** Time after which a breaker closes whose check has succeeded and that no launch probes (ms). */
+const UNPROBED_MS = MINUTE_MS;
 
 /** A failure reported to a breaker. */
 export interface BreakerFailure {
@@ -57,6 +69,10 @@ export interface BreakerFailure {
   readonly startedAt: number;
   /** Delay that the cloud asks for, milliseconds. */
   readonly retryAfterMs?: number | undefined;
+  /** True if the failure alone opens the breaker. */
+  readonly isCertain?: boolean;
+  /** True if an answer ends the fault, because a call failed that creates nothing. */
+  readonly isOfCall?: boolean;
 }
 
 export interface BreakerEnvironment {
@@ -64,6 +80,11 @@ export interface BreakerEnvironment {
   readonly random: RandomSource;
   /** Called after every transition. */
   readonly onChange: () => void;
+  /**
+   * Makes a call that reads from the cloud, before a launch probes it. Resolves with the failure, or with undefined if
+   * the cloud answers. Absent: only launches probe.
+   */
+  readonly check?: (() => Promise<BreakerFailure | undefined>) | undefined;
 }
 
 interface Opened {
@@ -74,16 +95,21 @@ interface Opened {
   readonly at: number;
   readonly times: number;
   readonly nextProbe: number;
+  readonly healedBy: Evidence;
   readonly timer: Timer;
 }
 
 export class CircuitBreaker {
   /** Consecutive failures while the breaker is closed. */
   private failures = 0;
+  /** True if all of these are failures of calls that create nothing. */
+  private areOfCalls = true;
   private opened: Opened | undefined;
   private current: BreakerState = 'closed';
   /** The launch that is the probe, if one is running. */
   private probe: symbol | undefined;
+  private isChecking = false;
+  private unprobed: Timer | undefined;
   private stopped = false;
 
   constructor(private readonly env: BreakerEnvironment) {}
@@ -106,8 +132,9 @@ export class CircuitBreaker {
   get obstacle(): BreakerObstacle | undefined {
     const { opened, current } = this;
     if (opened === undefined || current === 'closed') return undefined;
-    const { cause, reason, since, nextProbe } = opened;
-    return { state: current, cause, reason, since, nextProbe: current === 'open' ? nextProbe : undefined };
+    const { cause, reason, since, nextProbe, times } = opened;
+    const isWaiting = current === 'open' && !this.isChecking;
+    return { state: current, cause, reason, since, times, nextProbe: isWaiting ? nextProbe : undefined };
   }
 
   /** Starts the probe if the breaker is half-open. The returned function ends a probe that had no result. */
@@ -127,8 +154,10 @@ export class CircuitBreaker {
     if (this.stopped) return;
     // Concurrent launches fail together and count once.
     if (this.opened !== undefined && (this.current === 'open' || startedAt < this.opened.at)) return;
+    this.areOfCalls = failure.isOfCall === true && (this.areOfCalls || this.failures === 0);
     this.failures += 1;
-    if (this.current === 'closed' && this.failures < BREAKER_RULES[cause].failures) return;
+    const { isCertain = (failure.retryAfterMs ?? 0) >= LONG_WAIT_MS } = failure;
+    if (this.current === 'closed' && !isCertain && this.failures < BREAKER_RULES[cause].failures) return;
     this.open(failure);
   }
 
@@ -138,8 +167,16 @@ export class CircuitBreaker {
       if (evidence === 'ready') this.failures = 0;
       return;
     }
-    if (startedAt < opened.at || EVIDENCE[evidence] < EVIDENCE[BREAKER_RULES[opened.cause].healedBy]) return;
+    if (startedAt < opened.at || EVIDENCE[evidence] < EVIDENCE[opened.healedBy]) return;
     this.close();
+  }
+
+  /** Records that the cloud has answered a call that reads: the next probe is due at once. */
+  answered(): void {
+    if (this.current === 'closed' && this.areOfCalls) this.failures = 0;
+    if (this.opened === undefined || this.stopped || this.current !== 'open') return;
+    if (this.opened.healedBy === 'answered') this.close();
+    else this.halfOpen();
   }
 
   /** Makes the next probe due at once, because the fault may have ended. */
@@ -150,6 +187,7 @@ export class CircuitBreaker {
   /** Closes the breaker without a probe, because the fault has certainly ended. */
   close(): void {
     this.opened?.timer.cancel();
+    this.unprobed?.cancel();
     this.failures = 0;
     this.probe = undefined;
     if (this.opened === undefined || this.stopped) return;
@@ -162,13 +200,17 @@ export class CircuitBreaker {
   stop(): void {
     this.stopped = true;
     this.opened?.timer.cancel();
+    this.unprobed?.cancel();
   }
 
-  private open({ cause, reason, retryAfterMs = 0 }: BreakerFailure): void {
+  private open({ cause, reason, retryAfterMs = 0, isOfCall = false }: BreakerFailure): void {
     const { clock, random } = this.env;
     const { opened: before } = this;
+    const { backOff, healedBy } = BREAKER_RULES[cause];
     const times = before?.cause === cause ? before.times + 1 : 1;
-    const waitMs = Math.max(backOffMs(times, undefined, random, BREAKER_RULES[cause].backOff), retryAfterMs);
+    const demandedMs = Math.min(retryAfterMs, LONGEST_DEMAND_MS);
+    const waitMs = Math.max(backOffMs(times, undefined, random, backOff), demandedMs);
+    this.unprobed?.cancel();
     this.probe = undefined;
     this.current = 'open';
     this.opened = {
@@ -178,15 +220,45 @@ export class CircuitBreaker {
       at: clock.monotonic(),
       times,
       nextProbe: clock.now() + waitMs,
-      timer: clock.schedule(waitMs, () => this.halfOpen()),
+      healedBy: isOfCall && (before?.healedBy ?? 'answered') === 'answered' ? 'answered' : healedBy,
+      timer: clock.schedule(waitMs, () => this.due()),
     };
     this.env.onChange();
+  }
+
+  /** Lets a launch probe the cloud, after a call that reads has succeeded. */
+  private due(): void {
+    const { check, onChange } = this.env;
+    if (check === undefined) {
+      this.halfOpen();
+      return;
+    }
+    const { opened } = this;
+    this.isChecking = true;
+    void check().then((failure) => {
+      this.isChecking = false;
+      if (this.stopped || this.opened !== opened || this.current !== 'open') return;
+      if (failure === undefined) this.answered();
+      else this.open(failure);
+    });
+    onChange();
   }
 
   private halfOpen(): void {
     this.opened?.timer.cancel();
     this.current = 'half-open';
     this.probe = undefined;
+    if (this.env.check !== undefined) this.closeUnprobed();
     this.env.onChange();
+  }
+
+  /** Closes the breaker after a while without launches, because the cloud answers. */
+  private closeUnprobed(): void {
+    this.unprobed?.cancel();
+    this.unprobed = this.env.clock.schedule(UNPROBED_MS, () => {
+      if (this.current !== 'half-open') return;
+      if (this.probe === undefined) this.close();
+      else this.closeUnprobed();
+    });
   }
 }

@@ -15,10 +15,17 @@ const CAUSES: Partial<Readonly<Record<DriverErrorCode, BreakerCause>>> = {
   quota: 'quota',
   capacity: 'capacity',
   configuration: 'configuration',
+  refused: 'refused',
   throttled: 'throttled',
   auth: 'auth',
+  certificate: 'certificate',
   transient: 'unreachable',
 };
+
+/** Returns the cause that a circuit breaker counts for a failure. */
+export function causeOf({ code }: Pick<DriverError, 'code'>): BreakerCause {
+  return CAUSES[code] ?? 'node';
+}
 
 /**
  * Returns the fault of a failed launch. `hasInstance` is true if its instance is known. Without circuit breakers, every
@@ -29,7 +36,7 @@ export function faultOf(failure: DriverError, hasInstance: boolean, breakers: bo
   const { code } = failure;
   if (code === 'timeout' && !hasInstance && breakers) return { scope: 'provider', cause: 'unreachable' };
   const { scope } = ERROR_POLICIES[code];
-  const cause = CAUSES[code] ?? 'node';
+  const cause = causeOf(failure);
   const isKept = breakers || cause === 'quota' || cause === 'configuration' || scope === 'none';
   return isKept ? { scope, cause } : { scope: 'node', cause: 'node' };
 }

@@ -27,6 +27,13 @@ export interface BlockedOffer {
   readonly reason: string;
 }
 
+/**
+ * Number of refusals in a row, and the time for which they must have lasted (ms), before a refusal that may pass counts
+ * as a rejected configuration. A kubelet repeats a failed pull of an image every five minutes.
+ */
+const PERSISTENT_REFUSALS = 4;
+const PERSISTENT_MS = 300_000;
+
 /** Breaker states as values of the metric. */
 export const STATE_VALUES: Readonly<Record<BreakerState, number>> = { closed: 0, 'half-open': 1, open: 2 };
 
@@ -137,13 +144,20 @@ export class PoolOffers {
     const reasons = (this.zones.length > 0 ? this.zones : [undefined]).map((zone) => {
       for (const label of labels) {
         const obstacles = this.offersOf(label, zone).map((offer) => this.obstacleOf(offer));
-        const rejected = obstacles.every((each) => each?.cause === 'configuration' && each.state === 'open');
+        const rejected = obstacles.every((each) => each !== undefined && this.isRejection(each));
         const where = zone === undefined ? '' : ` in zone ${zone}`;
         if (rejected) return `label ${label} cannot be served${where}: ${obstacles[0]?.reason ?? ''}`;
       }
       return undefined;
     });
     return reasons.includes(undefined) ? undefined : reasons[0];
+  }
+
+  /** Returns true for a rejected configuration, and for a refusal that has persisted for minutes. */
+  private isRejection({ cause, state, since, times }: BreakerObstacle): boolean {
+    if (state !== 'open') return false;
+    if (cause === 'configuration') return true;
+    return cause === 'refused' && times >= PERSISTENT_REFUSALS && this.context.clock.now() - since >= PERSISTENT_MS;
   }
 
   /** Returns the labels of the pool for which no offer admits a launch at the moment. */

@@ -3,7 +3,7 @@
  * lone slow launch late, and all launches of an offer that is stuck as soon as several of them are overdue.
  */
 
-import type { Clock, Timer } from '@nodepool/core';
+import type { Clock, DriverError, Timer } from '@nodepool/core';
 import { SlowLaunchError } from './launch-fault.js';
 import { OfferTimes, OVERDUE_FLOOR_MS, SLOW_FLOOR_MS, type TimedOffer } from './launch-times.js';
 
@@ -16,7 +16,7 @@ const MOVES_PER_CHECK = 10;
 export interface WatchedLaunch {
   /** Returns true if another offer or pool can serve it. */
   readonly canMove: () => boolean;
-  readonly abandon: (reason: SlowLaunchError) => void;
+  readonly abandon: (reason: DriverError) => void;
 }
 
 interface TimedAttempt extends WatchedLaunch {

@@ -4,7 +4,16 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 
 /** The cause for which a breaker is open. */
 export type BreakerCause =
-  'unreachable' | 'throttled' | 'auth' | 'quota' | 'capacity' | 'configuration' | 'node' | 'slow';
+  | 'unreachable'
+  | 'throttled'
+  | 'auth'
+  | 'certificate'
+  | 'quota'
+  | 'capacity'
+  | 'refused'
+  | 'configuration'
+  | 'node'
+  | 'slow';
 
 /**
  * Describes an open or half-open breaker, which admits nothing or only a probe. Times are in milliseconds since the
@@ -17,6 +26,8 @@ export interface BreakerObstacle {
   readonly since: number;
   /** Undefined while a probe is running or could begin. */
   readonly nextProbe: number | undefined;
+  /** Number of times in a row that the breaker opened for this cause. */
+  readonly times: number;
 }
 
 /** A zone and a machine type for a label. If one is undefined, the cloud or the driver chooses it. */
@@ -36,6 +47,19 @@ export interface OfferHealth extends Offer {
   readonly failures: number;
   /** Undefined while the state is `closed`. */
   readonly obstacle: BreakerObstacle | undefined;
+}
+
+/** Trouble of a provider or of some of its offers, which keeps requests away from them. */
+export interface ProviderTrouble {
+  readonly cause: BreakerCause | 'start' | 'listing';
+  /** The trouble and its reason, as a sentence without a period. */
+  readonly reason: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** Time of the next probe in milliseconds since the epoch; undefined while one is running or could begin. */
+  readonly nextProbe: number | undefined;
+  /** The labels that cannot be launched; undefined if none of the provider can. */
+  readonly labels: readonly string[] | undefined;
 }
 
 export type ProviderCondition = 'starting' | 'serving' | 'degraded' | 'unreachable' | 'misconfigured';

@@ -7,6 +7,7 @@ import {
   InstanceFailedError,
   isJsonObject,
   linkSignals,
+  toDriverError,
   type ExternalId,
   type ImageUpload,
   type InstanceTags,
@@ -43,8 +44,12 @@ export class LaunchAttempt {
     private readonly progress: NodeProgress,
     /** True if an earlier process may have requested the instance of this attempt from the cloud. */
     private readonly interrupted: boolean,
-    /** Called once the cloud knows the instance. */
-    private readonly onAccepted: () => void,
+    private readonly listener: {
+      /** Called once the cloud knows the instance. */
+      readonly onAccepted: () => void;
+      /** Called after a failed step that the driver repeats. */
+      readonly onRetry: (failure: DriverError) => void;
+    },
   ) {
     this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
     this.externalId = job.node.node.external_id;
@@ -139,9 +144,12 @@ export class LaunchAttempt {
       tags,
       saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
       externalId: this.externalId,
+      onRetry: (error) => {
+        if (!this.hasEnded) this.listener.onRetry(toDriverError(error));
+      },
       save: async (progress) => {
         if (this.hasEnded) throw new AbortedError(`the launch attempt of node ${node.id} has ended`);
-        if (this.externalId === null && progress.externalId !== null) this.onAccepted();
+        if (this.externalId === null && progress.externalId !== null) this.listener.onAccepted();
         this.externalId = progress.externalId;
         await node.update({
           external_id: progress.externalId,

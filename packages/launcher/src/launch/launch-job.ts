@@ -11,6 +11,7 @@ import type {
   Resources,
 } from '@nodepool/core';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
+import type { StrandedLaunch } from '../capacity/stranded-launches.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
@@ -29,8 +30,9 @@ export interface AttemptFacts {
 export type AttemptOutcome =
   /** The attempt has reached this evidence. */
   | { readonly kind: 'reached'; readonly attempt: AttemptFacts; readonly evidence: LaunchEvidence }
+  /** `retrying`: a step of the attempt has failed, which the driver repeats. */
   | {
-      readonly kind: 'attempt-failed';
+      readonly kind: 'attempt-failed' | 'retrying';
       readonly attempt: AttemptFacts;
       readonly fault: LaunchFault;
       readonly failure: DriverError;
@@ -68,6 +70,8 @@ export interface LaunchJob {
   needOf(offer: Offer): Resources;
   /** Starts measuring an attempt with this offer, and abandons it if it is slow. */
   watch(offer: Offer, attempt: WatchedLaunch): TimedLaunch;
+  /** Abandons an attempt without an instance if its provider is in trouble, until the returned function is called. */
+  watchProvider(attempt: StrandedLaunch): () => void;
   /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;
 }

@@ -208,20 +208,29 @@ async function attempt(
 ): Promise<AttemptEnd> {
   let launch: LaunchAttempt | undefined;
   let abandoned: Error | undefined;
-  const timed = job.watch(offer, {
-    canMove: () => retries.canMove(offer),
-    abandon: (reason) => {
-      abandoned = reason;
-      launch?.abandon(reason);
-    },
-  });
+  const abandon = (reason: Error): void => {
+    abandoned ??= reason;
+    launch?.abandon(abandoned);
+  };
+  const timed = job.watch(offer, { canMove: () => retries.canMove(offer), abandon });
   const { startedAt } = timed;
   const facts = { offer, startedAt };
+  const hasInstance = (): boolean => launch?.hasInstance ?? false;
+  const endWatch = job.watchProvider({
+    startedAt,
+    lacksInstance: () => !hasInstance(),
+    canMoveOn: () => job.canMoveOn(),
+    abandon,
+  });
   try {
     const progress = recordedProgress(job);
-    launch = new LaunchAttempt(context, job, upload, progress, interrupted, () =>
-      job.report({ kind: 'reached', attempt: facts, evidence: 'accepted' }),
-    );
+    launch = new LaunchAttempt(context, job, upload, progress, interrupted, {
+      onAccepted: () => job.report({ kind: 'reached', attempt: facts, evidence: 'accepted' }),
+      onRetry: (failure) => {
+        const fault = faultOf(failure, true, context.capacity.breakers);
+        job.report({ kind: 'retrying', attempt: facts, fault, failure });
+      },
+    });
     const change = await launch.run();
     const place = placeOf(job);
     const { number } = recordedProgress(job);
@@ -234,9 +243,10 @@ async function attempt(
     // Another launcher has locked the record, or it cannot be written: this launcher must not delete the instance.
     if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
     const failure = job.signal.aborted ? aborted(job) : toDriverError(abandoned ?? error);
-    const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
+    const fault = faultOf(failure, hasInstance(), context.capacity.breakers);
     return { ...facts, failure, fault, recordLeftover: async () => launch?.recordLeftover() };
   } finally {
+    endWatch();
     timed.end(false);
   }
 }

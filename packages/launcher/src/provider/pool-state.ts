@@ -4,6 +4,7 @@ import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import { describeObstacle } from '../capacity/describe-obstacle.js';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
+import type { StrandedLaunch, StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -29,6 +30,7 @@ export interface PoolSources {
   readonly supply: NodeSupplier;
   readonly readyNodes: SupplyView;
   readonly slowLaunches: SlowLaunches;
+  readonly strandedLaunches: StrandedLaunches;
   readonly waitLimits: WaitLimits;
 }
 
@@ -99,6 +101,10 @@ export class PoolState implements PoolView, OfferView {
     const isHealthy = (): boolean =>
       health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined;
     return slowLaunches.begin({ pool: this.name, ...offer }, isHealthy, launch);
+  }
+
+  watchProvider(launch: StrandedLaunch): () => void {
+    return this.sources.strandedLaunches.begin(launch);
   }
 
   hasNodesOf(request: NodeRequest): boolean {

@@ -6,6 +6,7 @@
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
+import type { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
@@ -20,6 +21,7 @@ export interface PoolResources extends RequestResources {
   readonly candidates: CandidatePools;
   readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
+  readonly strandedLaunches: StrandedLaunches;
   readonly waitLimits: WaitLimits;
 }
 

@@ -1,20 +1,45 @@
 /**
- * The state of a provider, derived from the results of its calls. A circuit breaker keeps requests away while its API
- * fails, throttles or rejects the credentials; each offer of its pools has another breaker. While nothing is launched,
- * listings show if the cloud can be reached.
+ * The state of a provider, derived from the results of its calls: the one source of every view. A circuit breaker keeps
+ * requests away while its API fails, throttles, rejects the credentials or has no valid certificate; each offer of its
+ * pools has another breaker. Launches, their failed steps, listings and deletions show if the cloud can be used.
  */
 
-import type { Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
+import {
+  ERROR_POLICIES,
+  toDriverError,
+  type ApiCall,
+  type Clock,
+  type DriverError,
+  type Logger,
+  type Metrics,
+  type RandomSource,
+  type Timer,
+} from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from '../capacity/circuit-breaker.js';
-import type { BreakerCause, BreakerState, OfferHealth, ProviderCondition } from '../diagnostics/health.js';
+import { causeOf } from '../capacity/launch-fault.js';
+import type {
+  BreakerCause,
+  BreakerObstacle,
+  BreakerState,
+  OfferHealth,
+  ProviderCondition,
+  ProviderTrouble,
+} from '../diagnostics/health.js';
 import { describeObstacle } from '../capacity/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 
 /** Time after which a provider that has not started counts as failing, milliseconds. */
 const SLOW_START_MS = 30_000;
-/** Number of consecutive failed listings after which the cloud counts as unreachable. */
+/** Number of failed listings of the resources in a row after which the provider is `degraded`. */
 const FAILED_LISTINGS = 2;
+/**
+ * Time without any answer after which a cloud counts as unreachable while a launch waits for one, milliseconds. Answers
+ * to other calls prove that the cloud works, so a single slow creation does not count.
+ */
+const SILENT_MS = 10_000;
+/** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
+const SUSPICION_MS = 2000;
 
 export interface ProviderState {
   readonly state: ProviderCondition;
@@ -22,14 +47,17 @@ export interface ProviderState {
   readonly reason: string | undefined;
   /** Milliseconds since the epoch. */
   readonly since: number;
+  /** The trouble behind the state; undefined in the states `starting` and `serving`. */
+  readonly trouble: ProviderTrouble | undefined;
 }
 
 /** A state without the time of its last change. */
-type StateWithoutTime = Pick<ProviderState, 'state' | 'reason'>;
+type StateWithoutTime = Pick<ProviderState, 'state' | 'trouble'>;
 
 const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
   auth: 'misconfigured',
   configuration: 'misconfigured',
+  certificate: 'unreachable',
   unreachable: 'unreachable',
 };
 
@@ -38,6 +66,8 @@ export interface HealthEnvironment {
   readonly random: RandomSource;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Makes a call that reads from the cloud. Rejects with the `DriverError` of the call. */
+  readonly check?: (() => Promise<unknown>) | undefined;
 }
 
 export class ProviderHealth {
@@ -46,10 +76,13 @@ export class ProviderHealth {
   private serving = false;
   /** The reason why the start fails, if it does. */
   private start: StateWithoutTime | undefined;
-  /** Number of consecutive failed listings, and the time of the first of them in milliseconds since the epoch. */
-  private listings = { failed: 0, since: 0 };
-  /** The reason why the cloud counts as unreachable, if it does. */
-  private unlisted: string | undefined;
+  /** Failed listings of the resources in a row; `since` is the time of the first in milliseconds since the epoch. */
+  private listings: { readonly failed: number; readonly since: number; readonly reason: string } | undefined;
+  /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
+  private answeredAt = -Infinity;
+  /** The check after a failure that has not opened the breaker. */
+  private suspicion: Timer | undefined;
+  private stopped = false;
   private readonly slowStart: Timer;
   private known: ProviderState;
   /** State of the breaker in the last report. */
@@ -62,12 +95,14 @@ export class ProviderHealth {
     private readonly onChange: () => void,
   ) {
     const { clock } = env;
-    this.breaker = new CircuitBreaker({ ...env, onChange: () => this.breakerChanged() });
-    this.known = { state: 'starting', reason: undefined, since: clock.now() };
+    const check = env.check === undefined ? undefined : (): Promise<BreakerFailure | undefined> => this.check();
+    this.breaker = new CircuitBreaker({ ...env, onChange: () => this.breakerChanged(), check });
+    this.known = { state: 'starting', reason: undefined, since: clock.now(), trouble: undefined };
     this.report(0);
     this.slowStart = clock.schedule(SLOW_START_MS, () => {
-      this.start ??= { state: 'unreachable', reason: `its start has not ended for ${SLOW_START_MS / 1000} s` };
+      this.start ??= this.startTrouble('unreachable', `its start has not ended for ${SLOW_START_MS / 1000} s`);
       this.refresh();
+      this.onChange();
     });
   }
 
@@ -76,8 +111,10 @@ export class ProviderHealth {
    */
   get state(): ProviderState {
     const found = this.find();
-    if (found.state !== this.known.state) this.known = { ...found, since: this.env.clock.now() };
-    return { ...this.known, reason: found.reason };
+    const { trouble } = found;
+    const since = found.state === this.known.state ? this.known.since : (trouble?.since ?? this.env.clock.now());
+    this.known = { state: found.state, reason: trouble?.reason, since, trouble };
+    return this.known;
   }
 
   /** Returns the health of every offer that was used or has failed since the start. */
@@ -98,8 +135,9 @@ export class ProviderHealth {
   startFailed(error: DriverError): void {
     const isRejected = error.code === 'configuration' || error.code === 'auth';
     const reason = `it could not be started: ${error.message}`;
-    this.start = { state: isRejected ? 'misconfigured' : 'unreachable', reason };
+    this.start = this.startTrouble(isRejected ? 'misconfigured' : 'unreachable', reason);
     this.refresh();
+    this.onChange();
   }
 
   started(): void {
@@ -111,30 +149,45 @@ export class ProviderHealth {
   }
 
   launchFailed(failure: BreakerFailure): void {
-    this.breaker.failed(failure);
+    this.failed(failure);
   }
 
   launchReached(evidence: LaunchEvidence, startedAt: number): void {
-    this.unlisted = undefined;
     this.breaker.succeeded(evidence, startedAt);
     this.refresh();
   }
 
+  /** Records the failure of a call that is repeated: a step of a launch, a deletion, a listing. */
+  callFailed(error: DriverError): void {
+    const failure = this.failureOf(error);
+    if (failure !== undefined) this.failed(failure);
+  }
+
+  /** Records the end of a call to the cloud. */
+  called({ status }: Pick<ApiCall, 'status'>): void {
+    if (typeof status === 'number' || status === 'ok') this.answeredAt = this.env.clock.monotonic();
+  }
+
+  /** Records that a launch has waited since `since` (`Clock.monotonic` milliseconds) for the cloud to create anything. */
+  unanswered(since: number): void {
+    const now = this.env.clock.monotonic();
+    const silentMs = now - Math.max(since, this.answeredAt);
+    if (silentMs < SILENT_MS || !this.breaker.admits) return;
+    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s`;
+    this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
+  }
+
   /** Records that a listing of the cloud's resources has failed. */
   listingFailed(error: DriverError): void {
-    const { failed, since } = this.listings;
-    this.listings = { failed: failed + 1, since: failed === 0 ? this.env.clock.now() : since };
-    if (this.listings.failed < FAILED_LISTINGS) return;
-    const time = new Date(this.listings.since).toISOString();
-    this.unlisted = `its cloud has not listed its resources since ${time}: ${error.message}`;
+    this.callFailed(error);
+    const { failed = 0, since = this.env.clock.now() } = this.listings ?? {};
+    this.listings = { failed: failed + 1, since, reason: error.message };
     this.refresh();
   }
 
   listed(): void {
-    this.listings = { failed: 0, since: 0 };
-    this.unlisted = undefined;
-    // The cloud answers again, so the next probe is due at once.
-    if (this.breaker.obstacle?.cause === 'unreachable') this.breaker.probeNow();
+    this.listings = undefined;
+    this.breaker.answered();
     this.refresh();
   }
 
@@ -146,31 +199,80 @@ export class ProviderHealth {
 
   stop(): void {
     this.slowStart.cancel();
+    this.suspicion?.cancel();
     this.breaker.stop();
+    this.stopped = true;
     this.report(undefined);
   }
 
   private find(): StateWithoutTime {
     const { obstacle } = this.breaker;
-    if (!this.serving) return this.start ?? { state: 'starting', reason: undefined };
+    if (!this.serving) return this.start ?? { state: 'starting', trouble: undefined };
     if (obstacle !== undefined) {
-      return { state: CONDITIONS[obstacle.cause] ?? 'degraded', reason: describeObstacle('its cloud', obstacle) };
+      const reason = describeObstacle('its cloud', obstacle);
+      return { state: CONDITIONS[obstacle.cause] ?? 'degraded', trouble: troubleOf(obstacle, reason, undefined) };
     }
-    if (this.unlisted !== undefined) return { state: 'unreachable', reason: this.unlisted };
     const closed = this.pools.flatMap((pool) =>
       pool.obstructed().flatMap((each) => (each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }])),
     );
     const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
-    if (worst?.obstacle === undefined) return { state: 'serving', reason: undefined };
+    if (worst?.obstacle === undefined) return this.listingTrouble() ?? { state: 'serving', trouble: undefined };
     const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
     const reason = `pool ${worst.pool}, ${describeObstacle(nameOf(worst), worst.obstacle)}${more}`;
-    return { state: CONDITIONS[worst.cause] ?? 'degraded', reason };
+    const labels = [...new Set(closed.map(({ label }) => label))];
+    return { state: CONDITIONS[worst.cause] ?? 'degraded', trouble: troubleOf(worst.obstacle, reason, labels) };
+  }
+
+  private listingTrouble(): StateWithoutTime | undefined {
+    if (this.listings === undefined || this.listings.failed < FAILED_LISTINGS) return undefined;
+    const { since, reason: last } = this.listings;
+    const reason = `its cloud has not listed its resources since ${new Date(since).toISOString()}: ${last}`;
+    return { state: 'degraded', trouble: { cause: 'listing', reason, since, nextProbe: undefined, labels: [] } };
+  }
+
+  private startTrouble(state: ProviderCondition, reason: string): StateWithoutTime {
+    const since = this.start?.trouble?.since ?? this.env.clock.now();
+    return { state, trouble: { cause: 'start', reason, since, nextProbe: undefined, labels: undefined } };
+  }
+
+  /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
+  private failureOf(error: DriverError): BreakerFailure | undefined {
+    const isTimeout = error.code === 'timeout';
+    if (!isTimeout && ERROR_POLICIES[error.code].scope !== 'provider') return undefined;
+    const { message: reason, retryAfterMs } = error;
+    const cause = isTimeout ? 'unreachable' : causeOf(error);
+    return { cause, reason, retryAfterMs, startedAt: this.env.clock.monotonic(), isOfCall: true };
+  }
+
+  private failed(failure: BreakerFailure): void {
+    this.breaker.failed(failure);
+    if (this.env.check === undefined || this.stopped || this.suspicion !== undefined) return;
+    if (this.breaker.state !== 'closed') return;
+    // Without launches, the next failure may come only after minutes.
+    this.suspicion = this.env.clock.schedule(SUSPICION_MS, () => {
+      void this.check().then((next) => {
+        this.suspicion = undefined;
+        if (next === undefined) this.breaker.answered();
+        else if (this.breaker.state === 'closed') this.failed(next);
+      });
+    });
+  }
+
+  private async check(): Promise<BreakerFailure | undefined> {
+    try {
+      await this.env.check?.();
+      return undefined;
+    } catch (error) {
+      return this.failureOf(toDriverError(error));
+    }
   }
 
   private breakerChanged(): void {
     const { state, obstacle } = this.breaker;
     if (state !== this.reported) {
       this.reported = state;
+      // The next round lists the resources again.
+      if (state === 'closed') this.listings = undefined;
       this.report(STATE_VALUES[state]);
       this.env.metrics.count(BREAKER_TRANSITIONS, { ...this.labels, state, cause: obstacle?.cause ?? '' });
       if (state === 'half-open') this.env.log.info('The next launch probes the provider', { cause: obstacle?.cause });
@@ -186,4 +288,12 @@ export class ProviderHealth {
   private get labels(): Readonly<Record<'provider' | 'pool' | 'label' | 'zone' | 'machine_type', string>> {
     return { provider: this.provider, pool: '', label: '', zone: '', machine_type: '' };
   }
+}
+
+function troubleOf(
+  { cause, since, nextProbe }: BreakerObstacle,
+  reason: string,
+  labels: readonly string[] | undefined,
+): ProviderTrouble {
+  return { cause, reason, since, nextProbe, labels };
 }

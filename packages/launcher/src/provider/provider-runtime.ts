@@ -19,6 +19,7 @@ import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { RecordComparison } from '../deletion/record-comparison.js';
 import { Concurrency } from '../scheduling/concurrency.js';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
+import { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
@@ -38,6 +39,8 @@ import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 /** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
 const STOP_TIMEOUT_MS = 30_000;
+/** Time limit for the listing that shows if a cloud in trouble answers again, milliseconds. */
+const CHECK_TIMEOUT_MS = 30_000;
 
 /** Dependencies that the providers of a launcher share. */
 export interface ProvidersShare {
@@ -61,6 +64,7 @@ export class ProviderRuntime {
   private readonly context: LauncherContext;
   private readonly gauges: RevocableGauges;
   private readonly health: ProviderHealth;
+  private readonly strandedLaunches: StrandedLaunches;
   private readonly limits: ProviderLimits;
   private readonly supply: NodeSupplier;
   private readonly instances: InstanceChecks;
@@ -69,8 +73,11 @@ export class ProviderRuntime {
   private readonly unsubscribe: () => void;
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
-  /** State of the provider in the last log message. */
-  private reported: ProviderState['state'] = 'starting';
+  /** State of the provider in the last log message, and the start of its trouble in milliseconds since the epoch. */
+  private reported: { readonly state: ProviderState['state']; readonly since: number | undefined } = {
+    state: 'starting',
+    since: undefined,
+  };
   private readonly started: Promise<void>;
   private retirement: Promise<{ readonly ended: Promise<void> }> | undefined;
 
@@ -88,7 +95,9 @@ export class ProviderRuntime {
     this.log = context.log.with({ provider: config.name });
     // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal, retiring, this.deleting.signal);
-    this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
+    const check = (): Promise<unknown> => this.checkCloud();
+    this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
+    this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
     this.limits = new ProviderLimits(context, provider, share.ledger, retiring);
     const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
@@ -97,9 +106,9 @@ export class ProviderRuntime {
     this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, isDeleting, onChange });
     const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
     this.instances = new InstanceChecks({ context, log: this.log, provider, signal, onUsable });
-    const { health, limits, supply } = this;
+    const { health, strandedLaunches, limits, supply } = this;
     const readyNodes = this.readyNodes();
-    const resourcing = { ...share, health, limits, concurrency, supply, readyNodes };
+    const resourcing = { ...share, health, strandedLaunches, limits, concurrency, supply, readyNodes };
     // Created before any cloud is contacted: until the cloud answers, the pools are candidates that have not decided
     // yet.
     this.pools = [...config.pools.values()].map(
@@ -162,6 +171,7 @@ export class ProviderRuntime {
     await Promise.all(this.pools.map((pool) => pool.idle()));
     this.stopDeletions();
     this.health.stop();
+    this.strandedLaunches.stop();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.withTimeLimit('the start', () => this.started);
     await this.supply.stop();
@@ -237,7 +247,12 @@ export class ProviderRuntime {
     const { signal } = this.retiring;
     const { provider, context, health, log, supply } = this;
     const onFailure = health.startFailed.bind(health);
-    const parts = { nodeSupply: supply, loginScan: loginScanOf(context) };
+    const parts = {
+      nodeSupply: supply,
+      loginScan: loginScanOf(context),
+      onApiCall: health.called.bind(health),
+      onRetry: health.callFailed.bind(health),
+    };
     if (!(await startProvider(provider, { ...context, ...parts, log, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, this.comparison, this.deleting.signal);
     const { name } = provider.config;
@@ -270,6 +285,13 @@ export class ProviderRuntime {
     };
   }
 
+  /** Lists the instances, which shows if the cloud answers and accepts the credentials. */
+  private async checkCloud(): Promise<unknown> {
+    const { context, provider, log } = this;
+    const call = { signal: this.stopping.signal, deadline: context.clock.monotonic() + CHECK_TIMEOUT_MS, log };
+    return driverCall(context.clock, 'the check of the cloud', call, (bounded) => provider.listNodes(bounded));
+  }
+
   private supplyChanged(): void {
     const { name, pools } = this.provider.config;
     for (const pool of pools.keys()) {
@@ -282,13 +304,21 @@ export class ProviderRuntime {
   }
 
   private healthChanged(): void {
-    const { state, reason } = this.health.state;
-    if (state !== this.reported) {
-      if (reason !== undefined) this.log.warn(`The provider is ${state}`, { reason });
-      else if (this.reported !== 'starting') this.log.info('The provider serves its pools again');
-    }
-    this.reported = state;
+    this.reportState();
     for (const pool of this.pools) pool.healthChanged();
+  }
+  /** Logs each trouble once, when it begins and when it ends. */
+  private reportState(): void {
+    const { state, reason, trouble } = this.health.state;
+    const before = this.reported;
+    if (state === before.state) return;
+    this.reported = { state, since: trouble?.since };
+    if (trouble !== undefined) {
+      this.log.warn(`The provider is ${state}`, { reason, cause: trouble.cause, labels: trouble.labels });
+    } else if (before.since !== undefined && state === 'serving') {
+      const seconds = Math.round((this.context.clock.now() - before.since) / 1000);
+      this.log.warn('The provider serves its pools again', { after_seconds: seconds });
+    }
   }
 }
 

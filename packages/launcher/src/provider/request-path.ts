@@ -15,6 +15,7 @@
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { NodeSupplier } from './node-supply.js';
+import type { BreakerFailure } from '../capacity/circuit-breaker.js';
 import type { BreakerCause } from '../diagnostics/health.js';
 import type { ProviderHealth } from './provider-health.js';
 import type { PoolLabels } from './pool-labels.js';
@@ -218,6 +219,13 @@ export class RequestPath implements ScheduledPool {
         this.attemptFailed(outcome);
         if (outcome.fault.cause === 'quota') limits.invalidate();
         return;
+      case 'retrying': {
+        const { attempt, fault, failure } = outcome;
+        if (fault.scope === 'provider') health.callFailed(failure);
+        else if (fault.scope === 'offer') this.labels.offers.failed(attempt.offer, countedOf(outcome));
+        if (fault.cause === 'throttled') this.resources.concurrency.throttled();
+        return;
+      }
       case 'given-up':
         scheduler.givenUp(requestId, this.pool.id);
         return;
@@ -226,12 +234,13 @@ export class RequestPath implements ScheduledPool {
     }
   }
 
-  private attemptFailed({ attempt, fault, failure }: Extract<RequestOutcome, { kind: 'attempt-failed' }>): void {
+  private attemptFailed(outcome: FailedAttempt): void {
+    const { attempt, fault } = outcome;
     const { health } = this.resources;
     const { offers } = this.labels;
     const { offer, startedAt } = attempt;
     const { scope, cause } = fault;
-    const counted = { cause, reason: failure.message, startedAt, retryAfterMs: failure.retryAfterMs };
+    const counted = countedOf(outcome);
     if (scope === 'provider') health.launchFailed(counted);
     if (cause === 'throttled') this.resources.concurrency.throttled();
     if (scope !== 'node' && scope !== 'offer') return;
@@ -242,6 +251,13 @@ export class RequestPath implements ScheduledPool {
     }
     if (this.pool.context.capacity.breakers || cause !== 'node') offers.failed(offer, counted);
   }
+}
+
+type FailedAttempt = Extract<RequestOutcome, { kind: 'attempt-failed' | 'retrying' }>;
+
+/** Returns the failure of an attempt as circuit breakers count it. */
+function countedOf({ attempt: { startedAt }, fault: { cause }, failure }: FailedAttempt): BreakerFailure {
+  return { cause, reason: failure.message, startedAt, retryAfterMs: failure.retryAfterMs };
 }
 
 function isFull(cause: BreakerCause | undefined): boolean {

@@ -18,6 +18,7 @@ import type { LauncherContext } from '../context.js';
 import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
+import type { StrandedLaunch } from '../capacity/stranded-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
 import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -74,6 +75,8 @@ export interface OfferView {
   begin(offers: readonly Offer[]): () => void;
   /** Starts measuring a launch with this offer, and abandons it if it is slow. */
   watch(offer: Offer, launch: WatchedLaunch): TimedLaunch;
+  /** Abandons a launch without an instance if the provider is in trouble, until the returned function is called. */
+  watchProvider(launch: StrandedLaunch): () => void;
 }
 
 /** The ready nodes of a provider, as its cloud or the checks of its machines show them. */

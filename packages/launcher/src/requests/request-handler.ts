@@ -247,6 +247,7 @@ export class RequestHandler {
       fits: (offer) => machineTypesOf(label).includes(offer.machineType) && this.fits(offer, node.node),
       needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
       watch: (offer, attempt) => pool.offers.watch(offer, attempt),
+      watchProvider: (attempt) => pool.offers.watchProvider(attempt),
       report: (outcome) => this.attempted(outcome),
     };
   }
@@ -260,9 +261,13 @@ export class RequestHandler {
   private attempted(outcome: AttemptOutcome): void {
     const { id } = this.request;
     const tried = nameOf(outcome.attempt.offer);
-    if (outcome.kind === 'attempt-failed') {
-      recordDecision(this.pool, id, 'tried an offer that failed', `${tried}: ${outcome.failure.message}`);
-    } else if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
+    if (outcome.kind === 'reached') {
+      if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
+    } else {
+      const { kind, failure } = outcome;
+      const decision = kind === 'retrying' ? 'a step of a launch failed and is repeated' : 'tried an offer that failed';
+      recordDecision(this.pool, id, decision, `${tried}: ${failure.message}`);
+    }
     this.report(id, outcome);
   }
 

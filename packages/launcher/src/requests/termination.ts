@@ -127,7 +127,8 @@ async function finishFailed(
   const failure = toDriverError(error);
   const { breakers } = held.pool.context.capacity;
   const { scope, cause } = faultOf(failure, job !== undefined && job.node.node.external_id !== null, breakers);
-  const isRejected = cause === 'configuration' && held.pool.obstacle(held.request.request) !== undefined;
+  const isRefused = cause === 'configuration' || cause === 'refused';
+  const isRejected = isRefused && held.pool.obstacle(held.request.request) !== undefined;
   const isMoved = job !== undefined && (scope === 'offer' || scope === 'provider');
   if (isMoved && !isRejected) await leaveOrWait(held, failure);
   else await decline(held, failure);

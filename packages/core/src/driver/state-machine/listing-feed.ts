@@ -31,6 +31,8 @@ export interface ListingFeedOptions {
    */
   readonly intervalMs: number;
   readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
+  /** Receives the failures of listings, which are repeated. */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
 }
 
 /** A machine that waits for a listing. It is notified once, by the first listing requested after it began to wait. */
@@ -149,7 +151,8 @@ export class ListingFeed {
   }
 
   private fail(error: DriverError): void {
-    const { clock, random, intervalMs, log } = this.options;
+    const { clock, random, intervalMs, log, onRetry } = this.options;
+    onRetry?.(error);
     this.error = error;
     this.failures += 1;
     for (const waiter of this.asked) this.waiting.add(waiter);

@@ -28,6 +28,8 @@ export interface MachineWork {
    * machine begins to wait in a new state.
    */
   readonly progress?: ((machine: StateMachine) => (() => Promise<void>) | undefined) | undefined;
+  /** Receives the failures that the machine repeats by itself. */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
   /** Returns the error that has delayed the machine so far, for the error at the deadline. */
   readonly obstacle?: () => DriverError | undefined;
 }
@@ -152,6 +154,7 @@ export class MachineRun implements ListingWaiter {
       deadline: Math.min(this.work.call.deadline, now + CALL_TIMEOUT_MS),
       log: this.log,
       listing: this.env.feed.latest,
+      onRetry: this.work.onRetry,
     };
     this.apply(this.machine.advance(call), now);
   }

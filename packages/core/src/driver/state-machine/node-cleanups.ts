@@ -24,6 +24,8 @@ export interface NodeCleanupsOptions {
   readonly runner: MachineRunner;
   readonly random: RandomSource;
   readonly tasks: TaskSupervisor;
+  /** Receives the failures of deletions, which are repeated. */
+  readonly onRetry?: ((error: DriverError) => void) | undefined;
   readonly makeDeletion: (externalId: ExternalId, saved: JsonValue, cleanup: NodeCleanup) => StateMachine;
 }
 
@@ -104,7 +106,7 @@ export class NodeCleanups {
     cleanup: NodeCleanup,
     because: string,
   ): Promise<unknown> {
-    const { provider, uniqueIds, runner, random, makeDeletion } = this.options;
+    const { provider, uniqueIds, runner, random, onRetry, makeDeletion } = this.options;
     const { installation, nodeId } = cleanup;
     const known = cleanup.externalId !== null;
     const identity: InstanceIdentity = { provider, installation, nodeId, attempt: attempt === '' ? null : attempt };
@@ -128,6 +130,7 @@ export class NodeCleanups {
       makeMachine: () => machine,
       call: cleanup,
       obstacle: () => machine.lastError,
+      onRetry,
       progress: known ? progressOf(cleanup) : undefined,
     });
   }

@@ -96,6 +96,7 @@ export class PersistentDeletion implements StateMachine {
     this.lastError = error;
     this.failures += 1;
     this.options.onFailedAttempt?.(error);
+    call.onRetry?.(error);
     const ms = backOffMs(this.failures, error, this.options.random);
     call.log.info('A deletion failed; retrying', {
       error,

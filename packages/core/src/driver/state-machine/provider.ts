@@ -181,7 +181,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   private setUp(context: ProviderContext): ProviderSession {
-    const { clock, random, tasks } = context;
+    const { clock, random, tasks, onRetry } = context;
     const { adapter, config } = this;
     const log = context.log.with({ provider: config.name });
     const timers = new TimerQueue(clock);
@@ -192,6 +192,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       log,
       intervalMs: adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS,
       listInstances: (call) => adapter.listInstances(call),
+      onRetry,
     });
     const runner = new MachineRunner({ clock, timers, feed });
     const cleanups = new NodeCleanups({
@@ -200,6 +201,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       runner,
       random,
       tasks,
+      onRetry,
       makeDeletion: (externalId, saved, cleanup) => adapter.getDeleteStateMachine(externalId, saved, cleanup.log),
     });
     return { context, runner, cleanups, calls: new GuardedCalls(timers) };

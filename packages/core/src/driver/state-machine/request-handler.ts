@@ -40,6 +40,7 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
         makeMachine: () => this.makeMachine(launch),
         call: launch,
         progress: progressOf(launch),
+        onRetry: launch.onRetry,
       });
       if (instance === undefined) throw new DriverError('unexpected', `${name} ended without an instance`);
       return instance;

@@ -1,0 +1,67 @@
+/**
+ * Ends launch attempts of a provider in trouble that have no instance yet, once another pool can serve them. The cloud
+ * is searched for what such an attempt may have created before its record is deleted.
+ */
+
+import { TransientError, type Clock, type Timer } from '@nodepool/core';
+import type { ProviderHealth } from '../provider/provider-health.js';
+
+/** Interval of the checks while launches are running, milliseconds. */
+const CHECK_MS = 1000;
+/** Maximum number of launches abandoned per check: the other pools can report that they are full before the next. */
+const MOVES_PER_CHECK = 10;
+
+/** A launch attempt. */
+export interface StrandedLaunch {
+  /** `Clock.monotonic` milliseconds. */
+  readonly startedAt: number;
+  /** Returns true if no instance of the attempt is known. */
+  readonly lacksInstance: () => boolean;
+  /** Returns true if another pool can serve the request. */
+  readonly canMoveOn: () => boolean;
+  readonly abandon: (reason: TransientError) => void;
+}
+
+export class StrandedLaunches {
+  private readonly running = new Set<StrandedLaunch>();
+  private timer: Timer | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly health: Pick<ProviderHealth, 'breaker' | 'state' | 'unanswered'>,
+  ) {}
+
+  /** Watches a launch attempt until the returned function is called. */
+  begin(launch: StrandedLaunch): () => void {
+    this.running.add(launch);
+    this.checkLater();
+    return () => {
+      this.running.delete(launch);
+      if (this.running.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private checkLater(): void {
+    this.timer ??= this.clock.schedule(CHECK_MS, () => {
+      this.timer = undefined;
+      this.check();
+      if (this.running.size > 0) this.checkLater();
+    });
+  }
+
+  private check(): void {
+    const waiting = [...this.running].filter(({ lacksInstance }) => lacksInstance());
+    const [oldest] = waiting;
+    if (oldest === undefined) return;
+    this.health.unanswered(oldest.startedAt);
+    if (this.health.breaker.state !== 'open') return;
+    const reason = this.health.state.trouble?.reason ?? 'its cloud fails';
+    const movable = waiting.filter(({ canMoveOn }) => canMoveOn()).slice(0, MOVES_PER_CHECK);
+    for (const { abandon } of movable) abandon(new TransientError(`the launch has no instance yet: ${reason}`));
+  }
+}
