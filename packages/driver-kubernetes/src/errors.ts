@@ -40,8 +40,8 @@ const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permis
  */
 const CONFIGURATION: ReadonlySet<string> = new Set(['BadRequest', 'Invalid', 'RequestEntityTooLarge']);
 /**
- * Refusal of an admission webhook, which can have any status and reason. The webhook may lack its backend or its data at
- * the moment.
+ * Refusal of an admission webhook, which can have any status and reason. The webhook may lack its backend or its data
+ * at the moment.
  */
 const DENIED = /\bdenied the request/i;
 /** Failure of an API server to call a webhook, before the object is stored. */

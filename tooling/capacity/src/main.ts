@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
 import { DISTURBANCES, type Disturbance } from './disturbances.js';
+import { cellMisses, matrixDrivers, matrixTable, measureMatrix, PERIODS } from './matrix/measure.js';
 import { measureAll, type MeasurementOrder } from './measurements.js';
 import { boundOf, markdownTable, misses, seconds, type Row, type Summary } from './report.js';
 import { REGION_INSTANCES } from './region.js';
@@ -12,18 +13,21 @@ import type { Periods } from './run.js';
 
 const HELP = `Usage: pnpm capacity [options]
 
-Measures on a virtual clock how long requests wait while one of four regions fails, and compares their 95th percentile
-with 1.3 times that of an undisturbed run with three regions. Each run takes about a minute.
+Measures on a virtual clock how long requests wait while a cloud fails, and compares their 95th percentile with 1.3 times
+that of an undisturbed run. There are two series: one of four regions of the example driver fails, and the simulated
+cloud of every other driver fails beside a healthy one. Each run takes about a minute.
 
-  --scenario NAME  only this one, repeatable: ${DISTURBANCES.map(({ name }) => name).join(', ')}
+  --driver NAME    only the second series, for this driver, repeatable: ${matrixDrivers().join(', ')}
+  --trouble TEXT   only the troubles of the second series whose titles contain the text
+  --scenario NAME  only this one of the first series, repeatable: ${DISTURBANCES.map(({ name }) => name).join(', ')}
   --seed N         seed of all random values (default 1)
-  --calm MINUTES   time before the disturbance (default 120)
+  --calm MINUTES   time before the disturbance of regions (default 120)
   --disturbed MINUTES
-                   duration of the disturbance (default 30)
+                   duration of the disturbance of regions (default 30)
   --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
   --jobs N         number of runs at a time (default 1)
   --now            omit the runs without circuit breakers and offers
-  --write          write the table to docs/capacity.md
+  --write          write the tables to docs/capacity.md
   --log            print warnings and errors of the launcher
   --help           this text
 
@@ -31,11 +35,11 @@ Exit status: 0 all targets are met, 1 one is missed, 2 wrong usage or a run fail
 
 Example:
   $ pnpm capacity --scenario down --seed 7
+  $ pnpm capacity --driver kubernetes --trouble silent
 `;
 
 const MINUTE_MS = 60_000;
 const PAGE = join(__dirname, '..', '..', '..', 'docs', 'capacity.md');
-const BEGIN = '<!-- generated: measured -->';
 const END = '<!-- /generated -->';
 
 /** Periods of the runs with a brief disturbance: the load is complete after `calmMs`. */
@@ -43,6 +47,8 @@ const SHORT_PERIODS: Periods = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUT
 
 interface Selection {
   readonly scenarios: readonly Disturbance[];
+  readonly drivers: readonly string[];
+  readonly trouble: string;
   readonly order: Pick<MeasurementOrder, 'seed' | 'scale' | 'periods' | 'log'>;
   readonly compare: boolean;
   readonly write: boolean;
@@ -55,6 +61,30 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const missed: string[] = [];
+  if (wanted.scenarios.length > 0) missed.push(...(await measureRegions(wanted)));
+  if (wanted.drivers.length > 0) missed.push(...(await measureDrivers(wanted)));
+  for (const sentence of missed) process.stdout.write(`missed: ${sentence}\n`);
+  process.exitCode = missed.length === 0 ? 0 : 1;
+}
+
+/** Measures the second series, and resolves with the targets that are missed. */
+async function measureDrivers({ drivers, trouble, order, jobs, write }: Selection): Promise<readonly string[]> {
+  const { seed, log } = order;
+  const rows = await measureMatrix({ drivers, trouble, seed, log, jobs }, (line) => {
+    process.stderr.write(`${line}\n`);
+  });
+  const minutes = PERIODS.disturbedMs / MINUTE_MS;
+  const text = [`Measured with ${minutes} minutes of the disturbance and seed ${seed}.`, matrixTable(rows)].join(
+    '\n\n',
+  );
+  process.stdout.write(`${text}\n`);
+  if (write) await writePage('drivers', text);
+  return rows.flatMap(cellMisses);
+}
+
+/** Measures the first series, and resolves with the targets that are missed. */
+async function measureRegions(wanted: Selection): Promise<readonly string[]> {
   const { scenarios, order, compare } = wanted;
   const orders: MeasurementOrder[] = [];
   const add = (what: string, more: Partial<MeasurementOrder>): number =>
@@ -85,10 +115,8 @@ async function main(): Promise<void> {
     markdownTable(rows),
   ].join('\n\n');
   process.stdout.write(`${text}\n`);
-  if (wanted.write) await writePage(text);
-  const missed = rows.flatMap((row) => misses(row, bound));
-  for (const sentence of missed) process.stdout.write(`missed: ${sentence}\n`);
-  process.exitCode = missed.length === 0 ? 0 : 1;
+  if (wanted.write) await writePage('measured', text);
+  return rows.flatMap((row) => misses(row, bound));
 }
 
 function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selection['order']): string {
@@ -112,6 +140,8 @@ function readArguments(): Selection | undefined {
   const { values } = parseArgs({
     options: {
       scenario: { type: 'string', multiple: true },
+      driver: { type: 'string', multiple: true },
+      trouble: { type: 'string', default: '' },
       seed: { type: 'string', default: '1' },
       calm: { type: 'string', default: '120' },
       disturbed: { type: 'string', default: '30' },
@@ -124,7 +154,10 @@ function readArguments(): Selection | undefined {
     },
   });
   if (values.help) return undefined;
-  const names = values.scenario ?? DISTURBANCES.map(({ name }) => name);
+  const names = values.scenario ?? (values.driver === undefined ? DISTURBANCES.map(({ name }) => name) : []);
+  const drivers = values.driver ?? (values.scenario === undefined ? matrixDrivers() : []);
+  const unknown = drivers.find((driver) => !matrixDrivers().includes(driver));
+  if (unknown !== undefined) throw new UsageError(`there is no driver ${unknown}`);
   const scenarios = names.map((name) => {
     const scenario = DISTURBANCES.find((each) => each.name === name);
     if (scenario === undefined) throw new UsageError(`there is no scenario ${name}`);
@@ -134,6 +167,8 @@ function readArguments(): Selection | undefined {
   const disturbedMs = wholeNumber('--disturbed', values.disturbed) * MINUTE_MS;
   return {
     scenarios,
+    drivers,
+    trouble: values.trouble,
     order: {
       seed: wholeNumber('--seed', values.seed),
       scale: partOf('--scale', values.scale),
@@ -157,12 +192,13 @@ function partOf(option: string, text: string): number {
   return part;
 }
 
-async function writePage(text: string): Promise<void> {
+async function writePage(section: string, text: string): Promise<void> {
   const page = await readFile(PAGE, 'utf8');
-  const from = page.indexOf(BEGIN);
+  const begin = `<!-- generated: ${section} -->`;
+  const from = page.indexOf(begin);
   const to = page.indexOf(END, from);
-  if (from === -1 || to === -1) throw new Error(`docs/capacity.md needs ${BEGIN} and ${END}`);
-  await writeFile(PAGE, `${page.slice(0, from + BEGIN.length)}\n\n${text}\n\n${page.slice(to)}`);
+  if (from === -1 || to === -1) throw new Error(`docs/capacity.md needs ${begin} and ${END}`);
+  await writeFile(PAGE, `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`);
 }
 
 runCommandLine(HELP, main, 2);

@@ -22,29 +22,42 @@ export interface MeasurementOrder {
 }
 
 /** Resolves with the summaries in the order of `orders`. `jobs` is the maximum number of concurrent processes. */
-export async function measureAll(
+export function measureAll(
   orders: readonly MeasurementOrder[],
   jobs: number,
   onSummary: (order: MeasurementOrder, summary: Summary) => void,
 ): Promise<readonly Summary[]> {
-  const summaries: Summary[] = [];
+  return inProcesses(join(__dirname, 'worker.js'), orders, jobs, onSummary);
+}
+
+/**
+ * Sends each order to a process of its own that runs the program, and resolves with the results in the order of
+ * `orders`. The program sends one message, of type `R`.
+ */
+export async function inProcesses<O extends { readonly what: string }, R>(
+  program: string,
+  orders: readonly O[],
+  jobs: number,
+  onResult: (order: O, result: R) => void,
+): Promise<readonly R[]> {
+  const results: R[] = [];
   const pending = orders.entries();
   const work = async (): Promise<void> => {
     for (const [index, order] of pending) {
-      const summary = await measure(order);
-      onSummary(order, summary);
-      summaries[index] = summary;
+      const result = await measure<R>(program, order);
+      onResult(order, result);
+      results[index] = result;
     }
   };
   await Promise.all(Array.from({ length: jobs }, work));
-  return summaries;
+  return results;
 }
 
-function measure(order: MeasurementOrder): Promise<Summary> {
+function measure<R>(program: string, order: { readonly what: string }): Promise<R> {
   return new Promise((resolve, reject) => {
-    const worker = fork(join(__dirname, 'worker.js'), { serialization: 'advanced' });
-    // Only `worker.ts` sends messages here.
-    worker.once('message', (summary) => resolve(summary as Summary));
+    const worker = fork(program, { serialization: 'advanced' });
+    // Only the program sends messages here.
+    worker.once('message', (result) => resolve(result as R));
     worker.once('close', (code) => reject(new Error(`${order.what}: the run ended with exit status ${code ?? '?'}`)));
     worker.send(order);
   });

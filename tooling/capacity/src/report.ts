@@ -26,8 +26,8 @@ export interface Row {
   readonly without: Summary | undefined;
 }
 
-/** Maximum p95, as a multiple of that of the undisturbed run with one region fewer. */
-const BOUND = 1.3;
+/** Maximum p95, as a multiple of that of the undisturbed run (of regions: with one region fewer). */
+export const BOUND = 1.3;
 const HEADINGS = ['p95, disturbed', 'p95, whole run', 'longest', 'failed'] as const;
 
 export function summarize({ waits, maxInstances, creations }: RunResult, fromMs: number, toMs: number): Summary {
@@ -59,24 +59,36 @@ export function misses({ now, brief = now, title }: Row, boundMs: number): reado
 /** Returns the rows as a table in Markdown. */
 export function markdownTable(rows: readonly Row[]): string {
   const headings = [
+    'driver',
     'one of four regions',
     'p95, 15 min',
     ...HEADINGS,
     ...HEADINGS.map((heading) => `without: ${heading}`),
   ];
   const lines = rows.map(({ title, now, brief, without }) => [
+    'example',
     title,
     brief === undefined ? '' : seconds(brief.disturbedP95Ms),
     ...cells(now),
     ...cells(without),
   ]);
+  return tableOf(headings, lines, 2);
+}
+
+/** Returns a table in Markdown whose columns from `numbersFrom` on are aligned to the right. */
+export function tableOf(
+  headings: readonly string[],
+  lines: readonly (readonly string[])[],
+  numbersFrom: number,
+): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...lines.map((line) => line[column]?.length ?? 0)),
   );
-  const line = (texts: readonly string[]): string =>
-    `| ${texts.map((text, column) => pad(text, widths[column] ?? 0, column)).join(' | ')} |`;
-  const rule = `| ${widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
-  return [line(headings), rule, ...lines.map(line)].join('\n');
+  const pad = (text: string, column: number): string =>
+    column < numbersFrom ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0);
+  const line = (texts: readonly string[]): string => `| ${texts.map(pad).join(' | ')} |`;
+  const rule = widths.map((width, column) => (column < numbersFrom ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  return [line(headings), `| ${rule.join(' | ')} |`, ...lines.map(line)].join('\n');
 }
 
 export function seconds(ms: number): string {
@@ -87,8 +99,4 @@ function cells(summary: Summary | undefined): readonly string[] {
   if (summary === undefined) return HEADINGS.map(() => '');
   const { disturbedP95Ms, p95Ms, longestMs, failed } = summary;
   return [seconds(disturbedP95Ms), seconds(p95Ms), seconds(longestMs), String(failed)];
-}
-
-function pad(text: string, width: number, column: number): string {
-  return column === 0 ? text.padEnd(width) : text.padStart(width);
 }

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemRandom } from '@nodepool/core';
-import { CallLog, CloudServer, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import { CallLog, CloudServer, type CloudConnections, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
 import { ArmRoutes } from './arm-routes.js';
 import { serverCertificate } from './certificate.js';
 import { Cloud } from './cloud.js';
@@ -30,6 +30,8 @@ export interface SimulatedAzure {
   readonly authFile: string;
   readonly faults: AzureFaults;
   readonly calls: CallLog;
+  /** Refuses connections, and accepts them again. */
+  readonly connections: CloudConnections;
   readonly machines: Pick<Machines, 'addForeign' | 'break' | 'destroy'>;
   readonly disks: Pick<Disks, 'addImage' | 'contentOf'>;
   /** Returns the resources that currently exist, even if lists do not show them. */
@@ -77,7 +79,7 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
   const endpoints = { activeDirectoryEndpointUrl: cloud.url, resourceManagerEndpointUrl: `${cloud.url}/` };
   await writeFile(authFile, JSON.stringify({ ...ACCOUNT, ...endpoints, caFile }, null, 2));
   return {
-    ...{ url: cloud.url, authFile, faults, calls, machines, disks },
+    ...{ url: cloud.url, authFile, faults, calls, machines, disks, connections: server },
     list: (type) => cloud.store.list(type),
     remove: (resource) => cloud.store.remove(resource, 0),
     copy: ({ type, location, tags, extra, properties }, group, name) => {

@@ -1,6 +1,6 @@
 /** Serves the routes of a simulated cloud on one port and applies its fault plan. */
 
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { sleep } from '@nodepool/core';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -11,6 +11,7 @@ import { ApiError, type Answer, type RequestContext, type Route } from './reques
 
 /** Time for which idle connections stay open (ms): longer than any client keeps them, as with real services. */
 const KEEP_ALIVE_MS = 900_000;
+const HOST = '127.0.0.1';
 const DEFAULT_BODY_LIMIT = 2 ** 20;
 const MAX_PARAM_LENGTH = 4096;
 const PROXY_PAGE = '<html><body><h1>The proxy has no answer for you</h1></body></html>\n';
@@ -49,11 +50,15 @@ export interface CloudServerOptions<F extends VendorFault, C extends CloudCall> 
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 
+/** The part of a server that connects it to its clients. */
+export type CloudConnections = Pick<CloudServer<VendorFault, CloudCall>, 'refuse' | 'accept'>;
+
 /** Serves the routes of a cloud. It applies the faults of `CallFault` and leaves all others to the handlers. */
 export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private readonly app;
   private readonly paths: readonly RegExp[];
   private readonly closed = new AbortController();
+  private port = 0;
 
   constructor(private readonly options: CloudServerOptions<F, C>) {
     // Every waiting call listens for the abort.
@@ -93,10 +98,23 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
 
   /** Resolves with the port. Rejects if it is in use. */
   async listen(port: number): Promise<number> {
-    await this.app.listen({ port, host: '127.0.0.1' });
+    await this.app.listen({ port, host: HOST });
     const [address] = this.app.addresses();
     if (typeof address !== 'object') throw new Error('the server has no TCP address');
+    this.port = address.port;
     return address.port;
+  }
+
+  /** Closes all connections, and refuses new ones until `accept`. */
+  refuse(): void {
+    this.app.server.close();
+    this.app.server.closeAllConnections();
+  }
+
+  /** Accepts connections again after `refuse`. */
+  async accept(): Promise<void> {
+    this.app.server.listen(this.port, HOST);
+    await once(this.app.server, 'listening');
   }
 
   /** Closes all connections. Idempotent. */

@@ -3,7 +3,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CallLog, CloudServer, CloudState, FaultPlan, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import {
+  CallLog,
+  CloudServer,
+  CloudState,
+  FaultPlan,
+  type CloudConnections,
+  type SimulatedCloudOptions,
+} from '@nodepool/simulated-cloud';
 import type { GceState } from './cloud-state.js';
 import { Definitions, type Api } from './definitions.js';
 import type { CallFault } from './faults.js';
@@ -41,6 +48,8 @@ export interface SimulatedGce {
   readonly faults: FaultPlan<CallFault>;
   readonly inspect: Inspector;
   readonly calls: CallLog;
+  /** Refuses connections, and accepts them again. */
+  readonly connections: CloudConnections;
   /** Changes settings from now on. */
   configure(settings: Partial<CloudSettings>): void;
   /** Sets limits of every region by metric, e.g. `{INSTANCES: 5}`. */
@@ -109,6 +118,7 @@ export async function startSimulatedGce(options: SimulatedGceOptions = {}): Prom
     loginFile,
     faults,
     calls,
+    connections: server,
     inspect: {
       instances: () => instances.inspect(),
       images: () => images.inspect(),

@@ -3,7 +3,7 @@
 import { objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import type { CloudState } from '@nodepool/simulated-cloud';
 import { EVENTS, KINDS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS } from './kinds.js';
-import { podOutcome, warningEvent } from './kubelet.js';
+import { podOutcome, warningEvent, type PodFailureKind } from './kubelet.js';
 import type { ClusterSettings } from './settings.js';
 import type { Change, Store, StoredObject } from './store.js';
 
@@ -32,7 +32,7 @@ export class Controllers {
   }
 
   private react({ type, kind, object, before }: Change): void {
-    const { controllerMs, bootMs, deleteMs } = this.state.settings;
+    const { controllerMs, bootMs, deleteMs, podFailure } = this.state.settings;
     if (type === 'DELETED') return;
     const isNew = before === undefined;
     const isDeletion =
@@ -42,7 +42,11 @@ export class Controllers {
     if (kind === SECRETS && isNew && object['type'] === TOKEN_TYPE) {
       this.later(controllerMs, () => this.writeToken(object));
     }
-    if (kind === PODS && isNew) this.later(bootMs, () => this.runPod(object));
+    if (kind === PODS && isNew) {
+      if (podFailure !== undefined) this.later(bootMs, () => this.runPod(object, podFailure.kind));
+      const forMs = podFailure?.forMs ?? 0;
+      if (forMs < Infinity) this.later(bootMs + forMs, () => this.runPod(object));
+    }
     if (kind === PODS && isDeletion) this.later(deleteMs, () => this.store.remove(PODS, object));
   }
 
@@ -76,9 +80,9 @@ export class Controllers {
     this.store.remove(NAMESPACES, namespace);
   }
 
-  private runPod(pod: StoredObject): void {
+  private runPod(pod: StoredObject, failure?: PodFailureKind): void {
     const now = new Date(this.state.clock.now()).toISOString();
-    const { nodeName, status, warning } = podOutcome(pod, now);
+    const { nodeName, status, warning } = podOutcome(pod, now, failure);
     const spec = { ...objectAt(pod, 'spec'), ...(nodeName === undefined ? {} : { nodeName }) };
     if (this.store.update(PODS, pod, { spec, status }) === undefined || warning === undefined) return;
     const event = warningEvent(pod, warning, now);

@@ -1,7 +1,8 @@
 /**
- * The statuses that a scheduler and a kubelet would write for a pod. The name of the image decides: `missing` cannot be
- * pulled, `unreachable` comes from a registry that does not answer, `huge` fits nowhere, `evicted` is evicted, `broken`
- * crashes; all others run.
+ * The statuses that a scheduler and a kubelet would write for a pod. A setting of the cluster or the name of the image
+ * decides: `missing` cannot be pulled, `unreachable` comes from a registry that does not answer, `secret` waits for the
+ * cache of a secret, `full` arrives at a full node, `huge` fits nowhere, `evicted` is evicted, `broken` crashes; all
+ * others run.
  */
 
 import { objectAt, stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
@@ -30,12 +31,17 @@ const PULL_ERRORS: Readonly<Record<string, (image: string) => string>> = {
     `Failed to pull image "${image}": rpc error: code = Unknown desc = dial tcp 192.0.2.1:443: i/o timeout`,
 };
 
-/** Returns the state that a pod reaches, as of its image. */
-export function podOutcome(pod: JsonObject, now: string): PodOutcome {
+const FAILURES = ['missing', 'unreachable', 'secret', 'full', 'huge', 'evicted', 'broken'] as const;
+/** Why a pod does not run. */
+export type PodFailureKind = (typeof FAILURES)[number];
+const FAILING_IMAGE = new RegExp(`(?:^|/)(${FAILURES.join('|')})(?:[:@]|$)`);
+
+/** Returns the state that a pod reaches if it fails in this way; by default, as of its image. */
+export function podOutcome(pod: JsonObject, now: string, failure?: PodFailureKind): PodOutcome {
   const [container = {}] = listOf(objectAt(pod, 'spec') ?? {}, 'containers');
   const image = stringAt(container, 'image') ?? '';
   const name = stringAt(container, 'name') ?? '';
-  const kind = /(?:^|\/)(missing|unreachable|huge|evicted|broken)(?:[:@]|$)/.exec(image)?.[1];
+  const kind = failure ?? FAILURES.find((each) => each === FAILING_IMAGE.exec(image)?.[1]);
   switch (kind) {
     case 'missing':
     case 'unreachable':
@@ -44,6 +50,22 @@ export function podOutcome(pod: JsonObject, now: string): PodOutcome {
         status: pending(name, image, 'ImagePullBackOff', `Back-off pulling image "${image}"`),
         warning: { reason: 'Failed', message: PULL_ERRORS[kind]?.(image) ?? '' },
       };
+    case 'secret': {
+      const message = 'failed to sync secret cache: timed out waiting for the condition';
+      return {
+        nodeName: NODE_NAME,
+        status: pending(name, image, 'CreateContainerConfigError', message),
+        warning: { reason: 'Failed', message: `Error: ${message}` },
+      };
+    }
+    case 'full': {
+      const message = "Pod was rejected: Node didn't have enough resource: cpu, requested: 2000, used: 7000";
+      return {
+        nodeName: NODE_NAME,
+        status: { phase: 'Failed', reason: 'OutOfcpu', message },
+        warning: { reason: 'OutOfcpu', message },
+      };
+    }
     case 'huge': {
       const message = '0/1 nodes are available: 1 Insufficient cpu.';
       const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };

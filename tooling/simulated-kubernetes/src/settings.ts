@@ -1,8 +1,12 @@
 /** Settings of the simulated cluster. */
 
+import type { PodFailureKind } from './kubelet.js';
+
 export interface ClusterSettings {
   /** Time from the creation of a pod until it runs (ms). */
   readonly bootMs: number;
+  /** Failure of new pods, and the time after which they run nevertheless (ms; `Infinity`: never). Default: no failure. */
+  readonly podFailure: { readonly kind: PodFailureKind; readonly forMs: number } | undefined;
   /** Time from the deletion of a namespace, or of a pod that runs, until it no longer exists (ms). */
   readonly deleteMs: number;
   /** Time until a controller has written the token of a service account, or the account of a new namespace (ms). */
@@ -20,6 +24,7 @@ export interface ClusterSettings {
 
 export const DEFAULT_SETTINGS: ClusterSettings = {
   bootMs: 0,
+  podFailure: undefined,
   deleteMs: 0,
   controllerMs: 100,
   latencyMs: 0,

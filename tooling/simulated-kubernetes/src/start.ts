@@ -11,6 +11,7 @@ import {
   FaultPlan,
   type CallFault,
   type CloudCall,
+  type CloudConnections,
   type SimulatedCloudOptions,
 } from '@nodepool/simulated-cloud';
 import { Access } from './access.js';
@@ -31,6 +32,8 @@ export interface SimulatedKubernetes {
   readonly kubeconfig: string;
   readonly faults: FaultPlan<CallFault>;
   readonly calls: CallLog;
+  /** Refuses connections, and accepts them again. */
+  readonly connections: CloudConnections;
   readonly watches: Pick<Watches, 'count' | 'drop' | 'end'>;
   readonly projects: Pick<Projects, 'limit'>;
   /** Returns the objects of a kind, e.g. `pods`, that exist. */
@@ -74,7 +77,7 @@ export async function startSimulatedKubernetes(options: SimulatedKubernetesOptio
   const kubeconfig = join(folder, 'kubeconfig');
   await writeFile(kubeconfig, kubeconfigText(state.url, access.tokens));
   return {
-    ...{ url: state.url, kubeconfig, faults, calls, watches, projects },
+    ...{ url: state.url, kubeconfig, faults, calls, watches, projects, connections: server },
     list: (plural, namespace) => store.list(kindOf(plural), namespace),
     add: (plural, object, name, namespace) => void store.add(kindOf(plural), object, name, namespace),
     setPodStatus: (namespace, name, status) => {

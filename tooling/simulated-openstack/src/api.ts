@@ -1,6 +1,6 @@
 /** Operations of tests and other users on a simulated OpenStack. */
 
-import type { CallLog, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import type { CallLog, CloudConnections, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
 import type { CloudCall, FaultPlan } from './faults.js';
 import type { Inspector } from './inspect.js';
 import type { ProjectQuota } from './quotas.js';
@@ -25,6 +25,8 @@ export interface SimulatedOpenStack {
   readonly inspect: Inspector;
   /** Received calls, counted by operation. */
   readonly calls: CallLog<CloudCall>;
+  /** Refuses connections, and accepts them again. */
+  readonly connections: CloudConnections;
   /** Returns the modifiable quota of a project by name. Throws if the project does not exist. */
   quota(project: string): ProjectQuota;
   /** Changes settings from now on. */

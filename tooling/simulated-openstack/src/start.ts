@@ -71,6 +71,7 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
     cloudsYaml,
     faults,
     calls,
+    connections: server,
     inspect: new Inspector({ servers, networks, volumes, images, nameOfProject, sampleImages }),
     quota: (project) => state.quotas.project(project),
     configure: (changes) => state.configure(changes),

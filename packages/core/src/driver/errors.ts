@@ -149,8 +149,8 @@ export class ConfigurationError extends DriverError {
 }
 
 /**
- * The cloud refuses the label at the moment, e.g. because an image is still being replicated. The pool declines requests
- * only if the refusal persists for minutes.
+ * The cloud refuses the label at the moment, e.g. because an image is still being replicated. The pool declines
+ * requests only if the refusal persists for minutes.
  */
 export class RefusedError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {

@@ -92,7 +92,7 @@ export function networkCauseOf(error: unknown): NetworkFailure | undefined {
 
 /** Returns true if a connection failed because a certificate is not trusted, by this host or by the server. */
 export function isUntrusted(error: unknown): boolean {
-  return BAD_CERTIFICATE.test(networkCauseOf(error)?.systemCode ?? '');
+  return networkCauseOf(error)?.code === 'certificate';
 }
 
 /** Returns the error code. A host with several addresses fails with one error per address. */

@@ -4,7 +4,7 @@
  */
 
 import { TransientError, type Clock, type Timer } from '@nodepool/core';
-import type { ProviderHealth } from '../provider/provider-health.js';
+import type { CircuitBreaker } from './circuit-breaker.js';
 
 /** Interval of the checks while launches are running, milliseconds. */
 const CHECK_MS = 1000;
@@ -22,13 +22,21 @@ export interface StrandedLaunch {
   readonly abandon: (reason: TransientError) => void;
 }
 
+/** The health of the provider. */
+interface TroubledProvider {
+  readonly breaker: Pick<CircuitBreaker, 'state'>;
+  readonly state: { readonly reason: string | undefined };
+  /** Records that a launch has waited since `since` for the cloud to create anything. */
+  unanswered(since: number): void;
+}
+
 export class StrandedLaunches {
   private readonly running = new Set<StrandedLaunch>();
   private timer: Timer | undefined;
 
   constructor(
     private readonly clock: Clock,
-    private readonly health: Pick<ProviderHealth, 'breaker' | 'state' | 'unanswered'>,
+    private readonly health: TroubledProvider,
   ) {}
 
   /** Watches a launch attempt until the returned function is called. */
@@ -60,7 +68,7 @@ export class StrandedLaunches {
     if (oldest === undefined) return;
     this.health.unanswered(oldest.startedAt);
     if (this.health.breaker.state !== 'open') return;
-    const reason = this.health.state.trouble?.reason ?? 'its cloud fails';
+    const reason = this.health.state.reason ?? 'its cloud fails';
     const movable = waiting.filter(({ canMoveOn }) => canMoveOn()).slice(0, MOVES_PER_CHECK);
     for (const { abandon } of movable) abandon(new TransientError(`the launch has no instance yet: ${reason}`));
   }

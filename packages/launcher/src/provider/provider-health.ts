@@ -67,7 +67,7 @@ export interface HealthEnvironment {
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Makes a call that reads from the cloud. Rejects with the `DriverError` of the call. */
-  readonly check?: (() => Promise<unknown>) | undefined;
+  readonly check?: (() => Promise<void>) | undefined;
 }
 
 export class ProviderHealth {
@@ -80,6 +80,7 @@ export class ProviderHealth {
   private listings: { readonly failed: number; readonly since: number; readonly reason: string } | undefined;
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
+  private answered = 0;
   /** The check after a failure that has not opened the breaker. */
   private suspicion: Timer | undefined;
   private stopped = false;
@@ -165,10 +166,17 @@ export class ProviderHealth {
 
   /** Records the end of a call to the cloud. */
   called({ status }: Pick<ApiCall, 'status'>): void {
-    if (typeof status === 'number' || status === 'ok') this.answeredAt = this.env.clock.monotonic();
+    if (typeof status !== 'number' && status !== 'ok') return;
+    this.answeredAt = this.env.clock.monotonic();
+    this.answered += 1;
   }
 
-  /** Records that a launch has waited since `since` (`Clock.monotonic` milliseconds) for the cloud to create anything. */
+  /** Number of calls that the cloud has answered. */
+  get answers(): number {
+    return this.answered;
+  }
+
+  /** Records that a launch has waited since `since` (`Clock.monotonic` ms) for the cloud to create anything. */
   unanswered(since: number): void {
     const now = this.env.clock.monotonic();
     const silentMs = now - Math.max(since, this.answeredAt);

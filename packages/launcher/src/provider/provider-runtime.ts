@@ -95,7 +95,7 @@ export class ProviderRuntime {
     this.log = context.log.with({ provider: config.name });
     // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal, retiring, this.deleting.signal);
-    const check = (): Promise<unknown> => this.checkCloud();
+    const check = (): Promise<void> => this.checkCloud();
     this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
     this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
     this.limits = new ProviderLimits(context, provider, share.ledger, retiring);
@@ -285,11 +285,19 @@ export class ProviderRuntime {
     };
   }
 
-  /** Lists the instances, which shows if the cloud answers and accepts the credentials. */
-  private async checkCloud(): Promise<unknown> {
-    const { context, provider, log } = this;
+  /**
+   * Lists the instances, which shows if the cloud answers and accepts the credentials. A driver may have the list
+   * without a call; then the resources are listed, and none of them is deleted.
+   */
+  private async checkCloud(): Promise<void> {
+    const { context, provider, log, health } = this;
     const call = { signal: this.stopping.signal, deadline: context.clock.monotonic() + CHECK_TIMEOUT_MS, log };
-    return driverCall(context.clock, 'the check of the cloud', call, (bounded) => provider.listNodes(bounded));
+    const before = health.answers;
+    await driverCall(context.clock, 'the check of the cloud', call, async (bounded) => {
+      await provider.listNodes(bounded);
+      if (health.answers > before) return;
+      await provider.cleanupLeakedResources({ leaked: () => Promise.resolve([]) }, bounded);
+    });
   }
 
   private supplyChanged(): void {

@@ -1,0 +1,50 @@
+/** A driver and the simulated cloud that the matrix disturbs. */
+
+import type { Clock, Driver, JsonObject, RandomSource } from '@nodepool/core';
+import type { CallFault } from '@nodepool/simulated-cloud';
+
+export interface Target {
+  readonly driver: Driver;
+  /** Name of the driver in the configuration. */
+  readonly name: string;
+  /** A provider section without a name, with the pool `main` and the label of the runs. */
+  readonly section: JsonObject;
+  /** Lets every call fail, or those of an operation, until `calm`. */
+  readonly fail: (fault: CallFault, operation?: string) => void;
+  /** Refuses connections until `calm`. */
+  readonly refuse: () => void;
+  /** Sets the time until an instance runs (ms). */
+  readonly setBootTime: (ms: number) => void;
+  /** Refuses the credentials until `calm`. */
+  readonly refuseLogin: () => void;
+  /** Disturbances that only this cloud knows, by title. */
+  readonly special: ReadonlyMap<string, () => void>;
+  /** Ends all disturbances. */
+  readonly calm: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** Opens a cloud for its driver on a clock. */
+export type OpenTarget = (options: { readonly clock: Clock; readonly random: RandomSource }) => Promise<Target>;
+
+/** Label of all requests. */
+export const LABEL = 'job';
+/** Boot time of undisturbed clouds (ms). */
+export const BOOT_MS = 60_000;
+/** Time that a cloud needs to delete an instance (ms). */
+export const DELETE_MS = 5000;
+/** Maximum number of nodes of a provider: more than the load needs. */
+export const MAX_NODES = 200;
+
+/** Key of pools whose nodes have a login; there is none in simulated clouds. */
+export const NO_LOGIN = { 'host-key-checking': false } as const;
+
+/** Returns the pool of a provider. */
+export function mainPool(label: JsonObject, more: JsonObject = {}): JsonObject {
+  return {
+    name: 'main',
+    'max-servers': MAX_NODES,
+    labels: [{ name: LABEL, ...label }],
+    ...more,
+  };
+}
