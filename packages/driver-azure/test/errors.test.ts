@@ -20,6 +20,8 @@ describe('an answer', () => {
     [403, 'AuthorizationFailed', 'auth'],
     [400, 'InvalidAvailabilityZone', 'configuration'],
     [404, 'PlatformImageNotFound', 'configuration'],
+    [404, 'GalleryImageNotFound', 'refused'],
+    [409, 'RetryableError', 'conflict'],
     [404, 'ResourceNotFound', 'not-found'],
     [404, 'NotFound', 'not-found'],
     [409, 'MissingSubscriptionRegistration', 'configuration'],

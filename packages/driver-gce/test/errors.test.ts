@@ -113,6 +113,9 @@ describe('an operation that ended with', () => {
     ['RESOURCE_OPERATION_RATE_EXCEEDED', 'throttled'],
     ['INTERNAL_ERROR', 'transient'],
     ['ZONE_RESOURCE_POOL_EXHAUSTED', 'capacity'],
+    ['VM_MIN_COUNT_NOT_REACHED', 'capacity'],
+    ['LIMIT_EXCEEDED', 'quota'],
+    ['CPUS_PER_VM_FAMILY_PER_REGION_LIMIT', 'quota'],
   ])('%s is of kind %s', (code, kind) => {
     expect(operationError('creation', [{ code, message: 'said so' }])).toMatchObject({ code: kind });
   });

@@ -1,7 +1,7 @@
 /** Launches that wait, fail or are refused, on a simulated cluster and in virtual time. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { sleep, type JsonObject } from '@nodepool/core';
+import { sleep, type DriverError, type JsonObject } from '@nodepool/core';
 import { TestProvider } from '@nodepool/driver-kit';
 import { kubernetesDriver, type Flavour } from '../src/index.js';
 import { openCluster, POOL, section, type OpenCluster } from './cluster.js';
@@ -30,6 +30,39 @@ it('a launch is refused if the registry does not answer for a minute', async () 
   expect(error).toMatchObject({ code: 'refused', outcome: 'applied' });
   expect(error.message).toMatch(/i\/o timeout/);
   expect(open.time.clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
+});
+
+it.each([
+  ['missing', /not found/],
+  ['secret', /failed to sync secret cache/],
+] as const)('a launch succeeds if the kubelet recovers from %s, which is reported meanwhile', async (kind, message) => {
+  await start('kubernetes');
+  open.cluster.configure({ podFailure: { kind, forMs: 20_000 } });
+  const reported: DriverError[] = [];
+  const { interfaceIp } = await provider.launch('0000000001', { onRetry: (error) => void reported.push(error) });
+  expect(interfaceIp).toBe('pod');
+  expect(reported).toMatchObject([{ code: 'refused', message: expect.stringMatching(message) }]);
+});
+
+it('a launch whose pod arrives at a full node fails for lack of capacity', async () => {
+  await start('kubernetes');
+  open.cluster.configure({ podFailure: { kind: 'full', forMs: Infinity } });
+  const error = await provider.failedLaunch();
+  expect(error).toMatchObject({ code: 'capacity', outcome: 'applied', message: expect.stringContaining('OutOfcpu') });
+});
+
+it('a launch is repeated if the container of its pod cannot be created for a minute', async () => {
+  await start('kubernetes', { image: 'docker.io/huge:1' });
+  const launch = provider.begin();
+  await pass(1000);
+  const [pod] = open.cluster.list('pods');
+  const { namespace = '', name = '' } = pod?.metadata ?? {};
+  const waiting = { reason: 'CreateContainerError', message: 'context deadline exceeded' };
+  const containerStatuses = [{ name: 'main', state: { waiting } }];
+  open.cluster.setPodStatus(namespace, name, { phase: 'Pending', containerStatuses });
+  await pass(30_000);
+  open.cluster.setPodStatus(namespace, name, { phase: 'Running' });
+  expect((await provider.end(launch)).interfaceIp).toBe('pod');
 });
 
 it('a launch fails within 30 seconds if its create call did not reach the cluster', async () => {

@@ -37,7 +37,8 @@ export const errors: RuleGroup = {
       'invalid',
       'configuration',
       'After a second such error the launcher takes the label out of service, with the reason, until a later ' +
-        'attempt succeeds. With a temporary error the launcher would retry without an end.',
+        'attempt succeeds. With a temporary error the launcher would retry without an end. A refusal that may pass ' +
+        'without an operator ends with `refused` instead: the label is out of service only if it persists for minutes.',
     ),
     refusal('auth', 'auth', 'Only the operator can resolve this; the label is not at fault.'),
     {
