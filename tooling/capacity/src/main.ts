@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
 import { DISTURBANCES, type Disturbance } from './disturbances.js';
-import { cellMisses, matrixDrivers, matrixTable, measureMatrix, PERIODS } from './matrix/measure.js';
+import {
+  cellMisses,
+  LONG_DISTURBANCE_MS,
+  matrixDrivers,
+  matrixTable,
+  measureMatrix,
+  PERIODS,
+} from './matrix/measure.js';
 import { measureAll, type MeasurementOrder } from './measurements.js';
 import { boundOf, markdownTable, misses, seconds, type Row, type Summary } from './report.js';
 import { REGION_INSTANCES } from './region.js';
@@ -75,9 +82,11 @@ async function measureDrivers({ drivers, trouble, order, jobs, write }: Selectio
     process.stderr.write(`${line}\n`);
   });
   const minutes = PERIODS.disturbedMs / MINUTE_MS;
-  const text = [`Measured with ${minutes} minutes of the disturbance and seed ${seed}.`, matrixTable(rows)].join(
-    '\n\n',
-  );
+  const longMinutes = LONG_DISTURBANCE_MS / MINUTE_MS;
+  const text = [
+    `Measured with ${minutes} minutes of the disturbance (${longMinutes} if only slow launches show it) and seed ${seed}.`,
+    matrixTable(rows),
+  ].join('\n\n');
   process.stdout.write(`${text}\n`);
   if (write) await writePage('drivers', text);
   return rows.flatMap(cellMisses);

@@ -43,9 +43,10 @@ export class Controllers {
       this.later(controllerMs, () => this.writeToken(object));
     }
     if (kind === PODS && isNew) {
-      if (podFailure !== undefined) this.later(bootMs, () => this.runPod(object, podFailure.kind));
-      const forMs = podFailure?.forMs ?? 0;
-      if (forMs < Infinity) this.later(bootMs + forMs, () => this.runPod(object));
+      const { kind: failure, forMs = 0 } = podFailure ?? {};
+      if (failure !== undefined) this.later(0, () => this.runPod(object, failure));
+      if (failure !== undefined && forMs < Infinity) this.later(forMs, () => this.runPod(object, 'starting'));
+      if (forMs < Infinity) this.later(forMs + bootMs, () => this.runPod(object));
     }
     if (kind === PODS && isDeletion) this.later(deleteMs, () => this.store.remove(PODS, object));
   }
@@ -80,9 +81,9 @@ export class Controllers {
     this.store.remove(NAMESPACES, namespace);
   }
 
-  private runPod(pod: StoredObject, failure?: PodFailureKind): void {
+  private runPod(pod: StoredObject, state?: PodFailureKind | 'starting'): void {
     const now = new Date(this.state.clock.now()).toISOString();
-    const { nodeName, status, warning } = podOutcome(pod, now, failure);
+    const { nodeName, status, warning } = podOutcome(pod, now, state);
     const spec = { ...objectAt(pod, 'spec'), ...(nodeName === undefined ? {} : { nodeName }) };
     if (this.store.update(PODS, pod, { spec, status }) === undefined || warning === undefined) return;
     const event = warningEvent(pod, warning, now);

@@ -36,12 +36,12 @@ const FAILURES = ['missing', 'unreachable', 'secret', 'full', 'huge', 'evicted',
 export type PodFailureKind = (typeof FAILURES)[number];
 const FAILING_IMAGE = new RegExp(`(?:^|/)(${FAILURES.join('|')})(?:[:@]|$)`);
 
-/** Returns the state that a pod reaches if it fails in this way; by default, as of its image. */
-export function podOutcome(pod: JsonObject, now: string, failure?: PodFailureKind): PodOutcome {
+/** Returns the given state of a pod; by default, the one that it reaches as of its image. */
+export function podOutcome(pod: JsonObject, now: string, state?: PodFailureKind | 'starting'): PodOutcome {
   const [container = {}] = listOf(objectAt(pod, 'spec') ?? {}, 'containers');
   const image = stringAt(container, 'image') ?? '';
   const name = stringAt(container, 'name') ?? '';
-  const kind = failure ?? FAILURES.find((each) => each === FAILING_IMAGE.exec(image)?.[1]);
+  const kind = state ?? FAILURES.find((each) => each === FAILING_IMAGE.exec(image)?.[1]);
   switch (kind) {
     case 'missing':
     case 'unreachable':
@@ -49,6 +49,12 @@ export function podOutcome(pod: JsonObject, now: string, failure?: PodFailureKin
         nodeName: NODE_NAME,
         status: pending(name, image, 'ImagePullBackOff', `Back-off pulling image "${image}"`),
         warning: { reason: 'Failed', message: PULL_ERRORS[kind]?.(image) ?? '' },
+      };
+    case 'starting':
+      return {
+        nodeName: NODE_NAME,
+        status: pending(name, image, 'ContainerCreating', ''),
+        warning: undefined,
       };
     case 'secret': {
       const message = 'failed to sync secret cache: timed out waiting for the condition';

@@ -5,7 +5,7 @@ import type { PodFailureKind } from './kubelet.js';
 export interface ClusterSettings {
   /** Time from the creation of a pod until it runs (ms). */
   readonly bootMs: number;
-  /** Failure of new pods, and the time after which they run nevertheless (ms; `Infinity`: never). Default: no failure. */
+  /** Failure of new pods, and the time after which they start nevertheless (ms; `Infinity`: never). */
   readonly podFailure: { readonly kind: PodFailureKind; readonly forMs: number } | undefined;
   /** Time from the deletion of a namespace, or of a pod that runs, until it no longer exists (ms). */
   readonly deleteMs: number;

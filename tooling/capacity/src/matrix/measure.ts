@@ -6,10 +6,16 @@ import { BOUND, seconds, tableOf } from '../report.js';
 import { quantile, writtenBetween, type Wait } from '../statistics.js';
 import type { CellPeriods } from './cell.js';
 import { TARGETS } from './targets.js';
-import { TROUBLES } from './troubles.js';
+import { TROUBLES, type Trouble } from './troubles.js';
 
-/** Periods of every cell. */
+/** Periods of a cell. */
 export const PERIODS: CellPeriods = { calmMs: 120_000, disturbedMs: 480_000, afterMs: 60_000 };
+/** Duration of a disturbance that is noticed late (ms). */
+export const LONG_DISTURBANCE_MS = 1_800_000;
+
+export function periodsOf(trouble: Trouble | undefined): CellPeriods {
+  return trouble?.isNoticedLate === true ? { ...PERIODS, disturbedMs: LONG_DISTURBANCE_MS } : PERIODS;
+}
 
 /** A cell to measure, as its process receives it. */
 export interface CellOrder {
@@ -47,8 +53,8 @@ export const SPECIAL_TROUBLES: Readonly<Record<string, readonly string[]>> = {
   azure: ['AllocationFailed', 'QuotaExceeded', 'image not replicated yet'],
   gce: ['ZONE_RESOURCE_POOL_EXHAUSTED', 'QUOTA_EXCEEDED', 'VM_MIN_COUNT_NOT_REACHED'],
   kubernetes: [
-    'pods that cannot pull their image for 20 s',
-    'pods whose secrets are not cached for 20 s',
+    'pods that cannot pull their image for 12 s',
+    'pods whose secrets are not cached for 12 s',
     'pods that can never pull their image',
     'pods that arrive at full nodes (OutOfcpu)',
     'pods that fit on no node',

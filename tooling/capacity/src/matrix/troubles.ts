@@ -7,6 +7,8 @@ export interface Trouble {
   /** Sentence part for the table. */
   readonly title: string;
   readonly begin: (target: Target) => void;
+  /** True if only launches that take longer than usual show it, so that it is noticed late. */
+  readonly isNoticedLate?: boolean;
 }
 
 /** `Retry-After` of a maintenance page (s). */
@@ -30,9 +32,16 @@ export const TROUBLES: readonly Trouble[] = [
   failing("behind a proxy's page with 404", { kind: 'proxy', status: 404 }),
   failing("behind a proxy's page with 200", { kind: 'proxy', status: 200 }),
   { title: 'refusing the login', begin: ({ refuseLogin }) => refuseLogin() },
-  { title: 'booting in 6 minutes', begin: ({ setBootTime }) => setBootTime(SLOW_BOOT_MS) },
-  { title: 'accepting creations and never finishing them', begin: ({ setBootTime }) => setBootTime(NEVER_MS) },
+  { title: 'booting in 6 minutes', begin: ({ setBootTime }) => setBootTime(SLOW_BOOT_MS), isNoticedLate: true },
+  {
+    title: 'accepting creations and never finishing them',
+    begin: ({ setBootTime }) => setBootTime(NEVER_MS),
+    isNoticedLate: true,
+  },
 ];
+
+/** Disturbances of one cloud that are noticed late: pods whose failure only their time limit shows. */
+const LATE_SPECIAL: ReadonlySet<string> = new Set(['pods that can never pull their image', 'pods that fit on no node']);
 
 /** Returns the disturbance of this title, of any cloud or only of the target's. */
 export function troubleNamed(title: string): Trouble {
@@ -43,5 +52,5 @@ export function troubleNamed(title: string): Trouble {
     if (beginSpecial === undefined) throw new Error(`the cloud has no disturbance "${title}"`);
     beginSpecial();
   };
-  return { title, begin };
+  return { title, begin, isNoticedLate: LATE_SPECIAL.has(title) };
 }

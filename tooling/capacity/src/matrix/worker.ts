@@ -2,7 +2,7 @@
 
 import { terminalLog } from '../log.js';
 import { runCell } from './cell.js';
-import { PERIODS, resultOf, type CellOrder } from './measure.js';
+import { periodsOf, resultOf, type CellOrder } from './measure.js';
 import { TARGETS } from './targets.js';
 import { troubleNamed } from './troubles.js';
 
@@ -10,8 +10,9 @@ process.once('message', ({ driver, trouble: title, isPreferred, seed, log }: Cel
   const open = TARGETS.get(driver);
   if (open === undefined) throw new Error(`there is no driver ${driver} in the matrix`);
   const trouble = title === undefined ? undefined : troubleNamed(title);
-  runCell({ ...PERIODS, seed, open, trouble, isPreferred, log: log ? terminalLog : undefined }).then(
-    (waits) => process.send?.(resultOf(waits, PERIODS), () => process.exit()),
+  const periods = periodsOf(trouble);
+  runCell({ ...periods, seed, open, trouble, isPreferred, log: log ? terminalLog : undefined }).then(
+    (waits) => process.send?.(resultOf(waits, periods), () => process.exit()),
     (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
       process.exit(1);
