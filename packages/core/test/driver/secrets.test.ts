@@ -61,3 +61,17 @@ it('an error of a task keeps its class and its code, and loses secrets, requests
   expect(error).toMatchObject({ code: 'transient', cause: { message: 'answer: [secret]', code: 'ECONNRESET' } });
   expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain(token);
 });
+
+it('an error that is a cause of another one remains the same object', async () => {
+  const clock = new VirtualClock();
+  const tasks = createTaskManager({ clock, callsPerSecond: Infinity, onApiCall: () => undefined, log: silentLogger });
+  const inner = new TransientError('ya29.a0AfB_byC0123456789');
+  const outer = new TransientError('the operation failed', { cause: inner });
+  const failed = tasks.submit(
+    { service: 's', method: 'GET', operation: 'o', main: () => Promise.reject(outer) },
+    { signal: new AbortController().signal, deadline: Infinity, log: silentLogger },
+  );
+  await expect(failed).rejects.toBe(outer);
+  expect(outer.cause).toBe(inner);
+  expect(inner.message).toBe('[secret]');
+});
