@@ -156,6 +156,7 @@ describe('sizes and zones', () => {
       zones: ['a', 'b'],
       sizes: [{ name: 'tiny', cores: 3, ram: 300 }],
       quota: { instances: -1, cores: -1, ram: -1 },
+      reusesIds: false,
     });
   });
 });

@@ -92,7 +92,7 @@ describe('the driver', () => {
   ])('reports why a launch failed if %s, and cleans up', async (_case, label, code) => {
     await withProvider({ label }, async (test) => {
       expect(await test.failedLaunch('0000000001', { tags: test.tagsOf('0000000001', code) })).toMatchObject({ code });
-      await test.cleanUp(null);
+      await test.cleanUp(null, '0000000001', { launchAttempt: code });
       expect(await leftBy(test)).toEqual([]);
     });
   });

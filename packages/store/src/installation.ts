@@ -3,9 +3,9 @@
  * resource and image. It distinguishes them from those of another installation with the same provider names.
  */
 
-import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { ensurePath, isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
 import { sleep } from '@nodepool/core';
-import type { InstallationStore } from './api.js';
+import { NODEPOOL_ROOT, type InstallationStore } from './api.js';
 import type { StoreContext } from './context.js';
 import { InstallationIdError } from './errors.js';
 import { bytesOf } from './codec/codec.js';
@@ -31,8 +31,8 @@ export class InstallationRecord implements InstallationStore {
       readonly onMissing: () => void;
       /** Called with the former and the present id when the id changes. */
       readonly onChange: (before: string, after: string) => void;
-      /** Resolves before an operator's id is written. */
-      readonly beforeSet: (id: string, options?: CallOptions) => Promise<void>;
+      /** Suspends deletions because an operator sets the id. */
+      readonly suspend: (id: string, options?: CallOptions) => Promise<void>;
     },
   ) {
     context.caches.add({
@@ -62,8 +62,16 @@ export class InstallationRecord implements InstallationStore {
 
   async set(id: string, options?: CallOptions): Promise<void> {
     const data = bytesOf(checked(id));
-    await this.options.beforeSet(id, options);
-    await this.context.zooKeeper.set(INSTALLATION_PATH, data, options);
+    const { zooKeeper } = this.context;
+    if ((await zooKeeper.exists(INSTALLATION_PATH, options)) === undefined) {
+      // An empty ensemble: the id is set before the first launcher creates another one.
+      await ensurePath(zooKeeper, NODEPOOL_ROOT, options);
+      await zooKeeper.create(INSTALLATION_PATH, data, options);
+      await this.options.suspend(id, options);
+      return;
+    }
+    await this.options.suspend(id, options);
+    await zooKeeper.set(INSTALLATION_PATH, data, options);
   }
 
   /** Resolves once the id is known, shortly after the root znodes were created. */

@@ -109,7 +109,7 @@ export class Suspensions implements SuspensionStore {
     const issued = await this.issuedIds(options);
     const before = this.issued.get(installation) ?? 0;
     if (issued > before) this.issued.set(installation, issued);
-    if (issued < before) {
+    if (issued < before && !this.options.readOnly) {
       this.issued.set(installation, issued);
       const ids = `the next node would get the id ${idOf(issued)} again, although ${idOf(before - 1)} was in use`;
       this.suspendAt(installation, null, `an older state of ZooKeeper was restored: ${ids}`, issued);
@@ -162,7 +162,7 @@ export class Suspensions implements SuspensionStore {
   /** Handles another id of the installation, which suspends deletions unless this process has used it before. */
   installationChanged(before: string, after: string): void {
     if (!this.issued.has(before)) this.issued.set(before, 0);
-    if (this.issued.has(after)) return;
+    if (this.issued.has(after) || this.options.readOnly) return;
     this.issued.set(after, 0);
     const reason = `the id of the installation changed from ${before} to ${after} while programs were running`;
     this.suspendAt(after, null, reason, undefined);
@@ -177,7 +177,7 @@ export class Suspensions implements SuspensionStore {
   /** Takes effect in this process at once, and is written in the background. Returns the name of the znode. */
   private suspendAt(installation: string, provider: string | null, reason: string, issued: number | undefined): string {
     const name = nameOfScope(provider);
-    if (this.options.readOnly || this.cached.has(name) || this.unwritten.has(name)) return name;
+    if (this.cached.has(name) || this.unwritten.has(name)) return name;
     const suspension = {
       provider,
       reason,

@@ -3,7 +3,8 @@
  * others.
  */
 
-import type { StoreContext } from '../command-context.js';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import { RefusedError, type StoreContext } from '../command-context.js';
 
 /** Shows or sets the id. Rejects with `InstallationIdError` if the text is not a valid id. */
 export async function installationId(
@@ -11,12 +12,17 @@ export async function installationId(
   { set }: { readonly set: string | undefined },
 ): Promise<void> {
   const call = { signal: interrupted };
-  const before = await store.installation.read(call);
-  if (set === undefined || set === before) {
-    out.print(before);
-    return;
+  const before = await store.installation.read(call).catch(undefinedIfMissing);
+  if (set === undefined && before === undefined) {
+    throw new RefusedError('there is no id yet: the first launcher creates one, unless --set writes the former one');
   }
-  await store.installation.set(set, call);
-  out.print(set);
+  if (set !== undefined && set !== before) await store.installation.set(set, call);
+  out.print(set ?? before ?? '');
+  if (set === undefined || before === undefined || set === before) return;
   out.note(`the id was ${before}; leaked resources with that id are not deleted any more`);
+}
+
+function undefinedIfMissing(error: unknown): undefined {
+  if (!isZooKeeperError(error, 'no-node')) throw error;
+  return undefined;
 }

@@ -91,7 +91,7 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
     says: /credentials are refused failed with the code "unexpected" instead of "auth": 401/,
   },
   'errors.secrets': {
-    changes: { explain: when('echo', new TransientError(`502 echo of Authorization: ${ACME_TOKEN}`)) },
+    changes: { explain: when('echo', new TransientError(`502 echo of ${ACME_TOKEN}`)) },
     says: /an error or a log line contains a secret: .*502 echo/s,
   },
   'errors.start': {
