@@ -20,7 +20,7 @@ import {
  * leader, and to close its output. diskimage-builder needs up to 40 s after SIGTERM on a busy machine: it writes all
  * disks, unmounts, and deletes.
  */
-const GRACE_MS = { term: 120_000, kill: 5000, lastLines: 2000, output: 5000 } as const;
+const GRACE_MS = { term: 120_000, kill: 5000, lastLines: 5000, output: 5000 } as const;
 
 export interface Exit {
   readonly code: number | null;
@@ -171,11 +171,12 @@ export class RunningBuild {
     if (this.exit === undefined && pid !== undefined) {
       await signalLeader(this.folder, pid, this.log);
       await this.within(GRACE_MS.term, this.exited);
-    } else if (leader !== undefined) {
-      // The output filter of diskimage-builder ends after the leader.
-      await groupEnds(leader, this.clock, GRACE_MS.lastLines);
     }
-    if (leader !== undefined) await killGroup(leader, this.clock);
+    if (leader !== undefined) {
+      // The output filter of diskimage-builder ends after the leader.
+      if (!(await isRunning(leader))) await groupEnds(leader, this.clock, GRACE_MS.lastLines);
+      await killGroup(leader, this.clock);
+    }
     // A process that has left the group may hold the output open forever.
     await this.within(GRACE_MS.output, this.closed);
     for (const stream of this.child.stdio) stream?.destroy();
