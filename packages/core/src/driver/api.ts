@@ -102,6 +102,11 @@ export interface Provider extends ProviderNotifications {
   /** Creates the handler of a request that a pool has accepted. */
   getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler;
 
+  /**
+   * Rejects with `InstanceFailedError` if the id of a launched instance now belongs to another instance. The launcher
+   * calls it after the login, which takes time. Absent: the cloud never uses ids again.
+   */
+  checkInstance?(externalId: ExternalId, tags: InstanceTags, call: Call): Promise<void>;
   /** Starts deleting every cloud resource of a node. Rejects only if the deletion cannot be started. */
   cleanupNode(cleanup: NodeCleanup): Promise<void>;
   /**

@@ -77,7 +77,12 @@ export class LaunchAttempt {
     const { node } = this.job.node;
     if (!this.job.label.hostKeyChecking) return readyNode(node, instance, []);
     try {
-      return readyNode(node, instance, await this.logIn(instance));
+      const hostKeys = await this.logIn(instance);
+      const { provider } = this.job;
+      await driverCall(this.context.clock, 'the check of its instance', call, async (bounded) =>
+        provider.checkInstance?.(instance.externalId, this.tags, bounded),
+      );
+      return readyNode(node, instance, hostKeys);
     } catch (error) {
       if (!signal.aborted && this.abandoned === undefined) await this.logConsole();
       throw error;
@@ -121,15 +126,20 @@ export class LaunchAttempt {
     }
   }
 
-  private create(signal: AbortSignal): Promise<LaunchedInstance> {
-    const { node, driverHandler, pool, label, log } = this.job;
-    const tags: InstanceTags = {
+  private get tags(): InstanceTags {
+    const { node, provider, pool } = this.job;
+    return {
       nodepool_node_id: node.id,
-      nodepool_provider_name: this.job.provider.config.name,
+      nodepool_provider_name: provider.config.name,
       nodepool_pool_name: pool.name,
       nodepool_installation: this.context.store.installation.id,
       nodepool_launch_attempt: this.progress.attempt,
     };
+  }
+
+  private create(signal: AbortSignal): Promise<LaunchedInstance> {
+    const { node, driverHandler, pool, label, log } = this.job;
+    const { tags } = this;
     return driverHandler.launch({
       signal,
       deadline: this.deadline,

@@ -1,7 +1,7 @@
 /** Recognizes the instances of a node in clouds that give the ids of deleted instances to new ones. */
 
 import type { ExternalId } from '../../model/node.js';
-import type { Instance } from '../api.js';
+import type { Instance, InstanceTags } from '../api.js';
 import type { Listing } from '../state-machine-api.js';
 
 /** The identity of a recorded instance, without its id. */
@@ -15,6 +15,16 @@ export interface InstanceIdentity {
 
 /** The instances that a listing shows under one id. `both`: the listing still shows a deleted one. */
 export type ListedUnderId = 'own' | 'another' | 'both' | 'none';
+
+/** Returns the identity of the instance that is created with the tags. */
+export function identityOf(tags: InstanceTags): InstanceIdentity {
+  return {
+    provider: tags.nodepool_provider_name,
+    installation: tags.nodepool_installation,
+    nodeId: tags.nodepool_node_id,
+    attempt: tags.nodepool_launch_attempt,
+  };
+}
 
 /** Returns true if an instance with these tags is the recorded one. */
 export function hasIdentity(tags: Instance['tags'], identity: InstanceIdentity): boolean {

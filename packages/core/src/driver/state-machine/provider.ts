@@ -3,10 +3,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../../runtime/clock.js';
 import { TimerQueue } from '../../runtime/timer-queue.js';
-import type { Node } from '../../model/node.js';
+import type { ExternalId, Node } from '../../model/node.js';
 import type { Call } from '../call.js';
 import type {
   Instance,
+  InstanceTags,
   LeakFilter,
   NodeCleanup,
   NodeRequestHandler,
@@ -22,6 +23,8 @@ import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
 import type { Adapter } from '../state-machine-api.js';
 import { GuardedCalls } from './guarded-calls.js';
+import { InstanceCheck } from './instance-check.js';
+import { identityOf } from './instance-identity.js';
 import { checkInstances, externalIdKey } from './listing.js';
 import { ListingFeed } from './listing-feed.js';
 import { MachineRunner } from './machine-runner.js';
@@ -129,6 +132,17 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       adapter,
       runner,
       onEnd: (nodeId, madeNothing) => cleanups.launchEnded(nodeId, madeNothing),
+    });
+  }
+
+  async checkInstance(externalId: ExternalId, tags: InstanceTags, call: Call): Promise<void> {
+    if (this.adapter.uniqueIds === true) return;
+    await this.started().runner.run({
+      name: `check of the instance of node ${tags.nodepool_node_id}`,
+      kind: 'delete',
+      nodeId: tags.nodepool_node_id,
+      makeMachine: () => new InstanceCheck(externalId, identityOf(tags)),
+      call,
     });
   }
 

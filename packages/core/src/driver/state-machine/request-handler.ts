@@ -5,7 +5,7 @@ import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { LabelConfig, PoolConfig } from '../provider-config.js';
 import type { Adapter, StateMachine } from '../state-machine-api.js';
 import { GuardedCreation } from './guarded-creation.js';
-import type { InstanceIdentity } from './instance-identity.js';
+import { identityOf } from './instance-identity.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 
@@ -64,13 +64,7 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
       { hostname, label, pool, availabilityZone, machineType, imageExternalId, tags, request, externalId },
       launch.saved,
     );
-    const identity: InstanceIdentity = {
-      provider: tags.nodepool_provider_name,
-      installation: tags.nodepool_installation,
-      nodeId: tags.nodepool_node_id,
-      attempt: tags.nodepool_launch_attempt,
-    };
-    return new GuardedCreation(machine, adapter.uniqueIds === true ? undefined : identity);
+    return new GuardedCreation(machine, adapter.uniqueIds === true ? undefined : identityOf(tags));
   }
 }
 
