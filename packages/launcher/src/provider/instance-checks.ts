@@ -36,7 +36,9 @@ export interface InstanceChecksOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
   readonly provider: Provider;
-  /** Aborts when the provider is stopped. */
+  /** Aborts when the regular listings end. */
+  readonly retiring: AbortSignal;
+  /** Aborts when checks before a hand-over end. */
   readonly signal: AbortSignal;
   /** Called when nodes can be handed out that could not be before. */
   readonly onUsable: () => void;
@@ -53,7 +55,8 @@ export class InstanceChecks {
   private impatientUntil = -Infinity;
 
   constructor(private readonly options: InstanceChecksOptions) {
-    this.lost = new LostNodes({ ...options, provider: options.provider.config.name });
+    const { retiring, provider } = options;
+    this.lost = new LostNodes({ ...options, signal: retiring, provider: provider.config.name });
   }
 
   /** The missing instances of the latest listing, if they are too many to be deleted. */
@@ -84,9 +87,9 @@ export class InstanceChecks {
     return isLost(verdict) ? verdict.reason : undefined;
   }
 
-  /** Lists the instances regularly while there are ready nodes, until the provider is stopped. */
+  /** Lists the instances regularly while there are ready nodes, until the provider is retired. */
   async run(): Promise<void> {
-    const { context, signal, log, provider } = this.options;
+    const { context, retiring: signal, log, provider } = this.options;
     const { clock, random, store } = context;
     if (provider.config.createsNodes === false) return;
     let failures = 0;
@@ -176,7 +179,8 @@ export class InstanceChecks {
     this.obstacle = undefined;
     this.impatientUntil = -Infinity;
     // Records that are not complete may be those of an earlier session.
-    const isFound = this.options.context.store.complete && this.lost.apply(listing, candidates);
+    const { context, retiring } = this.options;
+    const isFound = context.store.complete && !retiring.aborted && this.lost.apply(listing, candidates);
     if (wasUnchecked || isFound) this.options.onUsable();
   }
 }

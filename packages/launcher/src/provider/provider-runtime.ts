@@ -105,7 +105,7 @@ export class ProviderRuntime {
     const isDeleting = (id: string): boolean => this.deletions?.isDeleting(id) === true;
     this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, isDeleting, onChange });
     const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
-    this.instances = new InstanceChecks({ context, log: this.log, provider, signal, onUsable });
+    this.instances = new InstanceChecks({ context, log: this.log, provider, retiring, signal, onUsable });
     const { health, strandedLaunches, limits, supply } = this;
     const readyNodes = this.readyNodes();
     const resourcing = { ...share, health, strandedLaunches, limits, concurrency, supply, readyNodes };
@@ -123,7 +123,7 @@ export class ProviderRuntime {
       const isInstanceRemoved = after === undefined && node.external_id !== null;
       for (const pool of this.pools) pool.capacityFreed(isInstanceRemoved);
     });
-    this.comparison = new RecordComparison(context, config.name, signal);
+    this.comparison = new RecordComparison(context, config.name, this.deleting.signal);
     // Begins before the launcher accepts requests, since it must know which nodes are older.
     context.tasks.run(`read the next node id for provider ${config.name}`, () => this.comparison.begin());
     let ended: () => void = () => undefined;

@@ -87,7 +87,7 @@ export interface SupplyView {
    */
   isUsable(node: Node, label: string): boolean;
   /**
-   * Checks a node before it is handed out; checks its machine or lists the instances if the latest check or listing is
+   * Checks a node before it is handed out. Checks its machine or lists the instances if the latest check or listing is
    * too old.
    */
   verify(node: Node): Promise<NodeCheck>;

@@ -43,6 +43,13 @@ export interface HandledRequest {
   readonly abandonedBy: ReadonlySet<string>;
 }
 
+/** Result of the check of ready nodes. `changes` are due to the checks, in the order of the nodes. */
+type Reused =
+  | Extract<Termination, { readonly kind: 'unusable' }>
+  | { readonly kind: 'usable'; readonly changes: readonly Partial<NodeData>[] };
+
+const NOTHING_REUSED: Reused = { kind: 'usable', changes: [] };
+
 export class RequestHandler {
   /** Aborts when the work ends early; its reason is the cause. */
   private readonly ending = new CallbackController();
@@ -117,7 +124,7 @@ export class RequestHandler {
       const slots = this.handled.slots.filter(isHeld);
       const toLaunch = slots.filter((slot) => slot.toLaunch);
       const ready = slots.filter((slot) => !slot.toLaunch);
-      const reused = await this.reuse(ready);
+      const reused = ready.length === 0 ? NOTHING_REUSED : await this.reuse(ready);
       if (reused.kind === 'unusable') return this.termination ?? reused;
       const jobs = toLaunch.map((slot) => this.launchJob(slot));
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
@@ -180,13 +187,8 @@ export class RequestHandler {
     return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
-  /** Checks ready nodes before they are handed out. `changes` are due to the checks, in the order of the nodes. */
-  private async reuse(
-    ready: readonly HeldSlot[],
-  ): Promise<
-    | Extract<Termination, { readonly kind: 'unusable' }>
-    | { readonly kind: 'usable'; readonly changes: readonly Partial<NodeData>[] }
-  > {
+  /** Checks ready nodes before they are handed out. */
+  private async reuse(ready: readonly HeldSlot[]): Promise<Reused> {
     const checks = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
     const changes: Partial<NodeData>[] = [];
     for (const check of checks) {

@@ -44,7 +44,10 @@ export function fulfilledNodesExist(view: CheckerView): Rule {
         : undefined;
     }
     const key = externalIdKey(data['external_id']);
-    const instance = listing.instances.find(({ externalId }) => externalIdKey(externalId) === key);
+    // An older listing may show a former instance with the id.
+    const instance = listing.instances.find(
+      ({ externalId, tags }) => externalIdKey(externalId) === key && tags.nodepool_node_id === id,
+    );
     if (instance === undefined) {
       return listing.requestedAt >= readyAt + SETTLE_MS
         ? `node ${id} was handed out although its instance ${key} is not listed`
