@@ -13,8 +13,8 @@ export interface WebContext {
   readonly clock: Clock;
   /** Returns true once every provider serves requests or is known to fail. */
   readonly isReady: () => boolean;
-  /** The metrics that `/metrics` serves; without them the page does not exist. */
-  readonly metrics?: Pick<MetricsRegistry, 'exposition'>;
+  /** The metrics that `/metrics` serves, with those of the status page; without them the page does not exist. */
+  readonly metrics?: Pick<MetricsRegistry, 'exposition' | 'set' | 'onCollect'>;
   /** The data that `/explain` serves; without it the pages do not exist. */
   readonly explain?: Omit<ExplanationSources, 'store' | 'clock'>;
   /** The data of the status page at `/`, which also requires `explain`; without both the page does not exist. */

@@ -18,6 +18,7 @@ const HEALTHY: ProblemSources = {
   stranded: [],
   labels: [],
   reasons: [],
+  accepted: new Map(),
   failed: new Map(),
   images: [],
   builders: 1,
@@ -86,6 +87,9 @@ describe('providers', () => {
       );
     expect(effect(1)).toEqual(['1 request waits for it']);
     expect(effect(61)).toEqual(['61 requests wait for it']);
+    const accepted = new Map([['cloud', 1]]);
+    const [hanging] = findProblems({ ...HEALTHY, providers, accepted, reasons: [group({ oldest: NOW })] });
+    expect(hanging?.effect).toBe('1 request waits for it, 1 request hangs on it');
   });
 
   it('are distinguished from others whose names start the same way', () => {
@@ -112,6 +116,7 @@ it('ready nodes that no pool hands out are a problem of their provider, and are 
   ];
   const [cloud, other] = findProblems({ ...HEALTHY, stranded });
   expect(cloud).toEqual({
+    kind: 'stranded-nodes',
     severity: 'warning',
     key: 'stranded cloud',
     title: 'Provider cloud has 11 ready nodes that no pool hands out',

@@ -1,10 +1,8 @@
 /** Tests of `/status/v1`: the documents of a launcher with waiting, fulfilled and failed requests. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, RecentFailures } from '@nodepool/launcher';
-import { KeyScanError, silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';
+import { KeyScanError, type JsonObject } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
-import { Recorder } from '../../src/diagnostics/history/recorder.js';
 import type {
   LabelDocument,
   NodeDocument,
@@ -15,74 +13,30 @@ import type {
   RequestDocument,
   RequestsDocument,
 } from '../../src/web/status/client/model.js';
-import { createWebServer, type WebServer } from '../../src/web/index.js';
+import { StatusSite } from '../support/status-site.js';
 import { pool, provider, World, type RunningLauncher } from '../support/world.js';
 
 let world: World;
-let server: WebServer | undefined;
-let port: number;
-let recorder: Recorder | undefined;
-let started: RunningLauncher | undefined;
+let site: StatusSite | undefined;
 
 beforeEach(() => {
   world = new World();
 });
 afterEach(async () => {
-  await server?.stop();
-  await recorder?.stop();
-  server = undefined;
-  recorder = undefined;
-  started = undefined;
+  await site?.stop();
+  site = undefined;
   expect(await world.end()).toEqual([]);
 });
 
 /** Starts a launcher with a web endpoint. */
 async function start(providers: readonly JsonObject[], hostname = 'launcher1'): Promise<RunningLauncher> {
-  const decisions = new DecisionLog({ clock: world.clock });
-  world.recorder = (store) => {
-    recorder = new Recorder({
-      ...{ store, clock: world.clock, log: silentLogger, metrics: silentMetrics, stateDir: undefined },
-      activity: () => started?.launcher.activity() ?? [],
-    });
-    return recorder;
-  };
-  world.observation = { decisions };
-  const running = await world.launcher(providers, hostname);
-  started = running;
-  world.observation = {};
-  world.recorder = undefined;
-  const { store } = running;
-  const config = world.config(providers, {
-    labels: new Map([['small', { name: 'small', minReady: 3, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]),
-  });
-  server = createWebServer({
-    ...{ store, log: silentLogger, clock: world.clock, isReady: () => true },
-    explain: world.explanation(running, decisions, hostname),
-    status: {
-      ...{ hostname, version: '0.0.0', recorder: recorder!, config: () => config, problems: () => [] },
-      refusedSince: () => undefined,
-      failures: new RecentFailures(world.clock),
-      eventLoopDelay: () => ({ p99: 0.002 }),
-    },
-  });
-  ({ port } = await server.start(0, '127.0.0.1'));
-  return running;
+  const labels = new Map([['small', { name: 'small', minReady: 3, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
+  site = await StatusSite.start(world, providers, { hostname, shownConfig: { labels } });
+  return site.running;
 }
 
-async function get<T>(path: string): Promise<T> {
-  // Answers are cached for a second.
-  await world.clock.advance(1001);
-  const response = await fetch(`http://127.0.0.1:${port}/status/v1/${path}`, { headers: { Connection: 'close' } });
-  expect(response.status).toBe(200);
-  expect(response.headers.get('content-type')).toContain('application/json');
-  return (await response.json()) as T;
-}
-
-async function status(path: string): Promise<[number, string]> {
-  const headers = { Connection: 'close', Accept: 'application/json' };
-  const response = await fetch(`http://127.0.0.1:${port}/status/v1/${path}`, { headers });
-  return [response.status, ((await response.json()) as { message: string }).message];
-}
+const get = <T>(path: string): Promise<T> => site!.get<T>(path);
+const status = (path: string): Promise<[number, string]> => site!.error(path);
 
 describe('the status of a launcher at its limit', () => {
   let taken: string;

@@ -12,7 +12,7 @@ export class ReportedGauge<L extends string> {
   private next = new Map<string, Series<L>>();
 
   constructor(
-    private readonly metrics: Metrics,
+    private readonly metrics: Pick<Metrics, 'set'>,
     private readonly gauge: Gauge<L>,
   ) {}
 

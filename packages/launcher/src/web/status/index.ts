@@ -10,6 +10,7 @@ import { documentRoutes } from './documents/routes.js';
 import { StatusFeed } from './feed.js';
 import { NodeCounts } from './node-counts.js';
 import type { Observed } from './sources.js';
+import { reportStatus } from './status-metrics.js';
 import { viewDocument } from './views.js';
 
 export type { StatusSources } from './sources.js';
@@ -28,7 +29,7 @@ const PAGE_HEADERS = {
   'Cache-Control': 'no-cache',
 };
 
-export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, explain, status }) => {
+export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, metrics, explain, status }) => {
   if (explain === undefined || status === undefined) return;
   const counts = new NodeCounts(status.recorder.nodes);
   let moment: { readonly observed: Observed; readonly at: number } | undefined;
@@ -46,7 +47,9 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
     log.error('The status page could not be brought up to date', error);
   });
   documentRoutes(app, clock, observe);
+  const endReports = metrics === undefined ? undefined : reportStatus(metrics, observe);
   app.beforeClose(() => {
+    endReports?.();
     feed.close();
   });
 

@@ -18,8 +18,34 @@ export interface LauncherStatus {
   readonly problems: number;
 }
 
+/** The kinds of problems. Metrics, alerts and runbooks name them. */
+export type ProblemKind =
+  | 'zookeeper'
+  | 'configuration'
+  | 'different-configurations'
+  | 'unreadable-records'
+  | 'launcher-without-driver'
+  | 'provider'
+  | 'provider-unserved'
+  | 'missing-instances'
+  | 'failing-launches'
+  | 'offers'
+  | 'machines'
+  | 'stranded-nodes'
+  | 'stuck-deletions'
+  | 'label-without-pool'
+  | 'label-not-ready'
+  | 'failed-requests'
+  | 'image-missing'
+  | 'image-build'
+  | 'image-upload'
+  | 'builders'
+  | 'pool-limit'
+  | 'pool-capacity';
+
 /** A condition that needs attention: what is wrong, since when, the cause, its effect and a remedy. */
 export interface Problem {
+  readonly kind: ProblemKind;
   readonly severity: 'critical' | 'warning' | 'info';
   /** Stable identity of the problem while it lasts. */
   readonly key: string;

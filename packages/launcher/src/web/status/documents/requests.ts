@@ -108,6 +108,17 @@ export const requestCounts = oncePerMoment(({ store, clock, status }): RequestCo
   return { ...counts, waiting, progress, oldest: waiting === 0 ? null : longest };
 });
 
+/** Returns the numbers of requests that a pool has accepted and not fulfilled, by provider. */
+export function acceptedByProvider({ store, timelines }: Observed): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id } of store.requests.inState('pending')) {
+    const pool = timelines.request(id)?.pool;
+    const provider = pool?.slice(0, pool.indexOf('/')) ?? store.nodes.allocatedTo(id)[0]?.node.provider;
+    if (typeof provider === 'string') counts.set(provider, (counts.get(provider) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /** Returns undefined if nothing is known of the request. */
 export function requestDocument(observed: Observed, { id }: Parameters): RequestDocument | undefined {
   const { store, timelines } = observed;

@@ -7,6 +7,7 @@ export function imageProblems({ images, reasons, builders, failed, now }: Proble
   const problems = images.flatMap((image) => imageProblem(image, { reasons, failed, now }) ?? []);
   if (images.length > 0 && builders === 0) {
     problems.push({
+      kind: 'builders',
       severity: 'warning',
       key: 'builders',
       title: 'No builder is registered',
@@ -51,6 +52,7 @@ function imageProblem(
     ].filter((effect) => effect !== null);
     return {
       ...common,
+      kind: 'image-missing',
       severity: effects.length > 0 ? 'critical' : 'warning',
       title: `Image ${name} is missing`,
       since: times.length === 0 ? missingSince(image) : Math.min(...times),
@@ -63,6 +65,7 @@ function imageProblem(
   if (failure !== null) {
     return {
       ...common,
+      kind: 'image-build',
       severity: 'warning',
       title: `The last build of image ${name} failed`,
       since: failure.time,
@@ -105,6 +108,7 @@ function failedUpload({ name, uploads }: ImageStatus): Problem | undefined {
   );
   if (failed === undefined) return undefined;
   return {
+    kind: 'image-upload',
     severity: 'warning',
     key: `upload ${name} ${failed.provider}`,
     title: `The upload of image ${name} to ${failed.provider} failed`,

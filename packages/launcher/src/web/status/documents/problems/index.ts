@@ -7,7 +7,7 @@ import type { Problem } from '../../client/model.js';
 import { imagesStatus } from '../images.js';
 import { labelsStatus } from '../labels.js';
 import { providersStatus } from '../providers.js';
-import { reasonsOf } from '../requests.js';
+import { acceptedByProvider, reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
 import { failedByLabel, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
@@ -40,6 +40,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     stranded: strandedNodes(store, clock.now()),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
+    accepted: acceptedByProvider(observed),
     failed: failedByLabel(observed),
     images: imagesStatus(observed),
     builders: [...store.components.all('builder')].length,

@@ -26,6 +26,7 @@ export function labelProblems({ labels, failed, images }: ProblemSources): Probl
 
 function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Problem {
   return {
+    kind: 'label-without-pool',
     severity: 'critical',
     key: `label ${name}`,
     title: `No pool ${pools.length === 0 ? 'has' : 'can serve'} the label ${shortened(name, MAX_NAME)}`,
@@ -45,6 +46,7 @@ function failing(
 ): Problem {
   const hasPool = label !== undefined && label.pools.length > 0;
   return {
+    kind: 'failed-requests',
     severity: 'warning',
     key: `failed ${name}`,
     title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed`,

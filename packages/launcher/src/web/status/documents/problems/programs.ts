@@ -7,7 +7,13 @@ import { counted, MAX_NAME, withRest, type ProblemSources } from './sources.js';
 export function zookeeperProblems({ zookeeper, complete }: ProblemSources): Problem[] {
   const isConnected = zookeeper.state === 'connected';
   if (isConnected && complete) return [];
-  const common = { key: 'zookeeper', subject: null, since: zookeeper.since, cause: 'ZooKeeper' } as const;
+  const common = {
+    kind: 'zookeeper',
+    key: 'zookeeper',
+    subject: null,
+    since: zookeeper.since,
+    cause: 'ZooKeeper',
+  } as const;
   if (isConnected) {
     return [
       {
@@ -39,6 +45,7 @@ export function configurationProblems({ configuration: { problems, count, since 
   if (count === 0) return [];
   return [
     {
+      kind: 'configuration',
       severity: 'critical',
       key: 'configuration',
       title: `The changed configuration was refused for ${counted(count, 'problem')}`,
@@ -56,6 +63,7 @@ export function recordProblems({ unreadable: { records, count } }: ProblemSource
   if (count === 0) return [];
   return [
     {
+      kind: 'unreadable-records',
       severity: 'warning',
       key: 'unreadable',
       title: `${counted(count, 'record')} in ZooKeeper cannot be read`,

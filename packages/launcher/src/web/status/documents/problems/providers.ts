@@ -15,17 +15,20 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
   const { state, reason, since, lastError } = provider;
   const name = shortened(provider.name, MAX_NAME);
   const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${provider.name}/`));
+  const hanging = sources.accepted.get(provider.name) ?? 0;
   const common = {
+    kind: 'provider',
     key: `provider ${name}`,
     subject: { kind: 'provider', id: provider.name },
     since,
-    details: [reason, lastError === null || lastError.text === reason ? null : `Last error: ${lastError.text}`].filter(
-      (text) => text !== null,
-    ),
-    effect: effectOf(waiting),
+    details: [
+      reason,
+      lastError === null || reason?.includes(lastError.text) === true ? null : `Last error: ${lastError.text}`,
+    ].filter((text) => text !== null),
+    effect: effectOf(waiting, hanging),
   } as const;
   const total = Object.values(provider.groups).reduce((sum, count) => sum + count, 0);
-  const severity = waiting > 0 ? 'critical' : 'warning';
+  const severity = waiting + hanging > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
       return [...missingInstances(provider), ...suspendedOffers(provider), ...unusableMachines(provider)];
@@ -77,6 +80,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
       return [
         {
           ...common,
+          kind: 'provider-unserved',
           severity: 'warning',
           effect: `${counted(total, 'node')} ${total === 1 ? 'is' : 'are'} neither used nor deleted`,
           title: `Provider ${name} has nodes, but no launcher serves it`,
@@ -92,6 +96,7 @@ function missingInstances({ name, missingInstances: found }: ProviderStatus): Pr
   const { missing, total, since } = found;
   return [
     {
+      kind: 'missing-instances',
       severity: 'critical',
       key: `missing instances ${name}`,
       title: `The cloud of provider ${shortened(name, MAX_NAME)} does not list the instances of ${counted(missing, 'node')}`,
@@ -114,6 +119,7 @@ function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
     const times = open.flatMap(({ since }) => (since === null ? [] : [since]));
     return [
       {
+        kind: 'offers',
         severity: 'warning',
         key: `offers ${provider}/${name}`,
         title: `Pool ${provider}/${name} has ${counted(open.length, 'suspended offer')}`,
@@ -132,6 +138,7 @@ function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] 
   return pools
     .filter(({ outOfService }) => outOfService.length > 0)
     .map(({ name, outOfService }) => ({
+      kind: 'machines',
       severity: 'warning',
       key: `machines ${provider}/${name}`,
       title: `Pool ${provider}/${name} has ${counted(outOfService.length, 'machine')} out of service`,
@@ -158,6 +165,7 @@ export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
       return shortened(`${place}: ${ids.join(', ')}${more === 0 ? '' : ` and ${more} more`}`);
     });
     return {
+      kind: 'stranded-nodes',
       severity: 'warning',
       key: `stranded ${provider}`,
       title: `Provider ${shortened(provider, MAX_NAME)} has ${counted(nodes.length, 'ready node')} that no pool hands out`,
@@ -189,6 +197,7 @@ export function fullPools({ reasons, providers, now }: ProblemSources): Problem[
     const name = pool ?? '';
     return [
       {
+        kind: isLimit ? 'pool-limit' : 'pool-capacity',
         severity: 'warning',
         key,
         title: isLimit ? `Pool ${name} is at its limit` : `The cloud of pool ${name} is out of capacity`,

@@ -43,6 +43,8 @@ export interface ProblemSources {
   readonly stranded: readonly NodeEntry[];
   readonly labels: readonly LabelStatus[];
   readonly reasons: readonly ReasonGroup[];
+  /** Numbers of requests that are accepted and not fulfilled, by provider. */
+  readonly accepted: ReadonlyMap<string, number>;
   /** Requests that failed in the last hour, by label. */
   readonly failed: ReadonlyMap<string, FailedRequests>;
   readonly images: readonly ImageStatus[];
@@ -56,9 +58,12 @@ export function waitingFor(reasons: readonly ReasonGroup[], isFor: (pool: string
   return reasons.reduce((sum, { pool, count }) => sum + (pool !== null && isFor(pool) ? count : 0), 0);
 }
 
-export function effectOf(waiting: number): string | null {
-  if (waiting === 0) return null;
-  return waiting === 1 ? '1 request waits for it' : `${waiting} requests wait for it`;
+/** `hanging` is the number of requests that are accepted and cannot be fulfilled. */
+export function effectOf(waiting: number, hanging = 0): string | null {
+  const effects = [];
+  if (waiting > 0) effects.push(waiting === 1 ? '1 request waits for it' : `${waiting} requests wait for it`);
+  if (hanging > 0) effects.push(hanging === 1 ? '1 request hangs on it' : `${hanging} requests hang on it`);
+  return effects.length === 0 ? null : effects.join(', ');
 }
 
 export function counted(count: number, noun: string): string {
