@@ -18,15 +18,20 @@ let zooKeeperPort: number;
 let stopZooKeeper: () => Promise<void>;
 /** The offset of the launcher's clock, in seconds. */
 let offset: number;
+/** The problems of the launcher; undefined if it has no status page. */
+let reported: readonly unknown[] | undefined;
 
 beforeEach(async () => {
   world = new World();
   await world.start();
   offset = 0;
-  server = createServer((_request, response) => {
+  reported = [];
+  server = createServer(({ url }, response) => {
     response.sendDate = false;
     response.setHeader('Date', new Date(world.clock.now() + offset * 1000).toUTCString());
-    response.end('OK');
+    if (url === '/ready') response.end('OK');
+    else if (reported === undefined) response.writeHead(404).end('no such page');
+    else response.end(JSON.stringify({ launcher: { hostname: 'nl01' }, problems: reported }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -84,7 +89,10 @@ describe('nodepool doctor', () => {
     const { code, findings, problems } = await examine();
     expect([code, problems]).toEqual([0, []]);
     expect(new Set(findings.map(({ check }) => check))).toEqual(
-      new Set(['configuration', 'zookeeper', 'certificates', 'clocks', 'programs', 'providers', 'records', 'disk']),
+      new Set([
+        ...['configuration', 'zookeeper', 'certificates', 'clocks', 'programs', 'problems', 'providers', 'records'],
+        'disk',
+      ]),
     );
     const after = [...world.server.dump().entries()].map(([path, { data }]) => [path, Buffer.from(data).toString()]);
     expect(after).toEqual(before);
@@ -273,6 +281,46 @@ it.each([
   expect(sizeText(bytes)).toBe(text);
 });
 
+describe('the problems of launchers', () => {
+  const unreachable = {
+    ...{ key: 'provider cloud', severity: 'critical', title: 'Provider cloud is unreachable' },
+    ...{ details: ['no answer'], effect: '1 request hangs on it', remedy: 'Check the network.' },
+  };
+
+  it('are findings with reason, age, effect and remedy, each once', async () => {
+    await config();
+    await launcher();
+    reported = [
+      { ...unreachable, since: world.clock.now() / 1000 - 240 },
+      { ...unreachable, severity: 'warning' },
+      { key: 'provider cloud on nl01', severity: 'critical', title: 'the same, seen by another', launcher: 'nl01' },
+      { key: 'provider cloud on nl02', severity: 'warning', title: 'Launcher nl02 sees trouble', launcher: 'nl02' },
+      { key: 'failed small', severity: 'info', title: '1 request failed; it is over', remedy: null, details: [7] },
+      'no problem',
+    ];
+    const { code, findings } = await examine();
+    expect(code).toBe(1);
+    expect(findings.filter(({ check }) => check === 'problems')).toMatchObject([
+      {
+        ...{ severity: 'error', object: 'Provider cloud is unreachable for 4 min' },
+        ...{ reason: 'no answer; effect: 1 request hangs on it', remedy: 'Check the network.' },
+      },
+      { severity: 'warning', object: 'Launcher nl02 sees trouble' },
+      { severity: 'info', object: '1 request failed; it is over', remedy: null },
+    ]);
+  });
+
+  it('are unknown if a launcher does not report them', async () => {
+    await config();
+    await launcher();
+    reported = undefined;
+    const { problems } = await examine();
+    expect(problems).toEqual([
+      expect.stringMatching(/^warning problems 127.*: its problems are unknown: .*no such page/),
+    ]);
+  });
+});
+
 describe('the check of records', () => {
   const old = (): number => world.clock.now() / 1000 - 4000;
 
@@ -282,6 +330,7 @@ describe('the check of records', () => {
   });
 
   it('reports abandoned records, and no similar ones', async () => {
+    reported = undefined;
     const ids = {
       interrupted: await world.node({ state: 'building', state_time: old() }),
       abandoned: await world.node({ state: 'in-use', state_time: old() }),
@@ -355,6 +404,7 @@ describe('the check of records', () => {
   });
 
   it('reports an image whose last build failed, with the log', async () => {
+    reported = undefined;
     const lock = (await world.finish(world.store.images.tryLockBuilding('debian')))!;
     const failure = {
       build: 'a'.repeat(32),

@@ -67,7 +67,7 @@ export function sameProvider(
  * Returns all inputs of a provider. Labels inherit their login, and providers the metadata of their images, from disk
  * images outside of the section.
  */
-function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
+export function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
   const connections = [...pools.values()].map(({ labels }) => [...labels.values()].map(({ connection }) => connection));
   return { driver, section, diskImages, connections };
 }

@@ -1,5 +1,6 @@
 export * from './types.js';
 export { sameProvider, type ConfigDiff, type NameChanges } from './diff.js';
+export { configurationPrints } from './fingerprint.js';
 export { requiredFormats } from './disk-images.js';
 export type { FileWatch, WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';

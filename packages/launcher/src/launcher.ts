@@ -4,11 +4,11 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { sameProvider, type NodepoolConfig } from '@nodepool/config';
+import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
 import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
-import { nextTurn, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
-import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
+import { nextTurn, reasonOf, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
+import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
 import { WaitLimits } from './capacity/wait-limits.js';
@@ -36,6 +36,8 @@ import { TurnLimiter } from './quota/turn-limiter.js';
 const LABELS_PER_TURN = 50;
 /** Time after which the start of providers continues in another turn of the event loop, milliseconds. */
 const TURN_MS = 10;
+/** Limit of a published reason, because the size of the component is limited. */
+const MAX_REASON = 300;
 
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
@@ -47,8 +49,8 @@ export class Launcher implements ProvidersShare {
   private applying: Promise<void> = Promise.resolve();
   /** The configuration in force. */
   private config: NodepoolConfig | undefined;
-  /** Names of the configured providers that their drivers could not create. */
-  private readonly unusable = new Set<string>();
+  /** Configured providers that their drivers could not create, with the reasons. */
+  private readonly unusable = new Map<string, string>();
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
   private readonly drivers: DriversInUse;
@@ -118,7 +120,7 @@ export class Launcher implements ProvidersShare {
       state: 'running',
       version,
       model_api: 0,
-      ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
+      ...this.published(config),
       ...(webapp === undefined ? {} : { webapp }),
     });
     this.controllers = createControllers(
@@ -160,7 +162,8 @@ export class Launcher implements ProvidersShare {
     const { config: before } = this;
     this.config = config;
     const restarts = this.retireChanged(before, config);
-    this.publishDrivers(config);
+    this.drivers.apply(config);
+    this.publish(config);
     for (const [name, { driver, reason }] of config.brokenProviders) {
       this.context.log.error('The driver of the provider cannot be used', undefined, {
         provider: name,
@@ -207,6 +210,7 @@ export class Launcher implements ProvidersShare {
   /** Starts the providers that are not being restarted. */
   private async startNew(config: NodepoolConfig, restarts: ReadonlyMap<string, unknown>): Promise<void> {
     await this.candidates.grow(() => this.startProviders(config, restarts));
+    this.publish(config);
     this.limits.apply(config);
     for (const controller of this.controllers) controller.apply?.(config);
   }
@@ -262,7 +266,7 @@ export class Launcher implements ProvidersShare {
     try {
       this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(config), this));
     } catch (error) {
-      this.unusable.add(name);
+      this.unusable.set(name, reasonOf(error));
       log.error(
         'The driver could not create the provider; the next change of the configuration retries',
         error,
@@ -271,13 +275,33 @@ export class Launcher implements ProvidersShare {
     }
   }
 
-  private publishDrivers(config: NodepoolConfig): void {
-    this.drivers.apply(config);
+  /** Publishes the drivers, the fingerprints of the configuration, and the providers that cannot be served. */
+  private publish(config: NodepoolConfig): void {
     const { component } = this;
-    const drivers = driverVersions(config);
-    if (component === undefined || isDeepStrictEqual(drivers, component.component.drivers ?? {})) return;
+    if (component === undefined) return;
+    const { drivers = {}, configuration, unserved = {} } = component.component;
+    const published = this.published(config);
+    if (isDeepStrictEqual(published, { drivers, configuration, unserved })) return;
     // The update waits for ZooKeeper; the start of providers does not wait for the update.
-    this.context.tasks.run('publish the versions of the drivers', () => component.update({ drivers }));
+    this.context.tasks.run('publish the configuration', () => component.update(published));
+  }
+
+  /** Returns the fingerprints; the time changes only with them. */
+  private configurationFacts(config: NodepoolConfig): ConfigurationFacts {
+    const prints = configurationPrints(config);
+    const before = this.component?.component.configuration;
+    if (before?.fingerprint === prints.fingerprint) return before;
+    return { ...prints, since: Math.round(this.context.clock.now() / 1000) };
+  }
+
+  private published(config: NodepoolConfig): Pick<ComponentData, 'drivers' | 'configuration' | 'unserved'> {
+    const broken = [...config.brokenProviders].map(([name, { reason }]) => [name, reason] as const);
+    const unserved = [...broken, ...this.unusable].map(([name, reason]) => [name, reason.slice(0, MAX_REASON)]);
+    return {
+      drivers: driverVersions(config),
+      configuration: this.configurationFacts(config),
+      unserved: Object.fromEntries(unserved) as Record<string, string>,
+    };
   }
 }
 

@@ -19,6 +19,20 @@ export interface ComponentData {
   readonly drivers?: Readonly<Record<string, string>>;
   /** The web endpoint of the process; absent if it has none. An extension; other programs ignore it. */
   readonly webapp?: WebEndpoint;
+  /** Fingerprints of a launcher's configuration and of each provider in it. An extension; others ignore it. */
+  readonly configuration?: ConfigurationFacts;
+  /** Reasons why the launcher cannot serve some of its providers, by provider. An extension; others ignore it. */
+  readonly unserved?: Readonly<Record<string, string>>;
+}
+
+/** Fingerprints, which are equal for equal configurations. */
+export interface ConfigurationFacts {
+  /** Fingerprint of all that launchers have in common if they serve the same providers. */
+  readonly fingerprint: string;
+  /** Fingerprints of the providers by name. */
+  readonly providers: Readonly<Record<string, string>>;
+  /** Unix seconds since when the configuration is in force. */
+  readonly since: number;
 }
 
 /** An address for HTTP. */
@@ -43,6 +57,18 @@ export interface PoolComponentData extends ComponentData {
   readonly paused_labels?: readonly string[];
   /** Machines of the pool that this launcher cannot use at the moment. An extension; other programs ignore it. */
   readonly out_of_service?: readonly MachineOutage[];
+  /** Trouble of the pool's provider that this launcher sees. An extension; other programs ignore it. */
+  readonly trouble?: PoolTrouble | null;
+}
+
+export const POOL_TROUBLES = ['degraded', 'unreachable', 'misconfigured'] as const;
+
+/** Trouble of a provider. */
+export interface PoolTrouble {
+  readonly state: (typeof POOL_TROUBLES)[number];
+  readonly reason: string;
+  /** Unix seconds. */
+  readonly since: number;
 }
 
 /** A static machine that cannot be used at the moment. */

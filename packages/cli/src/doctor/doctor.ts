@@ -20,6 +20,7 @@ import { checkDisk } from './disk.js';
 import { Findings, type Finding } from './finding.js';
 import { checkLatency } from './latency.js';
 import { checkLocks } from './locks.js';
+import { checkProblems, PROBLEMS_PATH } from './problems.js';
 import { checkPrograms } from './programs.js';
 import { checkProviders } from './providers.js';
 import { checkRecords } from './records.js';
@@ -119,21 +120,28 @@ async function withRecords(
   });
   if (reading.length > 0) return [...reading, ...(await withoutRecords(context, config))];
   const asking = clock.now();
-  const answers = await askLaunchers(launcherUrls(store.components), {
-    path: '/ready',
-    accept: 'text/plain',
-    timeoutMs: LAUNCHER_MS,
-    interrupted,
-  });
+  const launchers = launcherUrls(store.components);
+  const question = { timeoutMs: LAUNCHER_MS, interrupted };
+  const [answers, problems] = await Promise.all([
+    askLaunchers(launchers, { ...question, path: '/ready', accept: 'text/plain' }),
+    askLaunchers(launchers, { ...question, path: PROBLEMS_PATH, accept: 'application/json' }),
+  ]);
   const asked = (asking + clock.now()) / 2;
   const now = clock.now();
+  const isReported = problems.some(({ outcome }) => outcome === 'known');
   const hasBuilder = [...store.components.all('builder')].some(({ component }) => component.hostname === hostname());
   const found = await Promise.all([
     limited(context, 'zookeeper', () => checkLatency(zooKeeper, config.zookeeper, clock)),
     limited(context, 'clocks', () => checkClocks(store, { answers, asked }, now)),
     limited(context, 'programs', async () => checkPrograms({ store, config, ready: answers })),
     limited(context, 'providers', () => checkProviders({ ...context, config, store })),
-    limited(context, 'records', async () => checkRecords({ store, config, now })),
+    limited(context, 'problems', async () =>
+      checkProblems(
+        problems.filter((_, index) => answers[index]?.outcome === 'known'),
+        now,
+      ),
+    ),
+    limited(context, 'records', async () => checkRecords({ store, config, now, isReported })),
     limited(context, 'records', () => checkLocks(store, now)),
     limited(context, 'disk', () => checkDisk(config, hasBuilder)),
   ]);

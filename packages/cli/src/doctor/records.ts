@@ -19,6 +19,8 @@ export interface RecordSources {
   readonly config: Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'diskImages'>;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** True if a launcher has reported its problems; findings that are among them are left out. */
+  readonly isReported: boolean;
 }
 
 export function checkRecords(sources: RecordSources): readonly Finding[] {
@@ -26,14 +28,25 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
   reportNodes(sources, findings);
   reportRequests(sources, findings);
   reportImages(sources, findings);
-  for (const { provider, reason, by } of sources.store.suspensions.all()) {
+  if (!sources.isReported) {
+    reportUnreadable(sources, findings);
+    reportSuspensions(sources, findings);
+  }
+  if (findings.list.length === 0) findings.ok('all records', 'are readable, and a program works on each of them');
+  return findings.list;
+}
+
+function reportSuspensions({ store }: RecordSources, findings: Findings): void {
+  for (const { provider, reason, by } of store.suspensions.all()) {
     findings.error(
       provider === null ? 'all providers' : `provider ${provider}`,
       `deletions of resources without a record are suspended by ${by}: ${reason}`,
       'compare the records with the clouds (`nodepool orphans list`), then run `nodepool orphans confirm`',
     );
   }
-  const { nodes, requests, images } = sources.store;
+}
+
+function reportUnreadable({ store: { nodes, requests, images } }: RecordSources, findings: Findings): void {
   for (const { path, reason } of [...nodes.corrupt(), ...requests.corrupt(), ...images.corrupt()]) {
     findings.error(
       path,
@@ -41,11 +54,9 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
       'find the program that wrote it; delete the record if no program needs it',
     );
   }
-  if (findings.list.length === 0) findings.ok('all records', 'are readable, and a program works on each of them');
-  return findings.list;
 }
 
-function reportNodes({ store, config, now }: RecordSources, findings: Findings): void {
+function reportNodes({ store, config, now, isReported }: RecordSources, findings: Findings): void {
   const nodes = [...store.nodes.all()];
   const olderThan =
     (seconds: number) =>
@@ -84,7 +95,9 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
     'nodepool delete ID; is a launcher of the provider running?',
   );
   report(
-    others.filter(isIn(LEAVING)).filter(olderThan(LONG_S)),
+    others
+      .filter(isIn(isReported ? LEAVING.filter((state) => state !== 'deleting') : LEAVING))
+      .filter(olderThan(LONG_S)),
     'their deletion has not ended for an hour',
     'nodepool describe node ID; delete the server in the cloud if its API refuses to',
   );
@@ -102,7 +115,7 @@ function reportNodes({ store, config, now }: RecordSources, findings: Findings):
     'is a launcher of the provider running? It releases such nodes',
   );
   report(
-    strandedNodes(store, now),
+    isReported ? [] : strandedNodes(store, now),
     'ready, but no launcher serves their pool with their label, so no request gets them',
     'nodepool delete ID, or configure the pool again',
   );
@@ -143,7 +156,7 @@ function reportRequests({ store, now }: RecordSources, findings: Findings): void
   }
 }
 
-function reportImages({ store, config }: RecordSources, findings: Findings): void {
+function reportImages({ store, config, isReported }: RecordSources, findings: Findings): void {
   const { images } = store;
   const builders = new Set([...store.components.all('builder')].map(({ component }) => component.hostname));
   const providers = new Set<string>();
@@ -155,7 +168,7 @@ function reportImages({ store, config }: RecordSources, findings: Findings): voi
     if (!config.diskImages.has(image) && images.builds(image).length === 0) {
       findings.info(`image ${image}`, 'has no configuration and no build; builders delete its remains');
     }
-    const failure = unresolvedFailure(images, image);
+    const failure = isReported ? undefined : unresolvedFailure(images, image);
     if (failure !== undefined) {
       const { message, log, builder } = failure;
       const remedy = log === null ? 'read the log of the builder' : `read ${log} on ${builder ?? 'the builder'}`;

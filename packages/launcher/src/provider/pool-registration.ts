@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ComponentHandle, MachineOutage, PoolComponentData } from '@nodepool/store';
+import type { ComponentHandle, MachineOutage, PoolComponentData, PoolTrouble } from '@nodepool/store';
 import type { PoolConfig, ProviderConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
@@ -101,6 +101,15 @@ export class PoolRegistration {
       const update = { out_of_service: this.outages };
       this.context.tasks.run('publish machines out of service', () => this.handle.update(update));
     });
+  }
+
+  /** Publishes the trouble of the provider. Only its begin, its end and another state are worth a write. */
+  troubleChanged(trouble: PoolTrouble | undefined): void {
+    const { trouble: before } = this.handle.component;
+    if (this.left || before?.state === trouble?.state) return;
+    this.context.tasks.run('publish the trouble of the provider', () =>
+      this.handle.update({ trouble: trouble ?? null }),
+    );
   }
 
   async close(): Promise<void> {

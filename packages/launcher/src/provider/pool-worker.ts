@@ -5,6 +5,7 @@
  */
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
+import type { PoolTrouble } from '@nodepool/store';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
@@ -12,9 +13,13 @@ import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
+import type { ProviderState } from './provider-health.js';
 import { PoolRegistration, poolComponent } from './pool-registration.js';
 import { PoolState } from './pool-state.js';
 import { RequestPath, type RequestResources } from './request-path.js';
+
+/** Limit of a published reason, because the size of the component is limited. */
+const MAX_REASON = 300;
 
 /** Dependencies that the pools of a provider share, and those that providers share. */
 export interface PoolResources extends RequestResources {
@@ -98,6 +103,7 @@ export class PoolWorker {
   /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.publishClosedLabels();
+    this.registration.troubleChanged(troubleOf(this.resources.health.state));
     this.reevaluate();
   }
 
@@ -170,4 +176,9 @@ export class PoolWorker {
   private reevaluate(): void {
     if (this.deciding) this.path.reevaluate();
   }
+}
+
+function troubleOf({ state, reason = '', since }: ProviderState): PoolTrouble | undefined {
+  if (state === 'starting' || state === 'serving') return undefined;
+  return { state, reason: reason.slice(0, MAX_REASON), since: since / 1000 };
 }

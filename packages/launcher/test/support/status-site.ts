@@ -24,26 +24,27 @@ export class StatusSite {
     private readonly server: WebServer,
     private readonly recorder: Recorder,
     private readonly port: number,
+    /** Failures of metrics. */
+    private readonly errors: readonly unknown[],
   ) {}
 
   static async start(world: World, providers: readonly JsonObject[], options: SiteOptions = {}): Promise<StatusSite> {
     const { hostname = 'launcher1', config: more = {}, shownConfig = {} } = options;
     const { clock } = world;
     const decisions = new DecisionLog({ clock });
-    const prometheus = openPrometheus((error) => {
-      throw error;
-    });
-    const registry = new MetricsRegistry({ clock, statsd: undefined, prometheus, onError: (error) => expect(error) });
-    let running: RunningLauncher | undefined;
+    const errors: unknown[] = [];
+    const onError = (error: unknown): void => void errors.push(error);
+    const registry = new MetricsRegistry({ clock, statsd: undefined, prometheus: openPrometheus(onError), onError });
+    let launcher: RunningLauncher | undefined;
     let recorder: Recorder | undefined;
     world.recorder = (store) =>
       (recorder = new Recorder({
         ...{ store, clock, log: silentLogger, metrics: registry, stateDir: undefined },
-        activity: () => running?.launcher.activity() ?? [],
-        summaries: () => running?.launcher.summaries() ?? [],
+        activity: () => launcher?.launcher.activity() ?? [],
+        summaries: () => launcher?.launcher.summaries() ?? [],
       }));
     world.observation = { decisions };
-    running = await world.launcher(providers, hostname, more);
+    const running = (launcher = await world.launcher(providers, hostname, more));
     world.observation = {};
     world.recorder = undefined;
     if (recorder === undefined) throw new Error('the world has made no recorder');
@@ -59,12 +60,13 @@ export class StatusSite {
       },
     });
     const { port } = await server.start(0, '127.0.0.1');
-    return new StatusSite(world, running, server, recorder, port);
+    return new StatusSite(world, running, server, recorder, port, errors);
   }
 
   async stop(): Promise<void> {
     await this.server.stop();
     await this.recorder.stop();
+    expect(this.errors).toEqual([]);
   }
 
   /** Resolves with a document below `/status/v1`. Answers are cached for a second. */

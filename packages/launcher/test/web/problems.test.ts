@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../src/web/status/client/model.js';
 import { findProblems } from '../../src/web/status/documents/problems/index.js';
 import { nodeEntry } from './fixtures.js';
-import type { ProblemSources } from '../../src/web/status/documents/problems/sources.js';
+import type { LauncherFacts, ProblemSources } from '../../src/web/status/documents/problems/sources.js';
 
 const NOW = 1_800_000_000;
 
@@ -16,6 +16,9 @@ const HEALTHY: ProblemSources = {
   providers: [],
   suspensions: [],
   stranded: [],
+  launchers: [],
+  troubles: [],
+  stuck: [],
   labels: [],
   reasons: [],
   accepted: new Map(),
@@ -246,7 +249,14 @@ it('a lost ZooKeeper comes before older problems, with the time and the last err
 });
 
 it('failed requests are a problem of their label, or of its missing image', () => {
-  const requests = { count: 2, first: NOW - 50, reason: 'cloud/main: no answer', launched: true };
+  const requests = {
+    count: 2,
+    first: NOW - 50,
+    last: NOW - 40,
+    served: undefined,
+    reason: 'cloud/main: no answer',
+    launched: true,
+  };
   const failed = new Map([['small', requests]]);
   const served = [label({ pools: ['cloud/main'] })];
   const [problem, ...others] = findProblems({ ...HEALTHY, failed, labels: served });
@@ -273,4 +283,103 @@ it('suspended deletions are critical, and name the reason, the effect and the re
     { severity: 'critical', title: 'Deletions of resources without a record are suspended', since: NOW - 60 },
     { subject: { kind: 'provider', id: 'cloud' }, details: ['an older state', 'nl01-7 has suspended them.'] },
   ]);
+});
+
+describe('deletions', () => {
+  it('that do not end are a problem of their provider, with the last answer of the cloud', () => {
+    const stuck = ['01', '02'].map((id) => ({
+      entry: nodeEntry(id, { state: 'deleting', state_time: NOW - 1200 }),
+      answer: 'deletion failed (409)',
+    }));
+    expect(findProblems({ ...HEALTHY, stuck })).toMatchObject([
+      {
+        ...{ kind: 'stuck-deletions', title: 'Provider cloud does not delete 2 nodes', since: NOW - 1200 },
+        ...{ details: ['01: deletion failed (409)', '02: deletion failed (409)'] },
+      },
+    ]);
+  });
+});
+
+describe('launches', () => {
+  const lastError = { text: 'no host keys', time: NOW - 10, code: 'keyscan' };
+  const failing = (launches: ProviderStatus['launches'], time = NOW - 10): string[] =>
+    titles({ providers: [provider('cloud', { launches, lastError: { ...lastError, time } })] });
+
+  it('are a problem if most have failed, until none has failed for some minutes', () => {
+    const windowSeconds = 600;
+    expect(failing({ windowSeconds, started: 5, failed: 3 })).toEqual([
+      'warning: Most launches of provider cloud fail',
+    ]);
+    expect(failing({ windowSeconds, started: 6, failed: 3 })).toEqual([]);
+    expect(failing({ windowSeconds, started: 2, failed: 2 })).toEqual([]);
+    expect(failing({ windowSeconds, started: 5, failed: 5 }, NOW - 301)).toEqual([]);
+  });
+});
+
+describe('other launchers', () => {
+  const launcher = (hostname: string, more: Partial<LauncherFacts> = {}): LauncherFacts => ({
+    ...{ hostname, isOwn: hostname === 'nl01', unserved: {} },
+    ...more,
+  });
+  const configured = (hostname: string, fingerprint: string, cloud: string, since = NOW - 600): LauncherFacts =>
+    launcher(hostname, { configuration: { fingerprint, providers: { cloud }, since } });
+
+  it('that lack a driver are named with the provider; this one names its own providers', () => {
+    const unserved = { cloud: 'no package provides the driver' };
+    const launchers = [launcher('nl01', { unserved }), launcher('nl02', { unserved })];
+    expect(findProblems({ ...HEALTHY, launchers })).toMatchObject([
+      {
+        ...{ kind: 'launcher-without-driver', title: 'Launcher nl02 cannot serve 1 provider', launcher: 'nl02' },
+        details: ['cloud: no package provides the driver'],
+      },
+    ]);
+  });
+
+  it('that see a provider in trouble are named, unless this one sees the same', () => {
+    const trouble = {
+      provider: 'cloud',
+      hostname: 'nl02',
+      state: 'unreachable',
+      reason: 'no answer',
+      since: NOW,
+    } as const;
+    const troubles = [trouble, trouble];
+    const title = 'Launcher nl02 sees that provider cloud is unreachable';
+    expect(titles({ troubles, providers: [provider('cloud', {})] })).toEqual([`warning: ${title}`]);
+    expect(titles({ troubles, providers: [provider('cloud', { state: 'elsewhere' })] })).toEqual([
+      `critical: ${title}`,
+    ]);
+    expect(titles({ troubles, providers: [provider('cloud', { state: 'unreachable' })] })).toEqual([
+      'critical: Provider cloud is unreachable',
+    ]);
+  });
+
+  it('that have another configuration of the same provider are named, after the time of a rollout', () => {
+    const details = (...launchers: readonly LauncherFacts[]): readonly string[] =>
+      findProblems({ ...HEALTHY, launchers }).flatMap((problem) => problem.details);
+    expect(details(configured('nl01', 'aa', '1'), configured('nl02', 'aa', '1'), launcher('python'))).toEqual([]);
+    expect(details(configured('nl01', 'aa', '1'), configured('nl02', 'bb', '2'))).toEqual([
+      'provider cloud: 1 on nl01; 2 on nl02',
+    ]);
+    expect(details(configured('nl01', 'aa', '1'), configured('nl02', 'bb', '1'))).toEqual([
+      'labels, disk images or limits: aa on nl01; bb on nl02',
+    ]);
+    expect(details(configured('nl01', 'aa', '1'), configured('nl02', 'bb', '2', NOW - 60))).toEqual([]);
+    const other = launcher('nl02', {
+      configuration: { fingerprint: 'bb', providers: { other: '2' }, since: NOW - 600 },
+    });
+    expect(details(configured('nl01', 'aa', '1'), other)).toEqual([]);
+  });
+});
+
+it('failed requests are over once a later one is served, and leave the page some minutes later', () => {
+  const failed = (served: number | undefined): string[] =>
+    titles({
+      failed: new Map([
+        ['small', { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', launched: true }],
+      ]),
+    });
+  expect(failed(undefined)).toEqual(['warning: 2 requests for the label small failed']);
+  expect(failed(NOW - 299)).toEqual(['info: 2 requests for the label small failed; it is over']);
+  expect(failed(NOW - 300)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 /** Trouble appears in every view within 15 seconds, with the same reason: page, explanations and metrics. */
 
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { TransientError, type Provider } from '@nodepool/core';
-import type { OverviewDocument, ProviderDocument } from '../../src/web/status/client/model.js';
+import type { OverviewDocument, ProgramsDocument, ProviderDocument } from '../../src/web/status/client/model.js';
 import { faultyDriver } from '../support/faulty-driver.js';
 import { StatusSite } from '../support/status-site.js';
 import { pool, provider, World } from '../support/world.js';
@@ -19,22 +19,22 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
+/** Returns a provider whose cloud refuses connections. */
+function away(each: Provider): Partial<Provider> {
+  const refused = (): Promise<never> => Promise.reject(new TransientError('the connection was refused'));
+  return {
+    listNodes: refused,
+    cleanupLeakedResources: refused,
+    getRequestHandler: (...args) =>
+      new Proxy(each.getRequestHandler(...args), {
+        get: (target, name): unknown => (name === 'launch' ? refused : Reflect.get(target, name)),
+      }),
+  };
+}
+
 it('a cloud that refuses connections is shown within 15 seconds, with the requests that hang on it', async () => {
   let isAway = false;
-  const refused = (): Promise<never> => Promise.reject(new TransientError('the connection was refused'));
-  const overrides = (each: Provider): Partial<Provider> =>
-    isAway
-      ? {
-          listNodes: refused,
-          cleanupLeakedResources: refused,
-          getRequestHandler: (...args) => {
-            const handler = each.getRequestHandler(...args);
-            return new Proxy(handler, {
-              get: (target, name): unknown => (name === 'launch' ? refused : Reflect.get(target, name)),
-            });
-          },
-        }
-      : {};
+  const overrides = (each: Provider): Partial<Provider> => (isAway ? away(each) : {});
   const options = { config: faultyDriver(world.cloud, overrides) };
   site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])])], options);
   expect(await site.metrics(/provider_state.* 1$|nodepool_problems/)).toEqual([
@@ -58,14 +58,61 @@ it('a cloud that refuses connections is shown within 15 seconds, with the reques
   expect(await site.explain(`request/${id}`)).toContain('the connection was refused');
   expect(await site.explain('label/small')).toContain('the connection was refused');
   expect(await site.metrics(/provider_state.* 1$|nodepool_problems|nodepool_unfulfilled.* 1$/)).toEqual([
-    'nodepool_problems{problem="provider",severity="critical"} 1',
-    'nodepool_problems{problem="failed-requests",severity="warning"} 1',
     'nodepool_provider_state{provider="demo",state="unreachable"} 1',
     'nodepool_unfulfilled_requests{label="small",state="requested"} 1',
+    'nodepool_problems{problem="provider",severity="critical"} 1',
+    'nodepool_problems{problem="failed-requests",severity="warning"} 1',
   ]);
   const [oldest] = await site.metrics(/oldest_unfulfilled.*small/);
   expect(Number(oldest?.split(' ')[1])).toBeGreaterThan(10);
   isAway = false;
   await world.inState(id, 'fulfilled');
-  expect((await site.get<OverviewDocument>('overview')).problems.map(({ kind }) => kind)).toEqual(['failed-requests']);
+  const kinds = async (): Promise<readonly string[]> =>
+    (await site!.get<OverviewDocument>('overview')).problems.map(({ kind }) => kind);
+  expect(await kinds()).toEqual(['failed-requests', 'failing-launches']);
+  await world.clock.advance(300_000);
+  expect(await kinds()).toEqual(['failed-requests']);
+});
+
+describe('another launcher', () => {
+  const demo = provider('demo', [pool('main', ['small'])]);
+  const kinds = async (): Promise<readonly string[]> =>
+    (await site!.get<OverviewDocument>('overview')).problems.map(({ kind, title, details }) =>
+      [kind, title, ...details].join(' | '),
+    );
+
+  it('is shown with the providers that it cannot serve, and with another configuration', async () => {
+    site = await StatusSite.start(world, [demo]);
+    const brokenProviders = new Map([['broken', { driver: 'nonsense', reason: 'no package provides it' }]]);
+    await world.launcher([demo], 'launcher2', { brokenProviders });
+    await world.launcher([provider('demo', [pool('main', ['small', 'large'])])], 'launcher3');
+    expect(await kinds()).toEqual([
+      'launcher-without-driver | Launcher launcher2 cannot serve 1 provider | broken: no package provides it',
+    ]);
+    await world.clock.advance(130_000);
+    expect(await kinds()).toEqual([
+      expect.stringMatching(
+        /^different-configurations .* \| provider demo: \w{12} on launcher1, launcher2; \w{12} on launcher3$/,
+      ),
+      'launcher-without-driver | Launcher launcher2 cannot serve 1 provider | broken: no package provides it',
+    ]);
+    const { components } = await site.get<ProgramsDocument>('components');
+    const [one, two, three] = components.map(({ configuration }) => configuration);
+    expect([one === two, one === three]).toEqual([true, false]);
+  });
+
+  it('is shown with the trouble that it alone sees, until it ends', async () => {
+    let isAway = false;
+    const overrides = (each: Provider): Partial<Provider> => (isAway ? away(each) : {});
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['small'])])]);
+    await world.launcher([demo], 'launcher2', faultyDriver(world.cloud, overrides));
+    isAway = true;
+    await world.clock.advance(180_000);
+    expect(await kinds()).toEqual([
+      expect.stringMatching(/^provider \| Launcher launcher2 sees that provider demo is unreachable \| .*was refused/),
+    ]);
+    isAway = false;
+    await world.clock.advance(180_000);
+    expect(await kinds()).toEqual([]);
+  });
 });

@@ -4,7 +4,14 @@
 
 import { parseObject } from './codec.js';
 import { isText, number, oneOf, text, texts } from './fields.js';
-import type { ComponentData, ComponentKind, ComponentState, MachineOutage, PoolComponentData } from '../component.js';
+import {
+  POOL_TROUBLES,
+  type ComponentData,
+  type ComponentKind,
+  type ComponentState,
+  type MachineOutage,
+  type PoolComponentData,
+} from '../component.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 
 const STATES: readonly ComponentState[] = ['initializing', 'running', 'paused', 'stopped'];
@@ -22,18 +29,35 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
     state: oneOf(raw.state, STATES) ?? 'running',
     version: text(raw.version) ?? '',
     model_api: number(raw.model_api) ?? 0,
-    ...driversOf(raw),
+    ...textsOf('drivers', raw),
+    ...textsOf('unserved', raw),
+    ...configurationOf(raw),
     ...webEndpointOf(raw),
   };
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
 }
 
-/** Returns versions by driver; empty if the component does not report any. */
-function driversOf({ drivers }: JsonObject): Pick<ComponentData, 'drivers'> {
-  if (!isJsonObject(drivers)) return {};
-  return {
-    drivers: Object.fromEntries(Object.entries(drivers).filter((entry): entry is [string, string] => isText(entry[1]))),
-  };
+/** Returns texts by name; empty if the component does not report any. */
+function textsOf<F extends 'drivers' | 'unserved'>(
+  field: F,
+  raw: JsonObject,
+): Partial<Record<F, Record<string, string>>>;
+function textsOf(field: string, raw: JsonObject): Record<string, Record<string, string>> {
+  const value = raw[field];
+  return isJsonObject(value) ? { [field]: textsIn(value) } : {};
+}
+
+function textsIn(value: JsonObject): Record<string, string> {
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => isText(entry[1])));
+}
+
+/** Returns the fingerprints of the configuration; empty if the component does not report usable ones. */
+function configurationOf({ configuration }: JsonObject): Pick<ComponentData, 'configuration'> {
+  if (!isJsonObject(configuration)) return {};
+  const fingerprint = text(configuration['fingerprint']);
+  const { providers } = configuration;
+  if (fingerprint === null || !isJsonObject(providers)) return {};
+  return { configuration: { fingerprint, providers: textsIn(providers), since: number(configuration['since']) ?? 0 } };
 }
 
 /** Returns the web endpoint; empty if the component does not report a usable one. */
@@ -67,6 +91,7 @@ function poolComponent(raw: JsonObject, common: Omit<ComponentData, 'kind'>): Po
     paused: raw.paused === true,
     ...(Array.isArray(raw.paused_labels) ? { paused_labels: raw.paused_labels.filter(isText) } : {}),
     ...outagesOf(raw),
+    ...troubleOf(raw),
   };
 }
 
@@ -86,4 +111,12 @@ function outagesOf({ out_of_service: raw }: JsonObject): Pick<PoolComponentData,
     };
   });
   return { out_of_service: outages };
+}
+
+/** Returns the trouble of the pool's provider; empty if the pool reports none. */
+function troubleOf({ trouble }: JsonObject): Pick<PoolComponentData, 'trouble'> {
+  if (!isJsonObject(trouble)) return {};
+  const state = oneOf(trouble['state'], POOL_TROUBLES);
+  if (state === undefined) return {};
+  return { trouble: { state, reason: text(trouble['reason']) ?? '', since: number(trouble['since']) ?? 0 } };
 }

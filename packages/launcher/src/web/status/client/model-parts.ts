@@ -33,6 +33,7 @@ export type ProblemKind =
   | 'machines'
   | 'stranded-nodes'
   | 'stuck-deletions'
+  | 'suspended-deletions'
   | 'label-without-pool'
   | 'label-not-ready'
   | 'failed-requests'
@@ -57,6 +58,8 @@ export interface Problem {
   readonly details: readonly string[];
   readonly effect: string | null;
   readonly remedy: string | null;
+  /** Host of the launcher that sees the problem, if it is another one. */
+  readonly launcher?: string;
 }
 
 export type Phase =
@@ -216,6 +219,8 @@ export interface ComponentStatus {
   readonly hostname: string;
   readonly state: string;
   readonly version: string;
+  /** Fingerprint of the configuration; null if it is not published. */
+  readonly configuration: string | null;
   readonly drivers: readonly { readonly name: string; readonly version: string }[];
   readonly pools: readonly string[];
   /** True for the launcher that serves this page; the members below are known of it alone. */

@@ -34,7 +34,7 @@ export const programsPage: View<ProgramsDocument> = {
 };
 
 function card(component: ComponentStatus, current: string | null, present: Present): HTMLElement {
-  const { kind, hostname, state, version, drivers, pools, self, started, webUrl } = component;
+  const { kind, hostname, state, version, configuration, drivers, pools, self, started, webUrl } = component;
   return h(
     'article',
     { class: current === hostname ? 'card current' : 'card', 'data-key': `${kind} ${hostname} ${version}` },
@@ -48,6 +48,7 @@ function card(component: ComponentStatus, current: string | null, present: Prese
     ),
     facts(
       ['Version', [name(version)]],
+      ['Configuration', configuration === null ? undefined : [name(configuration)]],
       ['Running for', started === null ? undefined : [age(started, present)]],
       [
         'Pools',

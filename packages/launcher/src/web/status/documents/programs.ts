@@ -2,7 +2,7 @@
 
 import type { ComponentStatus, ProgramsDocument } from '../client/model.js';
 import { shortened, type Observed } from '../sources.js';
-import { secondsOrNull, SHORT } from './texts.js';
+import { secondsOrNull, SHORT, textOrNull } from './texts.js';
 
 /** Returns launchers, then builders, each sorted by host. */
 export function programsDocument(observed: Observed): ProgramsDocument {
@@ -14,19 +14,22 @@ export function programsDocument(observed: Observed): ProgramsDocument {
   }
   const components = (['launcher', 'builder'] as const).flatMap((kind) =>
     [...store.components.all(kind)]
-      .map(({ path, component: { hostname, state, version, drivers = {}, webapp } }): ComponentStatus => ({
-        kind,
-        hostname: shortened(hostname),
-        state,
-        version: shortened(version, SHORT),
-        drivers: Object.entries(drivers).map(([name, of]) => ({
-          name: shortened(name, SHORT),
-          version: shortened(of, SHORT),
-        })),
-        pools: kind === 'builder' ? [] : pools.filter((pool) => pool.hostname === hostname).map(poolName),
-        ...(path === own ? ownFacts(observed) : UNKNOWN),
-        webUrl: webapp === undefined ? null : `http://${urlHost(webapp.host)}:${webapp.port}/`,
-      }))
+      .map(
+        ({ path, component: { hostname, state, version, drivers = {}, configuration, webapp } }): ComponentStatus => ({
+          kind,
+          hostname: shortened(hostname),
+          state,
+          version: shortened(version, SHORT),
+          configuration: textOrNull(configuration?.fingerprint, SHORT),
+          drivers: Object.entries(drivers).map(([name, of]) => ({
+            name: shortened(name, SHORT),
+            version: shortened(of, SHORT),
+          })),
+          pools: kind === 'builder' ? [] : pools.filter((pool) => pool.hostname === hostname).map(poolName),
+          ...(path === own ? ownFacts(observed) : UNKNOWN),
+          webUrl: webapp === undefined ? null : `http://${urlHost(webapp.host)}:${webapp.port}/`,
+        }),
+      )
       .sort((a, b) => (a.hostname < b.hostname ? -1 : 1)),
   );
   return { components };

@@ -2,8 +2,9 @@
 
 import { formatProblem } from '@nodepool/config';
 import { strandedNodes } from '@nodepool/store';
-import { oncePerMoment, shortened } from '../../sources.js';
+import { oncePerMoment, shortened, type Observed } from '../../sources.js';
 import type { Problem } from '../../client/model.js';
+import { latestDecision } from '../../../../diagnostics/explain/explanation.js';
 import { imagesStatus } from '../images.js';
 import { labelsStatus } from '../labels.js';
 import { providersStatus } from '../providers.js';
@@ -11,11 +12,15 @@ import { acceptedByProvider, reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
 import { failedByLabel, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
-import { fullPools, providerProblems, strandedNodesProblems } from './providers.js';
-import type { ProblemSources } from './sources.js';
+import { launcherProblems } from './launchers.js';
+import { strandedNodesProblems, stuckDeletions } from './nodes.js';
+import { fullPools, providerProblems } from './providers.js';
+import type { LauncherFacts, ProblemSources } from './sources.js';
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const;
 const MAX_DETAILS = 10;
+/** Time in seconds after which a deletion is stuck. */
+const STUCK_SECONDS = 600;
 
 export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
   const { store, status, clock } = observed;
@@ -37,6 +42,9 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     },
     providers: providersStatus(observed),
     suspensions: store.suspensions.all(),
+    launchers: launchersOf(observed),
+    troubles: troublesOf(observed),
+    stuck: stuckNodes(observed),
     stranded: strandedNodes(store, clock.now()),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
@@ -57,6 +65,8 @@ export function findProblems(sources: ProblemSources): Problem[] {
     ...imageProblems(sources),
     ...fullPools(sources),
     ...strandedNodesProblems(sources),
+    ...stuckDeletions(sources),
+    ...launcherProblems(sources),
     ...recordProblems(sources),
     ...suspendedDeletions(sources),
   ];
@@ -64,4 +74,26 @@ export function findProblems(sources: ProblemSources): Problem[] {
   problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
   // Without ZooKeeper all other problems are old.
   return [...zookeeperProblems(sources), ...problems];
+}
+
+function launchersOf({ store, status }: Observed): LauncherFacts[] {
+  const all = [...store.components.all('launcher')].map(({ component }) => component);
+  return all.map(({ hostname, version, configuration, unserved = {} }) => ({
+    ...{ hostname, unserved, isOwn: hostname === status.hostname && version === status.version },
+    ...(configuration === undefined ? {} : { configuration }),
+  }));
+}
+
+function troublesOf({ store, activity }: Observed): ProblemSources['troubles'] {
+  const own = new Set(activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
+  return [...store.components.pools()].flatMap(({ id, hostname, provider_name: provider, trouble }) =>
+    own.has(id) || trouble === undefined || trouble === null ? [] : [{ ...trouble, hostname, provider }],
+  );
+}
+
+function stuckNodes({ store, clock, decisions }: Observed): ProblemSources['stuck'] {
+  const stuck = [...store.nodes.inState('deleting')].filter(
+    ({ node }) => clock.now() / 1000 - node.state_time > STUCK_SECONDS,
+  );
+  return stuck.map((entry) => ({ entry, answer: latestDecision(decisions.of('node', entry.id)) ?? 'no answer yet' }));
 }

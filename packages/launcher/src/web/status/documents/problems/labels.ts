@@ -7,8 +7,10 @@ import { counted, effectOf, MAX_NAME, type FailedRequests, type ProblemSources }
 
 /** Time in ms for which failed requests are a problem. */
 const FAILED_MS = 3_600_000;
+/** Time in seconds for which failed requests are shown after a later request for the label was fulfilled. */
+const OVER_SECONDS = 300;
 
-export function labelProblems({ labels, failed, images }: ProblemSources): Problem[] {
+export function labelProblems({ labels, failed, images, now }: ProblemSources): Problem[] {
   const known = new Map(labels.map((label) => [label.name, label]));
   const withoutPool = labels.filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none');
   const named = new Set([
@@ -19,7 +21,7 @@ export function labelProblems({ labels, failed, images }: ProblemSources): Probl
   return [
     ...withoutPool.map(poolMissing),
     ...[...failed]
-      .filter(([name]) => !named.has(name))
+      .filter(([name, { served }]) => !named.has(name) && (served === undefined || now - served < OVER_SECONDS))
       .map(([name, requests]) => failing(name, requests, known.get(name))),
   ];
 }
@@ -41,23 +43,26 @@ function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Pro
 
 function failing(
   name: string,
-  { count, first, reason, launched }: FailedRequests,
+  { count, first, reason, served, launched }: FailedRequests,
   label: LabelStatus | undefined,
 ): Problem {
   const hasPool = label !== undefined && label.pools.length > 0;
+  const isOver = served !== undefined;
   return {
     kind: 'failed-requests',
-    severity: 'warning',
+    severity: isOver ? 'info' : 'warning',
     key: `failed ${name}`,
-    title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed`,
+    title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed${isOver ? '; it is over' : ''}`,
     subject: { kind: 'label', id: name },
     since: first,
     cause: hasPool ? (launched ? 'cloud' : 'limit') : 'configuration',
     details: reason === undefined ? [] : [shortened(reason)],
-    effect: null,
-    remedy: hasPool
-      ? `See the ${launched ? 'launch attempts of' : 'decisions about'} the failed requests.`
-      : 'Add the label to a pool, or correct the jobs that ask for it.',
+    effect: isOver ? 'none: later requests for the label were fulfilled' : null,
+    remedy: isOver
+      ? null
+      : hasPool
+        ? `See the ${launched ? 'launch attempts of' : 'decisions about'} the failed requests.`
+        : 'Add the label to a pool, or correct the jobs that ask for it.',
   };
 }
 
@@ -70,9 +75,26 @@ export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, 
     if (facts.requestor === MIN_READY_REQUESTOR) continue;
     const hasLaunched = life.attempts.length > 0 || life.closed().some(({ phase }) => phase === 'elsewhere');
     for (const label of new Set(facts.labels)) {
-      const { count = 0, reason = ended?.reason, launched = false } = failed.get(label) ?? {};
-      failed.set(label, { count: count + 1, first: end / 1000, reason, launched: launched || hasLaunched });
+      const { count = 0, reason = ended?.reason, last = end / 1000, launched = false } = failed.get(label) ?? {};
+      const times = { first: end / 1000, last, served: undefined };
+      failed.set(label, { ...times, count: count + 1, reason, launched: launched || hasLaunched });
     }
   }
-  return failed;
+  return failed.size === 0 ? failed : withServed(failed, status);
+}
+
+/** Adds the times at which the labels were served for the first time after their last failure. */
+function withServed(
+  failed: ReadonlyMap<string, FailedRequests>,
+  { recorder }: Observed['status'],
+): ReadonlyMap<string, FailedRequests> {
+  const oldest = Math.min(...[...failed.values()].map(({ last }) => last));
+  const served = new Map<string, number>();
+  for (const { facts, end = 0, ended } of recorder.timelines.endedRequests.newestFirst()) {
+    if (end / 1000 < oldest) break;
+    if (ended?.result !== 'fulfilled') continue;
+    for (const label of facts.labels)
+      if (end / 1000 > (failed.get(label)?.last ?? Infinity)) served.set(label, end / 1000);
+  }
+  return new Map([...failed].map(([label, requests]) => [label, { ...requests, served: served.get(label) }]));
 }

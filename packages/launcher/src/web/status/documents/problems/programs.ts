@@ -80,6 +80,7 @@ export function recordProblems({ unreadable: { records, count } }: ProblemSource
 /** Returns the suspensions of deletions, which only an operator ends. */
 export function suspendedDeletions({ suspensions }: ProblemSources): Problem[] {
   return suspensions.map(({ provider, reason, since, by }) => ({
+    kind: 'suspended-deletions',
     severity: 'critical',
     key: `suspended ${provider ?? ''}`,
     title:

@@ -1,13 +1,15 @@
-/** Problems of providers, their offers and machines, and the limits of pools. */
+/** Problems of providers, their launches, offers and machines, and the limits of pools. */
 
 import type { Problem, ProviderStatus } from '../../client/model.js';
 import { groupBy, shortened } from '../../sources.js';
-import { counted, effectOf, MAX_NAME, waitingFor, withRest, type ProblemSources } from './sources.js';
+import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
 
 /** Time in seconds for which a full pool is normal. */
 const FULL_SECONDS = 600;
-/** Number of nodes of one pool and label that a problem names. */
-const MAX_NODES = 5;
+/** Number of failed launches from which on failures are a problem. */
+const MANY_FAILURES = 3;
+/** Time in seconds after the last failed launch for which the failures are a problem. */
+const RECENT_SECONDS = 300;
 /** Time in seconds after which a provider that is starting is a problem. */
 const STARTING_SECONDS = 300;
 
@@ -31,7 +33,12 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
   const severity = waiting + hanging > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
-      return [...missingInstances(provider), ...suspendedOffers(provider), ...unusableMachines(provider)];
+      return [
+        ...missingInstances(provider),
+        ...failingLaunches(provider, sources.now),
+        ...suspendedOffers(provider),
+        ...unusableMachines(provider),
+      ];
     case 'elsewhere':
       return [];
     case 'starting':
@@ -112,6 +119,27 @@ function missingInstances({ name, missingInstances: found }: ProviderStatus): Pr
   ];
 }
 
+/** Returns the failures of most launches, until none has failed for a while. */
+function failingLaunches({ name, launches, lastError }: ProviderStatus, now: number): Problem[] {
+  if (launches === null || lastError === null) return [];
+  const { started, failed, windowSeconds } = launches;
+  if (failed < MANY_FAILURES || failed * 2 <= started || now - lastError.time > RECENT_SECONDS) return [];
+  return [
+    {
+      kind: 'failing-launches',
+      severity: 'warning',
+      key: `launches ${name}`,
+      title: `Most launches of provider ${shortened(name, MAX_NAME)} fail`,
+      subject: { kind: 'provider', id: name },
+      since: null,
+      cause: 'cloud',
+      details: [`${failed} of ${counted(started, 'launch')} failed in ${windowSeconds / 60} minutes`, lastError.text],
+      effect: 'requests wait longer, or fail after several attempts',
+      remedy: 'The page of the provider shows the failures by kind, with the last message of each.',
+    },
+  ];
+}
+
 function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
   return pools.flatMap(({ name, offers }) => {
     const open = offers.filter(({ state }) => state === 'open');
@@ -152,31 +180,6 @@ function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] 
       )} fewer`,
       remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
     }));
-}
-
-/** Returns the providers with ready nodes that no request can get, e.g. because their pool was renamed. */
-export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
-  const byProvider = groupBy(stranded, ({ node }) => node.provider ?? '');
-  return [...byProvider].map(([provider, nodes]) => {
-    const places = groupBy(nodes, ({ node: { pool, type } }) => `pool ${pool ?? ''}, label ${type.join(', ')}`);
-    const details = [...places].map(([place, entries]) => {
-      const ids = entries.slice(0, MAX_NODES).map(({ id }) => id);
-      const more = entries.length - ids.length;
-      return shortened(`${place}: ${ids.join(', ')}${more === 0 ? '' : ` and ${more} more`}`);
-    });
-    return {
-      kind: 'stranded-nodes',
-      severity: 'warning',
-      key: `stranded ${provider}`,
-      title: `Provider ${shortened(provider, MAX_NAME)} has ${counted(nodes.length, 'ready node')} that no pool hands out`,
-      subject: { kind: 'provider', id: provider },
-      since: null,
-      cause: 'configuration',
-      details: withRest(details.slice(0, 3), details.length),
-      effect: 'no request gets them',
-      remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
-    };
-  });
 }
 
 /** Returns the pools that requests have been waiting for longer than is normal. */

@@ -1,6 +1,6 @@
 /** The sources of problems, and the texts that several problems have. */
 
-import type { NodeEntry, Suspension } from '@nodepool/store';
+import type { ComponentData, NodeEntry, PoolTrouble, Suspension } from '@nodepool/store';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
 
 /** Maximum length of names in titles. */
@@ -13,8 +13,19 @@ export interface FailedRequests {
   readonly first: number;
   /** Reason of the last of them. */
   readonly reason: string | undefined;
+  /** Unix seconds of the last of them. */
+  readonly last: number;
+  /** Unix seconds at which a later request for the label was fulfilled; undefined if none was. */
+  readonly served: number | undefined;
   /** True if a node was launched for one of them, or may have been by another launcher. */
   readonly launched: boolean;
+}
+
+/** A registered launcher. */
+export interface LauncherFacts extends Pick<ComponentData, 'hostname' | 'configuration'> {
+  /** True for the launcher that serves the page. */
+  readonly isOwn: boolean;
+  readonly unserved: Readonly<Record<string, string>>;
 }
 
 export interface ProblemSources {
@@ -39,6 +50,12 @@ export interface ProblemSources {
   readonly providers: readonly ProviderStatus[];
   /** Suspended deletions of resources without a record. */
   readonly suspensions: readonly Suspension[];
+  /** The registered launchers. */
+  readonly launchers: readonly LauncherFacts[];
+  /** Trouble of providers that other launchers see. */
+  readonly troubles: readonly (PoolTrouble & { readonly provider: string; readonly hostname: string })[];
+  /** Nodes whose deletion has lasted for too long, with the last answer of the cloud. */
+  readonly stuck: readonly { readonly entry: NodeEntry; readonly answer: string }[];
   /** Ready nodes that no pool hands out. */
   readonly stranded: readonly NodeEntry[];
   readonly labels: readonly LabelStatus[];
