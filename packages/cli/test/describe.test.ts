@@ -206,6 +206,23 @@ describe('nodepool describe with launchers', () => {
     expect(text).toMatch(/^ {2}error\.network +4 /m);
     expect(text).toMatch(/^ {2}instances +3 +10 /m);
   });
+
+  it('shows why pools cannot serve a label, in the words of the launchers that serve the pools', async () => {
+    const trouble = { state: 'unreachable', reason: 'no answer', since: 0 } as const;
+    await world.pool(['small'], { trouble });
+    documents['/status/v1/label/small'] = {
+      launcher: { hostname: 'nl01' },
+      label: { name: 'small' },
+      poolAnswers: [
+        { pool: 'cloud/main', launcher: 'nl01', says: 'the cloud has no image "debian"; it has: ubuntu' },
+        { pool: 'cloud/other', launcher: 'nl02', says: 'can serve it' },
+      ],
+    };
+    const { text } = await described('label', 'small');
+    expect(text).toMatch(/^ {2}cloud\/main +the cloud has no image "debian"; it has: ubuntu /m);
+    expect(text).not.toContain('cloud/other');
+    expect(text).toMatch(/^ {2}cloud\/main +host +its provider is unreachable: no answer$/m);
+  });
 });
 
 it('nodepool describe reaches a launcher on this machine, and one with an IPv6 address', () => {

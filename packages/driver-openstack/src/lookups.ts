@@ -19,6 +19,10 @@ import type { Network } from './client/network.js';
 import { flavorOf, type FlavorCriteria, type OpenStackLabel } from './config.js';
 
 const MAX_AGE_MS = 3_600_000;
+/** Age (ms) of the names of images that a message lists. */
+const NAMES_AGE_MS = 60_000;
+/** Number of existing names in a message. */
+const MAX_NAMES = 20;
 
 type CloudImage = NonNullable<OpenStackLabel['cloudImage']>;
 
@@ -26,6 +30,8 @@ export class Lookups {
   readonly flavors: CachedRead<readonly Flavor[]>;
   readonly networks: CachedRead<readonly Network[]>;
   private readonly images = new Map<string, CachedRead<readonly Image[]>>();
+  /** Names of all active images, which errors list. Read only if an image is missing. */
+  private readonly imageNames: CachedRead<readonly string[]>;
 
   constructor(
     private readonly client: Client,
@@ -33,6 +39,10 @@ export class Lookups {
     private readonly clock: Clock,
   ) {
     this.flavors = this.kept((call) => client.compute.listFlavors(call));
+    this.imageNames = this.kept(async (call) => {
+      const images = await client.image.listImages(call, { status: 'active' });
+      return [...new Set(images.map(({ name }) => name))].sort();
+    });
     this.networks = this.kept(async (call) => ((await client.has('network')) ? client.network.listNetworks(call) : []));
   }
 
@@ -59,29 +69,37 @@ export class Lookups {
     const [newest] = await read.read();
     if (newest !== undefined) return newest.id;
     read.forget();
-    throw new NotFoundError(noImage(image.name));
+    throw new NotFoundError(noImage(image.name, await this.imageNames.read(NAMES_AGE_MS)));
   }
 
   /**
    * Returns the label's readiness according to cached lookups. A lookup that was not made yet counts as ready; the
    * launch makes it. One existing flavor of several is enough.
    */
-  readiness(label: Pick<OpenStackLabel, 'flavor' | 'machineTypes' | 'cloudImage'>): Readiness {
+  readiness(label: Pick<OpenStackLabel, 'flavor' | 'machineTypes' | 'cloudImage' | 'networks'>): Readiness {
     const { cloudImage, flavor, machineTypes = [] } = label;
     const flavors = this.flavors.latest;
     const wishes = [flavor, ...machineTypes.slice(1).map((name) => flavorOf(label, name))];
     if (flavors !== undefined && wishes.every((wish) => chooseFlavor(flavors, wish) === undefined)) {
       return { ready: false, reason: noFlavor(flavors, ...wishes) };
     }
+    const network = this.missingNetwork(label.networks);
+    if (network !== undefined) return { ready: false, reason: network };
     if (cloudImage === undefined || 'id' in cloudImage) return { ready: true };
     const missing = this.imagesNamed(cloudImage.name).latest?.length === 0;
-    return missing ? { ready: false, reason: noImage(cloudImage.name) } : { ready: true };
+    return missing ? { ready: false, reason: noImage(cloudImage.name, this.imageNames.latest) } : { ready: true };
   }
 
   /** Refreshes the lookups of a label unless they are younger than `maxAgeMs`. */
-  async refresh({ cloudImage }: Pick<OpenStackLabel, 'cloudImage'>, maxAgeMs: number): Promise<void> {
+  async refresh(label: Pick<OpenStackLabel, 'cloudImage' | 'networks'>, maxAgeMs: number): Promise<void> {
+    const { cloudImage, networks } = label;
     const image = cloudImage === undefined || 'id' in cloudImage ? undefined : this.imagesNamed(cloudImage.name);
-    await Promise.all([this.flavors.read(maxAgeMs), image?.read(maxAgeMs)]);
+    const [, found] = await Promise.all([
+      this.flavors.read(maxAgeMs),
+      image?.read(maxAgeMs),
+      this.networkNames(networks).length === 0 ? undefined : this.networks.read(maxAgeMs),
+    ]);
+    if (found?.length === 0) await this.imageNames.read(maxAgeMs);
   }
 
   /**
@@ -89,8 +107,7 @@ export class Lookups {
    * `clouds.yaml` marks with `default_interface`. Rejects with `ConfigurationError` if a network is missing.
    */
   async networkIds(configured: readonly string[]): Promise<readonly string[]> {
-    const byDefault = this.client.cloud.networks.find(({ defaultInterface }) => defaultInterface)?.name;
-    const names = configured.length > 0 || byDefault === undefined ? configured : [byDefault];
+    const names = this.networkNames(configured);
     if (names.length === 0) return [];
     const projectId = await this.client.projectId();
     const search = async (): Promise<readonly (string | undefined)[]> => {
@@ -104,9 +121,23 @@ export class Lookups {
     }
     return ids.map((id, index) => {
       if (id !== undefined) return id;
-      const known = (this.networks.latest ?? []).map(({ name }) => name).join(', ');
-      throw new ConfigurationError(`the cloud has no network ${JSON.stringify(names[index])}; it has: ${known}`);
+      throw new ConfigurationError(noNetwork(names[index] ?? '', this.networks.latest ?? []));
     });
+  }
+
+  private networkNames(configured: readonly string[]): readonly string[] {
+    const byDefault = this.client.cloud.networks.find(({ defaultInterface }) => defaultInterface)?.name;
+    return configured.length > 0 || byDefault === undefined ? configured : [byDefault];
+  }
+
+  /** Returns the reason why a label has no network, or undefined; networks that were not looked up count as found. */
+  private missingNetwork(configured: readonly string[]): string | undefined {
+    const { latest } = this.networks;
+    if (latest === undefined) return undefined;
+    const missing = this.networkNames(configured).find(
+      (wanted) => findNetwork(latest, wanted, undefined) === undefined,
+    );
+    return missing === undefined ? undefined : noNetwork(missing, latest);
   }
 
   /** Invalidates all lookups, so that the next caller reads again. */
@@ -156,8 +187,20 @@ export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: Flavo
   return fitting.toSorted((a, b) => a.ram - b.ram || (a.name < b.name ? -1 : 1))[0];
 }
 
-function noImage(name: string): string {
-  return `the cloud has no active image named ${JSON.stringify(name)}, and none with that id`;
+/** `known` are the names of the active images; undefined if they are unknown. */
+function noImage(name: string, known: readonly string[] | undefined): string {
+  const missing = `the cloud has no active image named ${JSON.stringify(name)}, and none with that id`;
+  return known === undefined ? missing : `${missing}; it has: ${namesOf(known)}`;
+}
+
+function noNetwork(name: string, networks: readonly Network[]): string {
+  return `the cloud has no network ${JSON.stringify(name)}; it has: ${namesOf(networks.map((network) => network.name))}`;
+}
+
+function namesOf(names: readonly string[]): string {
+  const more = names.length - MAX_NAMES;
+  const first = names.slice(0, MAX_NAMES).join(', ');
+  return names.length === 0 ? 'none' : more > 0 ? `${first} and ${more} more` : first;
 }
 
 function noFlavor(flavors: readonly Flavor[], ...wishes: readonly FlavorCriteria[]): string {

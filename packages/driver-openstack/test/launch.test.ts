@@ -420,7 +420,7 @@ describe('a label', () => {
   it('is not ready while its image is missing, and is ready after the upload', async () => {
     await provider({ 'cloud-images': [{ name: 'test-image', 'image-name': 'later' }] });
     const readiness = test.provider.labelReady('main', 'small');
-    expect(readiness).toEqual({ ready: false, reason: expect.stringContaining('"later"') });
+    expect(readiness).toEqual({ ready: false, reason: expect.stringMatching(/"later".*; it has: test-image/) });
     const file = __filename;
     await test.upload(file, { externalName: 'later' });
     await test.end(new Promise<void>((resolve) => void open.time.clock.schedule(61_000, resolve)));
@@ -436,6 +436,14 @@ describe('a label', () => {
     test = await TestProvider.started(open, section({ 'cloud-images': [{ name: 'test-image', 'image-name': id }] }));
     await test.launch();
     expect(open.cloud.inspect.servers()).toMatchObject([{ imageId: id }]);
+  });
+
+  it('is not ready if its network is missing, and the reason lists the existing networks', async () => {
+    await provider({}, { networks: ['nowhere'] });
+    expect(test.provider.labelReady('main', 'small')).toEqual({
+      ready: false,
+      reason: expect.stringMatching(/no network "nowhere"; it has: .*private/),
+    });
   });
 
   it('is not ready if its flavor is missing, and the reason lists the existing flavors', async () => {

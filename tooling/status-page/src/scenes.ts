@@ -283,8 +283,12 @@ function pool(
   waiting: number,
 ): PoolActivity {
   const labels = [
-    { label: 'debian-12-small', obstacle: undefined },
-    ...obstacles.map((label) => ({ label, obstacle: 'its image ubuntu-24.04 is not uploaded to the provider yet' })),
+    { label: 'debian-12-small', obstacle: undefined, cause: undefined },
+    ...obstacles.map((label) => ({
+      label,
+      obstacle: 'its image ubuntu-24.04 is not uploaded to the provider yet',
+      cause: 'image' as const,
+    })),
   ];
   const idle = { next: undefined, accepting: 0, deferred: 0, outOfCapacity: false, requests: [] };
   return { pool: name, id: '', waiting, ...idle, limit, used, labels };

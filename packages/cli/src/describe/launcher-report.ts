@@ -79,6 +79,11 @@ export function launcherSections(
       ),
     },
     {
+      field: 'answers',
+      title: 'Answers of pools',
+      list: table([member('pool', 'Pool'), member('says', 'Answer'), FROM], ownAnswers(documents)),
+    },
+    {
       field: 'usage',
       title: 'Use of limits',
       list: table(usageColumns(), rows((document) => subject(document)['usage']).slice(0, MAX_ROWS)),
@@ -104,6 +109,15 @@ export function launcherSections(
 }
 
 const MAX_ROWS = 20;
+
+/** Returns the answers of each launcher about its own pools, which alone know their labels and clouds. */
+function ownAnswers(documents: readonly LauncherDocument[]): readonly Row[] {
+  return documents.flatMap(({ launcher, document }) =>
+    objectsIn(document['poolAnswers'])
+      .filter((answer) => answer['launcher'] === objectIn(document['launcher'])['hostname'])
+      .map((value) => ({ launcher, value })),
+  );
+}
 
 /** Returns the timeline of the subject and its nodes from the launcher that recorded most of it. */
 function fullestTimeline(documents: readonly LauncherDocument[]): readonly Row[] {

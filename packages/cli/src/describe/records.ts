@@ -188,7 +188,11 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
       {
         field: 'pools',
         title: 'Pools',
-        list: poolsTable(store, poolState, (pool) => pool.supported_labels.includes(label)),
+        list: poolsTable(
+          store,
+          (pool) => (pool.paused_labels?.includes(label) === true ? 'cannot launch it at the moment' : poolState(pool)),
+          (pool) => pool.supported_labels.includes(label),
+        ),
       },
       { field: 'waiting', title: 'Waiting requests', list: requestsTable(requests.slice(0, MAX_ROWS), now) },
       { field: 'node_list', title: 'Nodes', list: nodesTable(nodes.slice(0, MAX_ROWS), now) },
@@ -251,8 +255,9 @@ function countsText(counts: Readonly<Partial<Record<NodeState, number>>>): strin
   return texts.length === 0 ? 'none' : texts.join(', ');
 }
 
-function poolState({ state, paused }: PoolComponentData): string {
+function poolState({ state, paused, trouble }: PoolComponentData): string {
   if (state !== 'running') return state;
+  if (trouble !== undefined && trouble !== null) return `its provider is ${trouble.state}: ${trouble.reason}`;
   return paused ? 'is out of capacity, or its cloud fails' : 'serves requests';
 }
 

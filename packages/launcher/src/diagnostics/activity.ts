@@ -61,6 +61,11 @@ export interface LabelActivity {
   readonly label: string;
   /** The reason why the label cannot be served at the moment; undefined if it can be served. */
   readonly obstacle: string | undefined;
+  /**
+   * The part of the system that must change: the provider, a disk image, the configuration or the cloud's resources
+   * that it names, or a limit that the label exceeds.
+   */
+  readonly cause: 'provider' | 'image' | 'configuration' | 'limit' | undefined;
 }
 
 /** The place of a waiting request in its class: requests with the same needs that the same pools can serve. */

@@ -63,6 +63,12 @@ export class PoolLabels implements LabelView {
     return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);
   }
 
+  /** Returns true if the label has a disk image that is not uploaded to the provider. */
+  lacksUpload(name: string): boolean {
+    const label = this.label(name);
+    return label?.image.kind === 'diskimage' && this.upload(label) === undefined;
+  }
+
   /** Returns true if the change of a disk image changes the obstacle of a label. */
   imageChanged(image: string): boolean {
     let changed = false;

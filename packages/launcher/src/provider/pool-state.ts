@@ -126,10 +126,18 @@ export class PoolState implements PoolView, OfferView {
   }
 
   labelActivity(): LabelActivity[] {
-    return [...this.config.labels.keys()].map((label) => ({
-      label,
-      obstacle: this.startObstacle() ?? this.labels.upcoming([label]) ?? this.labelObstacle([label], null),
-    }));
+    const start = this.startObstacle();
+    return [...this.config.labels.keys()].map((label) => ({ label, ...this.readiness(label, start) }));
+  }
+
+  private readiness(label: string, start: string | undefined): Omit<LabelActivity, 'label'> {
+    if (start !== undefined) return { obstacle: start, cause: 'provider' };
+    const upcoming = this.labels.upcoming([label]);
+    if (upcoming !== undefined) return { obstacle: upcoming, cause: 'image' };
+    const obstacle = this.labels.obstacle([label]);
+    if (obstacle !== undefined) return { obstacle, cause: this.labels.lacksUpload(label) ? 'image' : 'configuration' };
+    const limit = this.labelObstacle([label], null);
+    return { obstacle: limit, cause: limit === undefined ? undefined : 'limit' };
   }
 
   /** Returns the reason why the provider cannot serve requests yet, or undefined once it has started. */

@@ -13,6 +13,7 @@ import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
+import { LabelReadiness } from './label-readiness.js';
 import type { ProviderState } from './provider-health.js';
 import { PoolRegistration, poolComponent } from './pool-registration.js';
 import { PoolState } from './pool-state.js';
@@ -42,6 +43,7 @@ export class PoolWorker {
   private readonly state: PoolState;
   private readonly path: RequestPath;
   private readonly registration: PoolRegistration;
+  private readonly readiness: LabelReadiness;
   private readonly leave: () => void;
   private unsubscribe: (() => void)[] = [];
   /** True while the pool is registered and not stopped. */
@@ -64,6 +66,10 @@ export class PoolWorker {
     const component = poolComponent(context, this.state.id, provider.config, config);
     this.leave = resources.candidates.add(component);
     this.registration = new PoolRegistration(context, component);
+    this.readiness = new LabelReadiness({
+      ...{ clock: context.clock, metrics: context.metrics, log: this.state.log, provider: name, pool: config.name },
+      labels: () => this.state.labelActivity(),
+    });
     context.tasks.run(`register pool ${this.state.name}`, () => this.register());
   }
 
@@ -75,6 +81,7 @@ export class PoolWorker {
     await this.registration.running();
     state.running = true;
     this.reevaluate();
+    this.readiness.start();
     state.log.info('Pool serves requests', { labels: [...state.config.labels.keys()], id: state.id });
   }
 
@@ -84,6 +91,7 @@ export class PoolWorker {
    */
   async retire(): Promise<void> {
     this.deciding = false;
+    this.readiness.stop();
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     await Promise.all([this.path.retire(), this.registration.close()]);
     this.leave();

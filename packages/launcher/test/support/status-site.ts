@@ -43,7 +43,7 @@ export class StatusSite {
         activity: () => launcher?.launcher.activity() ?? [],
         summaries: () => launcher?.launcher.summaries() ?? [],
       }));
-    world.observation = { decisions };
+    world.observation = { decisions, metrics: registry };
     const running = (launcher = await world.launcher(providers, hostname, more));
     world.observation = {};
     world.recorder = undefined;

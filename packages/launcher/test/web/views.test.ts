@@ -1,7 +1,8 @@
 /** Trouble appears in every view within 15 seconds, with the same reason: page, explanations and metrics. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { TransientError, type Provider } from '@nodepool/core';
+import { silentLogger, TransientError, type Provider } from '@nodepool/core';
+import { RecentFailures } from '@nodepool/launcher';
 import type { OverviewDocument, ProgramsDocument, ProviderDocument } from '../../src/web/status/client/model.js';
 import { faultyDriver } from '../support/faulty-driver.js';
 import { StatusSite } from '../support/status-site.js';
@@ -72,6 +73,42 @@ it('a cloud that refuses connections is shown within 15 seconds, with the reques
   expect(await kinds()).toEqual(['failed-requests', 'failing-launches']);
   await world.clock.advance(300_000);
   expect(await kinds()).toEqual(['failed-requests']);
+});
+
+it('a label whose machine type is missing in the cloud is shown before a request fails, and after it', async () => {
+  const logged = new RecentFailures(world.clock);
+  world.log = logged.watch(silentLogger);
+  const labels = ['small', 'giant'].map((size) => ({
+    name: size === 'giant' ? 'large' : size,
+    'cloud-image': 'debian',
+    size,
+  }));
+  site = await StatusSite.start(world, [provider('demo', [{ ...pool('main', []), labels }])]);
+  const reason = 'the cloud has no size "giant"; it has: small';
+  const notReady = {
+    kind: 'label-not-ready',
+    title: 'Pool demo/main cannot serve the label large',
+    cause: 'configuration',
+  };
+  const problems = async (): Promise<OverviewDocument['problems']> =>
+    (await site!.get<OverviewDocument>('overview')).problems;
+  expect(await problems()).toMatchObject([
+    {
+      ...{ ...notReady, severity: 'warning', effect: 'its requests will fail' },
+      details: [expect.stringContaining(`cannot be served: ${reason}`)],
+    },
+  ]);
+  expect(await site.explain('label/large')).toContain(reason);
+  expect(await site.metrics(/label_not_ready|nodepool_problems/)).toEqual([
+    'nodepool_label_not_ready{provider="demo",pool="main",label="large"} 1',
+    'nodepool_problems{problem="label-not-ready",severity="warning"} 1',
+  ]);
+  await world.clock.advance(120_000);
+  expect(logged.list()).toMatchObject([
+    { message: 'The pool cannot serve a label; requests for it would fail', times: 1, fields: { label: 'large' } },
+  ]);
+  await world.inState(await world.submit(['large']), 'failed');
+  expect(await problems()).toMatchObject([{ ...notReady, severity: 'critical', effect: '1 request failed' }]);
 });
 
 describe('another launcher', () => {

@@ -194,6 +194,14 @@ export const OLDEST_REQUEST: Gauge<'label'> = {
   statsd: () => [],
 };
 
+export const UNREADY_LABELS: Gauge<'provider' | 'pool' | 'label'> = {
+  kind: 'gauge',
+  name: 'nodepool_label_not_ready',
+  help: '1 while a pool cannot serve a label, e.g. because its image, machine type or network is missing in the cloud.',
+  labels: ['provider', 'pool', 'label'],
+  statsd: () => [],
+};
+
 /** `problem` is the kind of the problem, e.g. `failed-requests`. */
 export const PROBLEMS: Gauge<'problem' | 'severity'> = {
   kind: 'gauge',

@@ -46,7 +46,11 @@ export interface PoolStatus {
   readonly deferred: number;
   readonly paused: boolean;
   readonly outOfCapacity: boolean;
-  readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
+  readonly obstacles: readonly {
+    readonly label: string;
+    readonly reason: string;
+    readonly cause: 'provider' | 'image' | 'configuration' | 'limit';
+  }[];
   readonly offers: readonly OfferStatus[];
   /** Supplied machines that cannot be used at the moment. */
   readonly outOfService: readonly MachineStatus[];

@@ -143,8 +143,8 @@ function poolStatus(
     ...(activity?.labels ?? []).map(({ label }) => label),
     ...registered.flatMap(({ supported_labels: supported }) => supported),
   ];
-  const obstacles = (activity?.labels ?? []).flatMap(({ label, obstacle }) =>
-    obstacle === undefined ? [] : [{ label: shortened(label, SHORT), reason: shortened(obstacle) }],
+  const obstacles = (activity?.labels ?? []).flatMap(({ label, obstacle, cause = 'configuration' }) =>
+    obstacle === undefined ? [] : [{ label: shortened(label, SHORT), reason: shortened(obstacle), cause }],
   );
   return {
     name,

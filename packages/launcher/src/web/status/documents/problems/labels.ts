@@ -1,29 +1,105 @@
 /** Problems of labels: no pool has them, or their requests fail. */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
-import { shortened, type Observed } from '../../sources.js';
+import { groupBy, shortened, type Observed } from '../../sources.js';
 import type { LabelStatus, Problem } from '../../client/model.js';
-import { counted, effectOf, MAX_NAME, type FailedRequests, type ProblemSources } from './sources.js';
+import { counted, effectOf, MAX_NAME, withRest, type FailedRequests, type ProblemSources } from './sources.js';
 
+const MAX_LABELS = 5;
 /** Time in ms for which failed requests are a problem. */
 const FAILED_MS = 3_600_000;
 /** Time in seconds for which failed requests are shown after a later request for the label was fulfilled. */
 const OVER_SECONDS = 300;
 
-export function labelProblems({ labels, failed, images, now }: ProblemSources): Problem[] {
+export function labelProblems(sources: ProblemSources): Problem[] {
+  const { labels, failed, images, now } = sources;
   const known = new Map(labels.map((label) => [label.name, label]));
+  const unready = unreadyLabels(sources);
   const withoutPool = labels.filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none');
   const named = new Set([
     ...withoutPool.map(({ name }) => name),
+    // The problems of labels that are not ready count their failed requests, too.
+    ...unready.flatMap((group) => group.labels),
     // The problem of a missing image counts the failed requests for its labels.
     ...images.filter(({ uploads }) => !uploads.some(({ state }) => state === 'ready')).flatMap((image) => image.labels),
   ]);
   return [
-    ...withoutPool.map(poolMissing),
+    ...withoutPool.filter(({ name }) => !unready.some((group) => group.labels.includes(name))).map(poolMissing),
+    ...unready.map((group) => notReady(group, sources)),
     ...[...failed]
       .filter(([name, { served }]) => !named.has(name) && (served === undefined || now - served < OVER_SECONDS))
       .map(([name, requests]) => failing(name, requests, known.get(name))),
   ];
+}
+
+/** Labels of one pool that cannot be served for the same reason. */
+interface UnreadyLabels {
+  readonly pool: string;
+  readonly reason: string;
+  readonly cause: 'configuration' | 'limit';
+  readonly labels: readonly string[];
+}
+
+/** Returns the labels that pools cannot serve; problems of providers and of disk images name the others. */
+function unreadyLabels({ providers }: ProblemSources): UnreadyLabels[] {
+  return providers
+    .filter(({ state }) => state === 'serving' || state === 'degraded')
+    .flatMap(({ name: provider, pools }) =>
+      pools.flatMap(({ name, obstacles }) => {
+        const found = obstacles.flatMap(({ label, reason, cause }) =>
+          cause === 'configuration' || cause === 'limit'
+            ? [{ label, reason: reason.replace(`label ${label} `, ''), cause }]
+            : [],
+        );
+        return [...groupBy(found, ({ reason }) => reason)].flatMap(([reason, [first, ...others]]) =>
+          first === undefined
+            ? []
+            : [
+                {
+                  ...{ pool: `${provider}/${name}`, reason, cause: first.cause },
+                  labels: [first, ...others].map(({ label }) => label),
+                },
+              ],
+        );
+      }),
+    );
+}
+
+function notReady({ pool, reason, cause, labels: unready }: UnreadyLabels, sources: ProblemSources): Problem {
+  const others = sources.labels.filter(
+    ({ name, pools }) => unready.includes(name) && pools.some((each) => each !== pool),
+  );
+  const waiting = sources.labels
+    .filter(({ name }) => unready.includes(name))
+    .reduce((sum, each) => sum + each.waiting, 0);
+  const failed = unready.flatMap((label) => sources.failed.get(label) ?? []);
+  const failures = failed.reduce((sum, { count }) => sum + count, 0);
+  const effects = [effectOf(waiting), failures === 0 ? null : `${counted(failures, 'request')} failed`];
+  const isAlone = others.length < unready.length;
+  const [first = ''] = unready;
+  return {
+    kind: 'label-not-ready',
+    severity: isAlone && waiting + failures > 0 ? 'critical' : 'warning',
+    key: `not ready ${pool} ${first}`,
+    title:
+      unready.length === 1
+        ? `Pool ${pool} cannot serve the label ${shortened(first, MAX_NAME)}`
+        : `Pool ${pool} cannot serve ${unready.length} labels`,
+    subject: { kind: 'label', id: first },
+    since: failed.length === 0 ? null : Math.min(...failed.map((requests) => requests.first)),
+    cause,
+    details: [
+      shortened(reason),
+      ...(unready.length === 1 ? [] : withRest(unready.slice(0, MAX_LABELS), unready.length)),
+    ],
+    effect:
+      effects.filter((effect) => effect !== null).join(', ') ||
+      (isAlone ? `${unready.length === 1 ? 'its' : 'their'} requests will fail` : 'other pools serve the requests'),
+    remedy:
+      cause === 'limit'
+        ? 'Raise the limit, or reduce what the label needs.'
+        : 'Correct the name in the configuration, or create the object in the cloud. The launcher looks again by itself.',
+  };
 }
 
 function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Problem {
@@ -61,7 +137,9 @@ function failing(
     remedy: isOver
       ? null
       : hasPool
-        ? `See the ${launched ? 'launch attempts of' : 'decisions about'} the failed requests.`
+        ? launched
+          ? 'The page of a failed request lists its launch attempts. Repair what their errors name.'
+          : 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.'
         : 'Add the label to a pool, or correct the jobs that ask for it.',
   };
 }
