@@ -142,6 +142,9 @@ describe('the check of certificates', () => {
       expect.stringMatching(/^error .*client\.pem: expired on /),
       expect.stringMatching(/^error .*ca\.pem \(CN=test authority\): expired on /),
     ]);
+    const [client, authority] = await checkCertificates(settings({}), now + 31 * DAY_MS);
+    expect(client?.remedy).toContain('use the new file from their next connection on');
+    expect(authority?.remedy).toContain('in zookeeper-tls.ca of all programs and at every server');
   });
 
   it('reports a key of another certificate, and permissions that let other users read it', async () => {
@@ -175,8 +178,12 @@ describe('the check of certificates', () => {
       expect.stringMatching(/^warning certificate of #0: expires in (29|30) days/),
       'ok #0: follower, version 3.8.0, mean latency 1.2426 ms',
     ]);
+    expect(found[0]?.remedy).toBe(
+      'renew the certificate at this server, and restart the server unless it reloads its key store',
+    );
     const other = await makeCertificates(join(folder, 'other'));
     const refused = await checkServers(settings({ caFile: other.ca }, [server]), now);
     expect(words(refused[0]!, [server])).toMatch(/^error certificate of #0: is not accepted: /);
+    expect(refused[0]?.remedy).toContain('install the authority that has signed it');
   });
 });

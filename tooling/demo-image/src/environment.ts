@@ -65,11 +65,12 @@ export class DemoEnvironment {
     if (!options.keep) undo.push(() => rm(folder, { recursive: true, force: true }));
     try {
       const changes: BuilderChanges = options.dibCmd === undefined ? {} : { dibCmd: options.dibCmd };
+      // Refuses an environment without a cloud before anything is installed.
+      const cloud = options.simulated ? await simulatedCloud() : cloudOfEnvironment();
+      undo.push(() => cloud.stop());
       if (options.dibCmd === undefined) await prepareForBuild(folder, narrator);
       mkdirSync(join(folder, 'tmp'));
       interrupted.throwIfAborted();
-      const cloud = options.simulated ? await simulatedCloud() : cloudOfEnvironment();
-      undo.push(() => cloud.stop());
       narrator.say(`images go to ${cloud.what}`);
       const server = await startZooKeeper();
       undo.push(() => server.stop());

@@ -163,7 +163,10 @@ describe('nodepool request', () => {
       code: 'request-failed',
       reason: expect.stringMatching(/^request 200-\d{10} failed: pool .* declined: /),
     });
-    expect([code, stderr]).toEqual([1, expect.stringContaining('no pool has all the labels; this one has no plan9')]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('this pool has no label plan9, and no pool that has not declined has all the labels'),
+    ]);
   });
 });
 

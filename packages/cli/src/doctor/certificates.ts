@@ -21,10 +21,10 @@ export async function checkCertificates({ tls }: ZooKeeperConfig, now: number): 
     return findings.list;
   }
   const certificate = await read(findings, tls.certFile, async (file) => new X509Certificate(await readFile(file)));
-  if (certificate !== undefined) checkExpiry(certificate, tls.certFile, now, findings);
+  if (certificate !== undefined) checkExpiry(certificate, tls.certFile, now, findings, RENEWALS.client);
   const ca = await read(findings, tls.caFile, async (file) => certificatesIn(await readFile(file, 'utf8')));
   for (const each of ca ?? [])
-    checkExpiry(each, `${tls.caFile} (${each.subject.replaceAll('\n', ', ')})`, now, findings);
+    checkExpiry(each, `${tls.caFile} (${each.subject.replaceAll('\n', ', ')})`, now, findings, RENEWALS.authority);
   const key = await read(findings, tls.keyFile, async (file) => createPrivateKey(await readFile(file)));
   if (key === undefined) return findings.list;
   if (certificate !== undefined && !certificate.checkPrivateKey(key)) {
@@ -52,12 +52,24 @@ async function read<T>(findings: Findings, file: string, work: (file: string) =>
   }
 }
 
-/** Reports when the certificate expires. `now` is in milliseconds since the epoch. */
-export function checkExpiry(certificate: X509Certificate, name: string, now: number, findings: Findings): void {
+/** Remedies for expired certificates by their owner. */
+export const RENEWALS = {
+  client: 'renew the certificate; the programs use the new file from their next connection on',
+  authority: 'install a new certificate of the authority in zookeeper-tls.ca of all programs and at every server',
+  server: 'renew the certificate at this server, and restart the server unless it reloads its key store',
+} as const;
+
+/** Reports when the certificate expires. `now` is in milliseconds since the epoch, `renew` the remedy. */
+export function checkExpiry(
+  certificate: X509Certificate,
+  name: string,
+  now: number,
+  findings: Findings,
+  renew: string,
+): void {
   const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
   const day = new Date(to).toISOString().slice(0, 10);
   const days = Math.floor((to - now) / DAY_MS);
-  const renew = 'renew the certificate; the programs use the new file from their next connection on';
   if (now > to) findings.error(name, `expired on ${day}`, renew);
   else if (now < from) {
     const start = new Date(from).toISOString();

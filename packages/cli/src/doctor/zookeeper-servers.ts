@@ -6,7 +6,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 import { reasonOf } from '@nodepool/core';
 import type { ZooKeeperConfig } from '@nodepool/config';
 import { Findings, type Finding } from './finding.js';
-import { checkExpiry } from './certificates.js';
+import { checkExpiry, RENEWALS } from './certificates.js';
 
 const TIMEOUT_MS = 4000;
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -170,12 +170,22 @@ function reportCertificate(socket: TLSSocket, server: string, now: number, findi
   const name = `certificate of ${server}`;
   if (!socket.authorized) {
     // The type says Error, but Node.js sets the code as a text.
-    const reason = `is not accepted: ${String(socket.authorizationError)}`;
-    findings.error(name, reason, 'let the authority in zookeeper-tls.ca sign it, for the name in zookeeper-servers');
+    const code = String(socket.authorizationError);
+    findings.error(name, `is not accepted: ${code}`, remedyOf(code));
     return;
   }
   const certificate = socket.getPeerX509Certificate();
-  if (certificate !== undefined) checkExpiry(certificate, name, now, findings);
+  if (certificate !== undefined) checkExpiry(certificate, name, now, findings, RENEWALS.server);
+}
+
+/** Returns the remedy for a server's certificate that TLS does not accept. */
+function remedyOf(code: string): string {
+  if (code === 'CERT_HAS_EXPIRED') return RENEWALS.server;
+  if (code === 'CERT_NOT_YET_VALID') return 'compare the clocks of this machine and of the server';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return 'issue a certificate for the name in zookeeper-servers, or set verify-hostname in zookeeper-tls to false';
+  }
+  return 'let the authority in zookeeper-tls.ca sign it, or install the authority that has signed it';
 }
 
 function fieldOf(answer: string | undefined, expression: RegExp): string | undefined {

@@ -86,23 +86,33 @@ function attemptFailed(
   report: ReportResult,
 ): void {
   const policy = ERROR_POLICIES[failure.code];
-  job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
-    attempt: number,
-    offer: nameOf(offer),
-    code: failure.code,
-    error: failure,
-  });
+  job.log[policy.log === 'error' ? 'warn' : policy.log](
+    failure.code === 'aborted' ? 'Launch attempt aborted' : 'Launch attempt failed',
+    {
+      attempt: number,
+      offer: nameOf(offer),
+      code: failure.code,
+      error: failure,
+    },
+  );
   const where = placeOf(job);
   const { provider } = where;
-  context.metrics.count(FAILED_ATTEMPTS, { ...where, reason: failure.code });
+  // An aborted attempt says nothing about the cloud: its request was cancelled, or the launcher stops.
+  const isAborted = failure.code === 'aborted';
+  if (!isAborted) context.metrics.count(FAILED_ATTEMPTS, { ...where, reason: failure.code });
   const result = failure instanceof NoAddressError ? 'error.network' : policy.metric;
   if (result !== undefined) report(result);
   const by = `${provider}/${job.pool.name}`;
-  context.decisions.record('node', job.node.id, by, `launch attempt ${number} failed`, failure.message);
+  context.decisions.record(
+    'node',
+    job.node.id,
+    by,
+    `launch attempt ${number} ${isAborted ? 'aborted' : 'failed'}`,
+    failure.message,
+  );
   const { code, message } = failure;
   context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error: { code, message } });
-  if (failure.code !== 'aborted')
-    context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
+  if (!isAborted) context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
 
 async function launchWithRetries(

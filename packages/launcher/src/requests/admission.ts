@@ -63,7 +63,10 @@ export function evaluate(
   if (missing !== undefined) {
     return others().length > 0
       ? { kind: 'leave', reason: `this pool has no label ${missing}` }
-      : { kind: 'decline', reason: `no pool has all the labels; this one has no ${missing}` };
+      : {
+          kind: 'decline',
+          reason: `this pool has no label ${missing}, and no pool that has not declined has all the labels`,
+        };
   }
   if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
   if (pool.config.maxServers <= 0) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };

@@ -230,6 +230,7 @@ it('a label without pool is critical while a request waits for it', () => {
     since: NOW,
     missing: null,
     heldBy: [],
+    heldByMore: 0,
   } as const;
   expect(titles({ labels: [label({ waiting: 6, reason })] })).toEqual(['critical: No pool has the label small']);
   expect(titles({ labels: [label({ waiting: 0 })] })).toEqual([]);
@@ -268,7 +269,10 @@ it('failed requests are a problem of their label, or of its missing image', () =
   expect(findProblems({ ...HEALTHY, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
   const declined = new Map([['small', { ...requests, launched: false }]]);
   expect(findProblems({ ...HEALTHY, failed: declined, labels: served })).toMatchObject([
-    { cause: 'limit', remedy: 'See the decisions about the failed requests.' },
+    {
+      cause: 'limit',
+      remedy: 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.',
+    },
   ]);
   const images = [image({ lastFailure: failure })];
   expect(findProblems({ ...HEALTHY, failed, labels: served, images })).toMatchObject([

@@ -159,7 +159,8 @@ it('a provider shows its failures, with the last error message', async () => {
     [1, 2, 3].map((number) => ({ number, offer: 'label small, zone zone-1', error: { code: 'keyscan' } })),
   );
   expect(request.request?.reason).toContain('demo/main: no host keys');
-  const failing = { key: 'failed small', cause: 'cloud', remedy: 'See the launch attempts of the failed requests.' };
+  const remedy = 'The page of a failed request lists its launch attempts. Repair what their errors name.';
+  const failing = { key: 'failed small', cause: 'cloud', remedy };
   expect((await get<OverviewDocument>('overview')).problems).toContainEqual(expect.objectContaining(failing));
 });
 

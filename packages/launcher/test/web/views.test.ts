@@ -3,7 +3,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { silentLogger, TransientError, type Provider } from '@nodepool/core';
 import { RecentFailures } from '@nodepool/launcher';
-import type { OverviewDocument, ProgramsDocument, ProviderDocument } from '../../src/web/status/client/model.js';
+import type {
+  OverviewDocument,
+  ProgramsDocument,
+  ProviderDocument,
+  RequestDocument,
+} from '../../src/web/status/client/model.js';
 import { faultyDriver } from '../support/faulty-driver.js';
 import { StatusSite } from '../support/status-site.js';
 import { pool, provider, World } from '../support/world.js';
@@ -152,4 +157,29 @@ describe('another launcher', () => {
     await world.clock.advance(180_000);
     expect(await kinds()).toEqual([]);
   });
+});
+
+it('a wait for a limit counts the nodes that hold it and are not listed', async () => {
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'], { 'max-servers': 7 })])]);
+  for (let count = 0; count < 7; count += 1) await world.during(world.requestor.take(await world.served(['small'])));
+  const id = await world.submit(['small']);
+  await world.clock.advance(2000);
+  const { reason } = await site.get<RequestDocument>(`request/${id}`);
+  expect(reason?.heldBy).toHaveLength(5);
+  expect(reason?.heldByMore).toBe(2);
+});
+
+it('a launch whose request is cancelled is no failed attempt', async () => {
+  world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])])]);
+  const id = await world.submit(['small']);
+  await world.inState(id, 'pending');
+  await world.clock.advance(5000);
+  await world.during(world.requestor.withdraw(id));
+  await world.clock.advance(120_000);
+  expect(await site.metrics(/attempts_failed/)).toEqual([]);
+  const { provider: demo } = await site.get<ProviderDocument>('provider/demo');
+  expect(demo).toMatchObject({ launches: { failed: 0 }, failures: [] });
+  const { attempts, timeline } = await site.get<RequestDocument>(`request/${id}`);
+  expect([attempts, timeline.filter(({ failed }) => failed)]).toEqual([[], []]);
 });

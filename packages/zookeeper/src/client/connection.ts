@@ -6,7 +6,7 @@ import { systemClock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
 import { FrameDecoder, type FrameHandler } from './frame-decoder.js';
 import type { Endpoint } from './server-list.js';
-import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
+import { explainClosing, explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
 
 /** Bytes. A chunk of this size suggests that more is waiting: it is a full TLS record, or a full TCP buffer. */
 const LARGE_CHUNK_BYTES = 16 * 1024;
@@ -83,7 +83,7 @@ export class Connection implements Wire {
     this.socket.setNoDelay(true);
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => this.opened());
     this.socket.on('error', (error: Error) => this.end(this.lost(this.explain(error), error)));
-    this.socket.once('close', () => this.end(this.lost('the server closed the connection')));
+    this.socket.once('close', () => this.end(this.lost(this.explainClosing())));
   }
 
   send(bytes: Buffer): void {
@@ -142,6 +142,11 @@ export class Connection implements Wire {
   private explain(error: Error): string {
     if (this.tlsContext === undefined) return error.message;
     return explainTlsError(error, { ...this.tlsContext, now: systemClock.now() });
+  }
+
+  private explainClosing(): string {
+    if (this.tlsContext === undefined || this.bytesReceived > 0) return 'the server closed the connection';
+    return explainClosing({ ...this.tlsContext, now: systemClock.now() });
   }
 
   private lost(reason: string, cause?: unknown): ConnectionLostError {

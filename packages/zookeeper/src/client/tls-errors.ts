@@ -53,6 +53,17 @@ export function explainTlsError(error: Error, context: TlsContext): string {
   return error.message;
 }
 
+/**
+ * Returns the reason why a server has closed a connection without an answer. Servers close it without an alert if the
+ * client's certificate has expired.
+ */
+export function explainClosing(context: TlsContext): string {
+  const expiry = context.certificate === undefined ? undefined : expiryOf(context.certificate);
+  const closed = 'the server closed the connection';
+  if (expiry === undefined || expiry > context.now) return closed;
+  return `${closed}; the client's certificate expired on ${new Date(expiry).toISOString()}; renew tls.cert`;
+}
+
 /** Returns the error for certificates or a key that TLS cannot use. */
 export function tlsMaterialError(cause: unknown): InvalidArgumentError {
   const reason =

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createServer, type Server, type TlsOptions } from 'node:tls';
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { makeCertificates, startZooKeeper, type Certificates, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
@@ -58,9 +58,15 @@ async function expectTlsError(address: string, tls: ClientTlsOptions, message: R
   expect((callError.cause as Error).message).toMatch(message);
 }
 
-/** A server that completes only the TLS handshake. */
-async function tlsServer(options: TlsOptions): Promise<string> {
-  const server = createServer(options, (socket) => socket.on('error', () => socket.destroy()));
+/** A server that completes only the TLS handshake, and then does what `afterwards` does. */
+async function tlsServer(
+  options: TlsOptions,
+  afterwards: (socket: TLSSocket) => void = () => undefined,
+): Promise<string> {
+  const server = createServer(options, (socket) => {
+    socket.on('error', () => socket.destroy());
+    afterwards(socket);
+  });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return `localhost:${(server.address() as AddressInfo).port}`;
@@ -132,6 +138,18 @@ describe('the client’s error', () => {
       { ca: zooKeeper.tls!.ca, cert, key },
       /refuses the client's certificate, which expired on 20\d\d-.*; renew tls\.cert/,
     );
+  });
+
+  it('names an expired certificate if the server closes the connection without a reason', async () => {
+    const [cert, key] = await Promise.all([ours.serverCert, ours.serverKey].map((file) => readFile(file)));
+    const address = await tlsServer({ cert, key } as TlsOptions, (socket) => socket.end());
+    const client = { ca: ours.ca, key: ours.clientKey };
+    await expectTlsError(
+      address,
+      { ...client, cert: await expired(ours, 'client') },
+      /closed the connection; the client's certificate expired on 20\d\d-.*; renew tls\.cert/,
+    );
+    await expectTlsError(address, { ...client, cert: ours.clientCert }, /the server closed the connection$/);
   });
 
   it('reports that the port does not use TLS', async () => {

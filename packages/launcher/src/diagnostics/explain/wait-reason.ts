@@ -23,6 +23,8 @@ export interface WaitReason {
   readonly missing: string | null;
   /** Requests or nodes that use what is missing, those that will probably release it first. */
   readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];
+  /** Number of nodes that hold it as well and are not listed. */
+  readonly heldByMore: number;
 }
 
 type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition'>;
@@ -80,15 +82,18 @@ export class WaitReasons {
     const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
     const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
     const missing = limit === undefined ? null : missingOf(limit);
+    const more = holders?.more ?? 0;
     if (queuePosition === undefined || queuePosition.ahead === 0) {
       const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
       const { since } = wait;
-      return { rank, reason: { ...where, phase: kind, text: `${sentence(reason)}${use}`, since, missing, heldBy } };
+      const heldByMore = behind === undefined ? more : 0;
+      const text = `${sentence(reason)}${use}`;
+      return { rank, reason: { ...where, phase: kind, text, since, missing, heldBy, heldByMore } };
     }
     const text = `${describeTurn(queuePosition)} waits because ${sentence(reason)}${use}`;
     const heldBy = [{ kind: 'request' as const, id: queuePosition.first }, ...nodes];
     const since = sinceOf(this.sources, request);
-    return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy } };
+    return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy, heldByMore: more } };
   }
 }
 
@@ -126,11 +131,11 @@ function foreign({ hostname, paused }: PoolComponentData, where: Where, since: n
     ? `launcher ${hostname} serves this pool and reports that requests wait there; ask it for the reason.`
     : `launcher ${hostname} serves this pool and has not accepted the request yet; ask it for the reason.`;
   const rank = paused ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
-  return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [] } };
+  return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
 }
 
 function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {
-  const nothing = { missing: null, heldBy: [], since };
+  const nothing = { missing: null, heldBy: [], heldByMore: 0, since };
   if (refusal !== undefined) {
     return {
       rank: WAIT_RANK.leaves,
@@ -159,7 +164,7 @@ function none({ node_types: labels, declined_by: declined }: NodeRequest, since:
   const names = [...new Set(labels)].slice(0, MAX_LABELS).join(', ');
   const others = declined.length === 0 ? 'No registered pool' : 'No registered pool that has not declined it';
   const text = `${others} has ${names}.`;
-  return { phase: 'none', text, pool: null, launcher: null, since, missing: null, heldBy: [] };
+  return { phase: 'none', text, pool: null, launcher: null, since, missing: null, heldBy: [], heldByMore: 0 };
 }
 
 function missingOf({ resource, limit, used, needed }: LimitFacts): string {

@@ -11,6 +11,8 @@ export interface Holders {
   readonly text: string;
   /** Ids of the nodes that have been in use for the longest time. */
   readonly longest: readonly string[];
+  /** Number of nodes in use that are not among `longest`. */
+  readonly more: number;
 }
 
 export class LimitHolders {
@@ -52,5 +54,6 @@ function describe(nodes: Iterable<NodeEntry>): Holders {
       .sort((a, b) => a.node.state_time - b.node.state_time)
       .slice(0, MAX_NAMED)
       .map(({ id }) => id),
+    more: Math.max(0, inUse.length - MAX_NAMED),
   };
 }

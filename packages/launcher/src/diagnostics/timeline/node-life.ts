@@ -53,7 +53,7 @@ export class NodeLife extends Life {
   attempted(attempt: Attempt): void {
     this.attempts.push(attempt);
     if (this.attempts.length > MAX_ATTEMPTS) this.attempts.shift();
-    if (attempt.error !== undefined) this.fail(attempt.error.message);
+    if (attempt.error !== undefined && attempt.error.code !== 'aborted') this.fail(attempt.error.message);
   }
 
   /**

@@ -102,6 +102,7 @@ export class RequestLife extends Life {
   }
 
   attempted(attempt: Attempt): void {
+    if (attempt.error?.code === 'aborted') return;
     this.attempts.push(attempt);
     if (this.attempts.length > MAX_ATTEMPTS) this.attempts.shift();
     if (attempt.error !== undefined) this.fail(attempt.error.message);

@@ -17,7 +17,7 @@ export function overviewCharts(
 ): HTMLElement {
   // The present numbers end the charts, so that they agree with the rest of the page.
   const past = ended(samples, step, now);
-  const times = [...past.map(({ time }) => time), now];
+  const times = [...past.map(({ time }) => time + step), now];
   const counts = [...past.map((sample) => sample.nodes), NODE_GROUPS.map((group) => nodes.groups[group])];
   const queue = [...past.map(({ waiting }) => waiting), requests.waiting];
   const total = counts.map((groups) => groups.reduce((sum, count) => sum + count, 0));
@@ -63,7 +63,10 @@ export function overviewCharts(
   );
 }
 
-/** Returns the samples of steps that have ended: the present step has no numbers of nodes and requests yet. */
+/**
+ * Returns the samples of steps that have ended: the present step has no numbers of nodes and requests yet. These
+ * numbers are those of the end of a step.
+ */
 function ended<S extends { readonly time: number }>(samples: readonly S[], step: number, now: number): readonly S[] {
   return samples.filter(({ time }) => time + step <= now);
 }
@@ -127,7 +130,7 @@ function eventList(events: HistoryStatus['events']): HTMLElement {
 export function labelCharts(history: LabelHistory, present: number, now: number): HTMLElement | undefined {
   const past = ended(history, STEP_SECONDS, now);
   if (past.length === 0) return undefined;
-  const times = [...past.map(({ time }) => time), now];
+  const times = [...past.map(({ time }) => time + STEP_SECONDS), now];
   const queue = [...past.map(({ waiting }) => waiting), present];
   const highest = Math.max(...history.map(({ p95 }) => p95 ?? 0));
   const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, size: 'small' } as const;
@@ -168,7 +171,7 @@ export function labelCharts(history: LabelHistory, present: number, now: number)
   );
 }
 
-export function providerCharts(history: ProviderHistory): HTMLElement | undefined {
+export function providerCharts(history: ProviderHistory, now: number): HTMLElement | undefined {
   if (history.length < 2) return undefined;
   const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, size: 'small' } as const;
   const failures = history.map((each) => each.failures);
@@ -182,6 +185,7 @@ export function providerCharts(history: ProviderHistory): HTMLElement | undefine
         key: 'used',
         title: 'Instances',
         kind: 'areas',
+        times: history.map(({ time }) => Math.min(time + STEP_SECONDS, now)),
         summary: `At most ${counted(Math.max(...history.map(({ used }) => used)), 'instance')}.`,
         series: [{ title: 'used', class: 'group-in-use', values: history.map(({ used }) => used) }],
       },

@@ -103,6 +103,8 @@ export interface WaitReason {
   readonly since: number;
   readonly missing: string | null;
   readonly heldBy: readonly Ref[];
+  /** Number of nodes that hold it as well and are not listed. */
+  readonly heldByMore: number;
 }
 
 /** Durations in seconds; null without samples. */

@@ -39,7 +39,7 @@ export const providerPage: View<ProviderDocument> = {
           ...provider.pools
             .filter(({ outOfService }) => outOfService.length > 0)
             .map((pool) => machineTable(pool, present)),
-          providerCharts(history),
+          providerCharts(history, present.now()),
           requests.length === 0
             ? undefined
             : section(

@@ -37,7 +37,9 @@ function columns(present: Present): Column<ProviderStatus>[] {
       title: 'Provider',
       cell: (provider) => [
         link('provider', provider.name),
-        provider.driver === null ? undefined : h('span', { class: 'quiet below' }, name(provider.driver)),
+        provider.driver === null
+          ? undefined
+          : h('span', { class: 'quiet below driver', title: provider.driver }, name(provider.driver)),
       ],
     },
     {

@@ -137,13 +137,9 @@ function attemptTable(attempts: readonly AttemptStatus[]): HTMLElement {
   );
 }
 
-const MAX_HOLDERS = 6;
-
-function holders({ heldBy }: WaitReason): Child[] {
-  const shown = heldBy
-    .slice(0, MAX_HOLDERS)
-    .flatMap(({ kind, id }, index) => [index === 0 ? undefined : ', ', `${kind} `, link(kind, id)]);
-  return heldBy.length > MAX_HOLDERS ? [...shown, ` and ${numberText(heldBy.length - MAX_HOLDERS)} more`] : shown;
+function holders({ heldBy, heldByMore }: WaitReason): Child[] {
+  const shown = heldBy.flatMap(({ kind, id }, index) => [index === 0 ? undefined : ', ', `${kind} `, link(kind, id)]);
+  return heldByMore > 0 ? [...shown, ` and ${numberText(heldByMore)} more`] : shown;
 }
 
 function requestFacts(request: RequestRow, present: Present): HTMLElement {

@@ -47,7 +47,7 @@ export function decisions(list: readonly Decision[]): DecisionStatus[] {
   }));
 }
 
-export function waitReason({ phase, text, pool, launcher, since, missing, heldBy }: Found): WaitReason {
+export function waitReason({ phase, text, pool, launcher, since, missing, heldBy, heldByMore }: Found): WaitReason {
   return {
     phase,
     text: shortened(text),
@@ -56,6 +56,7 @@ export function waitReason({ phase, text, pool, launcher, since, missing, heldBy
     since: since / 1000,
     missing,
     heldBy,
+    heldByMore,
   };
 }
 

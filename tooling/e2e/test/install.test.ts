@@ -1,0 +1,27 @@
+/** `./install` of a checkout links programs that run. */
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from '@jest/globals';
+
+const run = promisify(execFile);
+const CHECKOUT = join(__dirname, '..', '..', '..');
+
+it('./install links the programs into a folder, and they run from there', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nodepool-install-'));
+  try {
+    const { stdout } = await run(join(CHECKOUT, 'install'), [join(folder, 'bin')], { cwd: folder });
+    expect(stdout).toContain('installed nodepool, nodepool-launcher and nodepool-builder');
+    const programs = ['nodepool', 'nodepool-builder', 'nodepool-launcher'];
+    expect(readdirSync(join(folder, 'bin')).sort()).toEqual(programs);
+    for (const program of programs) {
+      const version = await run(join(folder, 'bin', program), ['--version'], { cwd: folder });
+      expect(version.stdout).toMatch(/\d+\.\d+\.\d+/);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
