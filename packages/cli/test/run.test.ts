@@ -188,6 +188,21 @@ describe('nodepool run', () => {
     expect(running.out.noted).toContain('so do not use them; the command was stopped');
   });
 
+  it('names the loss of the nodes, also if ssh notices first that they are gone', async () => {
+    fakeProgram('ssh', `while [ ! -e ${folder}/gone ]; do sleep 0.02; done; exit 255`);
+    const running = world.cli('run', '--label', 'small', '--', 'sleep', '100');
+    await world.fulfil(LOGIN);
+    await world.until(() => running.out.noted.includes('running as'));
+    world.server.partition(world.cliClients[0]!, 'silent');
+    await world.clock.advance(1000);
+    writeFileSync(join(folder, 'gone'), '');
+    while (!running.out.noted.includes('ssh ended with')) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    while (running.code === undefined) await world.clock.advance(1000);
+    expect(running.out.noted).toContain('so do not use them; the command was stopped');
+    expect(running.code).toBe(125);
+  });
+
   it('withdraws the request after --wait-timeout, with the reason', async () => {
     const running = world.cli('run', '--label', 'small', '--wait-timeout', '1m', '--', 'true');
     await world.until(() => running.out.noted.includes('requested'));

@@ -10,10 +10,13 @@ import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
 import { quote } from '../ssh/remote-command.js';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
-import { SshClient } from '../ssh/ssh-client.js';
+import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
 import { sshTarget, type SshTarget } from '../ssh/target.js';
 import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';
+
+/** Time limit (ms) for the answer of ZooKeeper whether the nodes are held, longer than its usual session timeout. */
+const CONFIRM_MS = 60_000;
 
 export interface RunOptions extends WantedNodes {
   readonly label: string;
@@ -112,6 +115,8 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
   // From this moment a launcher may delete the nodes, so ssh must not use them any longer.
   await untilAborted(all, lease.lost);
   if (failure === undefined) return 0;
+  // The connection to a deleted node can end before ZooKeeper reports that the node is lost.
+  if (failure.status === SSH_FAILED) await confirmNodes(context, lease);
   if (options.holdOnFailure !== undefined && !interrupted.aborted) {
     const text = command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))).join(' ');
     const comment = printable(`nodepool run: ${text}: ${failure.problem ?? `status ${failure.status}`}`);
@@ -120,6 +125,16 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
     for (const target of targets) out.note(loginHelp(target, options.identity, until));
   }
   return failure.status;
+}
+
+/** Rejects with `LeaseLostError` if the nodes are lost. Prints a note if ZooKeeper does not answer. */
+async function confirmNodes({ out, interrupted }: StoreContext, lease: Lease): Promise<void> {
+  try {
+    await lease.confirm({ signal: interrupted, timeoutMs: CONFIRM_MS });
+  } catch (error) {
+    if (lease.lost.aborted || error instanceof LeaseLostError) throw error;
+    out.note(`the nodes may be lost: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 async function useNode(

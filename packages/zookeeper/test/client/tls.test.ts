@@ -142,7 +142,7 @@ describe('the client’s error', () => {
 
   it('names an expired certificate if the server closes the connection without a reason', async () => {
     const [cert, key] = await Promise.all([ours.serverCert, ours.serverKey].map((file) => readFile(file)));
-    const address = await tlsServer({ cert, key } as TlsOptions, (socket) => socket.end());
+    const address = await tlsServer({ cert, key }, (socket) => socket.end());
     const client = { ca: ours.ca, key: ours.clientKey };
     await expectTlsError(
       address,
