@@ -1,15 +1,16 @@
 /** Debian's Prometheus scrapes a launcher and a builder, and accepts the rules of the documentation. */
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
-import { exampleConfig, Program, startBuilder, startLauncher } from '@nodepool/harness';
+import { exampleConfig, startBuilder, startLauncher, type Program } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
+import { Prometheus, type PrometheusData } from './prometheus.js';
 
 const WAIT_LIMIT_MS = 120_000;
 const EXAMPLES = join(__dirname, '..', '..', '..', 'docs', 'examples');
@@ -48,22 +49,6 @@ function panelQueries(): readonly (readonly [title: string, query: string])[] {
   );
 }
 
-interface Answer {
-  readonly status: string;
-  readonly data: {
-    readonly activeTargets?: readonly {
-      readonly health: string;
-      readonly lastError: string;
-      readonly scrapeUrl: string;
-    }[];
-    readonly groups?: readonly { readonly rules: readonly { readonly health: string; readonly name: string }[] }[];
-    readonly result?: readonly {
-      readonly metric: Readonly<Record<string, string>>;
-      readonly value: [number, string];
-    }[];
-  };
-}
-
 it('Prometheus scrapes a launcher and a builder, and a restart of the launcher preserves its history', async () => {
   zooKeeper = await zooKeeperForTests();
   const [webappPort = 0, builderPort = 0, prometheusPort = 0] = await freePorts(3);
@@ -83,40 +68,10 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
     diskimages: [{ name: 'debian', formats: ['raw'], 'dib-cmd': FAKE_DIB_COMMAND }],
   };
   programs.push(await startBuilder({ folder, name: 'builder', config: images, args }));
-  const file = join(folder, 'prometheus.json');
   const targets = [`127.0.0.1:${webappPort}`, `127.0.0.1:${builderPort}`];
-  const scrape = { job_name: 'nodepool', scrape_interval: '1s', static_configs: [{ targets }] };
-  // JSON is valid YAML.
-  writeFileSync(
-    file,
-    JSON.stringify({ global: { evaluation_interval: '1s' }, rule_files: [RULES], scrape_configs: [scrape] }),
-  );
-  const prometheus = await Program.start({
-    name: 'prometheus',
-    command: '/usr/bin/prometheus',
-    args: [
-      `--config.file=${file}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${prometheusPort}`,
-    ],
-    logFile: join(folder, 'prometheus.log'),
-  });
-  programs.push(prometheus);
-  await prometheus.while('is ready', WAIT_LIMIT_MS, async (signal) => {
-    while (!readFileSync(prometheus.logFile, 'utf8').includes('Server is ready')) await sleep(systemClock, 50, signal);
-  });
-
-  /** Queries Prometheus until the answer suffices. */
-  const ask = (path: string, suffices: (answer: Answer['data']) => boolean): Promise<Answer['data']> =>
-    prometheus.while(`answers ${path}`, WAIT_LIMIT_MS, async (signal) => {
-      for (;;) {
-        const url = `http://127.0.0.1:${prometheusPort}/api/v1/${path}`;
-        const response = await fetch(url, { headers: { Connection: 'close' } });
-        const { data } = (await response.json()) as Answer;
-        if (suffices(data)) return data;
-        await sleep(systemClock, 200, signal);
-      }
-    });
+  const prometheus = await Prometheus.start({ folder, port: prometheusPort, targets, rules: RULES });
+  programs.push(prometheus.program);
+  const ask = prometheus.ask.bind(prometheus);
 
   const { activeTargets } = await ask(
     'targets',
@@ -128,7 +83,7 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
     ({ result }) => Number(result?.[0]?.value[1] ?? 0) >= 2,
   );
   expect(phases.result?.[0]?.metric).toMatchObject({ phase: 'creating', provider: 'example', label: 'small' });
-  const ofBoth = ({ result }: Answer['data']): boolean => result?.length === 2;
+  const ofBoth = ({ result }: PrometheusData): boolean => result?.length === 2;
   const connected = await ask('query?query=nodepool_zookeeper_connected', ofBoth);
   expect(connected.result?.map(({ value }) => value[1])).toEqual(['1', '1']);
   await ask('query?query=nodepool_process_cpu_seconds_total', ofBoth);
