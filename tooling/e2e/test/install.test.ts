@@ -1,7 +1,7 @@
-/** `./install` of a checkout links programs that run. */
+/** `./install` of a checkout, as getting-started.md shows it, links programs that run. */
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +10,8 @@ import { expect, it } from '@jest/globals';
 const run = promisify(execFile);
 const CHECKOUT = join(__dirname, '..', '..', '..');
 
-it('./install links the programs into a folder, and they run from there', async () => {
+it('the command of getting-started.md links the programs into a folder, and they run from there', async () => {
+  expect(readFileSync(join(CHECKOUT, 'docs', 'getting-started.md'), 'utf8')).toContain('./install ~/.local/bin\n');
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-install-'));
   try {
     const { stdout } = await run(join(CHECKOUT, 'install'), [join(folder, 'bin')], { cwd: folder });

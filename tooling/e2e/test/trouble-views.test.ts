@@ -46,7 +46,7 @@ async function nodepool(...args: string[]): Promise<string> {
   try {
     return (await run(process.execPath, [programPath('nodepool'), '-c', file, ...args])).stdout;
   } catch (error) {
-    return String((error as { readonly stdout: string }).stdout);
+    return (error as { readonly stdout: string }).stdout;
   }
 }
 

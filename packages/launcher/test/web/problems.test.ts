@@ -1,5 +1,7 @@
 /** Tests of the problems that the status page names, with their cause, effect and remedy. */
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../src/web/status/client/model.js';
 import { findProblems } from '../../src/web/status/documents/problems/index.js';
@@ -386,4 +388,14 @@ it('failed requests are over once a later one is served, and leave the page some
   expect(failed(undefined)).toEqual(['warning: 2 requests for the label small failed']);
   expect(failed(NOW - 299)).toEqual(['info: 2 requests for the label small failed; it is over']);
   expect(failed(NOW - 300)).toEqual([]);
+});
+
+it('every kind of problem has a first step in the runbooks', () => {
+  const docs = join(__dirname, '..', '..', '..', '..', 'docs');
+  const runbooks = readFileSync(join(docs, 'runbooks.md'), 'utf8');
+  const documented = [...runbooks.matchAll(/^\| `([a-z-]+)` +\|/gm)].map(([, kind]) => kind);
+  const model = readFileSync(join(__dirname, '..', '..', 'src', 'web', 'status', 'client', 'model-parts.ts'), 'utf8');
+  const kinds = /export type ProblemKind =([^;]*);/.exec(model)?.[1]?.match(/[a-z-]+/g);
+  expect(kinds?.length).toBeGreaterThan(20);
+  expect(documented.sort()).toEqual(kinds?.sort());
 });
