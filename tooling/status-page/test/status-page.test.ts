@@ -143,7 +143,7 @@ describe('the live page', () => {
       await server.clock.advance(1000);
       await viewer.sees('.problem', 'ZooKeeper is not connected');
       expect(await viewer.text('.tiles')).toMatch(/of 179 nodes/);
-      expect(await viewer.page.locator('#announcement').textContent()).toBe('4 problems');
+      expect(await viewer.page.locator('#announcement').textContent()).toBe('5 problems');
       await server.findZooKeeper();
       await server.clock.advance(1000);
       await viewer.page.locator('.problem', { hasText: 'ZooKeeper' }).waitFor({ state: 'detached' });
