@@ -147,7 +147,7 @@ describe('the live page', () => {
       await server.findZooKeeper();
       await server.clock.advance(1000);
       await viewer.page.locator('.problem', { hasText: 'ZooKeeper' }).waitFor({ state: 'detached' });
-      expect(await viewer.page.locator('#announcement').textContent()).toBe('3 problems');
+      expect(await viewer.page.locator('#announcement').textContent()).toBe('4 problems');
     },
     WAIT_LIMIT_MS,
   );
