@@ -66,7 +66,7 @@ export interface HealthEnvironment {
   readonly random: RandomSource;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Makes a call that reads from the cloud. Rejects with the `DriverError` of the call. */
+  /** Makes a call that reads from the cloud, or rejects with its `DriverError`. Absent: only launches count. */
   readonly check?: (() => Promise<void>) | undefined;
 }
 
@@ -161,7 +161,7 @@ export class ProviderHealth {
   /** Records the failure of a call that is repeated: a step of a launch, a deletion, a listing. */
   callFailed(error: DriverError): void {
     const failure = this.failureOf(error);
-    if (failure !== undefined) this.failed(failure);
+    if (failure !== undefined && this.env.check !== undefined) this.failed(failure);
   }
 
   /** Records the end of a call to the cloud. */
@@ -178,9 +178,11 @@ export class ProviderHealth {
 
   /** Records that a launch has waited since `since` (`Clock.monotonic` ms) for the cloud to create anything. */
   unanswered(since: number): void {
+    // A driver that does not report its calls proves nothing.
+    if (this.env.check === undefined || this.answered === 0 || this.breaker.state === 'open') return;
     const now = this.env.clock.monotonic();
     const silentMs = now - Math.max(since, this.answeredAt);
-    if (silentMs < SILENT_MS || !this.breaker.admits) return;
+    if (silentMs < SILENT_MS) return;
     const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
   }

@@ -95,7 +95,7 @@ export class ProviderRuntime {
     this.log = context.log.with({ provider: config.name });
     // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal, retiring, this.deleting.signal);
-    const check = (): Promise<void> => this.checkCloud();
+    const check = context.capacity.breakers ? (): Promise<void> => this.checkCloud() : undefined;
     this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
     this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
     this.limits = new ProviderLimits(context, provider, share.ledger, retiring);
