@@ -7,6 +7,7 @@ import { runCommandLine, UsageError } from '@nodepool/harness';
 import { MUTATIONS } from './mutations/index.js';
 import type { Mutation } from './mutation.js';
 import { isExpected, markdown } from './report.js';
+import { ResultsFile } from './results-file.js';
 import { runMutation, type MutationResult } from './run-mutation.js';
 
 const HELP = `Usage: pnpm mutate [options] [ID...]
@@ -16,7 +17,8 @@ see them. Without ids, all defects.
 
   --part FOLDER    only defects of this folder, e.g. packages/core; repeatable
   --jobs N         number of defects at a time (default 1)
-  --limit SECONDS  stop the tests of a package after this time; they count as failed (default 600)
+  --limit SECONDS  stop a test file, or the tests of a package, after this time; it counts as failed (default 600)
+  --results FILE   read the defects that tests have seen from FILE, run the others only, and add their results
   --list           print the defects without running tests
   --output         print the output of tests that see nothing
   --write          write the table to docs/development.md
@@ -26,6 +28,7 @@ Exit status: 0 every defect is seen, except those with a reason; 1 otherwise, 2 
 
 Example:
   $ pnpm mutate --part packages/driver-gce
+  $ pnpm mutate --results /tmp/mutations.jsonl --write
 `;
 
 const ROOT = resolve(__dirname, '..', '..', '..');
@@ -37,6 +40,8 @@ interface Selection {
   readonly mutations: readonly Mutation[];
   readonly jobs: number;
   readonly limitMs: number;
+  /** Path of the file of results. */
+  readonly results: string | undefined;
   readonly list: boolean;
   readonly output: boolean;
   readonly write: boolean;
@@ -66,6 +71,7 @@ function readArguments(): Selection | undefined {
       part: { type: 'string', multiple: true },
       jobs: { type: 'string', default: '1' },
       limit: { type: 'string', default: '600' },
+      results: { type: 'string' },
       list: { type: 'boolean', default: false },
       output: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -87,6 +93,7 @@ function readArguments(): Selection | undefined {
     mutations,
     jobs: positive('--jobs', values.jobs),
     limitMs: positive('--limit', values.limit) * 1000,
+    results: values.results,
     list: values.list,
     output: values.output,
     write: values.write,
@@ -99,13 +106,17 @@ function positive(option: string, text: string): number {
   throw new UsageError(`${option}: expected a whole number above 0, found ${JSON.stringify(text)}`);
 }
 
-async function runAll({ mutations, jobs, limitMs, output }: Selection): Promise<readonly MutationResult[]> {
-  const results: MutationResult[] = [];
-  const left = [...mutations];
+async function runAll(selection: Selection): Promise<readonly MutationResult[]> {
+  const { mutations, jobs, limitMs, output } = selection;
+  const file = selection.results === undefined ? undefined : await ResultsFile.read(selection.results);
+  const results = mutations.flatMap((mutation) => file?.find(mutation) ?? []);
+  const known = new Set(results.map(({ mutation }) => mutation));
+  const left = mutations.filter((mutation) => !known.has(mutation));
   const work = async (): Promise<void> => {
     for (let mutation = left.shift(); mutation !== undefined; mutation = left.shift()) {
       const result = await runMutation(mutation, { root: ROOT, limitMs });
       results.push(result);
+      await file?.add(result);
       process.stdout.write(`${lineOf(result, results.length, mutations.length)}\n`);
       if (output && result.seenBy === undefined) process.stdout.write(`${result.output}\n`);
     }

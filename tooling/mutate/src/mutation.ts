@@ -12,12 +12,27 @@ export interface Mutation {
   /** The rule that the defect breaks, as a sentence. */
   readonly breaks: string;
   /**
-   * The tests that should see the defect, from the root of the repository: test files, or folders of packages, whose
-   * tests that import the file run.
+   * The tests that should see the defect, from the root of the repository, the fastest first: test files, or folders of
+   * packages, whose tests that import the file run.
    */
   readonly tests: readonly string[];
   /** Reason why no test sees the defect; absent if a test must. */
   readonly survives?: string | undefined;
+}
+
+/** A defect of a package: `file` is below its `src`, `tests` are in its `test`. */
+export interface PackageMutation extends Mutation {
+  /** Further tests, from the root of the repository. */
+  readonly elsewhere?: readonly string[];
+}
+
+/** Returns the defects with paths from the root of the repository. */
+export function inPackage(folder: string, mutations: readonly PackageMutation[]): readonly Mutation[] {
+  return mutations.map(({ file, tests, elsewhere = [], ...mutation }) => ({
+    ...mutation,
+    file: `${folder}/src/${file}`,
+    tests: [...tests.map((test) => `${folder}/test/${test}`), ...elsewhere],
+  }));
 }
 
 /** Returns the file's text with the defect. Throws if the text to be replaced does not occur exactly once. */

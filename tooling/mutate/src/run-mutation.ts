@@ -10,7 +10,7 @@ import { mutated, type Mutation } from './mutation.js';
 export interface RunOptions {
   /** Root of the repository. */
   readonly root: string;
-  /** Limit of the tests of one package (ms). Tests that exceed it, e.g. in an endless loop, have seen the defect. */
+  /** Limit of a test file, or of the tests of one package (ms). Tests that exceed it, e.g. in an endless loop, have seen the defect. */
   readonly limitMs: number;
 }
 
@@ -27,25 +27,21 @@ export interface MutationResult {
 export async function runMutation(mutation: Mutation, options: RunOptions): Promise<MutationResult> {
   mutated(await readFile(join(options.root, mutation.file), 'utf8'), mutation);
   let output = '';
-  for (const [folder, files] of byPackage(mutation.tests, options.root)) {
-    const run = await runJest(mutation, folder, files, options);
+  // One after the other, because the first one usually sees the defect.
+  for (const test of mutation.tests) {
+    const { folder, path } = placeOf(test, options.root);
+    const run = await runJest(mutation, folder, path, options);
     ({ output } = run);
     if (run.failed) return { mutation, seenBy: folder, stopped: run.stopped, output };
   }
   return { mutation, seenBy: undefined, stopped: false, output };
 }
 
-/** Groups the tests by package; a package without files has all tests that import the mutated file. */
-function byPackage(tests: readonly string[], root: string): ReadonlyMap<string, readonly string[]> {
-  const packages = new Map<string, string[]>();
-  for (const test of tests) {
-    let folder = test;
-    while (!existsSync(join(root, folder, 'package.json'))) folder = dirname(folder);
-    const files = packages.get(folder) ?? [];
-    if (folder !== test) files.push(test.slice(folder.length + 1));
-    packages.set(folder, files);
-  }
-  return packages;
+/** Returns the folder of the package of a test, and the test's path in it: empty for all tests of the package. */
+function placeOf(test: string, root: string): { readonly folder: string; readonly path: string } {
+  let folder = test;
+  while (!existsSync(join(root, folder, 'package.json'))) folder = dirname(folder);
+  return { folder, path: test.slice(folder.length + 1) };
 }
 
 interface JestRun {
@@ -54,13 +50,8 @@ interface JestRun {
   readonly output: string;
 }
 
-function runJest(
-  mutation: Mutation,
-  folder: string,
-  files: readonly string[],
-  { root, limitMs }: RunOptions,
-): Promise<JestRun> {
-  const selection = files.length > 0 ? files : ['--findRelatedTests', join(root, mutation.file)];
+function runJest(mutation: Mutation, folder: string, path: string, { root, limitMs }: RunOptions): Promise<JestRun> {
+  const selection = path === '' ? ['--findRelatedTests', join(root, mutation.file)] : ['--runTestsByPath', path];
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const { file, find, replace } = mutation;
   return new Promise((resolve, reject) => {

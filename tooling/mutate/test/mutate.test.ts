@@ -1,9 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { tmpdir } from 'node:os';
 import { describe, expect, it } from '@jest/globals';
+import { parseSync } from '@swc/core';
 import { mutated, type Mutation } from '../src/mutation.js';
 import { MUTATIONS } from '../src/mutations/index.js';
 import { isExpected, markdown } from '../src/report.js';
+import { ResultsFile } from '../src/results-file.js';
 import { runMutation } from '../src/run-mutation.js';
 
 const ROOT = join(__dirname, '..', '..', '..');
@@ -53,7 +56,10 @@ describe('the list of defects', () => {
   it('fits the sources', () => {
     for (const mutation of MUTATIONS) {
       const text = readFileSync(join(ROOT, mutation.file), 'utf8');
-      expect(mutated(text, mutation)).not.toBe(text);
+      const changed = mutated(text, mutation);
+      expect(changed).not.toBe(text);
+      // A file that cannot be compiled would fail all tests.
+      expect(() => parseSync(changed, { syntax: 'typescript' })).not.toThrow();
       for (const test of mutation.tests) expect([test, existsSync(join(ROOT, test))]).toEqual([test, true]);
     }
   });
@@ -67,4 +73,23 @@ describe('the list of defects', () => {
 it('rejects a text that occurs more than once', () => {
   expect(() => mutated('a a', { ...SLOTS, find: 'a' })).toThrow(/occurs more than once/);
   expect(() => mutated('b', { ...SLOTS, find: 'a' })).toThrow(/does not occur/);
+});
+
+describe('a file of results', () => {
+  it('has the defects that tests have seen, until they change', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'mutate-'));
+    try {
+      const file = join(folder, 'results');
+      const results = await ResultsFile.read(file);
+      const other = { ...SLOTS, id: 'slots-other' };
+      await results.add({ mutation: SLOTS, seenBy: 'packages/core', stopped: false, output: '' });
+      await results.add({ mutation: other, seenBy: undefined, stopped: false, output: '' });
+      const later = await ResultsFile.read(file);
+      expect(later.find(SLOTS)).toMatchObject({ mutation: SLOTS, seenBy: 'packages/core' });
+      expect(later.find({ ...SLOTS, replace: 'this.taken += 1;' })).toBeUndefined();
+      expect(later.find(other)).toBeUndefined();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });

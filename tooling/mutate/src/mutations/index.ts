@@ -1,5 +1,40 @@
 /** All deliberate defects, by the part of the repository that they change. */
 
 import type { Mutation } from '../mutation.js';
+import { BUILDER } from './builder.js';
+import { CLI } from './cli.js';
+import { CONFIG } from './config.js';
+import { CORE } from './core.js';
+import { CREATE_DRIVER } from './create-driver.js';
+import { DAEMON } from './daemon.js';
+import { DRIVER_AZURE } from './driver-azure.js';
+import { DRIVER_EXAMPLE } from './driver-example.js';
+import { DRIVER_GCE } from './driver-gce.js';
+import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
+import { DRIVER_OPENSTACK } from './driver-openstack.js';
+import { DRIVER_STATIC } from './driver-static.js';
+import { LAUNCHER } from './launcher.js';
+import { PYYAML } from './pyyaml.js';
+import { REQUESTOR } from './requestor.js';
+import { STORE } from './store.js';
+import { ZOOKEEPER } from './zookeeper.js';
 
-export const MUTATIONS: readonly Mutation[] = [];
+export const MUTATIONS: readonly Mutation[] = [
+  ...BUILDER,
+  ...CLI,
+  ...CONFIG,
+  ...CORE,
+  ...CREATE_DRIVER,
+  ...DAEMON,
+  ...DRIVER_AZURE,
+  ...DRIVER_EXAMPLE,
+  ...DRIVER_GCE,
+  ...DRIVER_KUBERNETES,
+  ...DRIVER_OPENSTACK,
+  ...DRIVER_STATIC,
+  ...LAUNCHER,
+  ...PYYAML,
+  ...REQUESTOR,
+  ...STORE,
+  ...ZOOKEEPER,
+];

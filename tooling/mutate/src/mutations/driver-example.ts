@@ -1,0 +1,44 @@
+import { inPackage, type Mutation } from '../mutation.js';
+
+export const DRIVER_EXAMPLE: readonly Mutation[] = inPackage('packages/driver-example', [
+  {
+    id: 'example-first-page',
+    file: 'client/pages.ts',
+    find: 'while (page.next !== null) {',
+    replace: 'while (false) {',
+    breaks: 'A list has all pages.',
+    tests: ['clients.test.ts', 'contract.test.ts'],
+  },
+  {
+    id: 'example-404-of-proxy',
+    file: 'errors.ts',
+    find: 'if (status >= 500 || status === 404) return',
+    replace: 'if (status === 404) return new NotFoundError(message);\n  if (status >= 500) return',
+    breaks: 'A 404 that the cloud did not create does not prove a deletion.',
+    tests: ['clients.test.ts', 'contract.test.ts'],
+  },
+  {
+    id: 'example-internal-error-without-effect',
+    file: 'errors.ts',
+    find: "{ ...options, outcome: 'unknown' }",
+    replace: "{ ...options, outcome: 'not-applied' }",
+    breaks: 'An internal error leaves the outcome of a call unknown.',
+    tests: ['launch.test.ts', 'contract.test.ts'],
+  },
+  {
+    id: 'example-resumed-creation',
+    file: 'create-machine.ts',
+    find: "else if (options.saved !== null) this.state = 'looking';",
+    replace: '',
+    breaks: 'A resumed launch creates no second instance.',
+    tests: ['launch.test.ts', 'contract.test.ts'],
+  },
+  {
+    id: 'example-accepted-deletion',
+    file: 'delete-machine.ts',
+    find: "if (this.deletion.take().state === 'deleted') return",
+    replace: "if (this.deletion.take().state !== '') return",
+    breaks: 'An accepted deletion does not prove that the instance is deleted.',
+    tests: ['launch.test.ts', 'provider-life.test.ts', 'contract.test.ts'],
+  },
+]);

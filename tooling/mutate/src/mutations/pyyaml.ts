@@ -1,0 +1,86 @@
+import { inPackage, type Mutation } from '../mutation.js';
+
+const TESTS = ['pyyaml.test.ts', 'parts.test.ts'];
+
+export const PYYAML: readonly Mutation[] = inPackage('packages/pyyaml', [
+  {
+    id: 'pyyaml-octal',
+    file: 'scalar-tags.ts',
+    find: 'parseInt(unsigned, 8)',
+    replace: 'parseInt(unsigned, 10)',
+    breaks: 'A number that begins with 0 is octal.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-large-integer',
+    file: 'scalar-tags.ts',
+    find: 'if (!Number.isSafeInteger(magnitude)) return text;',
+    replace: '',
+    breaks: 'An integer that a number cannot hold remains as it is written.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-place-of-repeated-key',
+    file: 'document.ts',
+    find: 'node.items.findLast(',
+    replace: 'node.items.find(',
+    breaks: 'The place of a repeated key is that of the last one.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-order-of-merges',
+    file: 'check.ts',
+    find: '[...pairs.reverse(), ',
+    replace: '[...pairs, ',
+    breaks: 'The last merge key of a mapping takes precedence.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-depth-in-document',
+    file: 'check.ts',
+    find: 'levels + this.path.length > MAX_DEPTH',
+    replace: 'levels > MAX_DEPTH',
+    breaks: 'The depth of a value counts from the top of the document.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-number-of-values',
+    file: 'check.ts',
+    find: 'MAX_VALUES = 250_000',
+    replace: 'MAX_VALUES = 2_500_000',
+    breaks: 'A document has at most 250,000 values.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-closed-lists',
+    file: 'nesting.ts',
+    find: 'this.flow = Math.max(0, this.flow - 1);',
+    replace: 'this.flow = Math.max(0, this.flow);',
+    breaks: 'A closed list does not count as nesting.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-secret-in-message',
+    file: 'parse.ts',
+    find: "message.replace(/: .*$/s, '')",
+    replace: 'message',
+    breaks: 'A message does not quote the text.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-second-document',
+    file: 'compose.ts',
+    find: 'if (second !== undefined) {',
+    replace: 'if (false) {',
+    breaks: 'A second document is an error.',
+    tests: TESTS,
+  },
+  {
+    id: 'pyyaml-error-in-part',
+    file: 'compose.ts',
+    find: 'if (errors.length > 0) return false;',
+    replace: '',
+    breaks: 'An error in a part of a long text is found.',
+    tests: TESTS,
+  },
+]);
