@@ -55,6 +55,34 @@ describe('an image that is missing in its cloud', () => {
     expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
   });
 
+  it('is not one of the uploads that are kept, so that the older one is kept', async () => {
+    await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
+    const { images } = await world.operator();
+    const build = async (): Promise<StoredRecord | undefined> => {
+      const before = newest('one')?.build;
+      await world.during(images.requestBuild('debian'));
+      await world.until('the build is listed', () => {
+        const latest = newest('one');
+        return latest?.build !== before && latest?.['listed'] === true;
+      });
+      return newest('one');
+    };
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    const older = newest('one');
+    const lost = await build();
+    world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
+    deleteInCloud(lost);
+    await world.until('it is missing', () => world.uploads('debian', 'one').some(({ listed }) => listed === false));
+    const builds = world.builds('debian').length;
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is built', () => world.builds('debian').length > builds);
+    await world.after(MINUTE);
+    world.cloud.faults = NO_FAULTS;
+    await world.after(HOUR);
+    expect(world.uploads('debian', 'one').map((upload) => upload.build)).toEqual([older?.build, newest('one')?.build]);
+    expect(newest('one')?.build).not.toBe(lost?.build);
+  });
+
   it('is rebuilt if its file is missing too', async () => {
     const { dib } = await world.builder({ ...SITE, images: { debian: { deleteAfterUpload: true } } });
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);

@@ -190,7 +190,7 @@ export const simulated: DriverFixture = {
     'outcome.create-hangs': 'Azure accepts an identical PUT of an existing VM, so the driver repeats the creation',
   },
   async open(): Promise<TestCloud> {
-    const { cloud, time, env } = await openCloud({ pageLimit: 3 });
+    const { cloud, time, env } = await openCloud({ pageLimit: 3, emptyPages: true });
     return {
       time,
       section: used,

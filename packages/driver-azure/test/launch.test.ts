@@ -479,6 +479,15 @@ describe('leaked resources', () => {
     expect(everything()).toEqual([]);
   });
 
+  it('are found on all pages of the lists, also after an empty page', async () => {
+    open.cloud.configure({ pageLimit: 1, emptyPages: true });
+    const test = await provider();
+    for (const id of ['0000000001', '0000000002']) await test.launch(id);
+    expect(await test.end(test.provider.listNodes(test.call()))).toHaveLength(2);
+    await test.cleanUpRound(() => true);
+    expect(everything()).toEqual([]);
+  });
+
   it('are not reported if they belong to other owners', async () => {
     open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
     open.cloud.machines.addForeign('other');

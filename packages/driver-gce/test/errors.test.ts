@@ -105,18 +105,24 @@ describe('credentials', () => {
 
 describe('an operation that ended with', () => {
   it.each([
-    ['INVALID_USAGE', 'configuration'],
-    ['UNSUPPORTED_OPERATION', 'configuration'],
-    ['SERVICE_ACCOUNT_ACCESS_DENIED', 'configuration'],
-    ['INVALID_STATE', 'unexpected'],
-    ['SOMETHING_NEW', 'unexpected'],
-    ['RESOURCE_OPERATION_RATE_EXCEEDED', 'throttled'],
-    ['INTERNAL_ERROR', 'transient'],
-    ['ZONE_RESOURCE_POOL_EXHAUSTED', 'capacity'],
-    ['VM_MIN_COUNT_NOT_REACHED', 'capacity'],
-    ['LIMIT_EXCEEDED', 'quota'],
-    ['CPUS_PER_VM_FAMILY_PER_REGION_LIMIT', 'quota'],
-  ])('%s is of kind %s', (code, kind) => {
-    expect(operationError('creation', [{ code, message: 'said so' }])).toMatchObject({ code: kind });
+    ['INVALID_USAGE', 'configuration', 'not-applied'],
+    ['UNSUPPORTED_OPERATION', 'configuration', 'not-applied'],
+    ['SERVICE_ACCOUNT_ACCESS_DENIED', 'configuration', 'not-applied'],
+    ['INVALID_STATE', 'unexpected', 'unknown'],
+    ['SOMETHING_NEW', 'unexpected', 'unknown'],
+    ['RESOURCE_OPERATION_RATE_EXCEEDED', 'throttled', 'not-applied'],
+    ['INTERNAL_ERROR', 'transient', 'unknown'],
+    ['BACKEND_ERROR', 'transient', 'unknown'],
+    ['SERVICE_UNAVAILABLE', 'transient', 'unknown'],
+    ['ZONE_RESOURCE_POOL_EXHAUSTED', 'capacity', 'not-applied'],
+    ['VM_MIN_COUNT_NOT_REACHED', 'capacity', 'not-applied'],
+    ['LIMIT_EXCEEDED', 'quota', 'not-applied'],
+    ['CPUS_PER_VM_FAMILY_PER_REGION_LIMIT', 'quota', 'not-applied'],
+    ['QUOTA_EXCEEDED', 'quota', 'not-applied'],
+    ['RESOURCE_NOT_FOUND', 'not-found', 'not-applied'],
+    ['RESOURCE_ALREADY_EXISTS', 'conflict', 'not-applied'],
+    ['PERMISSION_DENIED', 'auth', 'not-applied'],
+  ])('%s is of kind %s, with the outcome %s', (code, kind, outcome) => {
+    expect(operationError('creation', [{ code, message: 'said so' }])).toMatchObject({ code: kind, outcome });
   });
 });

@@ -191,6 +191,18 @@ describe('an upload', () => {
     expect(open.cloud.inspect.objects()).toEqual([]);
     expect(open.cloud.inspect.images()).toHaveLength(1);
   });
+
+  it('leaves files for cleanup that a list of several pages contains', async () => {
+    open.cloud.configure({ pageSize: 2 });
+    open.cloud.faults.add({ on: 'objects.delete', fault: { kind: 'status', status: 500 }, times: 3 });
+    writeFileSync(file, randomBytes(100));
+    const ids = ['0000000001', '0000000002', '0000000003'];
+    for (const id of ids) await provider.upload(file, { tags: { ...provider.imageTags, nodepool_upload_id: id } });
+    const offered = await provider.cleanUpRound(({ kind }) => kind === 'object');
+    const objects = offered.filter(({ kind }) => kind === 'object');
+    expect(objects.map(({ tags }) => tags.nodepool_upload_id)).toEqual(ids);
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
 });
 
 /** Answers of a proxy with status 200: a page, JSON, and the latter in the form of a completed operation. */

@@ -73,6 +73,18 @@ it('a launch fails within 30 seconds if its create call did not reach the cluste
   expect(open.time.clock.monotonic() - began).toBeLessThan(30_000);
 });
 
+it('a dynamic label cannot replace a tag of the node', async () => {
+  const tags = { nodepool_node_id: 'other', nodepool_provider_name: '{request.requestor}', tenant: 'a' };
+  await start('kubernetes', { 'dynamic-labels': tags });
+  const { externalId } = await provider.launch();
+  const created = open.cluster.list('namespaces').find(({ metadata }) => metadata.name === externalId);
+  expect(created?.metadata.labels).toMatchObject({
+    nodepool_node_id: '0000000001',
+    nodepool_provider_name: 'test',
+    tenant: 'a',
+  });
+});
+
 it('a launch waits for an unschedulable pod to be scheduled', async () => {
   await start('kubernetes', { image: 'docker.io/huge:1' });
   const launch = provider.begin();
@@ -100,6 +112,14 @@ it('a pod is created when its project has a default service account', async () =
   await pass(2000);
   open.cluster.add('serviceaccounts', { apiVersion: 'v1', kind: 'ServiceAccount' }, 'default', POOL);
   expect((await provider.end(launch)).connection?.type).toBe('kubectl');
+});
+
+it('bookmarks of a watch do not count as pods', async () => {
+  await start('openshiftpods');
+  const { externalId } = await provider.launch();
+  await pass(180_000);
+  const listed = await provider.end(provider.provider.listNodes(provider.call()));
+  expect(listed.map((instance) => instance.externalId)).toEqual([externalId]);
 });
 
 it('pods of other programs count against the quota of their project until they have ended', async () => {

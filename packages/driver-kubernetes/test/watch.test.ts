@@ -100,6 +100,17 @@ it('objects are listed again if the server has been silent for minutes', async (
   expect(provider.count('namespaces.list')).toBe(lists + 1);
 });
 
+it('a list has the objects of all its pages', async () => {
+  const nodes = ['0000000001', '0000000002', '0000000003'];
+  for (const node of nodes) await provider.launch(node);
+  open.cluster.configure({ pageLimit: 2 });
+  open.cluster.compact();
+  open.cluster.watches.drop();
+  await pass(5000);
+  const listed = await provider.end(provider.provider.listNodes(provider.call()));
+  expect(listed.map(({ tags }) => tags.nodepool_node_id)).toEqual(nodes);
+});
+
 it('a launch succeeds after an outage of the cluster of one minute', async () => {
   const launch = provider.begin();
   await open.time.until(() => open.cluster.list('namespaces').length > 2, 60_000);

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { sleep, type ApiCall } from '@nodepool/core';
 import type { Cloud } from '../src/client/cloud.js';
 import { Compute } from '../src/client/compute.js';
+import { Networking } from '../src/client/network.js';
 import { Session } from '../src/client/session.js';
 import type { HttpAnswer, HttpRequest, Transport } from '../src/client/transport.js';
 import { callOn, failureOf, simulatedTime } from '@nodepool/driver-kit';
@@ -329,6 +330,21 @@ describe('a list', () => {
     ['has no servers', () => json(200, {})],
   ])('that %s is rejected instead of truncated', async (_case, answer) => {
     expect(await failureOf(list(answer))).toMatchObject({ code: 'transient' });
+  });
+
+  it('of floating IPs is empty without a network service for them, and is rejected if only a later page is missing', async () => {
+    const addressesOn = (answer: Answerer): ReturnType<Networking['listFloatingIps']> => {
+      const network = { ...service, endpoint: 'http://north/network' };
+      const { session } = sessionOn(new Script(answer), { services: { ...cloud.services, network } });
+      return new Networking(session, async () => undefined).listFloatingIps(callOn(time.clock));
+    };
+    const lost = json(404, { NeutronError: { message: 'The resource could not be found.' } });
+    const first = { id: 'f1', floating_ip_address: '192.0.2.1', status: 'DOWN' };
+    const next = { rel: 'next', href: 'http://elsewhere/v2.0/floatingips?marker=f1' };
+    const page = json(200, { floatingips: [first], floatingips_links: [next] });
+    expect(await addressesOn(() => lost)).toEqual([]);
+    const failure = await failureOf(addressesOn(({ url }) => (url.includes('marker=') ? lost : page)));
+    expect(failure).toMatchObject({ code: 'transient', outcome: 'not-applied' });
   });
 });
 

@@ -61,6 +61,21 @@ describe('the check of a machine', () => {
     );
   });
 
+  it('fails if one of several configured keys is missing', async () => {
+    const keys = ['ssh-rsa AAAA', `${KEY} root@a`];
+    const section = {
+      ...rack,
+      pools: [{ name: 'main', nodes: [{ name: 'a.test', labels: ['arm'], 'host-key': keys }] }],
+    };
+    await provider.stop();
+    provider = await new TestProvider({ time, driver: staticDriver({ resolve }), section, logins }).start();
+    expect((await failureOf(check(0))).message).toContain('does not have the configured host key ssh-rsa AAAA');
+    logins.setKeys('a.test', ['ssh-rsa AAAA']);
+    expect((await failureOf(check(0))).message).toContain(`does not have the configured host key ${KEY}`);
+    logins.setKeys('a.test', [KEY, 'ssh-rsa AAAA']);
+    expect((await check(0)).hostKeys).toEqual([KEY, 'ssh-rsa AAAA']);
+  });
+
   it('ends after the timeout of the machine', async () => {
     logins.setSilent('a.test', true);
     const began = time.clock.monotonic();

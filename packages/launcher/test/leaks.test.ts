@@ -210,6 +210,7 @@ describe('an instance', () => {
     await world.clock.advance(15_000);
     const twin = await createInstance(ours(node, 'early'));
     await world.until('the twin is gone', () => !exists(twin));
+    expect(world.stateOf(id)).toBe('pending');
     expect(exists(own)).toBe(true);
     await world.fulfilled(id);
     expect(world.nodes().get(node)?.external_id).toBe(own);

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { KeyScanError, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const DELETION_MS = 20_000;
@@ -52,6 +53,23 @@ it('at max-servers, every retry waits until the instance of the failed attempt i
   await world.fulfilled(id);
   expect(failures).toBeLessThan(0);
   expect(greatest).toBe(3);
+});
+
+it('at max-servers, a retry waits although the record does not have the id of the instance yet', async () => {
+  failures = 1;
+  const silent = faultyDriver(world.cloud, (original) => ({
+    getRequestHandler: (name, request) => {
+      const handler = original.getRequestHandler(name, request);
+      return {
+        launch: (launch) => handler.launch({ ...launch, save: () => Promise.resolve() }),
+        launchesComplete: () => handler.launchesComplete(),
+      };
+    },
+  }));
+  await world.launcher([demo(1)], 'launcher1', silent);
+  await world.fulfilled(await submit(1));
+  expect(failures).toBeLessThan(0);
+  expect(greatest).toBe(1);
 });
 
 it('below max-servers, a retry does not wait', async () => {

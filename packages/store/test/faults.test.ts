@@ -153,6 +153,20 @@ describe('an update that is aborted', () => {
   });
 });
 
+it('an update whose answer is lost is not applied if another program has written the record meanwhile', async () => {
+  const { node } = await begin();
+  const path = `/nodepool/nodes/${node.id}`;
+  simulation.server.loseNextWrite(zooKeeper, 'before-applied');
+  const update = node.update({ comment: 'own' }).catch((error: unknown) => error);
+  const theirs = nodeData({ state: 'building', comment: 'theirs' });
+  // The other program does not hold the lock, and writes any version, as Zuul does.
+  await simulation.put(path, theirs);
+  expect(await simulation.run(update)).toBeInstanceOf(LostOwnershipError);
+  expect(simulation.json(path)).toMatchObject({ comment: 'theirs' });
+  await simulation.settled();
+  simulation.expectMirrored(store);
+});
+
 describe('locking when the session expires', () => {
   it.each([0, 1, 2, 3])('after %d ms holds a lock of the next session, or none', async (ms) => {
     const [id] = await simulation.run(store.nodes.create([nodeData()]));

@@ -18,6 +18,9 @@ const MAX_TAG_NAME = 512;
 const MAX_TAG_VALUE = 256;
 const INVALID_TAG_CHARACTERS = /[<>%&\\?/]/;
 
+/** Ends the position of a page that follows an empty one. */
+const AFTER_EMPTY = '-after-empty';
+
 export class Cloud extends CloudState<CloudSettings> {
   readonly store: Store;
   readonly operations: Operations;
@@ -109,13 +112,15 @@ export class Cloud extends CloudState<CloudSettings> {
 
   /** Returns a page of a list with the URL of the next one. */
   page(items: readonly JsonObject[], { query, url }: AzureContext): Answer {
-    const start = Number(query.get('$skiptoken') ?? 0);
-    const end = start + this.settings.pageLimit;
+    const token = query.get('$skiptoken') ?? '0';
+    const start = Number.parseInt(token, 10);
+    const isEmpty = this.settings.emptyPages && !token.endsWith(AFTER_EMPTY);
+    const end = isEmpty ? start : start + this.settings.pageLimit;
     const next = new URL(url);
-    next.searchParams.set('$skiptoken', String(end));
+    next.searchParams.set('$skiptoken', isEmpty ? `${start}${AFTER_EMPTY}` : String(end));
     return {
       status: 200,
-      body: { value: items.slice(start, end), ...(end < items.length ? { nextLink: next.href } : {}) },
+      body: { value: items.slice(start, end), ...(isEmpty || end < items.length ? { nextLink: next.href } : {}) },
     };
   }
 

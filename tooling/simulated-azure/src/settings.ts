@@ -15,6 +15,8 @@ export interface CloudSettings {
   readonly clockAheadMs?: number;
   /** Maximum number of items per page. */
   readonly pageLimit: number;
+  /** True if an empty page precedes each page, as if Azure had filtered all of its items. */
+  readonly emptyPages: boolean;
   /** Value of `Retry-After` (seconds). */
   readonly retryAfterSeconds: number;
   /** Lifetime of a token (seconds). */
@@ -30,6 +32,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   workMs: 2000,
   latencyMs: 0,
   pageLimit: 50,
+  emptyPages: false,
   retryAfterSeconds: 5,
   tokenSeconds: 3600,
   callsPerMinute: Infinity,

@@ -118,6 +118,17 @@ export class Images {
     });
   }
 
+  /** Lets the creations in progress from an object fail, because Compute Engine reads the object until their end. */
+  objectDeleted(bucket: string, object: string): void {
+    for (const { name, project, body } of this.inspect()) {
+      const source = textAt(messageAt(body, 'rawDisk'), 'source');
+      if (source !== `https://storage.googleapis.com/${bucket}/${object}`) continue;
+      const message = `The resource '${source}' was not found`;
+      const target = `projects/${project}/global/images/${name}`;
+      if (this.operations.fail(target, { code: 'RESOURCE_NOT_FOUND', message })) this.records.delete(name);
+    }
+  }
+
   list(project: string): readonly Message[] {
     const now = this.state.clock.monotonic();
     const pathOf = (name: string): string => linkTo(this.state, `projects/${project}/global/images/${name}`);

@@ -22,6 +22,7 @@ export interface OperationSpec {
 }
 
 interface OperationRecord extends OperationSpec {
+  error: OperationError | undefined;
   readonly name: string;
   readonly id: string;
   readonly begunAt: number;
@@ -45,6 +46,14 @@ export class Operations {
     this.records.set(record.name, record);
     if (spec.requestId !== undefined) this.byRequest.set(spec.requestId, record);
     return this.view(record);
+  }
+
+  /** Lets the operations in progress on a resource fail. Returns false if there are none. */
+  fail(target: string, error: OperationError): boolean {
+    const now = this.state.clock.monotonic();
+    const running = [...this.records.values()].filter((one) => one.target === target && now < one.begunAt + one.ms);
+    for (const record of running) record.error = error;
+    return running.length > 0;
   }
 
   list(project: string, zone: string | undefined): readonly Message[] {

@@ -120,7 +120,7 @@ function imageRoutes({ state, images }: Parts): readonly PublishedRoute[] {
   ];
 }
 
-function storageRoutes({ state, buckets }: Parts): readonly PublishedRoute[] {
+function storageRoutes({ state, buckets, images }: Parts): readonly PublishedRoute[] {
   const storage = { api: 'storage' } as const;
   const sessionIn = (query: URLSearchParams): string => query.get('upload_id') ?? '';
   const bucketIn = (params: GceContext['params']): string => params['bucket'] ?? '';
@@ -170,7 +170,9 @@ function storageRoutes({ state, buckets }: Parts): readonly PublishedRoute[] {
       ...storage,
       operation: 'objects.delete',
       handle: ({ params }) => {
-        buckets.delete(bucketIn(params), params['object'] ?? '');
+        const [bucket, object] = [bucketIn(params), params['object'] ?? ''];
+        buckets.delete(bucket, object);
+        images.objectDeleted(bucket, object);
         return { status: 204 };
       },
     },

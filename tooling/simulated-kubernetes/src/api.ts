@@ -55,7 +55,8 @@ export class Api {
     const matches: Matches = (object) => selected(object) && isVisible(object);
     if (isWatch) return this.watch(context, kind, source, show, matches);
     const items = this.parts.store.list(source, namespace).filter(matches).map(show);
-    return page(kind, items, query, this.parts.store.version);
+    const { store, state } = this.parts;
+    return page(kind, items, query, store.version, state.settings.pageLimit);
   }
 
   check({ headers }: Context, verb: string, kind: Kind, namespace: string | undefined): void {
@@ -207,8 +208,14 @@ function checkPreconditions(context: Context, kind: Kind, { metadata }: StoredOb
 }
 
 /** Returns a page of a list; `continue` is the index of its first item and the version of the list. */
-function page(kind: Kind, items: readonly JsonObject[], query: URLSearchParams, version: number): Answer {
-  const limit = Number(query.get('limit') ?? '0');
+function page(
+  kind: Kind,
+  items: readonly JsonObject[],
+  query: URLSearchParams,
+  version: number,
+  largest: number,
+): Answer {
+  const limit = Math.min(Number(query.get('limit') ?? '0'), largest);
   const [start = 0, listVersion = version] = (query.get('continue') ?? '').split(':').filter(Boolean).map(Number);
   const end = limit > 0 ? start + limit : items.length;
   const more = end < items.length ? { continue: `${end}:${listVersion}`, remainingItemCount: items.length - end } : {};

@@ -14,6 +14,8 @@ export interface ClusterSettings {
   readonly latencyMs: number;
   /** Difference of the servers' clock, which their header `Date` shows, from the cloud's (ms). Default 0. */
   readonly clockAheadMs?: number;
+  /** Maximum number of objects per page; lists without a limit have one page. */
+  readonly pageLimit: number;
   /** Interval of bookmarks in watches (ms). */
   readonly bookmarkMs: number;
   /** Number of changes that watches can continue from; older versions are answered with 410. */
@@ -28,6 +30,7 @@ export const DEFAULT_SETTINGS: ClusterSettings = {
   deleteMs: 0,
   controllerMs: 100,
   latencyMs: 0,
+  pageLimit: Infinity,
   bookmarkMs: 60_000,
   history: 10_000,
   openshift: false,

@@ -4,10 +4,18 @@ export const BUILDER: readonly Mutation[] = inPackage('packages/builder', [
   {
     id: 'builder-upload-without-image',
     file: 'cleanup-plan.ts',
+    find: 'return kept.count > 0 ?',
+    replace: 'return kept.count++ > 0 ?',
+    breaks: 'Uploads whose image does not exist do not count as kept ones.',
+    tests: ['image-presence.test.ts', 'cleanup.test.ts'],
+  },
+  {
+    id: 'builder-upload-without-image-remains',
+    file: 'cleanup-plan.ts',
     find: 'if (!isUsableUpload(upload))',
     replace: 'if (false)',
-    breaks: 'Uploads whose image does not exist do not count as kept ones.',
-    tests: ['cleanup.test.ts', 'image-presence.test.ts'],
+    breaks: 'An upload whose image does not exist is deleted once there is a newer one.',
+    tests: ['image-presence.test.ts', 'cleanup.test.ts'],
   },
   {
     id: 'builder-running-upload',

@@ -7,7 +7,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: 'amount >= 0 && amount !== Infinity',
     replace: 'amount > 0 && amount !== Infinity',
     breaks: 'A limit of 0 allows nothing.',
-    tests: ['driver/provider-life.test.ts', 'driver/simple-framework.test.ts'],
+    tests: ['driver/quota.test.ts'],
   },
   {
     id: 'core-exact-fit',
@@ -15,7 +15,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: 'entry[1] > this.get(entry[0])',
     replace: 'entry[1] >= this.get(entry[0])',
     breaks: 'A need that equals the limit fits.',
-    tests: ['driver/provider-life.test.ts', 'driver/simple-framework.test.ts'],
+    tests: ['driver/quota.test.ts'],
     elsewhere: ['packages/launcher/test/quota.test.ts'],
   },
   {

@@ -9,7 +9,7 @@ export const DRIVER_KUBERNETES: readonly Mutation[] = inPackage('packages/driver
     find: "if (next === undefined || next === '') {",
     replace: 'if (true) {',
     breaks: 'A list has all pages.',
-    tests: ['watch.test.ts', 'launch.test.ts', ...CONTRACTS],
+    tests: ['watch.test.ts', ...CONTRACTS],
   },
   {
     id: 'kubernetes-stored-bookmark',
@@ -17,7 +17,7 @@ export const DRIVER_KUBERNETES: readonly Mutation[] = inPackage('packages/driver
     find: "else if (type === 'ADDED' || type === 'MODIFIED') this.objects",
     replace: 'else this.objects',
     breaks: 'A bookmark is no object.',
-    tests: ['watch.test.ts'],
+    tests: ['launch.test.ts', 'watch.test.ts'],
   },
   {
     id: 'kubernetes-labels-over-tags',

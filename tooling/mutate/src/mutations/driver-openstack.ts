@@ -7,7 +7,7 @@ export const DRIVER_OPENSTACK: readonly Mutation[] = inPackage('packages/driver-
     find: 'throw isLater ? new TransientError(error.message, options) : new',
     replace: 'throw new',
     breaks: 'A 404 on a later page of a list is an error.',
-    tests: ['lookups.test.ts', 'transport.test.ts', 'session.test.ts', 'contract.test.ts', 'cleanup.test.ts'],
+    tests: ['session.test.ts'],
   },
   {
     id: 'openstack-first-page',
