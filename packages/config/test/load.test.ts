@@ -390,6 +390,13 @@ describe('the secure file', () => {
     expect(config.diskImages.get('b')?.envVars).toEqual({ X: '1', Y: '1' });
   });
 
+  it('replaces the ZooKeeper servers of the main file', async () => {
+    const main = 'zookeeper-servers: [{host: a}]\n';
+    const { zookeeper } = await configOf(main, { secure: 'zookeeper-servers: [{host: b, chroot: x}]\n' });
+    expect(zookeeper).toMatchObject({ servers: ['b:2281'], chroot: '/x' });
+    expect((await configOf(main, { secure: 'diskimages: []\n' })).zookeeper.servers).toEqual(['a:2281']);
+  });
+
   it('can be empty', async () => {
     expect((await loadText('labels: []\n', { secure: '' })).ok).toBe(true);
   });
@@ -430,6 +437,17 @@ diskimages:
       dibCmd: 'disk-image-create',
       metadata: { n: '1', t: 'True' },
     });
+  });
+
+  it('read an age and a time-out of 0 as absent', async () => {
+    const { diskImages } = await configOf(`
+diskimages:
+  - {name: parent, rebuild-age: 10, build-timeout: 20}
+  - {name: child, parent: parent, rebuild-age: 0, build-timeout: 0}
+  - {name: other, rebuild-age: 0, build-timeout: 0}
+`);
+    expect(diskImages.get('child')).toMatchObject({ rebuildAgeMs: 10_000, buildTimeoutMs: 20_000 });
+    expect(diskImages.get('other')).toMatchObject({ rebuildAgeMs: 86_400_000, buildTimeoutMs: 28_800_000 });
   });
 
   it('preserve the text of the release', async () => {

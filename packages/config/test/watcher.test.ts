@@ -2,6 +2,7 @@
 
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   ConfigWatcher,
@@ -254,6 +255,33 @@ describe('the watcher', () => {
     await watched.reload();
     expect([...watched.config.providers.keys()]).toEqual(['p']);
     expect([...watched.config.brokenProviders.keys()]).toEqual([]);
+    events = [];
+  });
+
+  it('applies the newest contents although an older load takes longer', async () => {
+    const text = (label: string): string =>
+      `labels: [{name: ${label}}]\nproviders: [{name: p, driver: gce, project: a, region: b, zone: c}]\n`;
+    const file = folder.write('nodepool.yaml', text('a'));
+    let release: (() => void) | undefined;
+    let isSlow = true;
+    const discoverDriver: typeof standIns = async (name, search) => {
+      if (isSlow) {
+        isSlow = false;
+        await new Promise<void>((resolve) => (release = resolve));
+      }
+      return standIns(name, search);
+    };
+    const watched = await watch(file, { watchFiles: byHand, discoverDriver });
+    writeFileSync(file, text('b'));
+    const older = watched.reload();
+    while (release === undefined) await setImmediate();
+    writeFileSync(file, text('c'));
+    const newer = watched.reload();
+    // Enough turns for a load that does not wait for the older one.
+    for (let turn = 0; turn < 1000; turn += 1) await setImmediate();
+    release();
+    await Promise.all([older, newer]);
+    expect([...watched.config.labels.keys()]).toEqual(['c']);
     events = [];
   });
 

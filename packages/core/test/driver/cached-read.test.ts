@@ -51,8 +51,11 @@ it('a forgotten value is loaded again, and a load that began before is not cache
   await clock.advance(500);
   cache.forget();
   const second = cache.read();
-  await clock.advance(1000);
-  expect(await Promise.all([first, second])).toEqual([1, 2]);
+  await clock.advance(500);
+  expect(cache.latest).toBeUndefined();
+  const third = cache.read(Infinity);
+  await clock.advance(500);
+  expect(await Promise.all([first, second, third])).toEqual([1, 2, 2]);
   expect(cache.latest).toBe(2);
 });
 

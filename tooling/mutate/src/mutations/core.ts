@@ -24,7 +24,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: 'Number(header) * 1000',
     replace: 'Number(header)',
     breaks: 'The header Retry-After contains seconds.',
-    tests: ['driver/retry.test.ts'],
+    tests: ['driver/retry-after.test.ts'],
   },
   {
     id: 'core-long-retry-after',
@@ -32,7 +32,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: 'Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS)',
     replace: 'Math.max(ms, 0)',
     breaks: 'A cloud cannot demand a wait of more than ten minutes.',
-    tests: ['driver/retry.test.ts'],
+    tests: ['driver/retry-after.test.ts'],
   },
   {
     id: 'core-relative-priority',
@@ -41,7 +41,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     replace: '',
     breaks: 'Requests of the same priority are served by their relative priority.',
     tests: [],
-    elsewhere: ['packages/launcher/test/order-of-service.test.ts'],
+    elsewhere: ['packages/launcher/test/launcher.test.ts'],
   },
   {
     id: 'core-cached-failure',
