@@ -47,6 +47,29 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual([]);
   });
 
+  it('continues with the state of the failed machine', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const states: JsonValue[] = [];
+    const adapter = machineAdapter(cloud, {
+      getDeleteStateMachine: (externalId, saved) => {
+        states.push(saved);
+        return {
+          state: 'deleting',
+          externalId,
+          advance: () => {
+            if (saved === null) throw new TransientError('503');
+            return { next: 'complete' };
+          },
+          save: () => ({ operation: 'o-1' }),
+        };
+      },
+    });
+    const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    await harness.cleanUp(NODE, { externalId: 'i-1' });
+    expect(states).toEqual([null, { operation: 'o-1' }]);
+  });
+
   it('succeeds when the deletion takes effect and its answer is lost', async () => {
     const { harness, cloud } = await launched({ deletionMs: 0 });
     cloud.failNext('delete', { kind: 'lose-answer' });

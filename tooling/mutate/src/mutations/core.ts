@@ -89,7 +89,12 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: ' && listing.askedAt - this.firstAskedAt >= this.settleMs',
     replace: '',
     breaks: 'An instance is absent only if listings over some time lack it.',
-    tests: ['driver/unknown-outcome.test.ts', 'driver/launch-resume.test.ts', 'driver/node-cleanup.test.ts'],
+    tests: [
+      'driver/attempt-lookup.test.ts',
+      'driver/unknown-outcome.test.ts',
+      'driver/launch-resume.test.ts',
+      'driver/node-cleanup.test.ts',
+    ],
   },
   {
     id: 'core-same-round',
@@ -97,7 +102,12 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     find: 'if (listing.round !== this.lastRound) {',
     replace: 'if (true) {',
     breaks: 'One listing counts once as evidence.',
-    tests: ['driver/unknown-outcome.test.ts', 'driver/launch-resume.test.ts', 'driver/node-cleanup.test.ts'],
+    tests: [
+      'driver/attempt-lookup.test.ts',
+      'driver/unknown-outcome.test.ts',
+      'driver/launch-resume.test.ts',
+      'driver/node-cleanup.test.ts',
+    ],
   },
   {
     id: 'core-instance-of-other-installation',
