@@ -10,7 +10,10 @@ import { mutated, type Mutation } from './mutation.js';
 export interface RunOptions {
   /** Root of the repository. */
   readonly root: string;
-  /** Limit of a test file, or of the tests of one package (ms). Tests that exceed it, e.g. in an endless loop, have seen the defect. */
+  /**
+   * Limit of a test file, or of the tests of one package (ms). Tests that exceed it, e.g. in an endless loop, have seen
+   * the defect.
+   */
   readonly limitMs: number;
 }
 

@@ -7,10 +7,11 @@ import { silentLogger } from '@nodepool/core/testing';
 /** Returns the results of a search in these empty listings. */
 function search(...listings: readonly (readonly [round: number, askedAt: number])[]): LookupResult['found'][] {
   const lookup = attemptLookup('a', { settleRounds: 3, settleMs: 10_000 });
-  lookup.check({ listing: undefined, log: silentLogger });
+  const { signal } = new AbortController();
+  lookup.check({ listing: undefined, log: silentLogger, signal });
   return listings.map(([round, askedAt]) => {
-    const listing = { round, askedAt, byExternalId: () => undefined, byTag: () => [] };
-    return lookup.check({ listing, log: silentLogger }).found;
+    const listing = { round, askedAt, byExternalId: () => undefined, allByExternalId: () => [], byTag: () => [] };
+    return lookup.check({ listing, log: silentLogger, signal }).found;
   });
 }
 

@@ -68,8 +68,8 @@ export const BUILDER: readonly Mutation[] = inPackage('packages/builder', [
   {
     id: 'builder-image-of-other-installation',
     file: 'cleanup-removals.ts',
-    find: 'of === installation && image === upload.image',
-    replace: 'image === upload.image',
+    find: 'return of === installation && hasImage && hasFormat;',
+    replace: 'return hasImage && hasFormat;',
     breaks: 'The image of another installation is not deleted.',
     tests: ['cleanup.test.ts'],
   },

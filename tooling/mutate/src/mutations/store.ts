@@ -137,4 +137,22 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     breaks: 'Nodes are planned from the records of all earlier transactions.',
     tests: ['nodes.test.ts', 'races.test.ts', 'real.test.ts'],
   },
+  {
+    id: 'store-twin-of-launching-node',
+    file: 'unrecorded-resources.ts',
+    find: 'if (of === undefined || ',
+    replace: 'if (launching || of === undefined || ',
+    breaks: 'An instance of an earlier attempt is leaked, also while its node is launching.',
+    tests: [],
+    elsewhere: ['packages/launcher/test/leaks.test.ts'],
+  },
+  {
+    id: 'store-outdated-record',
+    file: 'unrecorded-resources.ts',
+    find: 'return fresh === undefined ? resources : foreignTo(fresh.node, resources);',
+    replace: 'return fresh === undefined ? resources : foreignTo(cached.node, resources);',
+    breaks: 'A resource is judged by a fresh read of its node.',
+    tests: [],
+    elsewhere: ['packages/launcher/test/leaks.test.ts'],
+  },
 ]);
