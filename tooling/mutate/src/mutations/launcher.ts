@@ -23,7 +23,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: 'if (!isMost && without.length <= allowed) continue;',
     replace: 'continue;',
     breaks: 'If too many resources look leaked, none is deleted.',
-    tests: ['leaks.test.ts'],
+    tests: ['suspended-deletions.test.ts'],
   },
   {
     id: 'launcher-new-resource',
