@@ -213,7 +213,7 @@ describe('after ZooKeeper’s data was', () => {
     await zooKeeper.kill('SIGTERM');
     cpSync(parent, `${parent}-backup`, { recursive: true });
     await zooKeeper.restart();
-    const again = await launcher(zooKeeper, client, 'again');
+    const again = await launcher(zooKeeper, client, 'again', 1);
     await use(zooKeeper, client, 2);
     const used = await inState(client, 'in-use');
     expect(used).toContain(ready);

@@ -139,12 +139,14 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'deletes instances that seem leaked in one list',
     rule: 'S5',
     fault: 'all',
+    firstSeed: 5,
     ...deletingAtFirstSight(),
   },
   {
     name: 'deletes resources without a record although deletions are suspended',
     rule: 'S14',
     fault: 'all',
+    firstSeed: 18,
     ...deletingAtFirstSight('suspended'),
   },
   {
