@@ -13,6 +13,8 @@ import { BOOT_MS, DELETE_MS, mainPool, NO_LOGIN, type OpenTarget, type Target } 
 
 const LATENCY_MS = 100;
 const ALL = '*';
+/** Time after which nova's scheduler gives up (ms). */
+const SCHEDULING_MS = 3000;
 /** Time for which pods fail in the disturbances of pods (ms). */
 const POD_FAILURE_MS = 12_000;
 
@@ -81,8 +83,10 @@ const openStack: OpenTarget = async ({ clock, random }) => {
     special: new Map([
       [
         'no valid host',
-        () =>
-          faults.nextServers({ times: Infinity, behaviour: { boot: 'error', message: 'No valid host was found.' } }),
+        () => {
+          cloud.configure({ bootMs: SCHEDULING_MS });
+          faults.nextServers({ times: Infinity, behaviour: { boot: 'error', message: 'No valid host was found.' } });
+        },
       ],
       [
         'quota exceeded',
