@@ -12,6 +12,8 @@ const CONTROL: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SC
 export class NestingDepth {
   private flow = 0;
   private block = 0;
+  /** True until the first content of a line: only the spaces before it are indentation. */
+  private isIndentation = true;
   private isScalar = false;
   private reached = 0;
 
@@ -28,11 +30,15 @@ export class NestingDepth {
     }
     const type = this.isScalar ? 'scalar' : CST.tokenType(token);
     this.isScalar = false;
-    if (type === 'newline') this.block = 0;
-    else if (type === 'space') this.block += token.length;
+    if (type === 'newline') {
+      this.block = 0;
+      this.isIndentation = true;
+    } else if (type === 'space') this.block += this.isIndentation ? token.length : 0;
     else if (type === 'flow-seq-start' || type === 'flow-map-start') this.flow++;
     else if (type === 'flow-seq-end' || type === 'flow-map-end') this.flow = Math.max(0, this.flow - 1);
-    else if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') this.block++;
+    else if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') {
+      if (this.isIndentation) this.block++;
+    } else this.isIndentation = false;
     if (this.flow + (this.flow === 0 ? this.block : 0) > MAX_DEPTH) return false;
     this.reached += token.length;
     return true;

@@ -265,3 +265,39 @@ test.each([
   expect(parsed.problems.map((problem) => problem.found)).toEqual([found]);
   expect(await parseYamlInParts(text, () => Promise.resolve())).toEqual(parsed);
 });
+
+test.each(['a: !hunter2!x y', '"hunter2', 'key: ]hunter2', '@hunter2', 'a: "\\hunter2"', 'a: *hunter2x\n hunter2: b'])(
+  'a problem does not quote the text: %s',
+  (text) => {
+    const { problems } = parseYaml(text);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.found).not.toContain('hunter2');
+  },
+);
+
+test('the levels behind an alias count from the top of the document', () => {
+  const levels = (first: string, count: number): string =>
+    Array.from(
+      { length: count },
+      (_, index) => `a${index}: &a${index} [${index === 0 ? first : `*a${index - 1}`}]\n`,
+    ).join('');
+  const deep = (depth: number): string => `${levels('x', 300)}deep: ${'['.repeat(depth)}*a299${']'.repeat(depth)}\n`;
+  expect(parseYaml(deep(50)).problems).toEqual([]);
+  expect(parseYaml(deep(150)).problems).toMatchObject([{ expected: 'at most 400 levels of nesting' }]);
+});
+
+test.each([
+  ['a list', `a: [${'1, '.repeat(300)}1]\nb: 2\n`],
+  ['a mapping', `{${'a: 1, '.repeat(300)}a: 1}`],
+  ['a value before a distant comment', `a: 1${' '.repeat(300)}# comment\nb: [2]\n`],
+])('%s with many spaces in one line is not deeply nested', (_what, text) => {
+  expect(readByUs(text)).toEqual(readByPyYaml([text])[0]);
+});
+
+test('a document has at most 250,000 values, those behind aliases included', () => {
+  const numbers = (count: number): string => `[${Array.from({ length: count }, () => 1).join(', ')}]`;
+  const repeated = (count: number): string =>
+    `- &many ${numbers(999)}\n- ${`[${Array.from({ length: count }, () => '*many').join(', ')}]`}\n`;
+  expect(parseYaml(repeated(248)).problems).toEqual([]);
+  expect(parseYaml(repeated(250)).problems).toMatchObject([{ expected: expect.stringContaining('250000 values') }]);
+});
