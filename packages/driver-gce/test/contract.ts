@@ -141,7 +141,7 @@ export const simulated: DriverFixture = {
   name: 'gce',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: abilitiesExcept('adapter', 'reused-ids', 'fault:any:echo'),
+  can: abilitiesExcept('adapter', 'reused-ids'),
   async open(): Promise<TestCloud> {
     const { cloud, time } = await openCloud({ pageSize: 3 });
     return {

@@ -156,7 +156,6 @@ export function simulated(flavour: Flavour): DriverFixture {
     can: abilitiesExcept(
       'zones',
       'reused-ids',
-      'fault:any:echo',
       'machine-types',
       'images',
       'image-checksums',

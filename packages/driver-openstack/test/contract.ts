@@ -139,7 +139,7 @@ export const simulated: DriverFixture = {
   packageFolder: join(__dirname, '..'),
   configuration,
   // Nova never copies the metadata of a server to another one.
-  can: abilitiesExcept('image-times', 'instance-copies', 'reused-ids', 'fault:any:echo'),
+  can: abilitiesExcept('image-times', 'instance-copies', 'reused-ids'),
   async open(): Promise<TestCloud> {
     const opened = await openCloud({ pageLimit: 3 });
     const { cloud, time, environment } = opened;

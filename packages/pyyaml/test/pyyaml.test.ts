@@ -297,7 +297,7 @@ test.each([
 test('a document has at most 250,000 values, those behind aliases included', () => {
   const numbers = (count: number): string => `[${Array.from({ length: count }, () => 1).join(', ')}]`;
   const repeated = (count: number): string =>
-    `- &many ${numbers(999)}\n- ${`[${Array.from({ length: count }, () => '*many').join(', ')}]`}\n`;
+    `- &many ${numbers(999)}\n- [${Array.from({ length: count }, () => '*many').join(', ')}]\n`;
   expect(parseYaml(repeated(248)).problems).toEqual([]);
   expect(parseYaml(repeated(250)).problems).toMatchObject([{ expected: expect.stringContaining('250000 values') }]);
 });
