@@ -180,7 +180,11 @@ function addOrphans(program: Command, onStore: OnStore): void {
     .argument('[provider]', 'name of the provider; default for list and confirm: all providers')
     .option('--id <ids...>', 'adopt, delete: only the resources with these ids')
     .option('--force', 'delete, confirm: do not ask for confirmation', false)
-    .option('--retire-ready', 'suspend: also replace all ready nodes, e.g. of a restored state', false)
+    .option(
+      '--retire-ready',
+      'suspend: also replace all ready nodes and repeat all launches, e.g. of a restored state',
+      false,
+    )
     .action((action: Orphans.OrphanAction, provider: string | undefined, options: Orphans.OrphanOptions) =>
       onStore(
         (context) => (load('./commands/orphans.js') as typeof Orphans).orphans(context, action, provider, options),

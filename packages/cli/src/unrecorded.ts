@@ -21,9 +21,10 @@ export interface OrphanReport {
   readonly others: ReadonlyMap<string, number>;
 }
 
-/** Returns the key of a resource among those of its provider. */
-export function keyOf({ kind, externalId }: Resource): string {
-  return `${kind} ${externalIdKey(externalId)}`;
+/** Returns the key of a resource among those of its provider; a later one with the same id has another key. */
+export function keyOf({ kind, externalId, tags }: Resource): string {
+  const { nodepool_launch_attempt: attempt = '', nodepool_upload_id: upload = '' } = tags;
+  return `${kind} ${externalIdKey(externalId)} ${attempt} ${upload}`;
 }
 
 /** Runs `work` with the started provider. Throws `RefusedError` if its driver cannot be used. */

@@ -151,7 +151,13 @@ describe('nodepool orphans', () => {
     const { code } = await world.run('orphans', 'adopt', 'cloud', '--id', 'orphan-1');
     expect(code).toBe(0);
     expect([...world.store.nodes.inState('hold')].map(({ node }) => node)).toMatchObject([
-      { provider: 'cloud', pool: 'main', external_id: 'orphan-1', comment: expect.stringContaining('0000000007') },
+      {
+        provider: 'cloud',
+        pool: 'main',
+        external_id: 'orphan-1',
+        comment: expect.stringContaining('0000000007'),
+        progress: { attempt: instance('orphan-1').tags.nodepool_launch_attempt },
+      },
     ]);
     const { out } = await world.run('orphans', 'list', '-o', 'name');
     expect(out.printed.trim()).toBe('cloud/orphan-2');
@@ -160,15 +166,43 @@ describe('nodepool orphans', () => {
   it('suspends deletions, retires ready nodes, and confirms', async () => {
     const ready = await world.node({ state: 'ready', provider: 'cloud' });
     const used = await world.node({ state: 'in-use', provider: 'cloud' });
+    const booting = await world.node({ state: 'building', provider: 'cloud' });
     expect(await world.run('orphans', 'suspend', '--retire-ready')).toMatchObject({ code: 0 });
     await world.until(() => world.store.nodes.get(ready)?.node.state === 'used');
     expect(world.store.nodes.get(used)?.node.state).toBe('in-use');
+    expect(world.store.nodes.get(booting)?.node.state).toBe('aborted');
     expect(world.store.suspensions.all()).toMatchObject([{ provider: null }]);
+    expect(await world.run('orphans', 'confirm', 'cloud', '--force')).toMatchObject({ code: 1 });
     expect((await world.run('doctor')).out.printed).toContain('deletions of resources without a record are suspended');
     expect(await world.run('orphans', 'confirm')).toMatchObject({ code: 1 });
     world.answer = 'confirm';
     expect(await world.run('orphans', 'confirm')).toMatchObject({ code: 0 });
     await world.until(() => world.store.suspensions.all().length === 0);
     expect((await world.run('orphans', 'confirm')).out.noted).toContain('no deletions are suspended');
+  });
+
+  it('suspends the deletions of one provider, and retires its nodes only', async () => {
+    const own = await world.node({ state: 'ready', provider: 'cloud' });
+    const other = await world.node({ state: 'ready', provider: 'another' });
+    expect(await world.run('orphans', 'suspend', 'cloud', '--retire-ready')).toMatchObject({ code: 0 });
+    await world.until(() => world.store.nodes.get(own)?.node.state === 'used');
+    expect(world.store.nodes.get(other)?.node.state).toBe('ready');
+    expect(world.store.suspensions.all()).toMatchObject([{ provider: 'cloud' }]);
+    expect(await world.run('orphans', 'confirm', 'cloud', '--force')).toMatchObject({ code: 0 });
+  });
+
+  it('does not delete another orphan that has got the id of a chosen one', async () => {
+    await fillCloud();
+    let listings = 0;
+    globalThis.toyCloud.beforeList = async () => {
+      listings += 1;
+      if (listings !== 2) return;
+      const { resources } = globalThis.toyCloud;
+      const index = resources.findIndex(({ externalId }) => externalId === 'orphan-1');
+      const tags = { nodepool_node_id: '0000000009', nodepool_launch_attempt: 'f'.repeat(32) };
+      resources[index] = instance('orphan-1', tags);
+    };
+    await world.run('orphans', 'delete', 'cloud', '--id', 'orphan-1', '--force');
+    expect(left()).toContain('orphan-1');
   });
 });

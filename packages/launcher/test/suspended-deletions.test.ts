@@ -72,7 +72,10 @@ describe('instances in use survive', () => {
   );
 });
 
-it('an older state that is restored under a running launcher stops deletions by tag, until an operator confirms', async () => {
+it.each([
+  ['further nodes were created since', true],
+  ['no node was created since', false],
+])('an older state stops deletions by tag until an operator confirms, if %s', async (_what, hasMoreNodes) => {
   world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
   await world.launcher([demo()]);
   const id = await world.submit(['small']);
@@ -80,7 +83,7 @@ it('an older state that is restored under a running launcher stops deletions by 
   const building = world.server.snapshot();
   await world.fulfilled(id);
   const { ids } = await world.during(world.requestor.take(id));
-  await freeNode();
+  if (hasMoreNodes) await freeNode();
   const [own] = world.cloud.existingInstances();
   // The record of the node in use is that of its launch, without the id of its instance.
   world.server.restore(building);
@@ -105,6 +108,31 @@ it('nodes that were created after the suspension are launched, deleted and repla
   await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used', external_id: null, progress }));
   await world.until('its record is gone', () => !world.nodes().has(node));
   expect(world.cloud.existingInstances()).toEqual([]);
+});
+
+it.each([
+  ['the same id of the installation', undefined],
+  ['an id of the installation that cannot be read', ''],
+])('a copy of the ensemble that went on for itself, with %s, stops deletions', async (_what, id) => {
+  const first = await world.launcher([demo()]);
+  await world.fulfilled(await world.submit(['small']));
+  await first.stop();
+  const before = world.server.snapshot();
+  for (let count = 0; count < 30; count += 1) {
+    const created = other.create(`${NODES}/`, Buffer.from('{}'), { mode: 'persistent-sequential' });
+    await world.during(created.then(({ path }) => other.delete(path)));
+  }
+  if (id !== undefined) await world.during(other.set(ID, Buffer.from(id)));
+  const copy = world.server.snapshot();
+  world.server.restore(before);
+  const { store } = await world.launcher([demo()]);
+  const instances = await inUse(3);
+  world.server.restore(copy);
+  await world.clock.advance(30 * MINUTE_MS);
+  await world.fulfilled(await world.submit(Array.from({ length: 5 }, () => 'small')));
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(instances.map(exists)).toEqual(instances.map(() => true));
+  expect(store.suspensions.all()).toHaveLength(1);
 });
 
 describe('resources without a record suspend the deletions of their provider, once in the log,', () => {

@@ -31,6 +31,8 @@ export class InstallationRecord implements InstallationStore {
       readonly onMissing: () => void;
       /** Called with the former and the present id when the id changes. */
       readonly onChange: (before: string, after: string) => void;
+      /** Called with the known id before it replaces one that cannot be read. */
+      readonly onUnreadable: (known: string) => void;
       /** Suspends deletions because an operator sets the id. */
       readonly suspend: (id: string, options?: CallOptions) => Promise<void>;
     },
@@ -96,7 +98,6 @@ export class InstallationRecord implements InstallationStore {
   async ensure(options?: CallOptions): Promise<void> {
     const { zooKeeper, random, log } = this.context;
     const fresh = random.uuidHex().slice(0, NEW_ID_LENGTH);
-    const data = bytesOf(this.known ?? fresh);
     try {
       await zooKeeper.create(INSTALLATION_PATH, bytesOf(fresh), options);
       return;
@@ -106,6 +107,10 @@ export class InstallationRecord implements InstallationStore {
     const there = await zooKeeper.get(INSTALLATION_PATH, options);
     if (VALID.test(textOf(there.data))) return;
     log.warn('The id of the installation cannot be read and is replaced', { path: INSTALLATION_PATH });
+    const { known } = this;
+    // The state may be that of another installation, whose records and resources differ.
+    if (known !== undefined) this.options.onUnreadable(known);
+    const data = bytesOf(known ?? fresh);
     try {
       await zooKeeper.set(INSTALLATION_PATH, data, { ...options, version: there.stat.version });
     } catch (error) {

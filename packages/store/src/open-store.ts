@@ -68,6 +68,7 @@ class ZooKeeperStore implements Store {
         if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();
       },
       onChange: (before, after) => this.suspensions.installationChanged(before, after),
+      onUnreadable: (known) => this.suspensions.installationUnreadable(known),
       suspend: (id, call) => this.suspensions.suspend(null, `an operator has set the id ${id}`, call),
     });
     this.suspensions = new Suspensions(this.context, {

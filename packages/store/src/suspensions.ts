@@ -31,6 +31,8 @@ export class Suspensions implements SuspensionStore {
   private readonly unwritten = new Map<string, Unwritten>();
   /** Greatest known number of node ids that an installation has issued, by the id of the installation. */
   private readonly issued = new Map<string, number>();
+  /** Newest transaction that this process has seen, by installation. */
+  private readonly newest = new Map<string, bigint>();
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
   /** Counts the connections; a check belongs to one of them. */
@@ -65,12 +67,19 @@ export class Suspensions implements SuspensionStore {
       onRemove: ({ path }) => this.removed(path),
       isUsable: () => options.readOnly || this.isChecked,
     });
+    const endNodes = options.nodes.onChange(({ id, before, after }) => {
+      if (before === undefined || after === undefined || after.version >= before.version) return;
+      this.wentBack(`the record of node ${id} had a newer version`);
+    });
     const onState = (): void => {
       if (context.zooKeeper.state === 'connected') void this.checkConnection();
       else this.disconnected();
     };
     context.zooKeeper.on('state', onState);
-    this.unsubscribe = () => context.zooKeeper.off('state', onState);
+    this.unsubscribe = () => {
+      endNodes();
+      context.zooKeeper.off('state', onState);
+    };
   }
 
   start(): void {
@@ -109,6 +118,13 @@ export class Suspensions implements SuspensionStore {
     const issued = await this.issuedIds(options);
     const before = this.issued.get(installation) ?? 0;
     if (issued > before) this.issued.set(installation, issued);
+    const zxid = this.context.zooKeeper.lastZxid;
+    const newest = this.newest.get(installation) ?? 0n;
+    this.newest.set(installation, zxid);
+    if (zxid < newest && !this.options.readOnly) {
+      const what = `its newest transaction is 0x${zxid.toString(16)}, although 0x${newest.toString(16)} was seen`;
+      this.suspendAt(installation, null, `an older state of ZooKeeper was restored: ${what}`, issued);
+    }
     if (issued < before && !this.options.readOnly) {
       this.issued.set(installation, issued);
       const ids = `the next node would get the id ${idOf(issued)} again, although ${idOf(before - 1)} was in use`;
@@ -138,7 +154,19 @@ export class Suspensions implements SuspensionStore {
     this.context.caches.update();
   }
 
+  /** Suspends deletions because records show that an older state was restored. */
+  private wentBack(reason: string): void {
+    const installation = this.options.known();
+    if (installation === undefined || this.options.readOnly) return;
+    this.suspendAt(installation, null, `an older state of ZooKeeper was restored: ${reason}`, undefined);
+  }
+
   private disconnected(): void {
+    const { lastZxid } = this.context.zooKeeper;
+    const installation = this.options.known();
+    if (installation !== undefined && lastZxid > (this.newest.get(installation) ?? 0n)) {
+      this.newest.set(installation, lastZxid);
+    }
     this.connection += 1;
     this.isChecked = false;
   }
@@ -166,6 +194,17 @@ export class Suspensions implements SuspensionStore {
     this.issued.set(after, 0);
     const reason = `the id of the installation changed from ${before} to ${after} while programs were running`;
     this.suspendAt(after, null, reason, undefined);
+  }
+
+  /** Suspends deletions because the known id of the installation replaces one that cannot be read. */
+  installationUnreadable(known: string): void {
+    if (this.options.readOnly) return;
+    this.suspendAt(
+      known,
+      null,
+      `the id of the installation could not be read, and was replaced by ${known}`,
+      undefined,
+    );
   }
 
   close(): void {

@@ -225,6 +225,8 @@ export interface ZooKeeper {
   readonly state: ConnectionState;
   /** The current session, or undefined until the first one is created, and between a loss and the next one. */
   readonly session: Session | undefined;
+  /** The newest transaction that the servers of the current session have answered with; 0 before the first answer. */
+  readonly lastZxid: bigint;
   /** Name of the server that confirmed the session, e.g. `zk1:2181 (192.0.2.7)`; undefined while not connected. */
   readonly server: string | undefined;
   readonly counters: ZooKeeperCounters;

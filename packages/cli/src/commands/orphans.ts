@@ -56,7 +56,7 @@ export async function orphans(
     case 'delete':
       return remove(context, required(action, provider), options);
     case 'suspend':
-      return suspend(context, options);
+      return suspend(context, provider, options);
     case 'confirm':
       return confirm(context, provider, options);
   }
@@ -136,29 +136,41 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
   if (left > 0) out.note(`${left} were not deleted: they no longer exist, or have a record by now`);
 }
 
+/** States of nodes that, in an older state of ZooKeeper, may long be in use. */
+const RETIRED = ['ready', 'init', 'building', 'testing'] as const;
+
 /** Suspends deletions, e.g. before launchers start with a restored state. */
-async function suspend(context: StoreContext, { retireReady }: OrphanOptions): Promise<void> {
+async function suspend(context: StoreContext, only: string | undefined, { retireReady }: OrphanOptions): Promise<void> {
   const { store, out, interrupted: signal } = context;
-  await store.suspensions.suspend(null, 'an operator has suspended them', { signal });
+  await store.suspensions.suspend(only ?? null, 'an operator has suspended them', { signal });
   out.note('deletions of resources without a record are suspended until `nodepool orphans confirm`');
   if (!retireReady) return;
   const locked: string[] = [];
-  let retired = 0;
-  for (const { id } of [...store.nodes.inState('ready')]) {
+  const retired = { ready: 0, launching: 0 };
+  for (const { id, node } of RETIRED.flatMap((state) => [...store.nodes.inState(state)])) {
+    if (only !== undefined && node.provider !== only) continue;
     const handle = await store.nodes.tryLock(id, { signal });
-    if (handle === undefined) locked.push(id);
-    else {
-      await handle.release({ state: 'used', allocated_to: null }, { signal });
-      retired += 1;
+    if (handle === undefined) {
+      locked.push(id);
+      continue;
     }
+    const isReady = handle.node.state === 'ready';
+    await handle.release({ state: isReady ? 'used' : 'aborted', allocated_to: null }, { signal });
+    retired[isReady ? 'ready' : 'launching'] += 1;
   }
-  out.note(`${retired} ready nodes are marked as used, so that launchers replace them`);
-  if (locked.length > 0) throw new RefusedError(`these ready nodes are locked: ${locked.join(', ')}`);
+  out.note(
+    `${retired.ready} ready nodes and ${retired.launching} launches are retired, so that launchers replace them`,
+  );
+  if (locked.length > 0) throw new RefusedError(`these nodes are locked: ${locked.join(', ')}`);
 }
 
 async function confirm(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {
   const { store, out, interrupted: signal } = context;
-  const suspensions = store.suspensions.all().filter(({ provider }) => only === undefined || provider === only);
+  const all = store.suspensions.all();
+  if (only !== undefined && all.some(({ provider }) => provider === null)) {
+    throw new RefusedError('the deletions of all providers are suspended: `nodepool orphans confirm` ends that');
+  }
+  const suspensions = all.filter(({ provider }) => only === undefined || provider === only);
   if (suspensions.length === 0) {
     out.note('no deletions are suspended');
     return;
@@ -198,6 +210,7 @@ async function ask(
 /** Returns the record of an instance that is held for the operator. */
 function adoptedNode(instance: Instance, provider: string, now: number): NodeData {
   const { tags } = instance;
+  const attempt = tags['nodepool_launch_attempt'];
   return {
     state: 'hold',
     state_time: now,
@@ -234,6 +247,7 @@ function adoptedNode(instance: Instance, provider: string, now: number): NodeDat
     hold_job: null,
     hold_expiration: null,
     user_data: null,
-    progress: null,
+    // The attempt identifies the instance, whose tags name the node of its launch.
+    progress: attempt === undefined ? null : { kind: 'deletion', attempt, number: 1, started: now, machine: null },
   };
 }

@@ -15,7 +15,7 @@ export class RecordComparison {
   private made = false;
   /** Id of the first node that was created after the start; undefined until it is read. */
   private start: string | undefined;
-  /** Launch attempts that records have named since the start. */
+  /** Launch attempts that records have named since the start, or since the last new session. */
   private readonly attempts = new Set<string>();
 
   constructor(
@@ -27,7 +27,14 @@ export class RecordComparison {
       const attempt = after?.node.provider === provider ? after.node.progress?.attempt : undefined;
       if (attempt !== undefined) this.remember(attempt);
     });
-    signal.addEventListener('abort', unsubscribe, { once: true });
+    // A new session may be with an ensemble that has another state, in which a record's absence means nothing.
+    const onSession = (): void => this.attempts.clear();
+    context.store.zooKeeper.on('session', onSession);
+    const end = (): void => {
+      unsubscribe();
+      context.store.zooKeeper.off('session', onSession);
+    };
+    signal.addEventListener('abort', end, { once: true });
   }
 
   /** Returns true if a record has named the launch attempt since the start, so that its absence means something. */

@@ -125,6 +125,10 @@ class ZooKeeperClient implements ZooKeeper {
     return this.sessionManager.session;
   }
 
+  get lastZxid(): bigint {
+    return this.sessionManager.lastZxid;
+  }
+
   get server(): string | undefined {
     return this.sessionManager.server;
   }
