@@ -60,7 +60,7 @@ async function checkProvider(sources: ProviderSources, config: ProviderConfig, f
     findings.error(
       `provider ${config.name}`,
       reason,
-      REMEDIES[code] ?? 'see docs/trouble.md and the log of the launcher',
+      REMEDIES[code] ?? 'check the network and the firewall; docs/trouble.md and the log of the launcher tell more',
     );
   }
 }
@@ -71,7 +71,7 @@ const REMEDIES: Readonly<Partial<Record<DriverErrorCode, string>>> = {
   'not-found': 'correct the name in the configuration, or create the object in the cloud',
   transient: 'check the network and the firewall, and the status of the cloud; launchers retry by themselves',
   timeout: 'check the network and the firewall, and the status of the cloud; launchers retry by themselves',
-  throttled: 'set a slower `rate`; other programs may use the same account',
+  throttled: 'check the status of the cloud; if it limits calls, set a slower `rate`: others may use the same account',
 };
 
 /** Makes one cheap call. Resolves with the limits of the cloud if it reports any. */

@@ -46,7 +46,7 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const usage = own === undefined ? '' : `; ${usageOf(own)}`;
       const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
-      const paused = pool.paused ? '; is out of capacity' : '';
+      const paused = pool.paused && failure === '' ? '; is out of capacity' : '';
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,

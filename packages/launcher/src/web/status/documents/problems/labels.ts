@@ -140,7 +140,7 @@ function failing(
         ? launched
           ? 'The page of a failed request lists its launch attempts. Repair what their errors name.'
           : 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.'
-        : 'Add the label to a pool, or correct the jobs that ask for it.',
+        : 'The label is in no pool now. Add it to one, or correct the jobs that ask for it.',
   };
 }
 

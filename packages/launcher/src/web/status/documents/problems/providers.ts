@@ -60,7 +60,8 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
           severity: 'warning',
           title: `Provider ${name} is degraded`,
           cause: 'cloud',
-          remedy: 'See the failed launches on the page of the provider.',
+          remedy:
+            'Check the status of the cloud, and what its answer above asks for; launches are tried again by themselves.',
         },
       ];
     case 'unreachable':
@@ -133,9 +134,12 @@ function failingLaunches({ name, launches, lastError }: ProviderStatus, now: num
       subject: { kind: 'provider', id: name },
       since: null,
       cause: 'cloud',
-      details: [`${failed} of ${counted(started, 'launch')} failed in ${windowSeconds / 60} minutes`, lastError.text],
+      details: [
+        `${failed} of ${counted(started, 'launch', 'launches')} failed in ${windowSeconds / 60} minutes`,
+        lastError.text,
+      ],
       effect: 'requests wait longer, or fail after several attempts',
-      remedy: 'The page of the provider shows the failures by kind, with the last message of each.',
+      remedy: 'Repair what the messages name; the page of the provider shows the last one of each kind of failure.',
     },
   ];
 }

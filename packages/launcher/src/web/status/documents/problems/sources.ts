@@ -83,8 +83,8 @@ export function effectOf(waiting: number, hanging = 0): string | null {
   return effects.length === 0 ? null : effects.join(', ');
 }
 
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
 }
 
 export function withRest(texts: readonly string[], count: number): string[] {
