@@ -184,7 +184,7 @@ labels:
     ['lists that are closed', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['mappings', '{a: '.repeat(100_000)],
     ['entries on one line', `\n  ${'- '.repeat(100_000)}x`],
-    ['keys on one line', '? '.repeat(100_000)],
+    ['keys on one line', `\n  ${'? '.repeat(100_000)}`],
     ['lines', Array.from({ length: 1000 }, (_, level) => `\n${' '.repeat(level + 1)}a:`).join('')],
   ])('is rejected without a crash when it nests deeply: %s', async (_what, text) => {
     expect(await problemsOf(`labels: ${text}`)).toEqual([

@@ -205,7 +205,12 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     void reply
       .code(answer.status)
       .headers({ ...this.dateHeader(), ...form.headers?.(context), ...this.typeHeader(answer), ...answer.headers });
-    if (answer.body instanceof Readable) return reply.send(answer.body);
+    if (answer.body instanceof Readable) {
+      void reply.send(answer.body);
+      // A server announces a stream at once, even if nothing happens for long.
+      reply.raw.flushHeaders();
+      return reply;
+    }
     const content = contentOf(answer);
     return reply.send(content.length === 0 ? undefined : content);
   }

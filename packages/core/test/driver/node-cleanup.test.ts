@@ -51,21 +51,23 @@ describe('the cleanup of a node', () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);
     const states: JsonValue[] = [];
+    const normal = machineAdapter(cloud);
     const adapter = machineAdapter(cloud, {
-      getDeleteStateMachine: (externalId, saved) => {
+      getDeleteStateMachine: (externalId, saved, log) => {
         states.push(saved);
+        if (saved !== null) return normal.getDeleteStateMachine(externalId, null, log);
         return {
           state: 'deleting',
           externalId,
           advance: () => {
-            if (saved === null) throw new TransientError('503');
-            return { next: 'complete' };
+            throw new TransientError('503');
           },
           save: () => ({ operation: 'o-1' }),
         };
       },
     });
     const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    await harness.finish(harness.launch());
     await harness.cleanUp(NODE, { externalId: 'i-1' });
     expect(states).toEqual([null, { operation: 'o-1' }]);
   });
