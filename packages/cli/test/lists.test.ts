@@ -52,6 +52,7 @@ describe('filters and sorting of lists', () => {
     [['--provider', 'west', '--state', 'in-use'], [2]],
     [['--filter', 'server_id=server-2'], [1]],
     [['--filter', 'provider!=west'], [0]],
+    [['--filter', 'label!=small'], [1]],
     [['--filter', 'state=ready', '--filter', 'label=big'], []],
     [
       ['--sort', 'age'],
@@ -78,6 +79,12 @@ describe('filters and sorting of lists', () => {
   ])('apply %j', async (options, expected) => {
     const ids = await threeNodes();
     expect(await linesOf('list', '-o', 'name', ...options)).toEqual(expected.map((index) => ids[index]));
+  });
+
+  it('sort numbers by their value', async () => {
+    const tenth = await world.node({ external_id: 'server-10' });
+    const ninth = await world.node({ external_id: 'server-9' });
+    expect(await linesOf('list', '-o', 'name', '--sort', 'server_id')).toEqual([ninth, tenth]);
   });
 
   it.each([

@@ -66,6 +66,17 @@ it('a VM of the same name that is restored to another resource group survives th
   expect(open.cloud.list(VMS).map(({ group, name }) => [group, name])).toEqual([['restored', externalId]]);
 });
 
+it('a VM in another resource group is not leaked, even if a program without our mark of copies created it', async () => {
+  await test.launch();
+  copyAll(VMS, 'others', (name) => name);
+  for (const vm of open.cloud.list(VMS)) {
+    const { nodepool_resource: _mark, ...tags } = vm.tags;
+    vm.tags = tags;
+  }
+  expect((await test.cleanUpRound(() => true)).map(({ kind }) => kind)).toContain('instance');
+  expect(open.cloud.list(VMS).map(({ group }) => group)).toEqual(['others']);
+});
+
 it('a copy of an image survives, and is not listed, also one of the same name in another resource group', async () => {
   const { folder, file } = await writeVhd();
   const externalId = await test.upload(file);

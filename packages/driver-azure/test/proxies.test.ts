@@ -2,6 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Resource } from '@nodepool/simulated-azure';
 import { failureOf } from '@nodepool/driver-kit';
 import { openCloud, section, type OpenCloud } from './cloud.js';
@@ -102,6 +104,23 @@ describe.each(ANSWERS)('an answer of a proxy: %s', (_what, fault) => {
       expect(everything()).toEqual([]);
     },
   );
+});
+
+it('a saved operation at another address is not followed, so that its server does not get the token', async () => {
+  const requests: (string | undefined)[] = [];
+  const other = createServer(({ headers }, answer) => {
+    requests.push(headers.authorization);
+    answer.setHeader('x-ms-request-id', '1').end('{"status": "Succeeded"}');
+  });
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
+  const { externalId } = await test.launch();
+  const saved = { state: 'following', operation: `http://127.0.0.1:${port}/operations/1` };
+  const resumed = await test.launch('0000000001', { saved, externalId });
+  other.closeAllConnections();
+  other.close();
+  expect(resumed.externalId).toBe(externalId);
+  expect(requests).toEqual([]);
 });
 
 describe('an error page of a gateway', () => {

@@ -288,9 +288,9 @@ test('the levels behind an alias count from the top of the document', () => {
 
 test.each([
   ['a list', `a: [${'1, '.repeat(300)}1]\nb: 2\n`],
-  ['a mapping', `{${'a: 1, '.repeat(300)}a: 1}`],
+  ['a mapping', `{${'a: 1, '.repeat(300)}a: 1}\n`],
   ['a value before a distant comment', `a: 1${' '.repeat(300)}# comment\nb: [2]\n`],
-])('%s with many spaces in one line is not deeply nested', (_what, text) => {
+])('%s with many spaces and colons in one line is not deeply nested', (_what, text) => {
   expect(readByUs(text)).toEqual(readByPyYaml([text])[0]);
 });
 

@@ -186,6 +186,23 @@ describe('a request', () => {
   });
 });
 
+it('nodes that were locked and could not be marked in-use are returned', async () => {
+  const request = await world.run(world.requestor.request({ labels: ['small'] }));
+  const stop = new AbortController();
+  world.server.onCommit((changes) => {
+    if (
+      changes.some(
+        ({ path }) => path === `/nodepool/requests/${request.id}` && !world.records('requests').has(request.id),
+      )
+    )
+      stop.abort(new Error('Ctrl-C'));
+  });
+  await expect(world.run(request.take({ signal: stop.signal }))).rejects.toThrow('Ctrl-C');
+  await world.clock.advance(1000);
+  expect(world.contenders()).toEqual([]);
+  expect([...world.records('nodes').values()].map(({ state }) => state)).not.toContain('in-use');
+});
+
 describe('a lease', () => {
   it('locks the nodes and deletes the request, marks them in use, then used, and unlocks them', async () => {
     const request = await world.run(world.requestor.request({ labels: ['big', 'small'] }));

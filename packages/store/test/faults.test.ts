@@ -167,6 +167,14 @@ it('an update whose answer is lost is not applied if another program has written
   simulation.expectMirrored(store);
 });
 
+it('a node that another program has written without its lock is not removed', async () => {
+  const { node } = await begin();
+  const path = `/nodepool/nodes/${node.id}`;
+  await simulation.put(path, nodeData({ state: 'used', comment: 'theirs' }));
+  await expect(simulation.run(node.remove())).rejects.toThrow(LostOwnershipError);
+  expect(simulation.json(path)).toMatchObject({ comment: 'theirs' });
+});
+
 describe('locking when the session expires', () => {
   it.each([0, 1, 2, 3])('after %d ms holds a lock of the next session, or none', async (ms) => {
     const [id] = await simulation.run(store.nodes.create([nodeData()]));

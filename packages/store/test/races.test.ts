@@ -47,6 +47,20 @@ describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
     }
   });
 
+  it('nodes that stores create once for a provider exist once', async () => {
+    const stores = await racing(seed, 3);
+    const created = await simulation.run(
+      Promise.all(
+        stores.map(({ nodes }) =>
+          nodes.createOnce('rack', () =>
+            [...nodes.ofProvider('rack')].length > 0 ? [] : [nodeData({ provider: 'rack' })],
+          ),
+        ),
+      ),
+    );
+    expect(created.flat()).toHaveLength(1);
+  });
+
   it('a ready node is allocated to exactly one of several requests', async () => {
     const stores = await racing(seed, 3);
     const first = given(stores[0]);

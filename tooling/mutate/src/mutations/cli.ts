@@ -15,7 +15,7 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     find: 'if (answer.trim() !== provider) throw',
     replace: "if (answer.trim() === '') throw",
     breaks: 'Records are erased only if the user types the name of the provider.',
-    tests: ['store-commands.test.ts'],
+    tests: ['image-commands.test.ts'],
   },
   {
     id: 'cli-name-of-build',
@@ -71,6 +71,6 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     find: 'await handle.chmod(mode & 0o7777);',
     replace: '',
     breaks: 'A replaced file retains its permissions.',
-    tests: ['image-commands.test.ts', 'store-commands.test.ts'],
+    tests: ['image-commands.test.ts'],
   },
 ]);

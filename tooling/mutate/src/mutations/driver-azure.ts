@@ -15,7 +15,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: 'if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;',
     replace: 'if (URL.canParse(url)) return url;',
     breaks: 'The token is sent to Azure only.',
-    tests: ['errors.test.ts', 'credentials.test.ts', 'launch.test.ts', 'proxies.test.ts'],
+    tests: ['proxies.test.ts'],
   },
   {
     id: 'azure-vm-of-other-group',
@@ -23,7 +23,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: '.filter(({ id }) => groupIn(id) === group)',
     replace: '',
     breaks: 'A VM of another resource group is not leaked.',
-    tests: ['copies.test.ts', 'launch.test.ts'],
+    tests: ['copies.test.ts'],
   },
   {
     id: 'azure-attached-interface',
