@@ -51,7 +51,8 @@ exec setsid --wait sh -c "$last"`;
 describe('nodepool run', () => {
   it.each<[string, Partial<NodeData>, string]>([
     ['an option as the address', { interface_ip: '-oProxyCommand=touch${IFS}pwned' }, 'is not an address'],
-    ['an address with a zone', { interface_ip: 'fe80::1%$(id)' }, 'is not an address'],
+    ['an address with a command as its zone', { interface_ip: 'fe80::1%$(id)' }, 'is not an address'],
+    ['an address with a zone', { interface_ip: 'fe80::1%eth0' }, 'is not an address'],
     ['an option as the user', { username: '-oProxyCommand=id' }, 'is not a user name'],
     ['a user with shell syntax', { username: 'zuul$(id)' }, 'is not a user name'],
     ['a host key with a second line', { host_keys: ['ssh-rsa AAAA\n* ssh-rsa BBBB'] }, 'is not a host key'],

@@ -14,6 +14,10 @@ describe('the names of a driver', () => {
     });
   });
 
+  it('can have 60 characters', () => {
+    expect(namesOf('a'.repeat(60)).driver).toHaveLength(60);
+  });
+
   it('can include a package with a scope', () => {
     expect(namesOf('x', '@acme/nodepool-driver-x').package).toBe('@acme/nodepool-driver-x');
   });

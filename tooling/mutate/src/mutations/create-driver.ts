@@ -10,11 +10,11 @@ export const CREATE_DRIVER: readonly Mutation[] = inPackage('packages/create-dri
     tests: ['names.test.ts'],
   },
   {
-    id: 'create-driver-order-of-names',
+    id: 'create-driver-first-name',
     file: 'names.ts',
-    find: "['package', 'pascal', 'camel', 'driver']",
-    replace: "['driver', 'pascal', 'camel', 'package']",
-    breaks: 'The name of the package is replaced as a whole.',
+    find: ".join('|'), 'g')",
+    replace: ".join('|'))",
+    breaks: 'All names in a template are replaced.',
     tests: ['names.test.ts'],
   },
   {

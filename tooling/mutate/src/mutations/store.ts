@@ -1,5 +1,7 @@
 import { inPackage, type Mutation } from '../mutation.js';
 
+const LEAKS = ['packages/launcher/test/leaks.test.ts', 'packages/cli/test/orphans.test.ts'];
+
 export const STORE: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-foreign-write',
@@ -157,5 +159,41 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     tests: [],
     elsewhere: ['packages/launcher/test/leaks.test.ts', 'packages/launcher/test/suspended-deletions.test.ts'],
     survives: 'The cache differs from the server for milliseconds only; a second sighting and the lock follow.',
+  },
+  {
+    id: 'store-twin-of-launching-node',
+    file: 'unrecorded-resources.ts',
+    find: 'if (of === undefined || resource === own',
+    replace: 'if (launching || of === undefined || resource === own',
+    breaks: 'An instance of an earlier attempt is leaked, also while its node is launching.',
+    tests: [],
+    elsewhere: LEAKS,
+  },
+  {
+    id: 'store-outdated-node-of-resource',
+    file: 'unrecorded-resources.ts',
+    find: 'return fresh === undefined ? resources : foreignTo(fresh.node, resources);',
+    replace: 'return fresh === undefined ? resources : foreignTo(cached.node, resources);',
+    breaks: 'A resource is judged by a fresh read of its node.',
+    tests: [],
+    elsewhere: LEAKS,
+  },
+  {
+    id: 'store-resource-of-other-pool',
+    file: 'unrecorded-resources.ts',
+    find: 'if (resource.tags.nodepool_pool_name !== node.pool) return false;',
+    replace: '',
+    breaks: 'A resource of another pool is no duplicate of the node.',
+    tests: [],
+    elsewhere: LEAKS,
+  },
+  {
+    id: 'store-adopted-resource',
+    file: 'unrecorded-resources.ts',
+    find: 'found.length === 0 ? found : withoutNamed(store, provider, found)',
+    replace: 'found',
+    breaks: 'A resource that a record names by its id is not leaked.',
+    tests: [],
+    elsewhere: LEAKS,
   },
 ]);
