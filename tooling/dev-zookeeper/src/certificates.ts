@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -39,6 +39,17 @@ export async function makeCertificates(folder: string): Promise<Certificates> {
     clientCert: client.cert,
     clientKey: client.key,
   };
+}
+
+/** Creates a certificate for the key of `name` that expired yesterday, and returns its path. */
+export async function expiredCertificate({ ca }: Pick<Certificates, 'ca'>, name: 'server' | 'client'): Promise<string> {
+  const folder = dirname(ca);
+  const cert = join(folder, `${name}-expired.pem`);
+  await openssl(
+    ...['x509', '-req', '-in', join(folder, `${name}.csr`), '-CA', ca, '-CAkey', join(folder, 'ca.key')],
+    ...['-extfile', join(folder, `${name}.ext`), '-CAcreateserial', '-days', '-1', '-out', cert],
+  );
+  return cert;
 }
 
 async function sign(

@@ -3,11 +3,13 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeCertificates } from '@nodepool/dev-zookeeper';
+import { expiredCertificate, makeCertificates } from '@nodepool/dev-zookeeper';
 
 /** Contents of PEM files. */
 export interface ServerCertificate {
   readonly cert: string;
+  /** A certificate for the same key that has expired. */
+  readonly expiredCert: string;
   readonly key: string;
   /** The authority that signed it. */
   readonly ca: string;
@@ -26,12 +28,13 @@ async function make(): Promise<ServerCertificate> {
   const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
   try {
     const files = await makeCertificates(folder);
-    const [cert, key, ca] = await Promise.all([
+    const [cert, expiredCert, key, ca] = await Promise.all([
       readFile(files.serverCert, 'utf8'),
+      readFile(await expiredCertificate(files, 'server'), 'utf8'),
       readFile(files.serverKey, 'utf8'),
       readFile(files.ca, 'utf8'),
     ]);
-    return { cert, key, ca };
+    return { cert, expiredCert, key, ca };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -45,6 +45,8 @@ export interface SimulatedAzure {
   copy(resource: Resource, group: string, name: string): Resource;
   /** Sets the limit of a usage, e.g. `virtualMachines`. */
   setLimit(usage: string, limit: number): void;
+  /** Presents an expired certificate to new connections, or the valid one again. Closes all connections. */
+  presentExpiredCertificate(isExpired: boolean): void;
   revokeTokens(): void;
   /** Replaces the client secret of the sample account. The former one counts as expired. `authFile` is unchanged. */
   changeSecret(secret: string): void;
@@ -56,7 +58,7 @@ export interface SimulatedAzure {
 /** Starts a simulated Azure with the sample account. Rejects if the port is in use. */
 export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): Promise<SimulatedAzure> {
   const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
-  const { cert, key, ca } = await serverCertificate();
+  const { cert, expiredCert, key, ca } = await serverCertificate();
   const caFile = join(folder, 'ca.pem');
   await writeFile(caFile, ca);
   const faults = new AzureFaults(options.random ?? systemRandom);
@@ -87,6 +89,7 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
       return cloud.store.put({ type, location, tags, extra, properties, group, name, workMs: 0 });
     },
     setLimit: (usage, limit) => void cloud.limits.set(usage, limit),
+    presentExpiredCertificate: (isExpired) => server.present({ cert: isExpired ? expiredCert : cert, key }),
     revokeTokens: () => login.revokeAll(),
     changeSecret: (secret) => login.changeSecret(secret),
     forgetOperations: () => cloud.operations.forgetAll(),

@@ -1,6 +1,7 @@
 /** Serves the routes of a simulated cloud on one port and applies its fault plan. */
 
 import { once, setMaxListeners } from 'node:events';
+import { Server as TlsServer } from 'node:https';
 import { Readable } from 'node:stream';
 import { sleep } from '@nodepool/core';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -109,6 +110,14 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
   refuse(): void {
     this.app.server.close();
     this.app.server.closeAllConnections();
+  }
+
+  /** Presents another certificate to new connections, and closes all others. The server must use TLS. */
+  present(tls: { readonly cert: string; readonly key: string }): void {
+    const { server } = this.app;
+    if (!(server instanceof TlsServer)) throw new Error('the simulated cloud has no TLS');
+    server.setSecureContext(tls);
+    server.closeAllConnections();
   }
 
   /** Accepts connections again after `refuse`. */

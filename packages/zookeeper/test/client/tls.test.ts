@@ -1,18 +1,20 @@
 /** TLS faults: messages name the certificate and the remedy. */
 
-import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { makeCertificates, startZooKeeper, type Certificates, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  expiredCertificate,
+  makeCertificates,
+  startZooKeeper,
+  type Certificates,
+  type RunningZooKeeper,
+} from '@nodepool/dev-zookeeper';
 import { connect, type ClientTlsOptions, type ZooKeeper } from '../../src/index.js';
 import { errorOf, eventOf } from './helpers.js';
-
-const run = promisify(execFile);
 
 let folder: string;
 let ours: Certificates;
@@ -72,20 +74,10 @@ async function tlsServer(
   return `localhost:${(server.address() as AddressInfo).port}`;
 }
 
-/** Replaces the certificate of `name` by one that expired yesterday. */
-async function expired(certificates: Certificates, name: 'server' | 'client'): Promise<string> {
-  const place = join(certificates.ca, '..');
-  const out = join(place, `${name}-expired.pem`);
-  const files = ['-in', join(place, `${name}.csr`), '-CA', certificates.ca, '-CAkey', join(place, 'ca.key')];
-  const extensions = ['-extfile', join(place, `${name}.ext`)];
-  await run('openssl', ['x509', '-req', ...files, ...extensions, '-CAcreateserial', '-days', '-1', '-out', out]);
-  return out;
-}
-
 describe('the client rejects a server certificate that', () => {
   it('has expired', async () => {
     const address = await tlsServer({
-      cert: await readFile(await expired(ours, 'server')),
+      cert: await readFile(await expiredCertificate(ours, 'server')),
       key: await readFile(ours.serverKey),
     });
     await expectTlsError(address, { ca: ours.ca }, /the server's certificate has expired; it must be renewed/);
@@ -132,7 +124,7 @@ describe('the client’s error', () => {
 
   it('reports that the certificate has expired', async () => {
     const { clientKey: key } = ours;
-    const cert = await expired(ours, 'client');
+    const cert = await expiredCertificate(ours, 'client');
     await expectTlsError(
       zooKeeper.tlsServers!,
       { ca: zooKeeper.tls!.ca, cert, key },
@@ -146,7 +138,7 @@ describe('the client’s error', () => {
     const client = { ca: ours.ca, key: ours.clientKey };
     await expectTlsError(
       address,
-      { ...client, cert: await expired(ours, 'client') },
+      { ...client, cert: await expiredCertificate(ours, 'client') },
       /closed the connection; the client's certificate expired on 20\d\d-.*; renew tls\.cert/,
     );
     await expectTlsError(address, { ...client, cert: ours.clientCert }, /the server closed the connection$/);

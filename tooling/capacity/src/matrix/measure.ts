@@ -58,7 +58,7 @@ export interface CellRow {
 /** Titles of the troubles that only one cloud has, by driver. */
 export const SPECIAL_TROUBLES: Readonly<Record<string, readonly string[]>> = {
   openstack: ['no valid host', 'quota exceeded', 'availability zone not available'],
-  azure: ['AllocationFailed', 'QuotaExceeded', 'image not replicated yet'],
+  azure: ['showing an expired certificate', 'AllocationFailed', 'QuotaExceeded', 'image not replicated yet'],
   gce: ['ZONE_RESOURCE_POOL_EXHAUSTED', 'QUOTA_EXCEEDED', 'VM_MIN_COUNT_NOT_REACHED'],
   kubernetes: [
     'pods that cannot pull their image for 12 s',

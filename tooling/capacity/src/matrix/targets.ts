@@ -119,6 +119,7 @@ const azure: OpenTarget = async ({ clock, random }) => {
       times: Infinity,
       fault: { kind: 'status', status: code, code: name, message: name },
     });
+  const shared = common(cloud, calmSettings);
   return {
     driver: azureDriver({ AZURE_AUTH_LOCATION: cloud.authFile }),
     name: 'azure',
@@ -145,11 +146,16 @@ const azure: OpenTarget = async ({ clock, random }) => {
       fail({ kind: 'status', status: 401 });
     },
     special: new Map([
+      ['showing an expired certificate', () => cloud.presentExpiredCertificate(true)],
       ['AllocationFailed', status(409, 'AllocationFailed')],
       ['QuotaExceeded', status(409, 'QuotaExceeded')],
       ['image not replicated yet', status(404, 'GalleryImageNotFound')],
     ]),
-    ...common(cloud, calmSettings),
+    ...shared,
+    calm: async () => {
+      cloud.presentExpiredCertificate(false);
+      await shared.calm();
+    },
   };
 };
 
