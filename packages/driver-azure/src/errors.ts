@@ -80,6 +80,11 @@ const CONFIGURATION: ReadonlySet<string> = new Set([
   'VMMarketplaceInvalidInput',
 ]);
 
+/** Trouble of a login service that passes. */
+const LOGIN_TROUBLE = /network_error|endpoints_resolution_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|temporarily/i;
+/** A status such as 503, but no part of a port, an id or a time. */
+const SERVER_ERROR = /(?<![\w:.-])50\d(?![\w-])/;
+
 /** Codes of refusals that may pass: an image version of a gallery is missing in a region until it is replicated. */
 const MAY_PASS: ReadonlySet<string> = new Set(['GalleryImageNotFound', 'ImageVersionNotReplicated']);
 
@@ -105,7 +110,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   const status = numberIn(error, 'statusCode');
   const said: CloudError = { code: textIn(error, 'code') ?? '', message: messageOf(error) };
   const message = `${attempted.operation}: ${status === undefined ? '' : `${status} `}${summary(said)}`;
-  if (isLoginFailure(error)) return loginError(message, error);
+  if (isLoginFailure(error)) return loginError(message, said.message, error);
   if (status === undefined) return connectionError(attempted, message, error);
   const options = { cause: error } as const;
   const retryAfterMs = retryAfterOf(error, attempted.now);
@@ -192,11 +197,12 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
   return new DriverError('unexpected', message, { ...options, outcome: 'not-applied' });
 }
 
-/** Returns the `DriverError` for a failed login, which precedes any call to the cloud. */
-function loginError(message: string, error: unknown): DriverError {
-  const passing =
-    /network_error|endpoints_resolution_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) &&
-    !/AADSTS/.test(message);
+/**
+ * Returns the `DriverError` for a failed login, which precedes any call to the cloud. `said` is the text of the library
+ * alone, because the address of a login service can contain any digits and words.
+ */
+function loginError(message: string, said: string, error: unknown): DriverError {
+  const passing = (LOGIN_TROUBLE.test(said) || SERVER_ERROR.test(said)) && !/AADSTS/.test(said);
   const options = { cause: error, outcome: 'not-applied' } as const;
   if (passing || isOutage(error)) return new TransientError(message, options);
   return new AuthError(`${message}; correct the file with the credentials, which needs no restart`, options);

@@ -108,8 +108,17 @@ describe('a failed login', () => {
     ['CredentialUnavailableError', 'endpoints_resolution_error: See https://aka.ms/msal.js.errors', 'transient'],
     ['AuthenticationRequiredError', 'invalid_client: 7000215 - AADSTS7000215: Invalid client secret', 'auth'],
     ['CredentialUnavailableError', "ENOENT: no such file or directory, open '/token'", 'auth'],
+    ['AuthenticationError', 'the service is away: 503 - try again', 'transient'],
+    ['AuthenticationError', 'invalid_client: Trace ID: 1b4e5020-9502-4503-b504-505b27d3a506', 'auth'],
+    ['AuthenticationError', 'invalid_client: Timestamp: 2026-01-01 12:05:04.502Z', 'auth'],
   ])('%s with "%s" is of kind %s, and nothing was sent', (name, message, kind) => {
     const error = Object.assign(new Error(message), { name });
     expect(errorOf(put, error)).toMatchObject({ code: kind, outcome: 'not-applied' });
+  });
+
+  it('is judged by its text and not by the address of the service', () => {
+    const error = Object.assign(new Error('invalid_client'), { name: 'AuthenticationError' });
+    const attempted = { ...put, operation: 'the login at https://timeout.example.org:5021' };
+    expect(errorOf(attempted, error)).toMatchObject({ code: 'auth' });
   });
 });
