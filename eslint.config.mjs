@@ -23,7 +23,7 @@ function named(rules) {
 // types differ, hence those programs of their own.
 const ROOT_PROJECTS = [
   'tsconfig.json',
-  'packages/launcher/src/web/status/client/tsconfig.json',
+  'packages/status/src/client/tsconfig.json',
   'tooling/status-page/tsconfig.json',
   'tooling/status-page/tsconfig.test.json',
 ];

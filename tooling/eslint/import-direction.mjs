@@ -11,8 +11,9 @@ const ALLOWED = {
   requestor: ['store', 'core', 'zookeeper'],
   config: ['core', 'pyyaml'],
   daemon: ['config', 'core', 'zookeeper', 'pyyaml'],
-  launcher: ['daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
-  builder: ['daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
+  status: ['daemon', 'config', 'store', 'core', 'zookeeper', 'pyyaml'],
+  launcher: ['status', 'daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
+  builder: ['status', 'daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
   cli: ['daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
   'driver-kit': ['core', 'config'],
   'create-driver': [],
@@ -22,22 +23,31 @@ const ALLOWED = {
 /** The folders below `packages/NAME/src` that each folder imports. Files beside the folders import all of them. */
 const FOLDERS = {
   launcher: {
-    web: ['diagnostics'],
-    provider: ['capacity', 'scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'diagnostics'],
-    scheduling: ['capacity', 'requests', 'quota', 'deletion', 'diagnostics'],
-    requests: ['capacity', 'launch', 'quota', 'deletion', 'diagnostics'],
-    launch: ['capacity', 'quota', 'diagnostics'],
-    quota: ['capacity', 'diagnostics'],
-    maintenance: ['min-ready', 'quota', 'deletion', 'diagnostics'],
-    'min-ready': ['deletion', 'diagnostics'],
-    deletion: ['diagnostics'],
-    capacity: ['diagnostics'],
-    diagnostics: [],
+    provider: ['capacity', 'scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'metrics'],
+    scheduling: ['capacity', 'requests', 'quota', 'deletion', 'metrics'],
+    requests: ['capacity', 'launch', 'quota', 'deletion', 'metrics'],
+    launch: ['capacity', 'quota', 'metrics'],
+    quota: ['capacity', 'metrics'],
+    maintenance: ['min-ready', 'quota', 'deletion', 'metrics'],
+    'min-ready': ['deletion', 'metrics'],
+    deletion: ['metrics'],
+    capacity: ['metrics'],
+    metrics: [],
+  },
+  status: {
+    web: ['documents', 'explain', 'history', 'timeline', 'metrics', 'facts', 'client'],
+    documents: ['explain', 'history', 'timeline', 'metrics', 'facts', 'client'],
+    explain: ['timeline', 'facts'],
+    history: ['timeline', 'metrics', 'facts'],
+    metrics: ['timeline', 'facts'],
+    timeline: ['facts'],
+    facts: [],
+    client: [],
   },
 };
 
 /** The files beside the folders that the folders import. */
-const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js'] };
+const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js', 'record-fields.js'] };
 
 /** Returns the packages that a package may import, or undefined if it is not restricted. */
 function allowedFor(name) {

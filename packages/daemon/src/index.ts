@@ -4,6 +4,7 @@ export type { RootLogger } from './logging/create-logger.js';
 export * from './metrics/metrics-registry.js';
 export * from './metrics/process-metrics.js';
 export * from './metrics/prometheus.js';
+export { ReportedGauge } from './metrics/reported-gauge.js';
 export * from './logging/set-up-logging.js';
 export { BlockWatch, type BlockWatchOptions } from './diagnostics/block-watch.js';
 export * from './process/command-line.js';

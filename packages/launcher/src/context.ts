@@ -1,8 +1,7 @@
 /** Dependencies shared by all parts of the launcher. */
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
-import type { DecisionRecorder } from './diagnostics/decisions.js';
-import type { TimelineRecorder } from './diagnostics/timeline/timeline-recorder.js';
+import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';
 
 export interface LauncherContext {

@@ -14,19 +14,17 @@ import {
 import { TaskSupervisor, nextTurn, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
-import { DecisionLog } from './diagnostics/decisions.js';
-import { Recorder } from './diagnostics/history/recorder.js';
+import { DecisionLog, RecentFailures, Recorder } from '@nodepool/status';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
-import { EnsembleMetrics } from './diagnostics/metrics/ensemble-metrics.js';
-import { reportQueues, reportSuspensions } from './diagnostics/metrics/queue-metrics.js';
-import { RecentFailures } from './diagnostics/history/recent-failures.js';
-import { dumpStacks } from './diagnostics/stack-dump.js';
-import type * as Web from './web/index.js';
+import { EnsembleMetrics } from './metrics/ensemble-metrics.js';
+import { reportQueues, reportSuspensions } from './metrics/queue-metrics.js';
+import { dumpStacks } from './stack-dump.js';
+import type * as Web from '@nodepool/status/web';
 
 const loadModule = createRequire(__filename);
 /** Each is loaded in a turn of the event loop of its own: together they take 30 ms. */
-const WEB_PARTS = ['node:http', 'node:assert', '@nodepool/daemon/web', './web/index.js'];
+const WEB_PARTS = ['node:http', 'node:assert', '@nodepool/daemon/web', '@nodepool/status/web'];
 
 export interface LauncherDaemonOptions extends DaemonSetup {
   /** True if the web endpoint is enabled. */
@@ -105,7 +103,7 @@ export class LauncherDaemon implements Daemon {
   private createWeb(): Web.WebServer {
     const { failures, decisions } = this;
     // Loaded only with a web endpoint, because the libraries of the web server have hundreds of files.
-    const { createWebServer } = loadModule('./web/index.js') as typeof Web;
+    const { createWebServer } = loadModule('@nodepool/status/web') as typeof Web;
     return createWebServer({
       store: this.store,
       log: this.log,

@@ -5,8 +5,14 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
-import { silentDecisions } from './diagnostics/decisions.js';
-import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
+import {
+  type ProviderActivity,
+  type ProviderSummary,
+  type QueuePosition,
+  silentDecisions,
+  silentTimelines,
+  withRetired,
+} from '@nodepool/status';
 import { nextTurn, reasonOf, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
@@ -16,13 +22,7 @@ import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from '
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
-import {
-  withRetired,
-  type ProviderActivity,
-  type ProviderSummary,
-  type QueuePosition,
-} from './diagnostics/activity.js';
-import { LimitMetrics } from './diagnostics/metrics/limits.js';
+import { LimitMetrics } from './metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './provider/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';

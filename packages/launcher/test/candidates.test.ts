@@ -4,7 +4,7 @@
  */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
 import { sleep, TransientError, type Driver, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';

@@ -10,7 +10,7 @@ import {
   type NodeRequestHandler,
   type Provider,
 } from '@nodepool/core';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';
 import { REQUESTS, World, pool, provider } from './support/world.js';

@@ -3,7 +3,7 @@
 import { expect, it, jest } from '@jest/globals';
 import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
 import type { CloudSettings } from '@nodepool/driver-example';
-import { DecisionLog } from '../src/diagnostics/decisions.js';
+import { DecisionLog } from '@nodepool/status';
 import { World, pool, provider } from './support/world.js';
 
 const NO_FAULTS: CloudSettings['faults'] = {

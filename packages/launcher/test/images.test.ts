@@ -1,7 +1,7 @@
 /** Tests of labels with a disk image: they wait for its upload, use the newest one, and switch to a new one at once. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
 import type { DiskImageConfig, JsonObject } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { isZooKeeperError } from '@nodepool/zookeeper';

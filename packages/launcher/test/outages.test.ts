@@ -13,11 +13,9 @@ import {
   type NodeRequestHandler,
   type Provider,
 } from '@nodepool/core';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
+import { explainLabel, explainRequest, type ExplanationSources } from '@nodepool/status/web';
 import type { NodepoolConfig } from '@nodepool/config';
-import { explainLabel } from '../src/diagnostics/explain/explain-label.js';
-import { explainRequest } from '../src/diagnostics/explain/explain-request.js';
-import type { ExplanationSources } from '../src/diagnostics/explain/explanation.js';
 import { faultyDriver } from './support/faulty-driver.js';
 import { REQUESTS, World, pool, provider, type RunningLauncher } from './support/world.js';
 

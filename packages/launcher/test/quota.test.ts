@@ -1,7 +1,7 @@
 /** Tests of the limits of pools and providers: requests that wait, requests that are declined, and nodes that count. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
 import { isJsonObject, QuotaInformation, sleep, type JsonObject } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
 import { REQUESTS, World, pool, provider, tenants } from './support/world.js';

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
 import { REQUESTS, World, pool, provider, tenants } from './support/world.js';
 
 const SETTINGS = readCloudSettings({});

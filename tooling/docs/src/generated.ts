@@ -9,6 +9,7 @@ import * as core from '@nodepool/core';
 import * as daemon from '@nodepool/daemon';
 
 import * as launcher from '@nodepool/launcher';
+import * as status from '@nodepool/status';
 import { driverPackages, loadDriver } from './drivers.js';
 import { listsReference } from './reference/lists.js';
 import { metricsReference } from './reference/metrics.js';
@@ -27,7 +28,7 @@ export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, 3) },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },
-  { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher) },
+  { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher, status) },
   { page: 'reference/metrics.md', name: 'builder', make: () => metricsReference(builder) },
   { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
   ...driverPackages().map((driver) => ({

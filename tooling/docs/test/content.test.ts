@@ -137,7 +137,7 @@ describe('the help text of a program', () => {
 
 describe('the page about the web endpoint', () => {
   const page = readFileSync(join(docs, 'reference', 'web.md'), 'utf8');
-  const paths = filesBelow(join(packages, 'launcher', 'src', 'web'), '.ts')
+  const paths = filesBelow(join(packages, 'status', 'src', 'web'), '.ts')
     .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/(?:path: |app\.get[^(]*\()'(\/[^']*)'/g)])
     .map(([, path = '']) => path);
 

@@ -7,12 +7,13 @@ import * as builder from '@nodepool/builder';
 import * as core from '@nodepool/core';
 import * as daemon from '@nodepool/daemon';
 import * as launcher from '@nodepool/launcher';
+import * as status from '@nodepool/status';
 import { seriesNames } from '../src/reference/metrics.js';
 
 const EXAMPLES = join(__dirname, '..', '..', '..', 'docs', 'examples');
 
 it('the alert rules use only series that a program reports', () => {
-  const series = seriesNames(launcher, builder, core, daemon);
+  const series = seriesNames(launcher, status, builder, core, daemon);
   const rules = readFileSync(join(EXAMPLES, 'alerts.yaml'), 'utf8');
   const used = [...new Set(rules.match(/\bnodepool_[a-z_]+/gu))];
   expect(used.length).toBeGreaterThan(4);

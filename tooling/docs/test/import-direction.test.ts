@@ -20,7 +20,7 @@ const VIOLATIONS: readonly [string, string][] = [
   ['packages/store/src/a.ts', `const config = await import('@nodepool/config');`],
   ['packages/driver-new/src/a.ts', `import { store } from '@nodepool/store';`],
   ['packages/launcher/src/quota/a.ts', `import type { Requests } from '../requests/a.js';`],
-  ['packages/launcher/src/diagnostics/history/a.ts', `import { launcher } from '../../launcher.js';`],
+  ['packages/launcher/src/metrics/a.ts', `import { launcher } from '../launcher.js';`],
 ];
 
 it('the rule finds imports against the direction, and no others', () => {

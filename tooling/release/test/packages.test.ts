@@ -45,7 +45,9 @@ describe('the published packages', () => {
     const names = withNeeds(workspace, 'launcher').map(({ name }) => name);
 
     expect(names.at(-1)).toBe('@nodepool/launcher');
-    const needs = ['pyyaml', 'zookeeper', 'core', 'store', 'config', 'daemon'].map((name) => `@nodepool/${name}`);
+    const needs = ['pyyaml', 'zookeeper', 'core', 'store', 'config', 'daemon', 'status'].map(
+      (name) => `@nodepool/${name}`,
+    );
     expect([...names].sort()).toEqual([...needs, '@nodepool/launcher'].sort());
     expect(names.indexOf('@nodepool/core')).toBeLessThan(names.indexOf('@nodepool/config'));
     expect(names.indexOf('@nodepool/config')).toBeLessThan(names.indexOf('@nodepool/daemon'));

@@ -1,13 +1,7 @@
 /** A launcher's web endpoint over a simulated ZooKeeper with a virtual clock. */
 
-import {
-  DecisionLog,
-  createWebServer,
-  Recorder,
-  RecentFailures,
-  type ProviderActivity,
-  type WebServer,
-} from '@nodepool/launcher';
+import { DecisionLog, Recorder, RecentFailures, type ProviderActivity } from '@nodepool/status';
+import { createWebServer, type WebServer } from '@nodepool/status/web';
 import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';

@@ -2,7 +2,7 @@
 
 import type { DriverPackage } from '@nodepool/config';
 import type { JsonObject, NodeState, ProviderConfig } from '@nodepool/core';
-import type { PoolActivity, ProviderActivity } from '@nodepool/launcher';
+import type { PoolActivity, ProviderActivity } from '@nodepool/status';
 import type { PageServer } from './page-server.js';
 
 const LABELS = ['debian-12-small', 'debian-12-large', 'ubuntu-24.04-small', 'fedora-43-arm64'] as const;

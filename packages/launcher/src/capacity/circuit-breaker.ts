@@ -5,7 +5,7 @@
  */
 
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
-import type { BreakerCause, BreakerObstacle, BreakerState } from '../diagnostics/health.js';
+import type { BreakerCause, BreakerObstacle, BreakerState } from '@nodepool/status';
 
 /**
  * Progress of a launch. `accepted`: the cloud knows the instance. `created`: the cloud has finished creating it.

@@ -1,7 +1,7 @@
 /** Classifies failed launches: which part is at fault, and the cause that its circuit breaker counts. */
 
 import { ERROR_POLICIES, TimeoutError, type DriverError, type DriverErrorCode, type FaultScope } from '@nodepool/core';
-import type { BreakerCause } from '../diagnostics/health.js';
+import type { BreakerCause } from '@nodepool/status';
 
 /** The launch took much longer than usual for its label, and another offer or pool can serve it. */
 export class SlowLaunchError extends TimeoutError {}

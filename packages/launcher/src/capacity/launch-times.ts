@@ -1,7 +1,7 @@
 /** Measures launch durations by offer, and derives the ages at which launches count as slow or overdue. */
 
 import type { Clock } from '@nodepool/core';
-import type { Offer } from '../diagnostics/health.js';
+import type { Offer } from '@nodepool/status';
 
 /** Minimum age of a lone slow launch, milliseconds. */
 export const SLOW_FLOOR_MS = 120_000;

@@ -5,8 +5,8 @@
 
 import type { LabelConfig, PoolConfig } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
-import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '../diagnostics/health.js';
+import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
+import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '@nodepool/status';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { describeObstacle } from './describe-obstacle.js';
 

@@ -26,7 +26,7 @@ import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';
-import { nodeFields } from '../diagnostics/record-fields.js';
+import { nodeFields } from '../record-fields.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;

@@ -18,7 +18,7 @@ import {
 } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { DriverCall, driverCall } from '../driver-call.js';
-import type { LaunchStage } from '../diagnostics/timeline/timeline-recorder.js';
+import type { LaunchStage } from '@nodepool/status';
 import { placeOf, type LaunchJob } from './launch-job.js';
 import { readyNode, leftoverNode } from './node-record.js';
 

@@ -12,11 +12,10 @@ import type {
 } from '@nodepool/core';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch } from '../capacity/stranded-launches.js';
-import type { Offer } from '../diagnostics/health.js';
+import type { LaunchPlace, Offer } from '@nodepool/status';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
 import type { NodeHandle } from '@nodepool/store';
-import type { LaunchPlace } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Shortfall } from '../quota/quota-scope.js';
 
 /** Facts about a launch attempt that the health of its offer depends on. */

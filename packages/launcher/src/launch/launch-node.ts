@@ -18,7 +18,7 @@ import {
 import { LostOwnershipError } from '@nodepool/store';
 import { faultOf, type LaunchFault } from '../capacity/launch-fault.js';
 import { nameOf } from '../capacity/pool-offers.js';
-import type { Offer } from '../diagnostics/health.js';
+import type { Offer } from '@nodepool/status';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { LaunchAttempt, NoAddressError } from './launch-attempt.js';
@@ -26,7 +26,7 @@ import { placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf, labelFields } from './node-record.js';
-import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/metrics/launcher-metrics.js';
+import { FAILED_ATTEMPTS, LAUNCHES } from '../metrics/launcher-metrics.js';
 import { retryCapacity } from './retry-capacity.js';
 
 /** Returns the identity of the first attempt. The caller records it before it calls `launchNode`. */

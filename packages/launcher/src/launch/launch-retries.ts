@@ -2,7 +2,7 @@
 
 import { backOffMs, ERROR_POLICIES, type DriverError } from '@nodepool/core';
 import type { LaunchFault } from '../capacity/launch-fault.js';
-import type { Offer } from '../diagnostics/health.js';
+import type { Offer } from '@nodepool/status';
 import type { LauncherContext } from '../context.js';
 import type { LaunchJob } from './launch-job.js';
 

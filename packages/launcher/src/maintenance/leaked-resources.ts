@@ -11,8 +11,8 @@
 import { externalIdKey, logCloudDeletion, type LeakFilter, type Resource } from '@nodepool/core';
 import { missingTags, unrecordedResources, type Unrecorded } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
-import { LEAKED_RESOURCES, UNRECORDED_RESOURCES } from '../diagnostics/metrics/launcher-metrics.js';
-import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
+import { LEAKED_RESOURCES, UNRECORDED_RESOURCES } from '../metrics/launcher-metrics.js';
+import { ReportedGauge } from '@nodepool/daemon';
 import type { RecordComparison } from '../deletion/record-comparison.js';
 
 /** Minimum time between the first sighting of a leaked resource and its deletion, in milliseconds. */

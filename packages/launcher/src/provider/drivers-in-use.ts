@@ -2,7 +2,7 @@
 
 import type { DriverPackage, NodepoolConfig } from '@nodepool/config';
 import type { Logger, Metrics } from '@nodepool/core';
-import { DRIVER_INFO } from '../diagnostics/metrics/launcher-metrics.js';
+import { DRIVER_INFO } from '../metrics/launcher-metrics.js';
 
 type Packages = ReadonlyMap<string, DriverPackage>;
 

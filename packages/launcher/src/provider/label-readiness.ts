@@ -1,9 +1,9 @@
 /** Watches if the labels of a pool can be served, so that operators know of a missing image before a request fails. */
 
 import type { Clock, Logger, Metrics, Timer } from '@nodepool/core';
-import type { LabelActivity } from '../diagnostics/activity.js';
-import { UNREADY_LABELS } from '../diagnostics/metrics/launcher-metrics.js';
-import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
+import type { LabelActivity } from '@nodepool/status';
+import { UNREADY_LABELS } from '../metrics/launcher-metrics.js';
+import { ReportedGauge } from '@nodepool/daemon';
 
 /** Interval (ms) of the checks; drivers answer from what they have looked up, and look up again in the background. */
 const INTERVAL_MS = 30_000;

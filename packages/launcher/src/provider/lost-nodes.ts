@@ -7,9 +7,9 @@ import type { Logger, Node } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
-import type { MissingInstances } from '../diagnostics/activity.js';
-import { LOST_NODES, UNUSABLE_NODES } from '../diagnostics/metrics/launcher-metrics.js';
-import { ReportedGauge } from '../diagnostics/metrics/reported-gauge.js';
+import type { MissingInstances } from '@nodepool/status';
+import { LOST_NODES, UNUSABLE_NODES } from '../metrics/launcher-metrics.js';
+import { ReportedGauge } from '@nodepool/daemon';
 import { isLost, verdictOf, type InstanceListing, type InstanceLoss } from './instance-verdict.js';
 
 /** Time from the first listing that lacks an instance to the one that confirms it, in milliseconds. */

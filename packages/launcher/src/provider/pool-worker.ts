@@ -10,7 +10,7 @@ import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
-import type { PoolActivity } from '../diagnostics/activity.js';
+import type { PoolActivity } from '@nodepool/status';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { LabelReadiness } from './label-readiness.js';

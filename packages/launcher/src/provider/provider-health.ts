@@ -24,10 +24,10 @@ import type {
   OfferHealth,
   ProviderCondition,
   ProviderTrouble,
-} from '../diagnostics/health.js';
+} from '@nodepool/status';
 import { describeObstacle } from '../capacity/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
-import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
+import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
 
 /** Time after which a provider that has not started counts as failing, milliseconds. */
 const SLOW_START_MS = 30_000;

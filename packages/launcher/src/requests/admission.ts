@@ -4,7 +4,7 @@
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
-import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
+import type { Wait } from '@nodepool/status';
 import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';

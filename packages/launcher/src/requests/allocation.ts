@@ -9,7 +9,7 @@ import {
 } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { BlockedOffer } from '../capacity/pool-offers.js';
-import type { Offer } from '../diagnostics/health.js';
+import type { Offer } from '@nodepool/status';
 import { useOf } from '../quota/need.js';
 import type { LabelView, PoolView } from './pool-view.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';

@@ -15,12 +15,11 @@ import type {
 } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
-import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
+import type { Offer, Wait } from '@nodepool/status';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch } from '../capacity/stranded-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
-import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { Candidates } from './candidate-pools.js';
 

@@ -3,7 +3,7 @@
 import { Latch, TaskOrigin } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { RequestActivity } from '../diagnostics/activity.js';
+import type { RequestActivity } from '@nodepool/status';
 import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
 import type { PoolView } from './pool-view.js';
 import { RequestHandler } from './request-handler.js';

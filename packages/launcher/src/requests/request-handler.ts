@@ -19,9 +19,8 @@ import {
   type AcceptedRequest,
   type RequestHandle,
 } from '@nodepool/store';
-import type { RequestActivity } from '../diagnostics/activity.js';
+import type { Offer, RequestActivity } from '@nodepool/status';
 import { machineTypesOf, nameOf } from '../capacity/pool-offers.js';
-import type { Offer } from '../diagnostics/health.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';

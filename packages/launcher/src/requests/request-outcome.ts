@@ -1,6 +1,6 @@
 /** Results that the stages of a request's path report to the pool, and decisions that explanations show. */
 
-import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
+import type { Wait } from '@nodepool/status';
 import type { AttemptOutcome } from '../launch/launch-job.js';
 import type { PoolView } from './pool-view.js';
 

@@ -4,7 +4,7 @@
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
-import type { QueuePosition } from '../diagnostics/activity.js';
+import type { QueuePosition } from '@nodepool/status';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 

@@ -9,7 +9,7 @@ import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
-import type { QueuePosition } from '../diagnostics/activity.js';
+import type { QueuePosition } from '@nodepool/status';
 import { OfferQueue, type Offer } from './offer-queue.js';
 import { OpenRequests, type RequestClass } from './open-requests.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { CircuitBreaker, type BreakerFailure } from '../../src/capacity/circuit-breaker.js';
-import type { BreakerCause } from '../../src/diagnostics/health.js';
+import type { BreakerCause } from '@nodepool/status';
 
 let clock: VirtualClock;
 let breaker: CircuitBreaker;

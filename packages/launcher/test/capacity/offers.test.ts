@@ -12,8 +12,8 @@ import {
   type ProviderConfig,
 } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
-import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
-import { DecisionLog } from '../../src/index.js';
+import { explainLabel } from '@nodepool/status/web';
+import { DecisionLog } from '@nodepool/status';
 import { faultyDriver } from '../support/faulty-driver.js';
 import { REQUESTS, World, pool, provider } from '../support/world.js';
 

@@ -4,8 +4,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { silentLogger, silentMetrics, type PoolConfig } from '@nodepool/core';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { PoolOffers } from '../../src/capacity/pool-offers.js';
-import { silentDecisions } from '../../src/diagnostics/decisions.js';
-import type { BreakerCause, Offer } from '../../src/diagnostics/health.js';
+import { type BreakerCause, type Offer, silentDecisions } from '@nodepool/status';
 
 let clock: VirtualClock;
 let offers: PoolOffers;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Diagnostics } from '@nodepool/daemon';
 import { TaskSupervisor, silentLogger, type LogFields, type Logger } from '@nodepool/core';
-import { dumpStacks } from '../../src/diagnostics/stack-dump.js';
+import { dumpStacks } from '../../src/stack-dump.js';
 import { World, pool, provider } from '../support/world.js';
 
 interface Line {

@@ -1,13 +1,10 @@
 /** Tests of the launcher's explanations of requests, nodes and labels. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog } from '@nodepool/launcher';
+import { DecisionLog } from '@nodepool/status';
+import { explainLabel, explainNode, explainRequest, type ExplanationSources } from '@nodepool/status/web';
 import { KeyScanError } from '@nodepool/core';
 import { explanationText } from '@nodepool/store';
-import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
-import { explainNode } from '../../src/diagnostics/explain/explain-node.js';
-import { explainRequest } from '../../src/diagnostics/explain/explain-request.js';
-import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
 import { World, pool, provider } from '../support/world.js';
 
 let world: World;

@@ -2,9 +2,8 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { silentMetrics, type Gauge } from '@nodepool/core';
-import { DecisionLog } from '@nodepool/launcher';
-import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
-import { explainRequest } from '../../src/diagnostics/explain/explain-request.js';
+import { DecisionLog } from '@nodepool/status';
+import { explainLabel, explainRequest } from '@nodepool/status/web';
 import { change, host, hostKeys, KEY, rack, start, untilReady, world } from '../support/static-world.js';
 
 const REASON = 'port 22 of 192.0.2.1 accepted no connection';

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode, type StatsdSender } from '@nodepool/core';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
-import { NodeTally } from '../../src/diagnostics/metrics/node-tally.js';
-import { EnsembleMetrics, STATS_ELECTION } from '../../src/diagnostics/metrics/ensemble-metrics.js';
+import { NodeTally } from '@nodepool/status';
+import { EnsembleMetrics, STATS_ELECTION } from '../../src/metrics/ensemble-metrics.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;

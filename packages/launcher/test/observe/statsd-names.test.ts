@@ -6,10 +6,10 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { EventLoopMonitor, MetricsRegistry, reportProcess } from '@nodepool/daemon';
 import { silentLogger, type StatsdSender } from '@nodepool/core';
 import { LEAKED_RESOURCES } from '../../src/index.js';
-import { NodeTally } from '../../src/diagnostics/metrics/node-tally.js';
-import { EnsembleMetrics } from '../../src/diagnostics/metrics/ensemble-metrics.js';
-import { LAUNCHES } from '../../src/diagnostics/metrics/launcher-metrics.js';
-import { reportQueues } from '../../src/diagnostics/metrics/queue-metrics.js';
+import { NodeTally } from '@nodepool/status';
+import { EnsembleMetrics } from '../../src/metrics/ensemble-metrics.js';
+import { LAUNCHES } from '../../src/metrics/launcher-metrics.js';
+import { reportQueues } from '../../src/metrics/queue-metrics.js';
 import { World, pool, provider } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;

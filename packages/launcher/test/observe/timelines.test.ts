@@ -2,10 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, silentMetrics, sleep, type JsonObject, type Metrics } from '@nodepool/core';
-import type { Life, Phase } from '../../src/diagnostics/timeline/life.js';
-import { reportPhases } from '../../src/diagnostics/metrics/phase-metrics.js';
-import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
-import type { RequestLife } from '../../src/diagnostics/timeline/request-life.js';
+import { type Life, type Phase, reportPhases, type RequestLife, Timelines } from '@nodepool/status';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 let world: World;

@@ -4,9 +4,8 @@ import { expect } from '@jest/globals';
 import type { NodepoolConfig } from '@nodepool/config';
 import { silentLogger, type JsonObject } from '@nodepool/core';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
-import { DecisionLog, RecentFailures } from '@nodepool/launcher';
-import { Recorder } from '../../src/diagnostics/history/recorder.js';
-import { createWebServer, type WebServer } from '../../src/web/index.js';
+import { DecisionLog, RecentFailures, Recorder } from '@nodepool/status';
+import { createWebServer, type WebServer } from '@nodepool/status/web';
 import type { RunningLauncher, World } from './world.js';
 
 export interface SiteOptions {

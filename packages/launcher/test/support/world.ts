@@ -11,10 +11,8 @@ import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
-import type { DecisionLog } from '../../src/diagnostics/decisions.js';
-import type { Recorder } from '../../src/diagnostics/history/recorder.js';
-import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
-import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
+import { type DecisionLog, type Recorder, Timelines } from '@nodepool/status';
+import type { ExplanationSources } from '@nodepool/status/web';
 import { Requestor, type RequestOptions } from './requestor.js';
 
 export const REQUESTS = '/nodepool/requests';

@@ -1,0 +1,181 @@
+/** Trouble appears in every view within 15 seconds, with the same reason: page, explanations and metrics. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { silentLogger, TransientError, type Provider } from '@nodepool/core';
+import { RecentFailures } from '@nodepool/status';
+import type { StatusModel } from '@nodepool/status/web';
+import { faultyDriver } from '../support/faulty-driver.js';
+import { StatusSite } from '../support/status-site.js';
+import { pool, provider, World } from '../support/world.js';
+
+let world: World;
+let site: StatusSite | undefined;
+
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  await site?.stop();
+  site = undefined;
+  expect(await world.end()).toEqual([]);
+});
+
+/** Returns a provider whose cloud refuses connections. */
+function away(each: Provider): Partial<Provider> {
+  const refused = (): Promise<never> => Promise.reject(new TransientError('the connection was refused'));
+  return {
+    listNodes: refused,
+    cleanupLeakedResources: refused,
+    getRequestHandler: (...args) =>
+      new Proxy(each.getRequestHandler(...args), {
+        get: (target, name): unknown => (name === 'launch' ? refused : Reflect.get(target, name)),
+      }),
+  };
+}
+
+it('a cloud that refuses connections is shown within 15 seconds, with the requests that hang on it', async () => {
+  let isAway = false;
+  const overrides = (each: Provider): Partial<Provider> => (isAway ? away(each) : {});
+  const options = { config: faultyDriver(world.cloud, overrides) };
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])])], options);
+  expect(await site.metrics(/provider_state.* 1$|nodepool_problems/)).toEqual([
+    'nodepool_provider_state{provider="demo",state="serving"} 1',
+  ]);
+  isAway = true;
+  const id = await world.submit(['small']);
+  await world.submit(['stray']);
+  await world.clock.advance(10_000);
+  const { problems } = await site.get<StatusModel.OverviewDocument>('overview');
+  expect(problems).toMatchObject([
+    {
+      ...{ kind: 'provider', severity: 'critical', title: 'Provider demo is unreachable', cause: 'cloud' },
+      details: [expect.stringContaining('the connection was refused')],
+      effect: '1 request waits for it',
+    },
+    { kind: 'failed-requests' },
+  ]);
+  const reason = problems[0]!.details[0]!;
+  expect((await site.get<StatusModel.ProviderDocument>('provider/demo')).provider).toMatchObject({
+    state: 'unreachable',
+    reason,
+  });
+  expect(await site.explain(`request/${id}`)).toContain('the connection was refused');
+  expect(await site.explain('label/small')).toContain('the connection was refused');
+  expect(await site.metrics(/provider_state.* 1$|nodepool_problems|nodepool_unfulfilled.* 1$/)).toEqual([
+    'nodepool_provider_state{provider="demo",state="unreachable"} 1',
+    'nodepool_unfulfilled_requests{label="small",state="requested"} 1',
+    'nodepool_problems{problem="provider",severity="critical"} 1',
+    'nodepool_problems{problem="failed-requests",severity="warning"} 1',
+  ]);
+  const [oldest] = await site.metrics(/oldest_unfulfilled.*small/);
+  expect(Number(oldest?.split(' ')[1])).toBeGreaterThan(10);
+  isAway = false;
+  await world.inState(id, 'fulfilled');
+  const kinds = async (): Promise<readonly string[]> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems.map(({ kind }) => kind);
+  expect(await kinds()).toEqual(['failed-requests']);
+});
+
+it('a label whose machine type is missing in the cloud is shown before a request fails, and after it', async () => {
+  const logged = new RecentFailures(world.clock);
+  world.log = logged.watch(silentLogger);
+  const labels = ['small', 'giant'].map((size) => ({
+    name: size === 'giant' ? 'large' : size,
+    'cloud-image': 'debian',
+    size,
+  }));
+  site = await StatusSite.start(world, [provider('demo', [{ ...pool('main', []), labels }])]);
+  const reason = 'the cloud has no size "giant"; it has: small';
+  const notReady = {
+    kind: 'label-not-ready',
+    title: 'Pool demo/main cannot serve the label large',
+    cause: 'configuration',
+  };
+  const problems = async (): Promise<StatusModel.OverviewDocument['problems']> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems;
+  expect(await problems()).toMatchObject([
+    {
+      ...{ ...notReady, severity: 'warning', effect: 'its requests will fail' },
+      details: [expect.stringContaining(`cannot be served: ${reason}`)],
+    },
+  ]);
+  expect(await site.explain('label/large')).toContain(reason);
+  expect(await site.metrics(/label_not_ready|nodepool_problems/)).toEqual([
+    'nodepool_label_not_ready{provider="demo",pool="main",label="large"} 1',
+    'nodepool_problems{problem="label-not-ready",severity="warning"} 1',
+  ]);
+  await world.clock.advance(120_000);
+  expect(logged.list()).toMatchObject([
+    { message: 'The pool cannot serve a label; requests for it would fail', times: 1, fields: { label: 'large' } },
+  ]);
+  await world.inState(await world.submit(['large']), 'failed');
+  expect(await problems()).toMatchObject([{ ...notReady, severity: 'critical', effect: '1 request failed' }]);
+});
+
+describe('another launcher', () => {
+  const demo = provider('demo', [pool('main', ['small'])]);
+  const kinds = async (): Promise<readonly string[]> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems.map(({ kind, title, details }) =>
+      [kind, title, ...details].join(' | '),
+    );
+
+  it('is shown with the providers that it cannot serve, and with another configuration', async () => {
+    site = await StatusSite.start(world, [demo]);
+    const brokenProviders = new Map([['broken', { driver: 'nonsense', reason: 'no package provides it' }]]);
+    await world.launcher([demo], 'launcher2', { brokenProviders });
+    await world.launcher([provider('demo', [pool('main', ['small', 'large'])])], 'launcher3');
+    expect(await kinds()).toEqual([
+      'launcher-without-driver | Launcher launcher2 cannot serve 1 provider | broken: no package provides it',
+    ]);
+    await world.clock.advance(130_000);
+    expect(await kinds()).toEqual([
+      expect.stringMatching(
+        /^different-configurations .* \| provider demo: \w{12} on launcher1, launcher2; \w{12} on launcher3$/,
+      ),
+      'launcher-without-driver | Launcher launcher2 cannot serve 1 provider | broken: no package provides it',
+    ]);
+    const { components } = await site.get<StatusModel.ProgramsDocument>('components');
+    const [one, two, three] = components.map(({ configuration }) => configuration);
+    expect([one === two, one === three]).toEqual([true, false]);
+  });
+
+  it('is shown with the trouble that it alone sees, until it ends', async () => {
+    let isAway = false;
+    const overrides = (each: Provider): Partial<Provider> => (isAway ? away(each) : {});
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['small'])])]);
+    await world.launcher([demo], 'launcher2', faultyDriver(world.cloud, overrides));
+    isAway = true;
+    await world.clock.advance(180_000);
+    expect(await kinds()).toEqual([
+      expect.stringMatching(/^provider \| Launcher launcher2 sees that provider demo is unreachable \| .*was refused/),
+    ]);
+    isAway = false;
+    await world.clock.advance(180_000);
+    expect(await kinds()).toEqual([]);
+  });
+});
+
+it('a wait for a limit counts the nodes that hold it and are not listed', async () => {
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'], { 'max-servers': 7 })])]);
+  for (let count = 0; count < 7; count += 1) await world.during(world.requestor.take(await world.served(['small'])));
+  const id = await world.submit(['small']);
+  await world.clock.advance(2000);
+  const { reason } = await site.get<StatusModel.RequestDocument>(`request/${id}`);
+  expect(reason?.heldBy).toHaveLength(5);
+  expect(reason?.heldByMore).toBe(2);
+});
+
+it('a launch whose request is cancelled is no failed attempt', async () => {
+  world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])])]);
+  const id = await world.submit(['small']);
+  await world.inState(id, 'pending');
+  await world.clock.advance(5000);
+  await world.during(world.requestor.withdraw(id));
+  await world.clock.advance(120_000);
+  expect(await site.metrics(/attempts_failed/)).toEqual([]);
+  const { provider: demo } = await site.get<StatusModel.ProviderDocument>('provider/demo');
+  expect(demo).toMatchObject({ launches: { failed: 0 }, failures: [] });
+  const { attempts, timeline } = await site.get<StatusModel.RequestDocument>(`request/${id}`);
+  expect([attempts, timeline.filter(({ failed }) => failed)]).toEqual([[], []]);
+});

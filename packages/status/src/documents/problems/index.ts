@@ -1,0 +1,99 @@
+/** Finds the conditions that need an operator: what is wrong, since when, the cause, the effect and a remedy. */
+
+import { formatProblem } from '@nodepool/config';
+import { strandedNodes } from '@nodepool/store';
+import { oncePerMoment, shortened, type Observed } from '../sources.js';
+import type { Problem } from '../../client/model.js';
+import { latestDecision } from '../../explain/explanation.js';
+import { imagesStatus } from '../images.js';
+import { labelsStatus } from '../labels.js';
+import { providersStatus } from '../providers.js';
+import { acceptedByProvider, reasonsOf } from '../requests.js';
+import { imageProblems } from './images.js';
+import { failedByLabel, labelProblems } from './labels.js';
+import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
+import { launcherProblems } from './launchers.js';
+import { strandedNodesProblems, stuckDeletions } from './nodes.js';
+import { fullPools, providerProblems } from './providers.js';
+import type { LauncherFacts, ProblemSources } from './sources.js';
+
+const SEVERITIES = ['critical', 'warning', 'info'] as const;
+const MAX_DETAILS = 10;
+/** Time in seconds after which a deletion is stuck. */
+const STUCK_SECONDS = 600;
+
+export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
+  const { store, status, clock } = observed;
+  const problems = status.problems();
+  const refusedSince = status.refusedSince();
+  const zookeeper = status.recorder.zooKeeper.read();
+  const unreadable = [...store.nodes.corrupt(), ...store.requests.corrupt(), ...store.images.corrupt()];
+  return findProblems({
+    zookeeper: { state: store.zooKeeper.state, since: zookeeper.since / 1000, lastProblem: zookeeper.lastProblem },
+    complete: store.complete,
+    configuration: {
+      problems: problems.slice(0, MAX_DETAILS).map((problem) => shortened(formatProblem(problem))),
+      count: problems.length,
+      since: refusedSince === undefined ? null : refusedSince / 1000,
+    },
+    unreadable: {
+      records: unreadable.slice(0, MAX_DETAILS).map(({ path, reason }) => shortened(`${path}: ${reason}`)),
+      count: unreadable.length,
+    },
+    providers: providersStatus(observed),
+    suspensions: store.suspensions.all(),
+    launchers: launchersOf(observed),
+    troubles: troublesOf(observed),
+    stuck: stuckNodes(observed),
+    stranded: strandedNodes(store, clock.now()),
+    labels: labelsStatus(observed),
+    reasons: reasonsOf(observed).groups(),
+    accepted: acceptedByProvider(observed),
+    failed: failedByLabel(observed),
+    images: imagesStatus(observed),
+    builders: [...store.components.all('builder')].length,
+    now: clock.now() / 1000,
+  });
+});
+
+/** Returns the problems: that of ZooKeeper, then the most severe and then the oldest first. */
+export function findProblems(sources: ProblemSources): Problem[] {
+  const problems = [
+    ...configurationProblems(sources),
+    ...sources.providers.flatMap((provider) => providerProblems(provider, sources)),
+    ...labelProblems(sources),
+    ...imageProblems(sources),
+    ...fullPools(sources),
+    ...strandedNodesProblems(sources),
+    ...stuckDeletions(sources),
+    ...launcherProblems(sources),
+    ...recordProblems(sources),
+    ...suspendedDeletions(sources),
+  ];
+  const rank = ({ severity }: Problem): number => SEVERITIES.indexOf(severity);
+  problems.sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
+  // Without ZooKeeper all other problems are old.
+  return [...zookeeperProblems(sources), ...problems];
+}
+
+function launchersOf({ store, status }: Observed): LauncherFacts[] {
+  const all = [...store.components.all('launcher')].map(({ component }) => component);
+  return all.map(({ hostname, version, configuration, unserved = {} }) => ({
+    ...{ hostname, unserved, isOwn: hostname === status.hostname && version === status.version },
+    ...(configuration === undefined ? {} : { configuration }),
+  }));
+}
+
+function troublesOf({ store, activity }: Observed): ProblemSources['troubles'] {
+  const own = new Set(activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
+  return [...store.components.pools()].flatMap(({ id, hostname, provider_name: provider, trouble }) =>
+    own.has(id) || trouble === undefined || trouble === null ? [] : [{ ...trouble, hostname, provider }],
+  );
+}
+
+function stuckNodes({ store, clock, decisions }: Observed): ProblemSources['stuck'] {
+  const stuck = [...store.nodes.inState('deleting')].filter(
+    ({ node }) => clock.now() / 1000 - node.state_time > STUCK_SECONDS,
+  );
+  return stuck.map((entry) => ({ entry, answer: latestDecision(decisions.of('node', entry.id)) ?? 'no answer yet' }));
+}

@@ -1,0 +1,54 @@
+/** Problems of nodes: deletions that do not end, and ready nodes that no pool hands out. */
+
+import { groupBy, shortened } from '../sources.js';
+import type { Problem } from '../../client/model.js';
+import { counted, MAX_NAME, withRest, type ProblemSources } from './sources.js';
+
+/** Number of nodes that a problem names. */
+const MAX_NODES = 5;
+
+/** Returns the deletions that have lasted for too long, by provider. */
+export function stuckDeletions({ stuck }: ProblemSources): Problem[] {
+  const byProvider = groupBy(stuck, ({ entry: { node } }) => node.provider ?? '');
+  return [...byProvider].map(([provider, found]) => {
+    const oldest = found.toSorted((a, b) => a.entry.node.state_time - b.entry.node.state_time);
+    const details = oldest.slice(0, MAX_NODES).map(({ entry: { id }, answer }) => shortened(`${id}: ${answer}`));
+    return {
+      kind: 'stuck-deletions',
+      severity: 'warning',
+      key: `stuck deletions ${provider}`,
+      title: `Provider ${shortened(provider, MAX_NAME)} does not delete ${counted(found.length, 'node')}`,
+      subject: { kind: 'provider', id: provider },
+      since: oldest[0]?.entry.node.state_time ?? null,
+      cause: 'cloud',
+      details: withRest(details, found.length),
+      effect: 'they count against the limits',
+      remedy: 'See `nodepool describe node ID`. Delete the instance with the tools of the cloud if its API refuses to.',
+    };
+  });
+}
+
+/** Returns the providers with ready nodes that no request can get, e.g. because their pool was renamed. */
+export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
+  const byProvider = groupBy(stranded, ({ node }) => node.provider ?? '');
+  return [...byProvider].map(([provider, nodes]) => {
+    const places = groupBy(nodes, ({ node: { pool, type } }) => `pool ${pool ?? ''}, label ${type.join(', ')}`);
+    const details = [...places].map(([place, entries]) => {
+      const ids = entries.slice(0, MAX_NODES).map(({ id }) => id);
+      const more = entries.length - ids.length;
+      return shortened(`${place}: ${ids.join(', ')}${more === 0 ? '' : ` and ${more} more`}`);
+    });
+    return {
+      kind: 'stranded-nodes',
+      severity: 'warning',
+      key: `stranded ${provider}`,
+      title: `Provider ${shortened(provider, MAX_NAME)} has ${counted(nodes.length, 'ready node')} that no pool hands out`,
+      subject: { kind: 'provider', id: provider },
+      since: null,
+      cause: 'configuration',
+      details: withRest(details.slice(0, 3), details.length),
+      effect: 'no request gets them',
+      remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+    };
+  });
+}

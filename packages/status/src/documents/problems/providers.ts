@@ -1,0 +1,222 @@
+/** Problems of providers, their launches, offers and machines, and the limits of pools. */
+
+import type { Problem, ProviderStatus } from '../../client/model.js';
+import { groupBy, shortened } from '../sources.js';
+import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
+
+/** Time in seconds for which a full pool is normal. */
+const FULL_SECONDS = 600;
+/** Number of failed launches from which on failures are a problem. */
+const MANY_FAILURES = 3;
+/** Time in seconds after the last failed launch for which the failures are a problem. */
+const RECENT_SECONDS = 300;
+/** Time in seconds after which a provider that is starting is a problem. */
+const STARTING_SECONDS = 300;
+
+export function providerProblems(provider: ProviderStatus, sources: ProblemSources): Problem[] {
+  const { state, reason, since, lastError } = provider;
+  const name = shortened(provider.name, MAX_NAME);
+  const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${provider.name}/`));
+  const hanging = sources.accepted.get(provider.name) ?? 0;
+  const common = {
+    kind: 'provider',
+    key: `provider ${name}`,
+    subject: { kind: 'provider', id: provider.name },
+    since,
+    details: [
+      reason,
+      lastError === null || reason?.includes(lastError.text) === true ? null : `Last error: ${lastError.text}`,
+    ].filter((text) => text !== null),
+    effect: effectOf(waiting, hanging),
+  } as const;
+  const total = Object.values(provider.groups).reduce((sum, count) => sum + count, 0);
+  const severity = waiting + hanging > 0 ? 'critical' : 'warning';
+  switch (state) {
+    case 'serving':
+      return [
+        ...missingInstances(provider),
+        ...failingLaunches(provider, sources.now),
+        ...suspendedOffers(provider),
+        ...unusableMachines(provider),
+      ];
+    case 'elsewhere':
+      return [];
+    case 'starting':
+      if (since === null || sources.now - since < STARTING_SECONDS) return [];
+      return [
+        {
+          ...common,
+          severity: 'warning',
+          title: `Provider ${name} is still starting`,
+          cause: 'cloud',
+          remedy: 'See the log of the launcher for the calls that it waits for.',
+        },
+      ];
+    case 'degraded':
+      return [
+        ...missingInstances(provider),
+        {
+          ...common,
+          severity: 'warning',
+          title: `Provider ${name} is degraded`,
+          cause: 'cloud',
+          remedy:
+            'Check the status of the cloud, and what its answer above asks for; launches are tried again by themselves.',
+        },
+      ];
+    case 'unreachable':
+      return [
+        {
+          ...common,
+          severity: 'critical',
+          title: `Provider ${name} is unreachable`,
+          cause: 'cloud',
+          remedy: 'Check the status page of the cloud and the network. Launches resume when the cloud answers.',
+        },
+      ];
+    case 'misconfigured':
+      return [
+        {
+          ...common,
+          severity,
+          title: `Provider ${name} is out of service`,
+          cause: provider.driverVersion === null ? 'driver' : 'configuration',
+          remedy: 'Correct the configuration of the provider, or install its driver.',
+        },
+      ];
+    case 'gone':
+      return [
+        {
+          ...common,
+          kind: 'provider-unserved',
+          severity: 'warning',
+          effect: `${counted(total, 'node')} ${total === 1 ? 'is' : 'are'} neither used nor deleted`,
+          title: `Provider ${name} has nodes, but no launcher serves it`,
+          cause: 'configuration',
+          remedy: `Configure it again, or remove its records with \`nodepool erase ${name}\`.`,
+        },
+      ];
+  }
+}
+
+function missingInstances({ name, missingInstances: found }: ProviderStatus): Problem[] {
+  if (found === null) return [];
+  const { missing, total, since } = found;
+  return [
+    {
+      kind: 'missing-instances',
+      severity: 'critical',
+      key: `missing instances ${name}`,
+      title: `The cloud of provider ${shortened(name, MAX_NAME)} does not list the instances of ${counted(missing, 'node')}`,
+      subject: { kind: 'provider', id: name },
+      since,
+      cause: 'cloud',
+      details: [`${missing} of ${counted(total, 'node')} with an instance`],
+      effect: 'ready nodes among them are neither handed out nor replaced',
+      remedy:
+        'Check the project, the region and the credentials of the provider, and whether ZooKeeper has its newest ' +
+        'state. Delete the nodes with `nodepool delete ID` if their instances no longer exist.',
+    },
+  ];
+}
+
+/** Returns the failures of most launches, until none has failed for a while. */
+function failingLaunches({ name, launches, lastError }: ProviderStatus, now: number): Problem[] {
+  if (launches === null || lastError === null) return [];
+  const { started, failed, windowSeconds } = launches;
+  if (failed < MANY_FAILURES || failed * 2 <= started || now - lastError.time > RECENT_SECONDS) return [];
+  return [
+    {
+      kind: 'failing-launches',
+      severity: 'warning',
+      key: `launches ${name}`,
+      title: `Most launches of provider ${shortened(name, MAX_NAME)} fail`,
+      subject: { kind: 'provider', id: name },
+      since: null,
+      cause: 'cloud',
+      details: [
+        `${failed} of ${counted(started, 'launch', 'launches')} failed in ${windowSeconds / 60} minutes`,
+        lastError.text,
+      ],
+      effect: 'requests wait longer, or fail after several attempts',
+      remedy: 'Repair what the messages name; the page of the provider shows the last one of each kind of failure.',
+    },
+  ];
+}
+
+function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
+  return pools.flatMap(({ name, offers }) => {
+    const open = offers.filter(({ state }) => state === 'open');
+    if (open.length === 0) return [];
+    const times = open.flatMap(({ since }) => (since === null ? [] : [since]));
+    return [
+      {
+        kind: 'offers',
+        severity: 'warning',
+        key: `offers ${provider}/${name}`,
+        title: `Pool ${provider}/${name} has ${counted(open.length, 'suspended offer')}`,
+        subject: { kind: 'pool', id: `${provider}/${name}` },
+        since: times.length === 0 ? null : Math.min(...times),
+        cause: 'cloud',
+        details: open.slice(0, 3).map((offer) => `${offer.name}: ${offer.reason ?? 'launches failed'}`),
+        effect: `${open.length} of ${counted(offers.length, 'offer')} cannot be used`,
+        remedy: 'Launches use the other offers. A trial launch tests each suspended offer again.',
+      } as const,
+    ];
+  });
+}
+
+function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] {
+  return pools
+    .filter(({ outOfService }) => outOfService.length > 0)
+    .map(({ name, outOfService }) => ({
+      kind: 'machines',
+      severity: 'warning',
+      key: `machines ${provider}/${name}`,
+      title: `Pool ${provider}/${name} has ${counted(outOfService.length, 'machine')} out of service`,
+      subject: { kind: 'pool', id: `${provider}/${name}` },
+      since: Math.min(...outOfService.map(({ since }) => since)),
+      cause: 'cloud',
+      details: outOfService.slice(0, 3).map(({ machine, reason }) => `${machine}: ${reason}`),
+      effect: `${counted(
+        outOfService.reduce((sum, { slots }) => sum + slots, 0),
+        'node',
+      )} fewer`,
+      remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
+    }));
+}
+
+/** Returns the pools that requests have been waiting for longer than is normal. */
+export function fullPools({ reasons, providers, now }: ProblemSources): Problem[] {
+  const byPool = groupBy(
+    reasons.filter(({ phase, pool }) => {
+      const state = providers.find(({ name }) => pool?.startsWith(`${name}/`) === true)?.state;
+      return phase === 'limit' || (phase === 'capacity' && (state === 'serving' || state === 'degraded'));
+    }),
+    ({ phase, pool }) => `${phase} ${pool ?? ''}`,
+  );
+  return [...byPool].flatMap(([key, [largest, ...others]]): Problem[] => {
+    if (largest === undefined) return [];
+    const { phase, pool, text } = largest;
+    const since = Math.min(largest.oldest, ...others.map(({ oldest }) => oldest));
+    if (now - since <= FULL_SECONDS) return [];
+    const isLimit = phase === 'limit';
+    const name = pool ?? '';
+    return [
+      {
+        kind: isLimit ? 'pool-limit' : 'pool-capacity',
+        severity: 'warning',
+        key,
+        title: isLimit ? `Pool ${name} is at its limit` : `The cloud of pool ${name} is out of capacity`,
+        subject: pool === null ? null : { kind: 'pool', id: pool },
+        since,
+        cause: isLimit ? 'limit' : 'cloud',
+        details: [text],
+        effect: effectOf(others.reduce((sum, { count }) => sum + count, largest.count)),
+        remedy: isLimit
+          ? 'Raise the limit if the cloud allows more, or wait until nodes are returned.'
+          : 'Wait until the cloud has capacity, or configure another zone or size.',
+      },
+    ];
+  });
+}

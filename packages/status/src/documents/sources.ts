@@ -1,0 +1,72 @@
+/** The sources of the status page's data. */
+
+import type { Clock } from '@nodepool/core';
+import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
+import type { ExplanationSources } from '../explain/explanation.js';
+import type { Store } from '@nodepool/store';
+import type { ProviderActivity } from '../facts/activity.js';
+import type { Recorder } from '../history/recorder.js';
+import type { RecentFailures } from '../history/recent-failures.js';
+import type { NodeCounts } from './node-counts.js';
+
+/** Data of the launcher for the status page, besides its records. */
+export interface StatusSources {
+  readonly hostname: string;
+  readonly version: string;
+  /** Returns the configuration in force. */
+  readonly config: () => Pick<
+    NodepoolConfig,
+    'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages' | 'labels'
+  >;
+  /** Returns the problems of the current configuration files. */
+  readonly problems: () => readonly ConfigProblem[];
+  /** Returns the time (ms) since when the configuration files are refused; undefined if they are in force. */
+  readonly refusedSince: () => number | undefined;
+  readonly failures: Pick<RecentFailures, 'list'>;
+  /** The history of the last day, with the failures and the changes of providers, and the numbers of nodes. */
+  readonly recorder: Pick<
+    Recorder,
+    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
+  >;
+  /** Returns the lateness of timers since it was last reset, seconds. */
+  readonly eventLoopDelay: () => { readonly p99: number };
+}
+
+/** The sources at one moment, the same for all sections. */
+export interface Observed extends ExplanationSources {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly isReady: () => boolean;
+  readonly counts: NodeCounts;
+  readonly status: StatusSources;
+  /** Returns the activity of that moment. */
+  readonly activity: () => readonly ProviderActivity[];
+}
+
+/** Returns a function that computes its result once for each moment, since several documents need it. */
+export function oncePerMoment<T>(make: (observed: Observed) => T): (observed: Observed) => T {
+  const results = new WeakMap<Observed, { readonly result: T }>();
+  return (observed) => {
+    const known = results.get(observed) ?? { result: make(observed) };
+    results.set(observed, known);
+    return known.result;
+  };
+}
+
+const MAX_TEXT = 300;
+
+/** Limits text from arbitrary sources to a length that suits the page. */
+export function shortened(text: string, length = MAX_TEXT): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+export function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}

@@ -1,0 +1,151 @@
+/** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
+
+import type { NodeRequest } from '@nodepool/core';
+import type { Explanation, PoolComponentData, PoolExplanation, RequestEntry } from '@nodepool/store';
+import type { PoolActivity } from '../facts/activity.js';
+import {
+  describeOutages,
+  explainDecisions,
+  explainLife,
+  latestDecision,
+  sentence,
+  type ExplanationSources,
+} from './explanation.js';
+import type { RequestLife } from '../timeline/request-life.js';
+import { reasonText, WaitReasons } from './wait-reason.js';
+
+/** Number of pools that a summary names at most. */
+const MAX_POOLS = 4;
+
+/** Returns undefined if the request does not exist and nothing about it is recorded. */
+export function explainRequest(sources: ExplanationSources, id: string): Explanation | undefined {
+  const { store, decisions } = sources;
+  const entry = store.requests.get(id);
+  const decided = decisions.of('request', id);
+  const life = sources.timelines.request(id);
+  if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
+  const summary = entry === undefined ? `The request is deleted.${endOf(life)}` : summaryOf(sources, entry);
+  const isKnown = entry?.request.state === 'requested' || (entry === undefined && life?.ended !== undefined);
+  const latest = isKnown ? undefined : latestDecision(decided);
+  return {
+    kind: 'request',
+    id,
+    summary: latest === undefined ? summary : `${summary} ${sentence(`Last decision here: ${latest}`)}`,
+    facts: entry === undefined ? {} : factsOf(entry),
+    pools: entry === undefined ? [] : poolsOf(sources, entry.request),
+    timeline: explainLife(life, sources.clock.now()),
+    decisions: explainDecisions(decided),
+  };
+}
+
+function factsOf({ request, locked }: RequestEntry): Explanation['facts'] {
+  return {
+    state: request.state,
+    state_time: request.state_time,
+    created_time: request.created_time,
+    locked,
+    node_types: request.node_types,
+    nodes: request.nodes,
+    requestor: request.requestor,
+    provider: request.provider,
+    tenant_name: request.tenant_name,
+    relative_priority: request.relative_priority,
+    reuse: request.reuse,
+    declined_by: request.declined_by,
+    event_id: request.event_id,
+  };
+}
+
+function summaryOf(sources: ExplanationSources, { id, request, locked }: RequestEntry): string {
+  switch (request.state) {
+    case 'fulfilled':
+      return `Fulfilled with ${request.nodes.join(', ')}; it waits for its requestor to take them.`;
+    case 'failed':
+      return `Failed: ${request.declined_by.length} pools declined it, and there is no other pool.${refusalOf(sources, id)}`;
+    case 'pending':
+      return pendingSummary(sources, id, locked);
+    case 'requested':
+      return `Requested. ${waitingReason(sources, request)}`;
+  }
+}
+
+/**
+ * Returns the reasons why a request is not served yet, as sentences about the pools that may serve it, most likely
+ * first.
+ */
+function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
+  return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
+}
+
+/** Returns how a deleted request ended, as a sentence after another one. */
+function endOf(life: RequestLife | undefined): string {
+  switch (life?.ended?.result) {
+    case 'fulfilled':
+      return ` It was fulfilled with ${life.ended.nodes.join(', ')}.`;
+    case 'failed':
+      return ` ${sentence(`It failed: ${life.ended.reason ?? 'every pool declined it'}`)}`;
+    case 'cancelled':
+      return ' Its requestor deleted it before it was served.';
+    case undefined:
+      return '';
+  }
+}
+
+/** Returns the reasons of this launcher's pools, as a sentence after another one. */
+function refusalOf({ timelines }: ExplanationSources, id: string): string {
+  const reason = timelines.request(id)?.ended?.reason;
+  return reason === undefined ? '' : ` ${sentence(`The pools of this launcher: ${reason}`)}`;
+}
+
+function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {
+  const nodes = store.nodes.allocatedTo(id).map(({ id: nodeId, node }) => `${nodeId} ${node.state}`);
+  const having = nodes.length === 0 ? 'no node yet' : nodes.join(', ');
+  return locked
+    ? `Pending; the pool that accepted it works on it: ${having}.`
+    : `Pending, and no launcher holds it: a pool that has its nodes resumes it (${having}).`;
+}
+
+function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplanation[] {
+  const activities = activitiesOf(sources);
+  return [...sources.store.components.pools()].map((pool) => ({
+    pool: nameOf(pool),
+    launcher: pool.hostname,
+    own: activities.has(pool.id),
+    says: `${describePool(request, pool, activities.get(pool.id))}${describeOutages(pool, request.node_types)}`,
+  }));
+}
+
+/** A pool of this launcher, with the failure of its provider. */
+interface OwnPool extends PoolActivity {
+  readonly failure: string | undefined;
+}
+
+function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
+  const own = activity().flatMap(({ pools, reason }) => pools.map((pool) => ({ ...pool, failure: reason })));
+  return new Map(own.map((pool) => [pool.id, pool]));
+}
+
+/** Returns the pool's name in the form that decisions use. */
+function nameOf({ provider_name: provider, name }: PoolComponentData): string {
+  return `${provider}/${name}`;
+}
+
+/** Returns the state of the pool from the registry and, for a pool of this launcher, from its activity. */
+function describePool(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
+  if (request.declined_by.includes(pool.id)) return 'declined it';
+  const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
+  if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
+  const failure = activity?.failure === undefined ? '' : `, but its provider fails: ${activity.failure}`;
+  const has = `has all its labels${failure}`;
+  if (activity === undefined) return pool.paused ? `${has}; is out of capacity` : has;
+  const obstacle = activity.labels.find(
+    ({ label, obstacle: why }) => why !== undefined && request.node_types.includes(label),
+  );
+  if (obstacle !== undefined) return `${has}, but: ${obstacle.obstacle ?? ''}`;
+  if (activity.requests.some(({ request: id }) => id === request.id)) return `${has}; works on it`;
+  if (activity.outOfCapacity) return `${has}; its launches pause because the cloud is out of capacity`;
+  if (activity.waiting === 0) return has;
+  const next = activity.next === request.id ? 'this is the next' : `the next is ${activity.next ?? ''}`;
+  const waiting = activity.waiting === 1 ? '1 request waits' : `${activity.waiting} requests wait`;
+  return `${has}; ${waiting} for capacity, ${next}`;
+}

@@ -1,0 +1,173 @@
+/** Explains what a request waits for now in the pools of all launchers. The most likely pool comes first. */
+
+import type { NodeRequest } from '@nodepool/core';
+import type { PoolComponentData } from '@nodepool/store';
+import { sentence, type ExplanationSources } from './explanation.js';
+import { LimitHolders } from '../timeline/limit-holders.js';
+import type { PoolActivity, QueuePosition } from '../facts/activity.js';
+import type { PoolWait } from '../timeline/request-life.js';
+import type { LimitFacts } from '../facts/timeline-recorder.js';
+
+export interface WaitReason {
+  /** `elsewhere`: only another launcher knows; `none`: no pool can serve the request. */
+  readonly phase: 'limit' | 'order' | 'capacity' | 'image' | 'elsewhere' | 'none';
+  /** One or more sentences without the name of the pool. */
+  readonly text: string;
+  /** The pool as `provider/pool`. */
+  readonly pool: string | null;
+  /** Host of the launcher that serves the pool. */
+  readonly launcher: string | null;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** The missing amount, e.g. `1 instance`. */
+  readonly missing: string | null;
+  /** Requests or nodes that use what is missing, those that will probably release it first. */
+  readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];
+  /** Number of nodes that hold it as well and are not listed. */
+  readonly heldByMore: number;
+}
+
+type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition'>;
+
+/** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
+const WAIT_RANK = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
+
+const MAX_LABELS = 8;
+
+interface Ranked {
+  readonly rank: number;
+  readonly reason: WaitReason;
+}
+
+/** The reasons of waiting requests at one moment. Facts that many requests depend on are computed once. */
+export class WaitReasons {
+  private readonly pools: readonly PoolComponentData[];
+  /** The pools of this launcher by id. */
+  private readonly own: ReadonlyMap<string, PoolActivity>;
+  private readonly holders: LimitHolders;
+
+  constructor(private readonly sources: Sources) {
+    this.pools = [...sources.store.components.pools()];
+    this.own = new Map(sources.activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
+    this.holders = new LimitHolders(sources.store);
+  }
+
+  /** Returns the reasons of a request, one per pool that can serve it, most likely first; never empty. */
+  of(request: NodeRequest): WaitReason[] {
+    const { timelines } = this.sources;
+    const queuePosition = this.sources.queuePosition(request.id);
+    const life = timelines.request(queuePosition?.first ?? request.id);
+    const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
+    const since = sinceOf(this.sources, request);
+    const ranked: Ranked[] = [];
+    for (const pool of this.pools) {
+      if (!isCandidate(request, pool)) continue;
+      const name = `${pool.provider_name}/${pool.name}`;
+      const where = { pool: name, launcher: pool.hostname };
+      const wait = waits.get(name);
+      const activity = this.own.get(pool.id);
+      if (activity === undefined) ranked.push(foreign(pool, where, since));
+      else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
+      else ranked.push(this.ofWait(request, wait, where, queuePosition));
+    }
+    if (ranked.length === 0) return [none(request, since)];
+    ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
+    return withoutRepeats(ranked.map(({ reason }) => reason));
+  }
+
+  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, queuePosition: QueuePosition | undefined): Ranked {
+    const { kind, reason, limit, behind } = wait;
+    const rank = WAIT_RANK[kind];
+    const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
+    const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
+    const missing = limit === undefined ? null : missingOf(limit);
+    const more = holders?.more ?? 0;
+    if (queuePosition === undefined || queuePosition.ahead === 0) {
+      const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
+      const { since } = wait;
+      const heldByMore = behind === undefined ? more : 0;
+      const text = `${sentence(reason)}${use}`;
+      return { rank, reason: { ...where, phase: kind, text, since, missing, heldBy, heldByMore } };
+    }
+    const text = `${describeTurn(queuePosition)} waits because ${sentence(reason)}${use}`;
+    const heldBy = [{ kind: 'request' as const, id: queuePosition.first }, ...nodes];
+    const since = sinceOf(this.sources, request);
+    return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy, heldByMore: more } };
+  }
+}
+
+/** Removes reasons about a pool of another launcher whose namesake on the same host has an earlier reason. */
+function withoutRepeats(reasons: readonly WaitReason[]): WaitReason[] {
+  const namesake = ({ pool, launcher }: WaitReason): number =>
+    reasons.findIndex((other) => other.pool === pool && other.launcher === launcher);
+  return reasons.filter((reason, index) => reason.phase !== 'elsewhere' || namesake(reason) === index);
+}
+
+/** Returns the reason with its pool, as sentences. */
+export function reasonText({ pool, text }: Pick<WaitReason, 'pool' | 'text'>): string {
+  return pool === null ? text : `${pool}: ${text}`;
+}
+
+function isCandidate(request: NodeRequest, pool: PoolComponentData): boolean {
+  if (request.declined_by.includes(pool.id)) return false;
+  return request.node_types.every((label) => pool.supported_labels.includes(label));
+}
+
+function sinceOf({ timelines }: Sources, { id, created_time: created, state_time: changed }: NodeRequest): number {
+  return timelines.request(id)?.segments.at(-1)?.from ?? (created ?? changed) * 1000;
+}
+
+type Where = Pick<WaitReason, 'pool' | 'launcher'>;
+
+/** Returns the start of a sentence that names the earlier requests; the reason of the first of them completes it. */
+function describeTurn({ first, ahead }: QueuePosition): string {
+  if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
+  return `${ahead} requests that need the same come first; the next of them, ${first},`;
+}
+
+function foreign({ hostname, paused }: PoolComponentData, where: Where, since: number): Ranked {
+  const text = paused
+    ? `launcher ${hostname} serves this pool and reports that requests wait there; ask it for the reason.`
+    : `launcher ${hostname} serves this pool and has not accepted the request yet; ask it for the reason.`;
+  const rank = paused ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
+  return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
+}
+
+function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {
+  const nothing = { missing: null, heldBy: [], heldByMore: 0, since };
+  if (refusal !== undefined) {
+    return {
+      rank: WAIT_RANK.leaves,
+      reason: {
+        ...where,
+        ...nothing,
+        phase: 'order',
+        text: sentence(`it leaves the request to other pools: ${refusal}`),
+      },
+    };
+  }
+  // A pool without capacity considers no further request.
+  const [full] = Object.entries(pool.limit).filter(([resource, limit]) => (pool.used[resource] ?? 0) >= limit);
+  if (full !== undefined) {
+    const [resource, limit] = full;
+    const text = `the pool uses ${pool.used[resource] ?? 0} of ${limit} ${resource}.`;
+    return { rank: WAIT_RANK.limit, reason: { ...where, ...nothing, phase: 'limit', text } };
+  }
+  return {
+    rank: WAIT_RANK.order,
+    reason: { ...where, ...nothing, phase: 'order', text: 'the pool has not decided yet.' },
+  };
+}
+
+function none({ node_types: labels, declined_by: declined }: NodeRequest, since: number): WaitReason {
+  const names = [...new Set(labels)].slice(0, MAX_LABELS).join(', ');
+  const others = declined.length === 0 ? 'No registered pool' : 'No registered pool that has not declined it';
+  const text = `${others} has ${names}.`;
+  return { phase: 'none', text, pool: null, launcher: null, since, missing: null, heldBy: [], heldByMore: 0 };
+}
+
+function missingOf({ resource, limit, used, needed }: LimitFacts): string {
+  const missing = Math.max(needed - Math.max(0, limit - used), 0);
+  return `${missing} ${missing === 1 ? resource.replace(/s$/u, '') : resource}`;
+}

@@ -1,0 +1,128 @@
+/** Timelines, history and numbers of nodes of a launcher, with the journal that preserves the former two. */
+
+import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
+import { ZooKeeperWatch } from '@nodepool/daemon';
+import type { Store } from '@nodepool/store';
+import type { ProviderActivity, ProviderSummary } from '../facts/activity.js';
+import { watchApiCalls } from './api-watch.js';
+import { HistoryBucket, isObject } from './history-bucket.js';
+import { History } from './history.js';
+import { Journal } from './journal.js';
+import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
+import { NodeTally } from '../metrics/node-tally.js';
+import { reportPhases } from '../metrics/phase-metrics.js';
+import { ProviderEvents } from './provider-events.js';
+import { ProviderFailures } from './provider-failures.js';
+import { Timelines } from '../timeline/timelines.js';
+
+/** Age (ms) from which on ended lives are not restored. */
+const MAX_AGE_MS = 25 * 3_600_000;
+
+export interface RecorderOptions {
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'zooKeeper'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly activity: () => readonly ProviderActivity[];
+  /** Returns the parts of the activities that cost little. Default: `activity`. */
+  readonly summaries?: () => readonly ProviderSummary[];
+  /** Directory of the journal; without it the history is lost at a restart. */
+  readonly stateDir: string | undefined;
+}
+
+export class Recorder {
+  readonly timelines: Timelines;
+  readonly history: History;
+  readonly failures: ProviderFailures;
+  readonly providerEvents: ProviderEvents;
+  readonly zooKeeper: ZooKeeperWatch;
+  readonly nodes: NodeTally;
+  /** Metrics that also count the calls of clouds. */
+  readonly metrics: Metrics;
+  private journal: Journal | undefined;
+  private endReports: (() => void)[] = [];
+
+  constructor(private readonly options: RecorderOptions) {
+    const { store, clock, log, activity, summaries = activity, metrics } = options;
+    this.timelines = new Timelines({
+      store,
+      clock,
+      onError: (error) => log.error('The end of a phase could not be recorded', error),
+    });
+    const { events } = this.timelines;
+    this.history = new History({
+      store,
+      clock,
+      events,
+      activity: summaries,
+      onStep: (step) => this.journal?.add({ step }),
+    });
+    this.failures = new ProviderFailures(clock, events);
+    this.providerEvents = new ProviderEvents(clock, summaries, (event) => this.journal?.add({ event }));
+    this.zooKeeper = new ZooKeeperWatch({
+      ...{ clock, metrics, zooKeeper: store.zooKeeper },
+      onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
+    });
+    this.nodes = new NodeTally(store);
+    this.metrics = watchApiCalls(metrics, this.history);
+  }
+
+  /** True if the history survives a restart. */
+  get persisted(): boolean {
+    return this.journal?.healthy ?? false;
+  }
+
+  /** Loads the journal and starts to watch the records. Call it before the store starts. */
+  async start(): Promise<void> {
+    const { log, clock, stateDir, metrics } = this.options;
+    if (stateDir === undefined) log.info('The history is kept in memory only; --state-dir preserves it');
+    else await this.openJournal(new Journal({ directory: stateDir, clock, log }));
+    const { timelines, history } = this;
+    const { events } = timelines;
+    events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
+    events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
+    this.endReports = [reportPhases(timelines, metrics), this.nodes.start()];
+    timelines.start();
+    history.start();
+    this.providerEvents.start();
+    this.zooKeeper.start();
+  }
+
+  /** Resolves once the journal is written. */
+  async stop(): Promise<void> {
+    const { timelines, history, journal } = this;
+    this.zooKeeper.stop();
+    this.providerEvents.stop();
+    history.stop();
+    timelines.stop();
+    for (const end of this.endReports) end();
+    const { requests, nodes } = timelines.open();
+    for (const life of requests) journal?.add({ request: encodeRequest(life) });
+    for (const life of nodes) journal?.add({ node: encodeNode(life) });
+    await journal?.close();
+  }
+
+  private async openJournal(journal: Journal): Promise<void> {
+    const { log } = this.options;
+    try {
+      for (const entry of await journal.load()) this.restore(entry);
+      this.journal = journal;
+    } catch (error) {
+      log.warn('The history cannot be preserved in the state directory; it is kept in memory only', {
+        file: journal.file,
+        reason: reasonOf(error),
+      });
+    }
+  }
+
+  private restore(entry: unknown): void {
+    if (!isObject(entry)) return;
+    const { request, node, step, event } = entry;
+    this.providerEvents.restore(event);
+    const life = request === undefined ? decodeNode(node) : decodeRequest(request);
+    const oldest = this.options.clock.now() - MAX_AGE_MS;
+    if (life !== undefined && (life.end ?? Infinity) >= oldest) this.timelines.restore(life);
+    const bucket = HistoryBucket.from(step);
+    if (bucket !== undefined) this.history.restore(bucket);
+  }
+}

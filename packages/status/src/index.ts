@@ -1,0 +1,17 @@
+/**
+ * The recorders to which a program reports facts, and the types of these facts. The pages made from them are the entry
+ * point `@nodepool/status/web`, which a program loads only with a web endpoint.
+ */
+export * from './facts/activity.js';
+export * from './facts/decisions.js';
+export * from './facts/health.js';
+export * from './facts/timeline-recorder.js';
+export { RecentFailures, type RecentFailure } from './history/recent-failures.js';
+export { HISTORY_STEP_MS } from './history/history.js';
+export { Recorder, type RecorderOptions } from './history/recorder.js';
+export { NodeTally } from './metrics/node-tally.js';
+export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './metrics/phase-metrics.js';
+export * from './metrics/status-gauges.js';
+export type { Life, Phase } from './timeline/life.js';
+export type { RequestLife } from './timeline/request-life.js';
+export { Timelines, type TimelineEvents, type TimelineOptions } from './timeline/timelines.js';

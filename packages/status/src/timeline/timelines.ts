@@ -1,0 +1,238 @@
+/**
+ * Records the lives of requests and nodes from the events that this launcher reports, and from changes of records for
+ * the work of other launchers. An event costs O(1), or time per node of one request. The number of ended lives is
+ * limited.
+ */
+
+import { Emitter, type Clock } from '@nodepool/core';
+import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import type { Attempt, Phase, RequestResult } from './life.js';
+import { EndedLives } from './ended-lives.js';
+import { NodeLife } from './node-life.js';
+import { RequestLife } from './request-life.js';
+import type { AttemptResult, LaunchPlace, LaunchStage, TimelineRecorder, Wait } from '../facts/timeline-recorder.js';
+
+/** Limit of the kept ended requests and nodes, besides failed requests. */
+const MAX_ENDED = 5000;
+const MAX_FAILED = 2000;
+
+export interface TimelineOptions {
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components'>;
+  readonly clock: Clock;
+  /** Called with the error of a listener that failed. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Events for statistics. */
+export interface TimelineEvents {
+  readonly requestEnded: Emitter<RequestLife>;
+  readonly nodeEnded: Emitter<NodeLife>;
+  /** A phase of a node has ended; it has taken `ms` milliseconds. */
+  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: Phase; readonly ms: number }>;
+  readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
+}
+
+export class Timelines implements TimelineRecorder {
+  readonly events: TimelineEvents;
+  readonly endedRequests = new EndedLives<RequestLife>(MAX_ENDED);
+  readonly failedRequests = new EndedLives<RequestLife>(MAX_FAILED);
+  readonly endedNodes = new EndedLives<NodeLife>(MAX_ENDED);
+  private readonly requests = new Map<string, RequestLife>();
+  private readonly nodes = new Map<string, NodeLife>();
+  /** Lives that had not ended when an earlier process stopped, until their records are seen. */
+  private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
+  private readonly store: TimelineOptions['store'];
+  private readonly clock: Clock;
+  private unsubscribe: (() => void)[] = [];
+
+  constructor({ store, clock, onError }: TimelineOptions) {
+    this.store = store;
+    this.clock = clock;
+    this.events = {
+      requestEnded: new Emitter(onError),
+      nodeEnded: new Emitter(onError),
+      nodePhase: new Emitter(onError),
+      attempted: new Emitter(onError),
+    };
+  }
+
+  /** Starts to watch the records. */
+  start(): void {
+    const { requests, nodes } = this.store;
+    for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
+    for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
+    this.unsubscribe = [requests.onChange(this.requestChanged), nodes.onChange(this.nodeChanged)];
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.unsubscribe = [];
+  }
+
+  request(id: string): RequestLife | undefined {
+    return this.requests.get(id) ?? this.failedRequests.get(id) ?? this.endedRequests.get(id);
+  }
+
+  node(id: string): NodeLife | undefined {
+    return this.nodes.get(id) ?? this.endedNodes.get(id);
+  }
+
+  /** Returns the lives that have not ended, for the history of the next process. */
+  open(): { readonly requests: Iterable<RequestLife>; readonly nodes: Iterable<NodeLife> } {
+    return { requests: this.requests.values(), nodes: this.nodes.values() };
+  }
+
+  /** Adds a life that an earlier process recorded. Call it before `start`. */
+  restore(life: RequestLife | NodeLife): void {
+    if (life instanceof RequestLife) {
+      this.interrupted.requests.delete(life.facts.id);
+      if (life.end === undefined) this.interrupted.requests.set(life.facts.id, life);
+      else this.keepRequest(life);
+      return;
+    }
+    this.interrupted.nodes.delete(life.facts.id);
+    if (life.end === undefined) this.interrupted.nodes.set(life.facts.id, life);
+    else this.endedNodes.add(life.facts.id, life);
+  }
+
+  waits(requestId: string, pool: string, wait: Wait): void {
+    this.requests.get(requestId)?.waits(this.clock.now(), pool, wait);
+  }
+
+  leaves(requestId: string, pool: string, reason: string): void {
+    this.requests.get(requestId)?.leaves(this.clock.now(), pool, reason);
+  }
+
+  taken(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.taken(this.clock.now(), pool);
+  }
+
+  released(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.released(this.clock.now(), pool);
+  }
+
+  stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void {
+    const life = this.nodes.get(nodeId);
+    if (life === undefined) return;
+    life.stage(this.clock.now(), poolOf(place), stage, reason);
+    this.reportPhases(life);
+    this.requestOf(life)?.nodeStage(this.clock.now(), nodeId, stage, reason);
+  }
+
+  attempted(nodeId: string, place: LaunchPlace, { number, offer, error }: AttemptResult): void {
+    const { provider, label } = place;
+    const attempt = { node: nodeId, number, pool: poolOf(place), label, offer, ended: this.clock.now(), error };
+    const life = this.nodes.get(nodeId);
+    if (life !== undefined) {
+      life.attempted(attempt);
+      this.requestOf(life)?.attempted(attempt);
+    }
+    this.events.attempted.emit({ provider, attempt });
+  }
+
+  private readonly requestChanged = ({ id, before, after }: Change<RequestEntry>): void => {
+    const now = this.clock.now();
+    if (after === undefined) {
+      if (before !== undefined) this.endRequest(id, now, 'cancelled', undefined, []);
+      return;
+    }
+    const { request } = after;
+    let life = this.requests.get(id);
+    if (life === undefined) {
+      // The record of an ended request remains until its requestor deletes it.
+      const isOpen = request.state === 'requested' || request.state === 'pending';
+      if (!isOpen && this.request(id) !== undefined) return;
+      const unseen = RequestLife.of(request, now);
+      life = continued(this.interrupted.requests, id, unseen);
+      this.requests.set(id, life);
+      if (!isOpen) life.endedEarlier(request, now);
+      life.endedUnseen = !isOpen && life === unseen;
+    }
+    life.recorded(now, request);
+    if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
+    if (request.state === 'failed') this.endRequest(id, now, 'failed', this.refusalOf(life), []);
+  };
+
+  /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
+  private refusalOf({ facts: { labels }, refusals }: RequestLife): string | undefined {
+    const capable = [...this.store.components.pools()].filter(({ supported_labels: supported }) =>
+      labels.every((label) => supported.includes(label)),
+    );
+    if (capable.length === 0) return `no registered pool has ${[...new Set(labels)].join(', ')}`;
+    const names = new Set(capable.map(({ provider_name: provider, name }) => `${provider}/${name}`));
+    const reasons = [...refusals].filter(([pool]) => names.has(pool)).map(([pool, reason]) => `${pool}: ${reason}`);
+    return reasons.length === 0 ? undefined : reasons.join('; ');
+  }
+
+  private endRequest(
+    id: string,
+    now: number,
+    result: RequestResult,
+    reason: string | undefined,
+    nodes: readonly string[],
+  ): void {
+    const life = this.requests.get(id);
+    if (life === undefined) return;
+    this.requests.delete(id);
+    life.finish(now, { result, reason, nodes });
+    this.keepRequest(life);
+    for (const node of nodes) {
+      const handedOver = this.nodes.get(node);
+      if (handedOver === undefined) continue;
+      handedOver.handedOver(now, id);
+      this.reportPhases(handedOver);
+    }
+    // An earlier process or another launcher has counted it; every restart would count it again.
+    if (!life.endedUnseen) this.events.requestEnded.emit(life);
+  }
+
+  private keepRequest(life: RequestLife): void {
+    const kept = life.ended?.result === 'failed' ? this.failedRequests : this.endedRequests;
+    kept.add(life.facts.id, life);
+  }
+
+  private readonly nodeChanged = ({ id, after }: Change<NodeEntry>): void => {
+    const now = this.clock.now();
+    let life = this.nodes.get(id);
+    if (after === undefined) {
+      if (life === undefined) return;
+      this.nodes.delete(id);
+      life.close(now);
+      this.reportPhases(life);
+      this.endedNodes.add(id, life);
+      this.events.nodeEnded.emit(life);
+      return;
+    }
+    const { node } = after;
+    const { allocated_to: requestId } = node;
+    const request = requestId === null ? undefined : this.requests.get(requestId);
+    if (life === undefined) {
+      life = continued(this.interrupted.nodes, id, NodeLife.of(node, now));
+      this.nodes.set(id, life);
+    }
+    life.recorded(now, node, request !== undefined, request?.pool);
+    this.reportPhases(life);
+  };
+
+  private reportPhases(life: NodeLife): void {
+    for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
+      this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
+    }
+  }
+
+  private requestOf({ facts }: NodeLife): RequestLife | undefined {
+    return facts.request === null ? undefined : this.requests.get(facts.request);
+  }
+}
+
+function poolOf({ provider, pool }: LaunchPlace): string {
+  return `${provider}/${pool}`;
+}
+
+/** Returns the life that an earlier process recorded for the same record, or else `life`. */
+function continued<L extends RequestLife | NodeLife>(interrupted: Map<string, L>, id: string, life: L): L {
+  const earlier = interrupted.get(id);
+  interrupted.delete(id);
+  // A wiped ZooKeeper assigns the same ids again, so the creation time must match.
+  return earlier !== undefined && Math.abs(earlier.created - life.created) < 1000 ? earlier : life;
+}
