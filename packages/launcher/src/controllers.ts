@@ -13,7 +13,7 @@ import { NodeExpiration } from './maintenance/node-expiration.js';
 import { SurplusNodes } from './maintenance/surplus-nodes.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
-import { MinReady } from './min-ready/min-ready.js';
+import { MinReady } from './supply/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
 /**

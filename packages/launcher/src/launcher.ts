@@ -15,7 +15,7 @@ import {
 } from '@nodepool/status';
 import { nextTurn, reasonOf, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
-import { CandidatePools } from './requests/candidate-pools.js';
+import { CandidatePools } from './pool/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
 import { WaitLimits } from './capacity/wait-limits.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
@@ -24,7 +24,7 @@ import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import { LimitMetrics } from './metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
-import { poolComponent } from './provider/pool-registration.js';
+import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnLimiter } from './quota/turn-limiter.js';

@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import { silentLogger } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ComponentStore } from '@nodepool/store';
-import { CandidatePools } from '../src/requests/candidate-pools.js';
+import { CandidatePools } from '../src/pool/candidate-pools.js';
 
 it('are cached for a limited number of label sets, because requestors may name any labels', () => {
   const registry: Pick<ComponentStore, 'complete' | 'onChange' | 'pools'> = {

@@ -4,7 +4,7 @@ import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import type { ImageBuildData } from '@nodepool/core';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { imageWait } from '../src/provider/pool-labels.js';
+import { imageWait } from '../src/pool/pool-labels.js';
 
 const clock = new VirtualClock();
 let zooKeeper: ZooKeeper;

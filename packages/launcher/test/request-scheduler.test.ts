@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import { seededRandom } from '@nodepool/core/testing';
 import { silentLogger, TaskSupervisor, type Clock } from '@nodepool/core';
-import { CandidatePools } from '../src/requests/candidate-pools.js';
+import { CandidatePools } from '../src/pool/candidate-pools.js';
 import { RequestScheduler } from '../src/scheduling/request-scheduler.js';
 import type { ScheduledPool } from '../src/scheduling/scheduled-pools.js';
 import { World } from './support/world.js';

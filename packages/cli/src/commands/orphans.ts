@@ -3,7 +3,14 @@
  * the suspension of their deletion.
  */
 
-import { externalIdKey, type ExternalId, type Instance, type NodeData } from '@nodepool/core';
+import {
+  externalIdKey,
+  LAUNCHING_STATES,
+  type ExternalId,
+  type Instance,
+  type NodeData,
+  type NodeState,
+} from '@nodepool/core';
 import { createRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
@@ -137,7 +144,7 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
 }
 
 /** States of nodes that, in an older state of ZooKeeper, may long be in use. */
-const RETIRED = ['ready', 'init', 'building', 'testing'] as const;
+const RETIRED: readonly NodeState[] = ['ready', ...LAUNCHING_STATES];
 
 /** Suspends deletions, e.g. before launchers start with a restored state. */
 async function suspend(context: StoreContext, only: string | undefined, { retireReady }: OrphanOptions): Promise<void> {

@@ -1,6 +1,6 @@
 /** Checks the records: stale locks, records that no program works on, and unreadable ones. */
 
-import type { NodeState } from '@nodepool/core';
+import { LAUNCHING_STATES, type NodeState } from '@nodepool/core';
 import { strandedNodes, unresolvedFailure, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { counted, Findings, firstNames, type Finding } from './finding.js';
@@ -11,7 +11,6 @@ const LONG_S = 3600;
 /** Launchers delete orphaned locks; more than this number indicates that they do not. */
 const MANY_LOCKS = 100;
 
-const LAUNCHING: readonly NodeState[] = ['init', 'building', 'testing'];
 const LEAVING: readonly NodeState[] = ['used', 'failed', 'aborted', 'deleting', 'deleted'];
 
 export interface RecordSources {
@@ -85,7 +84,7 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
     'nodepool erase PROVIDER, if its cloud no longer exists; otherwise configure the provider again',
   );
   report(
-    others.filter(isIn(LAUNCHING)).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
+    others.filter(isIn(LAUNCHING_STATES)).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
     'their launch was interrupted, and no launcher has resumed it for 10 minutes',
     'nodepool explain node ID; is a launcher of the provider running?',
   );

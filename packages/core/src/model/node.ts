@@ -25,6 +25,9 @@ export const NODE_STATES = [
 
 export type NodeState = (typeof NODE_STATES)[number];
 
+/** The states of a node whose launch has not ended. The Python Nodepool alone writes `testing`. */
+export const LAUNCHING_STATES: readonly NodeState[] = ['init', 'building', 'testing'];
+
 /** External id of an instance: a string in most clouds, an object in some. */
 export type ExternalId = string | JsonObject;
 

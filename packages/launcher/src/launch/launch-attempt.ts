@@ -51,7 +51,7 @@ export class LaunchAttempt {
       readonly onRetry: (failure: DriverError) => void;
     },
   ) {
-    this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
+    this.deadline = context.clock.monotonic() + job.pool.provider.config.launchTimeoutMs;
     this.externalId = job.node.node.external_id;
   }
 
@@ -78,7 +78,7 @@ export class LaunchAttempt {
     if (!this.job.label.hostKeyChecking) return readyNode(node, instance, []);
     try {
       const hostKeys = await this.logIn(instance);
-      const { provider } = this.job;
+      const { provider } = this.job.pool;
       await driverCall(this.context.clock, 'the check of its instance', call, async (bounded) =>
         provider.checkInstance?.(instance.externalId, this.tags, bounded),
       );
@@ -109,11 +109,12 @@ export class LaunchAttempt {
 
   /** Writes the console of the instance to the log if the label has `console-log`. */
   private async logConsole(): Promise<void> {
-    const { provider, label, pool, log, signal } = this.job;
+    const { label, pool, log, signal } = this.job;
+    const { provider } = pool;
     const getConsoleLog = provider.getConsoleLog?.bind(provider);
     if (!label.consoleLog || this.externalId === null || getConsoleLog === undefined) return;
     try {
-      const where = { pool: pool.name, label: label.name };
+      const where = { pool: pool.config.name, label: label.name };
       const { externalId } = this;
       const { clock } = this.context;
       const call = { signal, deadline: clock.monotonic() + CONSOLE_TIMEOUT_MS, log };
@@ -127,11 +128,12 @@ export class LaunchAttempt {
   }
 
   private get tags(): InstanceTags {
-    const { node, provider, pool } = this.job;
+    const { node, pool } = this.job;
+    const { provider, pool: poolName } = pool.place;
     return {
       nodepool_node_id: node.id,
-      nodepool_provider_name: provider.config.name,
-      nodepool_pool_name: pool.name,
+      nodepool_provider_name: provider,
+      nodepool_pool_name: poolName,
       nodepool_installation: this.context.store.installation.id,
       nodepool_launch_attempt: this.progress.attempt,
     };
@@ -146,7 +148,7 @@ export class LaunchAttempt {
       log,
       nodeId: node.id,
       hostname: node.node.hostname ?? `np${node.id}`,
-      pool: pool.name,
+      pool: pool.config.name,
       label: label.name,
       availabilityZone: node.node.az ?? undefined,
       machineType: this.progress.machine_type,
@@ -170,7 +172,7 @@ export class LaunchAttempt {
   }
 
   private async logIn(instance: LaunchedInstance): Promise<readonly string[]> {
-    const { provider, signal, log } = this.job;
+    const { pool, signal, log } = this.job;
     const login = this.login();
     const port = instance.connection?.port ?? login.port;
     const host = instance.interfaceIp;
@@ -188,7 +190,7 @@ export class LaunchAttempt {
         port,
         connectionType: instance.connection?.type ?? login.type,
         signal: linked.signal,
-        timeoutMs: provider.config.bootTimeoutMs,
+        timeoutMs: pool.provider.config.bootTimeoutMs,
         log,
         onConnected: () => this.enter('login'),
       });

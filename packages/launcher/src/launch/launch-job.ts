@@ -5,18 +5,18 @@ import type {
   ImageUpload,
   LabelConfig,
   Logger,
+  NodeRequest,
   NodeRequestHandler,
-  PoolConfig,
-  Provider,
   Resources,
 } from '@nodepool/core';
-import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
-import type { StrandedLaunch } from '../capacity/stranded-launches.js';
 import type { LaunchPlace, Offer } from '@nodepool/status';
+import type { NodeHandle } from '@nodepool/store';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
-import type { NodeHandle } from '@nodepool/store';
-import type { Shortfall } from '../quota/quota-scope.js';
+import { machineTypesOf } from '../capacity/pool-offers.js';
+import { isTakenElsewhere } from '../pool/other-pools.js';
+import type { Pool } from '../pool/pool.js';
+import { describeExcess, useOf } from '../quota/need.js';
 
 /** Facts about a launch attempt that the health of its offer depends on. */
 export interface AttemptFacts {
@@ -40,42 +40,55 @@ export type AttemptOutcome =
 /** A node to launch. Its record is locked and holds the identity of the attempt (`progress`). */
 export interface LaunchJob {
   readonly node: NodeHandle;
-  readonly provider: Provider;
+  readonly pool: Pool;
   readonly driverHandler: NodeRequestHandler;
-  readonly pool: PoolConfig;
   readonly label: LabelConfig;
   readonly upload: ImageUpload | undefined;
-  /** The requestor of the request, for metrics. */
-  readonly requestor: string | null;
+  readonly request: NodeRequest;
+  /** True if the request has no other node, so that the node may be launched in any zone. */
+  readonly isAlone: boolean;
+  /** Ids of pools that could not launch the nodes of the request before. */
+  readonly abandonedBy: ReadonlySet<string>;
   /** True if an earlier process may have started this attempt. */
   readonly resumed: boolean;
   /** Aborts when the request ends early, or when the launcher has lost its locks. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Resolves with the limit that another instance of the node would exceed, counting all records up to this id. */
-  retryShortfall(lastId: string): Promise<Shortfall | undefined>;
-  /** Returns true if another pool can serve the request. */
-  canMoveOn(): boolean;
-  /**
-   * Returns another offer of the pool that needs no more than the node's recorded resources. The offer is in another
-   * zone only if the request has no other node.
-   */
-  alternative(failed: Offer, isTried: (offer: Offer) => boolean): Offer | undefined;
-  /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
-  admits(offer?: Offer): boolean;
-  /** Returns true if the label has this offer, and a node with it needs no more than the recorded resources. */
-  fits(offer: Offer): boolean;
-  /** Returns what a node with this offer needs. */
-  needOf(offer: Offer): Resources;
-  /** Starts measuring an attempt with this offer, and abandons it if it is slow. */
-  watch(offer: Offer, attempt: WatchedLaunch): TimedLaunch;
-  /** Abandons an attempt without an instance if its provider is in trouble, until the returned function is called. */
-  watchProvider(attempt: StrandedLaunch): () => void;
   /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;
 }
 
 /** Returns where the node of the job is launched, for its timeline. */
-export function placeOf({ provider, pool, label }: Pick<LaunchJob, 'provider' | 'pool' | 'label'>): LaunchPlace {
-  return { provider: provider.config.name, pool: pool.name, label: label.name };
+export function placeOf({ pool, label }: Pick<LaunchJob, 'pool' | 'label'>): LaunchPlace {
+  return { provider: pool.place.provider, pool: pool.place.pool, label: label.name };
+}
+
+/** Returns true if another pool can serve the request. */
+export function canMoveOn({ request, pool, abandonedBy }: LaunchJob): boolean {
+  return isTakenElsewhere(request, pool, abandonedBy);
+}
+
+/**
+ * Returns another offer of the pool that needs no more than the node's recorded resources. The offer is in another zone
+ * only if the request has no other node.
+ */
+export function otherOffer(job: LaunchJob, failed: Offer, isTried: (offer: Offer) => boolean): Offer | undefined {
+  const { pool, isAlone } = job;
+  if (!pool.context.capacity.offers) return undefined;
+  return pool.alternative(failed, isAlone, (offer) => isTried(offer) || !isCovered(job, offer));
+}
+
+/** Returns true if the label has this offer, and a node with it needs no more than the recorded resources. */
+export function fits(job: LaunchJob, offer: Offer): boolean {
+  return machineTypesOf(job.label).includes(offer.machineType) && isCovered(job, offer);
+}
+
+/** Returns what a node with this offer needs. */
+export function needOf({ pool, label }: LaunchJob, { machineType }: Offer): Resources {
+  return pool.labels.need(label.name, machineType).toResources();
+}
+
+/** Returns true if a node with this offer needs no more than the resources in its record. */
+function isCovered({ pool, node }: LaunchJob, { label, machineType }: Offer): boolean {
+  return describeExcess('', useOf(node.node.resources), pool.labels.need(label, machineType)) === undefined;
 }

@@ -22,7 +22,7 @@ import type { Offer } from '@nodepool/status';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { LaunchAttempt, NoAddressError } from './launch-attempt.js';
-import { placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
+import { canMoveOn, fits, needOf, placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf, labelFields } from './node-record.js';
@@ -69,9 +69,9 @@ function observeLaunch(
   az: string | null | undefined,
 ): void {
   const labels = {
-    provider: job.provider.config.name,
+    provider: job.pool.place.provider,
     az: az ?? job.node.node.az ?? '',
-    requestor: job.requestor ?? '',
+    requestor: job.request.requestor ?? '',
     result,
   };
   context.metrics.observe(LAUNCHES, labels, context.clock.monotonic() - startedAt);
@@ -96,13 +96,12 @@ function attemptFailed(
     },
   );
   const where = placeOf(job);
-  const { provider } = where;
   // An aborted attempt says nothing about the cloud: its request was cancelled, or the launcher stops.
   const isAborted = failure.code === 'aborted';
   if (!isAborted) context.metrics.count(FAILED_ATTEMPTS, { ...where, reason: failure.code });
   const result = failure instanceof NoAddressError ? 'error.network' : policy.metric;
   if (result !== undefined) report(result);
-  const by = `${provider}/${job.pool.name}`;
+  const by = job.pool.name;
   context.decisions.record(
     'node',
     job.node.id,
@@ -142,7 +141,7 @@ async function launchWithRetries(
     }
     interrupted = false;
     attemptFailed(context, job, { offer, number: progress.number }, failure, report);
-    const replacement = await replacementFor(context, job, upload, failure);
+    const replacement = await replacementFor(context, { ...job, provider: job.pool.provider }, upload, failure);
     if (replacement === undefined && retries.isConfirmed(failure, offer)) {
       job.report({ kind: 'attempt-failed', attempt: tried, fault, failure });
     }
@@ -165,7 +164,7 @@ async function launchWithRetries(
       ...present,
       external_id: null,
       ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
-      ...(isOther ? { az: offer.zone ?? job.node.node.az, resources: job.needOf(offer) } : {}),
+      ...(isOther ? { az: offer.zone ?? job.node.node.az, resources: needOf(job, offer) } : {}),
       progress: {
         ...progress,
         attempt: context.random.uuidHex(),
@@ -185,10 +184,10 @@ async function launchWithRetries(
  */
 function presentFields(job: LaunchJob, offer: Offer, upload: ImageUpload | undefined): Partial<NodeData> {
   if (!job.resumed) return {};
-  if (!job.fits(offer)) {
+  if (!fits(job, offer)) {
     throw new QuotaError(`the configuration of ${nameOf(offer)} has changed since its launch was planned`);
   }
-  return { ...labelFields({ label: job.label, upload }), resources: job.needOf(offer) };
+  return { ...labelFields({ label: job.label, upload }), resources: needOf(job, offer) };
 }
 
 /** Result of one attempt: the change that makes the node ready, or the failure. */
@@ -222,14 +221,14 @@ async function attempt(
     abandoned ??= reason;
     launch?.abandon(abandoned);
   };
-  const timed = job.watch(offer, { canMove: () => retries.canMove(offer), abandon });
+  const timed = job.pool.watch(offer, { canMove: () => retries.canMove(offer), abandon });
   const { startedAt } = timed;
   const facts = { offer, startedAt };
   const hasInstance = (): boolean => launch?.hasInstance ?? false;
-  const endWatch = job.watchProvider({
+  const endWatch = job.pool.watchProvider({
     startedAt,
     lacksInstance: () => !hasInstance(),
-    canMoveOn: () => job.canMoveOn(),
+    canMoveOn: () => canMoveOn(job),
     abandon,
   });
   try {

@@ -4,7 +4,7 @@ import { backOffMs, ERROR_POLICIES, type DriverError } from '@nodepool/core';
 import type { LaunchFault } from '../capacity/launch-fault.js';
 import type { Offer } from '@nodepool/status';
 import type { LauncherContext } from '../context.js';
-import type { LaunchJob } from './launch-job.js';
+import { canMoveOn, otherOffer, type LaunchJob } from './launch-job.js';
 
 /** The next attempt. */
 export interface NextAttempt {
@@ -13,9 +13,6 @@ export interface NextAttempt {
   /** Number of the attempt, as `launch-retries` counts. */
   readonly number: number;
 }
-
-/** The part of a launch that its retries depend on. */
-type RetriedJob = Pick<LaunchJob, 'provider' | 'canMoveOn' | 'alternative' | 'admits'>;
 
 export class LaunchRetries {
   private failures = 0;
@@ -26,7 +23,7 @@ export class LaunchRetries {
 
   constructor(
     private readonly context: Pick<LauncherContext, 'random'>,
-    private readonly job: RetriedJob,
+    private readonly job: LaunchJob,
   ) {}
 
   /** Returns false for a rejection that counts only if the next attempt is rejected, too. */
@@ -44,7 +41,7 @@ export class LaunchRetries {
         return this.afterOutage(failure, offer, number);
       case 'offer':
         // Usually all offers of a cloud are slow at the same time.
-        if (fault.cause === 'slow' && this.job.canMoveOn()) return undefined;
+        if (fault.cause === 'slow' && canMoveOn(this.job)) return undefined;
         if (this.isConfirmed(failure, offer)) return this.elsewhere(offer, number);
         this.rejected = offer;
         return { delayMs: this.backOff(failure), offer, number };
@@ -56,29 +53,29 @@ export class LaunchRetries {
   /** Returns true if another pool, or an offer of this one that was not tried, can serve the launch. */
   canMove(offer: Offer): boolean {
     const isUsed = (each: Offer): boolean => isSame(each, offer) || this.isTried(each);
-    return this.job.canMoveOn() || this.job.alternative(offer, isUsed) !== undefined;
+    return canMoveOn(this.job) || otherOffer(this.job, offer, isUsed) !== undefined;
   }
 
   private afterNodeFault(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
-    const { launchRetries } = this.job.provider.config;
+    const { launchRetries } = this.job.pool.provider.config;
     if (number >= launchRetries) return undefined;
     const delayMs = ERROR_POLICIES[failure.code].retry === 'at-once' ? 0 : this.backOff(failure);
     const isLast = number + 1 >= launchRetries;
     const other =
-      isLast || !this.job.admits(offer)
-        ? this.job.alternative(offer, (each) => isSame(each, offer) || this.isTried(each))
+      isLast || !this.job.pool.admits(offer)
+        ? otherOffer(this.job, offer, (each) => isSame(each, offer) || this.isTried(each))
         : undefined;
     return { delayMs, offer: other ?? offer, number: number + 1 };
   }
 
   private afterOutage(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
-    if (!this.job.admits() || this.job.canMoveOn()) return undefined;
+    if (!this.job.pool.admits() || canMoveOn(this.job)) return undefined;
     return { delayMs: this.backOff(failure), offer, number };
   }
 
   private elsewhere(offer: Offer, number: number): NextAttempt | undefined {
     this.tried.push(offer);
-    const other = this.job.alternative(offer, (each) => this.isTried(each));
+    const other = otherOffer(this.job, offer, (each) => this.isTried(each));
     return other === undefined ? undefined : { delayMs: 0, offer: other, number };
   }
 

@@ -3,6 +3,8 @@
 import { abortReason } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';
+import { retryShortfall } from '../quota/quota-confirmation.js';
+import { useOf } from '../quota/need.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
 
 /**
@@ -15,15 +17,18 @@ export async function retryCapacity(
   lastId: string,
 ): Promise<void> {
   for (let waits = 0; ; waits += 1) {
-    const shortfall = await job.retryShortfall(lastId);
+    const shortfall = await retryShortfall(job.pool, {
+      request: job.request,
+      lastId,
+      need: useOf(job.node.node.resources),
+    });
     if (shortfall === undefined) return;
     if (waits === 0) {
       const reason = describeShortfall(shortfall);
       job.log.info('The next launch attempt waits for the deletion of failed instances, which count until then', {
         reason,
       });
-      const by = `${job.provider.config.name}/${job.pool.name}`;
-      decisions.record('node', job.node.id, by, 'waits for the deletion of a failed instance', reason);
+      decisions.record('node', job.node.id, job.pool.name, 'waits for the deletion of a failed instance', reason);
       timelines.stage(job.node.id, placeOf(job), 'limit', reason);
     }
     await scopeChange(shortfall.scope, job.signal);

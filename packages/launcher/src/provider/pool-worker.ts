@@ -1,7 +1,7 @@
 /**
  * The life cycle of one pool. The pool is registered before its provider starts and declines requests that it can never
- * serve; once the provider has started, it serves requests until it is stopped. `request-path.ts` describes the path of
- * a request.
+ * serve; once the provider has started, it serves requests until it is stopped. `scheduling/request-path.ts` describes
+ * the path of a request.
  */
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
@@ -12,18 +12,22 @@ import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '@nodepool/status';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
-import type { CandidatePools } from '../requests/candidate-pools.js';
-import { LabelReadiness } from './label-readiness.js';
-import type { ProviderState } from './provider-health.js';
-import { PoolRegistration, poolComponent } from './pool-registration.js';
-import { PoolState } from './pool-state.js';
-import { RequestPath, type RequestResources } from './request-path.js';
+import type { CandidatePools } from '../pool/candidate-pools.js';
+import type { ReadyNodes } from '../pool/ready-nodes.js';
+import type { NodeSupplier } from '../supply/node-supply.js';
+import { LabelReadiness } from '../pool/label-readiness.js';
+import type { ProviderState } from '../capacity/provider-health.js';
+import { PoolRegistration, poolComponent } from '../pool/pool-registration.js';
+import { Pool } from '../pool/pool.js';
+import { RequestPath, type RequestResources } from '../scheduling/request-path.js';
 
 /** Limit of a published reason, because the size of the component is limited. */
 const MAX_REASON = 300;
 
 /** Dependencies that the pools of a provider share, and those that providers share. */
 export interface PoolResources extends RequestResources {
+  readonly supply: NodeSupplier;
+  readonly readyNodes: ReadyNodes;
   readonly candidates: CandidatePools;
   readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
@@ -40,7 +44,7 @@ export interface PoolSignals {
 }
 
 export class PoolWorker {
-  private readonly state: PoolState;
+  private readonly pool: Pool;
   private readonly path: RequestPath;
   private readonly registration: PoolRegistration;
   private readonly readiness: LabelReadiness;
@@ -57,32 +61,30 @@ export class PoolWorker {
     private readonly signals: PoolSignals,
   ) {
     const { name } = provider.config;
-    this.state = new PoolState(context, provider, config, resources, signals.signal, () => this.offersChanged());
-    this.path = new RequestPath(this.state, this.state.labels, resources, (blocked) =>
-      this.registration.blocked(blocked),
-    );
+    this.pool = new Pool(context, provider, config, resources, signals.signal, () => this.offersChanged());
+    this.path = new RequestPath(this.pool, resources, (blocked) => this.registration.blocked(blocked));
     const limit = QuotaInformation.limit({ ...config.limits, instances: config.maxServers });
     resources.ledger.setPoolLimit(name, config.name, limit);
-    const component = poolComponent(context, this.state.id, provider.config, config);
+    const component = poolComponent(context, this.pool.id, provider.config, config);
     this.leave = resources.candidates.add(component);
     this.registration = new PoolRegistration(context, component);
     this.readiness = new LabelReadiness({
-      ...{ clock: context.clock, metrics: context.metrics, log: this.state.log, provider: name, pool: config.name },
-      labels: () => this.state.labelActivity(),
+      ...{ clock: context.clock, metrics: context.metrics, log: this.pool.log, provider: name, pool: config.name },
+      labels: () => this.pool.labelActivity(),
     });
-    context.tasks.run(`register pool ${this.state.name}`, () => this.register());
+    context.tasks.run(`register pool ${this.pool.name}`, () => this.register());
   }
 
   /** Starts serving requests. The provider must have been started before. */
   async start(): Promise<void> {
-    const { state } = this;
-    await state.labels.load(this.resources.labelLimiter);
+    const { pool } = this;
+    await pool.labels.load(this.resources.labelLimiter);
     if (this.signals.retiring.aborted) return;
     await this.registration.running();
-    state.running = true;
+    pool.running = true;
     this.reevaluate();
     this.readiness.start();
-    state.log.info('Pool serves requests', { labels: [...state.config.labels.keys()], id: state.id });
+    pool.log.info('Pool serves requests', { labels: [...pool.config.labels.keys()], id: pool.id });
   }
 
   /**
@@ -95,7 +97,7 @@ export class PoolWorker {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     await Promise.all([this.path.retire(), this.registration.close()]);
     this.leave();
-    this.resources.slowLaunches.forget(this.state.name);
+    this.resources.slowLaunches.forget(this.pool.name);
   }
 
   /** Releases the requests in progress, so that they can be resumed. */
@@ -122,7 +124,7 @@ export class PoolWorker {
 
   /** Handles new machines, and machines that went into or out of service. */
   supplyChanged(): void {
-    this.registration.outOfService(this.resources.supply.outages(this.state.config.name));
+    this.registration.outOfService(this.resources.supply.outages(this.pool.config.name));
     this.reevaluate();
   }
 
@@ -141,13 +143,13 @@ export class PoolWorker {
 
   /** Returns what the pool is doing, for the stack dump and for explanations. */
   activity(): PoolActivity {
-    const { state } = this;
+    const { pool } = this;
     return {
-      pool: state.config.name,
-      id: state.id,
+      pool: pool.config.name,
+      id: pool.id,
       ...this.path.activity(),
-      ...state.ledger.amountsOf(state.place),
-      labels: state.labelActivity(),
+      ...pool.ledger.amountsOf(pool.place),
+      labels: pool.labelActivity(),
     };
   }
 
@@ -161,7 +163,7 @@ export class PoolWorker {
     this.deciding = true;
     this.unsubscribe = [
       this.context.store.images.onChange((image) => {
-        if (this.state.running && this.state.labels.imageChanged(image)) this.reevaluate();
+        if (this.pool.running && this.pool.labels.imageChanged(image)) this.reevaluate();
       }),
       this.resources.limits.onRead((changed) => this.path.limitsRead(changed)),
     ];
@@ -176,7 +178,7 @@ export class PoolWorker {
 
   private publishClosedLabels(): void {
     const { health } = this.resources;
-    const { labels, config } = this.state;
+    const { labels, config } = this.pool;
     const isClosed = !health.breaker.admits || health.isStartFailing;
     this.registration.offersChanged(isClosed ? [...config.labels.keys()] : labels.offers.closedLabels());
   }

@@ -13,8 +13,8 @@ import {
   type Provider,
   type WorkInProgress,
 } from '@nodepool/core';
-import type { CandidatePools } from '../requests/candidate-pools.js';
-import type { SupplyView } from '../requests/pool-view.js';
+import type { CandidatePools } from '../pool/candidate-pools.js';
+import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { RecordComparison } from '../deletion/record-comparison.js';
 import { Concurrency } from '../scheduling/concurrency.js';
@@ -29,9 +29,9 @@ import { RevocableGauges } from '../metrics/revocable-gauges.js';
 import { ReportedGauge } from '@nodepool/daemon';
 import type { ProviderActivity, ProviderSummary } from '@nodepool/status';
 import { InstanceChecks } from './instance-checks.js';
-import { NodeSupplier } from './node-supply.js';
+import { NodeSupplier } from '../supply/node-supply.js';
 import { PoolWorker } from './pool-worker.js';
-import { ProviderHealth, type ProviderState } from './provider-health.js';
+import { ProviderHealth, type ProviderState } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
@@ -272,7 +272,7 @@ export class ProviderRuntime {
   }
 
   /** Combines the checks of machines and of instances; each applies only to nodes of its own kind of provider. */
-  private readyNodes(): SupplyView {
+  private readyNodes(): ReadyNodes {
     const { supply, instances } = this;
     return {
       isUsable: (node, label) => supply.isUsable(node, label) && instances.isUsable(node),

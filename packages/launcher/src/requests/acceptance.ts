@@ -17,7 +17,8 @@ import { plannedNode } from '../launch/node-record.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';
 import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
-import type { requestFields, PoolView } from './pool-view.js';
+import type { Pool } from '../pool/pool.js';
+import type { requestFields } from './request-info.js';
 import { recordDecision, recordLeave } from './request-outcome.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
@@ -39,7 +40,7 @@ export interface ScheduledRequest {
  * has declined it because its records exceed the size of a transaction.
  */
 export async function acceptRequest(
-  pool: PoolView,
+  pool: Pool,
   { entry, allocation }: ScheduledRequest,
 ): Promise<AcceptedRequest | undefined> {
   const create = allocation.nodes.flatMap((node) =>
@@ -60,7 +61,7 @@ export async function acceptRequest(
 }
 
 /** Declines the request for the pool. */
-export async function declineRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
+export async function declineRequest(pool: Pool, entry: RequestEntry, reason: string): Promise<void> {
   const accepted = await lockRequest(pool, entry, [], []);
   if (accepted === undefined) return;
   const change = afterDecline(accepted.request.request, pool, reason);
@@ -75,7 +76,7 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
  * requests that hold nodes and wait for more would block each other forever. Ready nodes become free; launches are
  * abandoned.
  */
-export async function requeueRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
+export async function requeueRequest(pool: Pool, entry: RequestEntry, reason: string): Promise<void> {
   const own = resumableNodes(pool.context.store, entry.request).filter(
     ({ node, locked }) => node.state === 'ready' && !locked,
   );
@@ -92,7 +93,7 @@ export async function requeueRequest(pool: PoolView, entry: RequestEntry, reason
 
 /** Returns log fields of the request; `launches` is the number of nodes to be launched. */
 export function aboutRequest(
-  { provider, config }: PoolView,
+  { provider, config }: Pool,
   { id, request }: RequestEntry,
   launches?: number,
 ): ReturnType<typeof requestFields> {
@@ -107,7 +108,7 @@ export function aboutRequest(
 }
 
 async function lockRequest(
-  { context }: PoolView,
+  { context }: Pool,
   entry: RequestEntry,
   reuse: readonly NodeEntry[],
   create: readonly NodeData[],
@@ -123,7 +124,7 @@ async function lockRequest(
  * Ignores that the request was deleted meanwhile: its nodes are unlocked, and a maintenance controller deallocates
  * them.
  */
-async function writeUnlessGone(pool: PoolView, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
+async function writeUnlessGone(pool: Pool, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {
@@ -135,7 +136,7 @@ async function writeUnlessGone(pool: PoolView, entry: RequestEntry, write: () =>
 }
 
 function plan(
-  { context, id: launcher, config, provider }: PoolView,
+  { context, id: launcher, config, provider }: Pool,
   request: NodeRequest,
   az: string | undefined,
   { label, upload, need }: Extract<AllocatedNode, { readonly kind: 'new' }>,

@@ -5,8 +5,9 @@
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Wait } from '@nodepool/status';
-import type { Candidates } from './candidate-pools.js';
-import type { PoolView } from './pool-view.js';
+import type { Candidates } from '../pool/candidate-pools.js';
+import { canBeServedElsewhere, isOther, otherCandidates, serves } from '../pool/other-pools.js';
+import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 export type AdmissionDecision =
@@ -24,7 +25,7 @@ export type AdmissionDecision =
 
 /** The part of the pool that admission depends on. */
 export type AdmittingPool = Pick<
-  PoolView,
+  Pool,
   'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
 >;
 
@@ -100,7 +101,7 @@ const MAX_REASON_LENGTH = 500;
 /** Returns the change of a request that this pool declines. It becomes `failed` if all pools have declined. */
 export function afterDecline(
   request: NodeRequest,
-  { id, candidates }: Pick<PoolView, 'id' | 'candidates'>,
+  { id, candidates }: Pick<Pool, 'id' | 'candidates'>,
   reason: string,
 ): Pick<NodeRequestData, 'state' | 'declined_by' | 'decline_reasons'> {
   const declinedBy = request.declined_by.includes(id) ? request.declined_by : [...request.declined_by, id];
@@ -111,27 +112,6 @@ export function afterDecline(
     declined_by: declinedBy,
     decline_reasons: { ...Object.fromEntries(reasons), [id]: reason.slice(0, MAX_REASON_LENGTH) },
   };
-}
-
-/** Returns true if another pool serves the labels of the request at the moment. */
-export function canBeServedElsewhere(request: NodeRequest, pool: Pick<PoolView, 'id' | 'candidates'>): boolean {
-  return otherCandidates(request, pool).some((other) => serves(other, request));
-}
-
-/** Returns true if another pool, which has not given the request up, serves its labels at the moment. */
-export function isTakenElsewhere(
-  request: NodeRequest,
-  pool: Pick<PoolView, 'id' | 'candidates'>,
-  abandonedBy: ReadonlySet<string>,
-): boolean {
-  return otherCandidates(request, pool).some((other) => !abandonedBy.has(other.id) && serves(other, request));
-}
-
-function serves(
-  { paused, paused_labels: labels = [] }: PoolComponentData,
-  { node_types: wanted }: NodeRequest,
-): boolean {
-  return !paused && !labels.some((label) => wanted.includes(label));
 }
 
 /** Returns true if nodes of a lost request are in another pool, configured or registered with the request's labels. */
@@ -157,16 +137,4 @@ function allDeclined(
 ): boolean {
   const declined = ({ id }: PoolComponentData): boolean => declinedBy.includes(id);
   return candidates.present().every(declined) && candidates.having(labels).every(declined);
-}
-
-/** Returns the other pools that have all the labels and have not declined. */
-function otherCandidates(
-  request: NodeRequest,
-  { id: own, candidates }: Pick<PoolView, 'id' | 'candidates'>,
-): PoolComponentData[] {
-  return candidates.having(request.node_types).filter((pool) => isOther(pool, request, own));
-}
-
-function isOther({ id }: PoolComponentData, request: NodeRequest, own: string): boolean {
-  return id !== own && !request.declined_by.includes(id);
 }

@@ -11,7 +11,8 @@ import type { NodeEntry } from '@nodepool/store';
 import type { BlockedOffer } from '../capacity/pool-offers.js';
 import type { Offer } from '@nodepool/status';
 import { useOf } from '../quota/need.js';
-import type { LabelView, PoolView } from './pool-view.js';
+import type { PoolLabels } from '../pool/pool-labels.js';
+import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
 /** The node that serves one label of a request. */
@@ -49,7 +50,7 @@ export interface Allocation {
 
 /** The facts that an allocation depends on. */
 export interface AllocationContext {
-  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels' | 'provider' | 'supply' | 'offers'>;
+  readonly pool: Pick<Pool, 'context' | 'place' | 'labels' | 'provider' | 'readyNodes' | 'planOffers'>;
   readonly driverHandler: NodeRequestHandler;
   /** Returns true if a ready node is protected for a preceding request, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
@@ -68,7 +69,7 @@ export function allocate(request: NodeRequest, context: AllocationContext): Allo
 }
 
 function allocateNodes(request: NodeRequest, context: AllocationContext): Allocation | undefined {
-  const { labels, offers } = context.pool;
+  const { labels } = context.pool;
   const taken = new Set<string>();
   const own = nodesOf(request, context);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
@@ -92,7 +93,9 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     zone ??= found.entry.node.az ?? undefined;
   }
   const plan =
-    lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone, context.skip);
+    lacking.length === 0
+      ? { zone, offers: [], blocked: undefined }
+      : context.pool.planOffers(lacking, zone, context.skip);
   const planned = plan.offers[Symbol.iterator]();
   const nodes: AllocatedNode[] = [];
   let need = QuotaInformation.NOTHING;
@@ -109,7 +112,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
 function newNode(
   label: LabelConfig,
   offer: Offer | undefined,
-  labels: LabelView,
+  labels: PoolLabels,
 ): Extract<AllocatedNode, { kind: 'new' }> | undefined {
   if (offer === undefined) return undefined;
   const need = labels.need(label.name, offer.machineType);
@@ -169,7 +172,8 @@ function* readyNodes(
   const { provider, pool: name } = pool.place;
   for (const entry of pool.context.store.nodes.available({ label, provider, pool: name })) {
     if (isProtected(entry.id, request)) continue;
-    if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.supply.isUsable(entry.node, label)) continue;
+    if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.readyNodes.isUsable(entry.node, label))
+      continue;
     yield entry;
   }
 }

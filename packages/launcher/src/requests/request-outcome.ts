@@ -2,7 +2,7 @@
 
 import type { Wait } from '@nodepool/status';
 import type { AttemptOutcome } from '../launch/launch-job.js';
-import type { PoolView } from './pool-view.js';
+import type { Pool } from '../pool/pool.js';
 
 export type RequestOutcome =
   /** The confirmation of the accepted records has succeeded or failed. */
@@ -16,18 +16,18 @@ export type RequestOutcome =
 export type ReportOutcome = (requestId: string, outcome: RequestOutcome) => void;
 
 /** Records a decision about a request, for explanations. */
-export function recordDecision(pool: PoolView, requestId: string, decision: string, reason?: string): void {
+export function recordDecision(pool: Pool, requestId: string, decision: string, reason?: string): void {
   pool.context.decisions.record('request', requestId, pool.name, decision, reason);
 }
 
 /** Records the decision that a request waits, for explanations and its timeline. */
-export function recordWait(pool: PoolView, requestId: string, decision: string, wait: Wait): void {
+export function recordWait(pool: Pool, requestId: string, decision: string, wait: Wait): void {
   recordDecision(pool, requestId, decision, wait.reason);
   pool.context.timelines.waits(requestId, pool.name, wait);
 }
 
 /** Records the decision that the pool does not serve a request, for explanations and its timeline. */
-export function recordLeave(pool: PoolView, requestId: string, decision: string, reason: string): void {
+export function recordLeave(pool: Pool, requestId: string, decision: string, reason: string): void {
   recordDecision(pool, requestId, decision, reason);
   pool.context.timelines.leaves(requestId, pool.name, reason);
 }

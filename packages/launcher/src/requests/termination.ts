@@ -6,8 +6,9 @@ import { isZooKeeperError } from '@nodepool/zookeeper';
 import { faultOf } from '../capacity/launch-fault.js';
 import type { LaunchJob } from '../launch/launch-job.js';
 import { describeShortfall, waitFor, type Shortfall } from '../quota/quota-scope.js';
-import { afterDecline, canBeServedElsewhere } from './admission.js';
-import type { PoolView } from './pool-view.js';
+import { canBeServedElsewhere } from '../pool/other-pools.js';
+import { afterDecline } from './admission.js';
+import type { Pool } from '../pool/pool.js';
 import { recordDecision, recordLeave, recordWait, type ReportOutcome } from './request-outcome.js';
 import type { RecordVersion, Slot } from './slots.js';
 
@@ -35,7 +36,7 @@ export type Termination =
 
 /** A request and everything that this launcher holds of it. */
 export interface HeldRequest {
-  readonly pool: PoolView;
+  readonly pool: Pool;
   readonly request: RequestHandle;
   readonly slots: readonly Slot[];
   /** True once the limits are confirmed for everything that the request has. */

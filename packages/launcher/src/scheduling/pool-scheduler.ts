@@ -12,9 +12,10 @@ import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../
 import type { ScheduledRequest } from '../requests/acceptance.js';
 import { machineTypesOf, nameOf, type BlockedOffer } from '../capacity/pool-offers.js';
 import { describeExcess } from '../quota/need.js';
-import { canBeServedElsewhere } from '../requests/admission.js';
+import { canBeServedElsewhere } from '../pool/other-pools.js';
 import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
-import { requestInfo, type PoolView } from '../requests/pool-view.js';
+import type { Pool } from '../pool/pool.js';
+import { requestInfo } from '../requests/request-info.js';
 import { recordDecision, recordLeave, recordWait } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import { Evictor } from './evictor.js';
@@ -60,7 +61,7 @@ export class PoolScheduler {
   readonly wake = (): void => this.options.onCapacity(this.waiting.classes());
 
   constructor(
-    private readonly pool: PoolView,
+    private readonly pool: Pool,
     private readonly options: PoolSchedulerOptions,
   ) {
     const { context, name } = pool;
@@ -144,7 +145,7 @@ export class PoolScheduler {
     const hold = needsCapacity(allocation) ? ledger.hold(scopes, allocation) : undefined;
     this.forget(requestClass);
     const { abandonedBy } = requestClass;
-    const endProbes = this.pool.offers.begin(offersOf(allocation));
+    const endProbes = this.pool.beginProbes(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit must join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);

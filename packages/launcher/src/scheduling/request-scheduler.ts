@@ -8,9 +8,9 @@ import { WorkQueue, type Clock, type Reconciled, type Timer } from '@nodepool/co
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
-import type { CandidatePools } from '../requests/candidate-pools.js';
+import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { QueuePosition } from '@nodepool/status';
-import { OfferQueue, type Offer } from './offer-queue.js';
+import { ClassQueue, type PendingPools } from './class-queue.js';
 import { OpenRequests, type RequestClass } from './open-requests.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
 
@@ -44,7 +44,7 @@ export class RequestScheduler {
   private readonly recording = new Set<string>();
   /** The pool that has accepted a request, by request. */
   private readonly holders = new Map<string, ScheduledPool>();
-  private readonly offers = new OfferQueue<ScheduledPool>();
+  private readonly undecided = new ClassQueue<ScheduledPool>();
   /** True if every class must be offered to every pool. */
   private all = false;
   private readonly touched = new Set<ScheduledPool>();
@@ -115,7 +115,7 @@ export class RequestScheduler {
   remove(pool: ScheduledPool): void {
     this.pools.delete(pool);
     this.touched.delete(pool);
-    this.offers.forget(pool);
+    this.undecided.forget(pool);
     // The removed pool may have been the last one that could serve a request.
     this.offerAll();
   }
@@ -123,7 +123,7 @@ export class RequestScheduler {
   /** Offers these classes to the pool again, because it may have more capacity. */
   offer(classes: Iterable<RequestClass>, pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
-    for (const requestClass of classes) this.offers.put(requestClass).pools.add(pool);
+    for (const requestClass of classes) this.undecided.put(requestClass).pools.add(pool);
     this.touched.add(pool);
     this.wake();
   }
@@ -197,15 +197,15 @@ export class RequestScheduler {
     const end = clock.monotonic() + TURN_BUDGET_MS;
     if (this.all) {
       this.all = false;
-      this.offers.putAll(this.open.classes);
+      this.undecided.putAll(this.open.classes);
     }
     while (this.recording.size < MAX_RECORDING) {
-      const next = this.offers.take();
+      const next = this.undecided.take();
       if (next === undefined) {
         this.settle();
         return;
       }
-      this.offerFirst(next.requestClass, next.offer);
+      this.offerFirst(next.requestClass, next.pending);
       if (clock.monotonic() >= end) {
         this.nextTurn = clock.schedule(0, () => {
           this.nextTurn = undefined;
@@ -216,10 +216,10 @@ export class RequestScheduler {
     }
   }
 
-  private offerFirst(requestClass: RequestClass, offer: Offer<ScheduledPool>): void {
+  private offerFirst(requestClass: RequestClass, pending: PendingPools<ScheduledPool>): void {
     const entry = requestClass.first;
     if (entry === undefined) return;
-    const pools = offer.everywhere ? this.pools.for(requestClass) : [...offer.pools];
+    const pools = pending.everywhere ? this.pools.for(requestClass) : [...pending.pools];
     // Pools that can serve the same requests take turns.
     this.turn += 1;
     for (let index = 0; index < pools.length; index += 1) {
@@ -231,7 +231,7 @@ export class RequestScheduler {
       if (requestClass.first === undefined) return;
       for (let rest = index; rest < pools.length; rest += 1) {
         const other = pools[(this.turn + rest) % pools.length];
-        if (other !== undefined) this.offers.put(requestClass).pools.add(other);
+        if (other !== undefined) this.undecided.put(requestClass).pools.add(other);
       }
       return;
     }
@@ -254,7 +254,8 @@ export class RequestScheduler {
     if (entry.request.state === 'pending') return 'done';
     const pools = this.pools.for(requestClass).filter((pool) => !pool.hasDeclined(entry.request));
     // The request may still be served now, and an expired wait must fail only requests that cannot be.
-    const isUndecided = this.all || this.offers.has(requestClass) || !this.store.complete || !this.candidates.complete;
+    const isUndecided =
+      this.all || this.undecided.has(requestClass) || !this.store.complete || !this.candidates.complete;
     if (isUndecided || pools.some(({ isStarting }) => isStarting)) return { requeueAfterMs: UNDECIDED_MS };
     for (const pool of pools) {
       if (!pool.expire(requestClass, entry)) continue;
@@ -277,15 +278,15 @@ export class RequestScheduler {
   }
 
   private firstChanged(requestClass: RequestClass, sooner: boolean): void {
-    const wasQueued = this.offers.leave(requestClass);
+    const wasQueued = this.undecided.leave(requestClass);
     for (const pool of this.pools) pool.firstChanged(requestClass);
     if (requestClass.first === undefined) {
-      this.offers.delete(requestClass);
+      this.undecided.delete(requestClass);
       return;
     }
-    if (wasQueued) this.offers.enter(requestClass);
+    if (wasQueued) this.undecided.enter(requestClass);
     if (!sooner) return;
-    this.offers.put(requestClass).everywhere = true;
+    this.undecided.put(requestClass).everywhere = true;
     this.wake();
   }
 }

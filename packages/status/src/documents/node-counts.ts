@@ -1,11 +1,11 @@
 /** Numbers of nodes by group of states, in total, by provider and by label. */
 
-import type { NodeState } from '@nodepool/core';
+import { LAUNCHING_STATES, type NodeState } from '@nodepool/core';
 import type { CountsBy, NodeTally } from '../metrics/node-tally.js';
 import type { GroupCounts, NodeGroup } from '../client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
-  building: ['init', 'building', 'testing'],
+  building: LAUNCHING_STATES,
   ready: ['ready'],
   'in use': ['in-use'],
   held: ['hold'],

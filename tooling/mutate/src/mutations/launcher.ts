@@ -147,7 +147,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   },
   {
     id: 'launcher-absent-pool',
-    file: 'requests/candidate-pools.ts',
+    file: 'pool/candidate-pools.ts',
     find: 'const RETURN_MS = 30_000;',
     replace: 'const RETURN_MS = 0;',
     breaks: 'A pool may leave the registry for a while.',

@@ -6,30 +6,28 @@
  * 3. acceptance: `requests/acceptance.ts`, `acceptRequest`
  * 4. quota confirmation: `quota/quota-confirmation.ts`, `confirmQuota`
  * 5. launch: `launch/launch-nodes.ts`, `launchNodes`
- * 6. fulfilment: `requests/request-handler.ts`, `RequestHandler.fulfil`
+ * 6. fulfilment: `requests/request-fulfilment.ts`, `RequestFulfilment.fulfil`
  *
- * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestHandler` run
- * the other stages. All read the pool as a `PoolView` and report `RequestOutcome`s, which `apply` applies.
+ * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestFulfilment`
+ * run the other stages. All read the facts of the `Pool` and report `RequestOutcome`s, which `apply` applies.
  */
 
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
-import type { NodeSupplier } from './node-supply.js';
 import type { BreakerFailure } from '../capacity/circuit-breaker.js';
 import type { BreakerCause, PoolActivity } from '@nodepool/status';
-import type { ProviderHealth } from './provider-health.js';
-import type { PoolLabels } from './pool-labels.js';
+import type { ProviderHealth } from '../capacity/provider-health.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { evaluate, type AdmissionDecision } from '../requests/admission.js';
-import type { PoolView, SupplyView } from '../requests/pool-view.js';
+import type { Pool } from '../pool/pool.js';
 import { RequestAcceptor } from '../requests/request-acceptor.js';
 import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
-import type { Concurrency } from '../scheduling/concurrency.js';
-import type { RequestClass } from '../scheduling/open-requests.js';
-import { PoolScheduler, type SchedulingDecision } from '../scheduling/pool-scheduler.js';
-import type { RequestScheduler } from '../scheduling/request-scheduler.js';
-import type { ScheduledPool } from '../scheduling/scheduled-pools.js';
+import type { Concurrency } from './concurrency.js';
+import type { RequestClass } from './open-requests.js';
+import { PoolScheduler, type SchedulingDecision } from './pool-scheduler.js';
+import type { RequestScheduler } from './request-scheduler.js';
+import type { ScheduledPool } from './scheduled-pools.js';
 
 /** Parts that requests depend on: those of the provider, and those that all providers of a launcher share. */
 export interface RequestResources {
@@ -38,8 +36,6 @@ export interface RequestResources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
-  readonly supply: NodeSupplier;
-  readonly readyNodes: SupplyView;
 }
 
 export class RequestPath implements ScheduledPool {
@@ -47,8 +43,7 @@ export class RequestPath implements ScheduledPool {
   private readonly acceptor: RequestAcceptor;
 
   constructor(
-    private readonly pool: PoolView,
-    private readonly labels: PoolLabels,
+    private readonly pool: Pool,
     private readonly resources: RequestResources,
     /** Called with true if requests wait for capacity that another pool may have. */
     private readonly onBlocked: (blocked: boolean) => void,
@@ -93,7 +88,7 @@ export class RequestPath implements ScheduledPool {
    * deleted an instance.
    */
   capacityFreed(removed: boolean): void {
-    if (removed) this.labels.offers.capacityFreed();
+    if (removed) this.pool.labels.offers.capacityFreed();
     this.scheduler.wake();
   }
 
@@ -103,7 +98,7 @@ export class RequestPath implements ScheduledPool {
    */
   limitsRead(changed: boolean): void {
     // If the limits have not changed, the cloud will still refuse the launches that it refused before.
-    if (changed) this.labels.offers.capacityFreed();
+    if (changed) this.pool.labels.offers.capacityFreed();
     this.reevaluate();
   }
 
@@ -160,7 +155,7 @@ export class RequestPath implements ScheduledPool {
       next: scheduler.next?.id,
       accepting: acceptor.accepting,
       deferred: this.resources.scheduler.retryCount,
-      outOfCapacity: this.labels.offers.health().some(({ obstacle }) => isFull(obstacle?.cause)),
+      outOfCapacity: this.pool.labels.offers.health().some(({ obstacle }) => isFull(obstacle?.cause)),
       requests: acceptor.activity(),
     };
   }
@@ -209,7 +204,7 @@ export class RequestPath implements ScheduledPool {
         return;
       case 'reached': {
         const { attempt, evidence } = outcome;
-        this.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt);
+        this.pool.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt);
         health.launchReached(evidence, attempt.startedAt);
         if (evidence === 'ready') this.resources.concurrency.succeeded();
         return;
@@ -221,7 +216,7 @@ export class RequestPath implements ScheduledPool {
       case 'retrying': {
         const { attempt, fault, failure } = outcome;
         if (fault.scope === 'provider') health.callFailed(failure);
-        else if (fault.scope === 'offer') this.labels.offers.failed(attempt.offer, countedOf(outcome));
+        else if (fault.scope === 'offer') this.pool.labels.offers.failed(attempt.offer, countedOf(outcome));
         if (fault.cause === 'throttled') this.resources.concurrency.throttled();
         return;
       }
@@ -236,7 +231,7 @@ export class RequestPath implements ScheduledPool {
   private attemptFailed(outcome: FailedAttempt): void {
     const { attempt, fault } = outcome;
     const { health } = this.resources;
-    const { offers } = this.labels;
+    const { offers } = this.pool.labels;
     const { offer, startedAt } = attempt;
     const { scope, cause } = fault;
     const counted = countedOf(outcome);

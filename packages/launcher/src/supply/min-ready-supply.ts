@@ -3,7 +3,7 @@
  * counts follow record changes, so that a look-up does not scan the records.
  */
 
-import { MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
+import { LAUNCHING_STATES, MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 const NO_LABELS: readonly string[] = [];
@@ -92,18 +92,9 @@ export class MinReadySupply {
   private isSupply({ node, locked }: NodeEntry): boolean {
     const { state, allocated_to: request, provider } = node;
     if (provider === null) return false;
-    switch (state) {
-      case 'ready':
-        return request === null || this.store.requests.get(request) === undefined;
-      case 'init':
-      case 'building':
-      case 'testing':
-        // An unlocked node is about to be deleted. The launch of a locked one may continue after its request was
-        // withdrawn.
-        return request === null && locked;
-      default:
-        return false;
-    }
+    if (state === 'ready') return request === null || this.store.requests.get(request) === undefined;
+    // An unlocked node is about to be deleted. The launch of a locked one may continue after its request was withdrawn.
+    return LAUNCHING_STATES.includes(state) && request === null && locked;
   }
 }
 

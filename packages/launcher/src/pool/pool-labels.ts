@@ -17,14 +17,13 @@ import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import type { ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
-import type { LabelView } from '../requests/pool-view.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 /** Limits of the delay before the zones are requested again after a failure, milliseconds. */
 const ZONES_BACK_OFF = { firstMs: 10_000, longestMs: 600_000 } as const;
 
-export class PoolLabels implements LabelView {
+export class PoolLabels {
   readonly offers: PoolOffers;
   private readonly needs: LabelNeeds;
   /** The last known obstacle of each label with a disk image. */
@@ -54,10 +53,12 @@ export class PoolLabels implements LabelView {
     return this.pool.labels.get(name);
   }
 
+  /** Returns the resources that a node of the label needs with this machine type. */
   need(label: string, machineType: string | undefined): QuotaInformation {
     return this.needs.need(label, machineType);
   }
 
+  /** Returns the upload from which nodes of a label with a disk image are launched. */
   upload({ image }: LabelConfig): ImageUpload | undefined {
     if (image.kind !== 'diskimage') return undefined;
     return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);

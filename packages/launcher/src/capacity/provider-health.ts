@@ -15,8 +15,8 @@ import {
   type RandomSource,
   type Timer,
 } from '@nodepool/core';
-import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from '../capacity/circuit-breaker.js';
-import { causeOf } from '../capacity/launch-fault.js';
+import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
+import { causeOf } from './launch-fault.js';
 import type {
   BreakerCause,
   BreakerObstacle,
@@ -25,8 +25,8 @@ import type {
   ProviderCondition,
   ProviderTrouble,
 } from '@nodepool/status';
-import { describeObstacle } from '../capacity/describe-obstacle.js';
-import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
+import { describeObstacle } from './describe-obstacle.js';
+import { nameOf, STATE_VALUES, type PoolOffers } from './pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
 
 /** Time after which a provider that has not started counts as failing, milliseconds. */

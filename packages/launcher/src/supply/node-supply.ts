@@ -25,7 +25,7 @@ import {
 } from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
-import type { NodeCheck } from '../requests/pool-view.js';
+import type { NodeCheck } from '../pool/ready-nodes.js';
 import { MachineChecks, nameOfMachine, type CheckedMachine } from './machine-checks.js';
 import {
   assignSlots,

@@ -19,22 +19,21 @@ import {
   type AcceptedRequest,
   type RequestHandle,
 } from '@nodepool/store';
-import type { Offer, RequestActivity } from '@nodepool/status';
-import { machineTypesOf, nameOf } from '../capacity/pool-offers.js';
+import type { RequestActivity } from '@nodepool/status';
+import { nameOf } from '../capacity/pool-offers.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';
 import { labelFields } from '../launch/node-record.js';
-import { describeExcess, useOf } from '../quota/need.js';
-import { confirmQuota, retryShortfall } from '../quota/quota-confirmation.js';
-import { isTakenElsewhere } from './admission.js';
-import { requestFields, type PoolView } from './pool-view.js';
+import { confirmQuota } from '../quota/quota-confirmation.js';
+import type { Pool } from '../pool/pool.js';
+import { requestFields } from './request-info.js';
 import { recordDecision, type ReportOutcome } from './request-outcome.js';
 import { isHeld, tentativeRecords, unconfirmedPart, type HeldSlot, type Slot } from './slots.js';
 import { abandon, describeTermination, type Termination } from './termination.js';
 
 /** An accepted request with the nodes allocated to it. */
-export interface HandledRequest {
+export interface FulfilmentInput {
   readonly accepted: AcceptedRequest;
   readonly slots: readonly Slot[];
   readonly driverHandler: NodeRequestHandler;
@@ -49,7 +48,7 @@ type Reused =
 
 const NOTHING_REUSED: Reused = { kind: 'usable', changes: [] };
 
-export class RequestHandler {
+export class RequestFulfilment {
   /** Aborts when the work ends early; its reason is the cause. */
   private readonly ending = new CallbackController();
   private termination: Termination | undefined;
@@ -59,11 +58,11 @@ export class RequestHandler {
   private readonly log: Logger;
 
   constructor(
-    private readonly pool: PoolView,
-    private readonly handled: HandledRequest,
+    private readonly pool: Pool,
+    private readonly input: FulfilmentInput,
     private readonly report: ReportOutcome,
   ) {
-    const { request } = handled.accepted;
+    const { request } = input.accepted;
     this.request = request;
     this.log = pool.context.log.with(requestFields(pool, request));
     // Each node adds listeners; the default limit would warn of a leak.
@@ -85,7 +84,7 @@ export class RequestHandler {
 
   /** Returns the locks and nodes of the request, for the stack dump. */
   activity(): RequestActivity {
-    const held = this.handled.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
+    const held = this.input.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
     return {
       request: this.request.id,
       ending: this.termination === undefined ? undefined : describeTermination(this.termination),
@@ -107,7 +106,7 @@ export class RequestHandler {
     if (termination === undefined) return undefined;
     this.end(termination);
     const { pool, request, confirmed, log, report } = this;
-    await abandon({ pool, request, slots: this.handled.slots, confirmed, log, report }, termination);
+    await abandon({ pool, request, slots: this.input.slots, confirmed, log, report }, termination);
     return termination;
   }
 
@@ -120,7 +119,7 @@ export class RequestHandler {
         onRecorded();
       }
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
-      const slots = this.handled.slots.filter(isHeld);
+      const slots = this.input.slots.filter(isHeld);
       const toLaunch = slots.filter((slot) => slot.toLaunch);
       const ready = slots.filter((slot) => !slot.toLaunch);
       const reused = ready.length === 0 ? NOTHING_REUSED : await this.reuse(ready);
@@ -129,12 +128,12 @@ export class RequestHandler {
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
       if (launched.kind === 'failed') return this.termination ?? launched;
       if (this.termination !== undefined) return this.termination;
-      if (!this.handled.driverHandler.launchesComplete()) {
+      if (!this.input.driverHandler.launchesComplete()) {
         const { driver } = this.pool.provider.config;
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
       }
       // Launches take minutes, in which a reused node may have lost its instance.
-      const lost = ready.find(({ node, label }) => !this.pool.supply.isUsable(node.node, label.name));
+      const lost = ready.find(({ node, label }) => !this.pool.readyNodes.isUsable(node.node, label.name));
       if (lost !== undefined) {
         return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
       }
@@ -148,8 +147,8 @@ export class RequestHandler {
 
   /** Confirms the quota, then locks the records of nodes to launch, which makes them `building`. */
   private async confirm(): Promise<Termination | undefined> {
-    const { pool, request, handled } = this;
-    const { slots, accepted } = handled;
+    const { pool, request, input } = this;
+    const { slots, accepted } = input;
     const records = tentativeRecords(slots, accepted.created);
     const created = accepted.created[Symbol.iterator]();
     const toLaunch = slots.filter(({ node }) => node === undefined);
@@ -188,13 +187,13 @@ export class RequestHandler {
 
   /** Checks ready nodes before they are handed out. */
   private async reuse(ready: readonly HeldSlot[]): Promise<Reused> {
-    const checks = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
+    const checks = await Promise.all(ready.map(({ node }) => this.pool.readyNodes.verify(node.node)));
     const changes: Partial<NodeData>[] = [];
     for (const check of checks) {
       if (check.kind === 'unusable') return check;
       changes.push(check.change);
     }
-    for (const { node } of ready) this.handled.driverHandler.nodeReusedNotification?.(node.node);
+    for (const { node } of ready) this.input.driverHandler.nodeReusedNotification?.(node.node);
     return { kind: 'usable', changes };
   }
 
@@ -224,38 +223,16 @@ export class RequestHandler {
 
   private launchJob({ label, upload, resumed, node }: HeldSlot): LaunchJob {
     const { pool } = this;
-    const { request } = this.request;
-    const isAlone = this.handled.slots.length === 1;
+    const { driverHandler, slots, abandonedBy } = this.input;
     return {
-      node,
-      provider: pool.provider,
-      driverHandler: this.handled.driverHandler,
-      pool: pool.config,
-      label,
-      upload,
-      requestor: request.requestor,
+      ...{ node, pool, driverHandler, label, upload, abandonedBy },
+      request: this.request.request,
+      isAlone: slots.length === 1,
       resumed: resumed !== undefined,
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
-      retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
-      canMoveOn: () => isTakenElsewhere(request, pool, this.handled.abandonedBy),
-      alternative: (failed, isTried) => {
-        if (!pool.context.capacity.offers) return undefined;
-        const fits = (offer: Offer): boolean => this.fits(offer, node.node);
-        return pool.offers.alternative(failed, isAlone, (offer) => isTried(offer) || !fits(offer));
-      },
-      admits: (offer) => pool.offers.admits(offer),
-      fits: (offer) => machineTypesOf(label).includes(offer.machineType) && this.fits(offer, node.node),
-      needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
-      watch: (offer, attempt) => pool.offers.watch(offer, attempt),
-      watchProvider: (attempt) => pool.offers.watchProvider(attempt),
       report: (outcome) => this.attempted(outcome),
     };
-  }
-
-  /** Returns true if a node with this offer needs no more than the resources in its record. */
-  private fits({ label, machineType }: Offer, { resources }: Pick<NodeData, 'resources'>): boolean {
-    return describeExcess('', useOf(resources), this.pool.labels.need(label, machineType)) === undefined;
   }
 
   /** Reports the result of an attempt and records the offer for explanations. */

@@ -1,4 +1,4 @@
-/** The facts about one pool of a running provider that decisions about requests depend on. */
+/** One pool of a running provider: the facts that decisions about requests depend on, and its offers. */
 
 import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
@@ -12,12 +12,17 @@ import type { LauncherContext } from '../context.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
-import type { Candidates } from '../requests/candidate-pools.js';
-import type { OfferView, PoolView, SupplyView } from '../requests/pool-view.js';
+import type { Candidates } from './candidate-pools.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
-import type { NodeSupplier } from './node-supply.js';
+import type { ReadyNodes } from './ready-nodes.js';
 import { PoolLabels } from './pool-labels.js';
-import type { ProviderHealth } from './provider-health.js';
+import type { ProviderHealth } from '../capacity/provider-health.js';
+
+/** The machines of a provider that creates no nodes. */
+export interface MachineSupply {
+  /** Returns the reason why no machine of the pool can ever serve these labels together, or undefined. */
+  shortage(pool: string, labels: readonly string[]): string | undefined;
+}
 
 /** Sources of the facts. */
 export interface PoolSources {
@@ -25,22 +30,24 @@ export interface PoolSources {
   readonly candidates: Candidates;
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
-  readonly supply: NodeSupplier;
-  readonly readyNodes: SupplyView;
+  readonly supply: MachineSupply;
+  readonly readyNodes: ReadyNodes;
   readonly slowLaunches: SlowLaunches;
   readonly strandedLaunches: StrandedLaunches;
   readonly waitLimits: WaitLimits;
 }
 
-export class PoolState implements PoolView, OfferView {
+export class Pool {
+  /** Name in `declined_by`. */
   readonly id: string;
+  /** `provider/pool`, as explanations name it. */
   readonly name: string;
   readonly place: PoolRef;
   readonly labels: PoolLabels;
   readonly log: Logger;
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
-  readonly supply: SupplyView;
+  readonly readyNodes: ReadyNodes;
   readonly waitLimits: WaitLimits;
   /** True once the provider has started. */
   running = false;
@@ -50,6 +57,7 @@ export class PoolState implements PoolView, OfferView {
     readonly provider: Provider,
     readonly config: PoolConfig,
     private readonly sources: PoolSources,
+    /** Aborts when the provider is stopped. */
     readonly signal: AbortSignal,
     /** Called when a label can be served that could not be before, and after every change of the offers. */
     onLabelChange: () => void,
@@ -61,17 +69,17 @@ export class PoolState implements PoolView, OfferView {
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
     this.ledger = sources.ledger;
     this.candidates = sources.candidates;
-    this.supply = sources.readyNodes;
+    this.readyNodes = sources.readyNodes;
     this.labels = new PoolLabels(context, provider, config, signal, this.log, onLabelChange);
     this.waitLimits = sources.waitLimits;
     sources.health.addPool(this.labels.offers);
   }
 
-  get offers(): OfferView {
-    return this;
-  }
-
-  plan(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan {
+  /**
+   * Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). `skip` is the
+   * number of usable machine types to skip.
+   */
+  planOffers(labels: readonly string[], zone: string | undefined, skip: number): OfferPlan {
     const plan = this.labels.offers.plan(labels, zone, skip);
     const { breaker } = this.sources.health;
     const obstacle = breaker.admits ? undefined : breaker.obstacle;
@@ -80,20 +88,24 @@ export class PoolState implements PoolView, OfferView {
     return { ...plan, blocked: { cause: obstacle.cause, reason } };
   }
 
+  /** Returns another offer for a node whose launch has failed, in the same zone unless the node is alone. */
   alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined {
     return this.labels.offers.alternative(failed, isAlone, isTried);
   }
 
+  /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
   admits(offer?: Offer): boolean {
     return this.sources.health.breaker.admits && (offer === undefined || this.labels.offers.admits(offer));
   }
 
-  begin(offers: readonly Offer[]): () => void {
+  /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
+  beginProbes(offers: readonly Offer[]): () => void {
     if (offers.length === 0) return () => undefined;
     const ends = [this.sources.health.breaker.begin(), this.labels.offers.begin(offers)];
     return () => ends.forEach((end) => end());
   }
 
+  /** Starts measuring a launch with this offer, and abandons it if it is slow. */
   watch(offer: Offer, launch: WatchedLaunch): TimedLaunch {
     const { health, slowLaunches } = this.sources;
     const isHealthy = (): boolean =>
@@ -101,18 +113,24 @@ export class PoolState implements PoolView, OfferView {
     return slowLaunches.begin({ pool: this.name, ...offer }, isHealthy, launch);
   }
 
+  /** Abandons a launch without an instance if the provider is in trouble, until the returned function is called. */
   watchProvider(launch: StrandedLaunch): () => void {
     return this.sources.strandedLaunches.begin(launch);
   }
 
+  /** Returns true if the request is not locked and has nodes in this pool. */
   hasNodesOf(request: NodeRequest): boolean {
     return this.nodesOf(request).length > 0;
   }
 
+  /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */
   obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): string | undefined {
     return this.supplyObstacle(labels, reuse) ?? this.labelObstacle(labels, tenant);
   }
 
+  /**
+   * Returns what the request waits for before it can be served in this pool; undefined if it waits only for capacity.
+   */
   waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
     if (start !== undefined) return { kind: 'capacity', reason: start };
@@ -123,6 +141,7 @@ export class PoolState implements PoolView, OfferView {
     return upcoming === undefined ? this.limitsWait(request) : { kind: 'image', reason: upcoming };
   }
 
+  /** Returns each label with the reason why it cannot be served at the moment. */
   labelActivity(): LabelActivity[] {
     const start = this.startObstacle();
     return [...this.config.labels.keys()].map((label) => ({ label, ...this.readiness(label, start) }));
