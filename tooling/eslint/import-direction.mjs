@@ -59,7 +59,7 @@ const FOLDERS = {
 };
 
 /** The files beside the folders that the folders import. */
-const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js', 'record-fields.js'] };
+const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'record-fields.js'] };
 
 /** Returns the packages that a package may import, or undefined if it is not restricted. */
 function allowedFor(name) {

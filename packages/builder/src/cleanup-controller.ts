@@ -5,15 +5,7 @@
 
 import type { NodepoolConfig } from '@nodepool/config';
 import type { BuildRef } from '@nodepool/store';
-import {
-  GuardedCalls,
-  Slots,
-  TimerQueue,
-  WorkQueue,
-  type ImageUpload,
-  type Reconciled,
-  type Reconciliation,
-} from '@nodepool/core';
+import { Slots, WorkQueue, type ImageUpload, type Reconciled, type Reconciliation } from '@nodepool/core';
 import type { CleanupActivity } from './activity.js';
 import { LATER, removeBuild, removeUpload, type RemovalContext } from './cleanup-removals.js';
 import { planCleanup, type BuildCleanup, type CleanupPlan, type Trimming } from './cleanup-plan.js';
@@ -51,8 +43,7 @@ export class CleanupController {
     /** Returns true if this builder is reading files of the build. */
     private readonly isReading: (build: BuildRef) => boolean,
   ) {
-    const calls = new GuardedCalls(new TimerQueue(context.clock));
-    this.removal = { builder: context, calls, lacking: new Map(), plan: (image) => this.plan(image) };
+    this.removal = { builder: context, lacking: new Map(), plan: (image) => this.plan(image) };
     this.images = new WorkQueue({
       ...context,
       name: (image) => `plan the cleanup of image ${image}`,

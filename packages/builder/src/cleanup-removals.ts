@@ -1,10 +1,10 @@
 /** Deletes one build or one upload, under its lock and after planning again from the current records. */
 
 import {
+  driverCall,
   logCloudDeletion,
   type Call,
   type ExternalId,
-  type GuardedCalls,
   type ImageUpload,
   type ListedImage,
   type Reconciled,
@@ -33,7 +33,6 @@ export const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;
-  readonly calls: GuardedCalls;
   /** Aborts running deletions. */
   readonly signal: AbortSignal;
   /**
@@ -76,7 +75,7 @@ export async function removeUpload(
  * deleted for good.
  */
 async function deleteFromCloud(
-  { builder, calls, signal, lacking }: RemovalContext,
+  { builder, signal, lacking }: RemovalContext,
   { upload, lock }: LockedUpload,
   { images, config, log }: ImageProvider,
   why: string,
@@ -89,7 +88,7 @@ async function deleteFromCloud(
   const { external_id: externalId } = upload;
   if (externalId !== null) {
     deletion(externalId);
-    await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(externalId, guarded));
+    await driverCall(builder.clock, `the deletion ${what}`, call, (guarded) => images.deleteImage(externalId, guarded));
     return 0;
   }
   const suspension = await builder.store.suspensions.check(upload.provider, { signal });
@@ -98,13 +97,13 @@ async function deleteFromCloud(
     log.debug('The deletion of an upload waits, because deletions by tag are suspended', fields);
     return SETTLE_MS;
   }
-  const listed = await calls.make(`the list ${what}`, call, (guarded) => images.listImages(guarded));
+  const listed = await driverCall(builder.clock, `the list ${what}`, call, (guarded) => images.listImages(guarded));
   for (const { externalId: found, tags } of listed) {
     if (!isImageOf(upload, builder.store.installation.id, tags)) continue;
     lock.lost.throwIfAborted();
     lacking.delete(lock.path);
     deletion(found);
-    await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(found, guarded));
+    await driverCall(builder.clock, `the deletion ${what}`, call, (guarded) => images.deleteImage(found, guarded));
   }
   const now = builder.clock.monotonic();
   const firstAt = lacking.get(lock.path) ?? now;

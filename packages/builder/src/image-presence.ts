@@ -5,9 +5,8 @@
  */
 
 import {
+  driverCall,
   externalIdKey,
-  GuardedCalls,
-  TimerQueue,
   WorkQueue,
   type Call,
   type ImageUpload,
@@ -27,7 +26,6 @@ const LIST_TIMEOUT_MS = 300_000;
 export class ImagePresence {
   /** Queue of providers. */
   private readonly queue: WorkQueue<string>;
-  private readonly calls: GuardedCalls;
   /** By provider and upload: time (`Clock.monotonic` milliseconds) of the first list without the upload's image. */
   private readonly missing = new Map<string, ReadonlyMap<string, number>>();
 
@@ -35,7 +33,6 @@ export class ImagePresence {
     private readonly context: BuilderContext,
     private readonly providers: ImageProviders,
   ) {
-    this.calls = new GuardedCalls(new TimerQueue(context.clock));
     this.queue = new WorkQueue({
       ...context,
       name: (provider) => `list images of provider ${provider}`,
@@ -80,8 +77,11 @@ export class ImagePresence {
     if (uploads.length === 0) return INTERVAL_MS;
     const call: Call = { signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
     const askedAt = clock.monotonic();
-    const list = await this.calls.make(`the list of images of provider ${config.name}`, call, (guarded) =>
-      images.listImages(guarded),
+    const list = await driverCall(
+      this.context.clock,
+      `the list of images of provider ${config.name}`,
+      call,
+      (guarded) => images.listImages(guarded),
     );
     const listed = new Set(list.map(({ externalId }) => externalIdKey(externalId)));
     for (const upload of uploads) {

@@ -2,12 +2,9 @@
 
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import {
-  GuardedCalls,
   Latch,
-  startProvider,
-  TimerQueue,
+  SupervisedProvider,
   toDriverError,
-  type Call,
   type Driver,
   type ImageManager,
   type Logger,
@@ -15,9 +12,6 @@ import {
   type ProviderConfig,
 } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
-
-/** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
-const STOP_TIMEOUT_MS = 30_000;
 
 /** A provider whose images can be managed. */
 export interface ImageProvider {
@@ -105,12 +99,16 @@ class Member {
   private readonly started = new Latch(false);
   private users = 0;
   private readonly unused = new Latch(true);
+  private readonly log: Logger;
+  private readonly supervised: SupervisedProvider;
 
   constructor(
-    private readonly context: BuilderContext,
+    context: BuilderContext,
     private readonly provider: Provider,
     private readonly onReady: () => void,
   ) {
+    this.log = context.log.with({ provider: this.config.name });
+    this.supervised = new SupervisedProvider(provider, { ...context, log: this.log });
     context.tasks.run(`start provider ${this.config.name}`, () => this.start().finally(() => this.started.open()));
   }
 
@@ -125,30 +123,17 @@ class Member {
     await this.stop();
   }
 
-  /** Waits for the driver for a limited time, because a driver that does not stop must not delay the builder. */
   async stop(): Promise<void> {
-    const { name, driver } = this.config;
-    const { clock, log } = this.context;
     this.usable = undefined;
-    this.stopping.abort(new Error(`provider ${name} is stopped`));
+    this.stopping.abort(new Error(`provider ${this.config.name} is stopped`));
     await this.started.wait();
-    const call: Call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log };
-    try {
-      await new GuardedCalls(new TimerQueue(clock)).make(`the end of provider ${name}`, call, async () => {
-        this.provider.stop();
-        await this.provider.join();
-      });
-    } catch (error) {
-      const about = { provider: name, driver };
-      log.error('The driver did not stop the provider; the builder continues without it', toDriverError(error), about);
-    }
+    await this.supervised.stop();
   }
 
   private async start(): Promise<void> {
-    const { provider, context, config } = this;
-    const log = context.log.with({ provider: config.name });
-    if (!(await startProvider(provider, { ...context, log }, this.stopping.signal))) return;
-    const { images } = provider;
+    const { config, log } = this;
+    if (!(await this.supervised.start({}, this.stopping.signal))) return;
+    const { images } = this.provider;
     if (images === undefined) {
       if (config.diskImages.size > 0) {
         log.error('The provider lists disk images, but its driver cannot manage images', undefined, {

@@ -1,6 +1,7 @@
 /** One upload of one build to one provider, from the acquired lock to the record of its outcome. */
 
 import {
+  driverCall,
   linkSignals,
   loadImageUploadSettings,
   reasonOf,
@@ -8,7 +9,6 @@ import {
   toDriverError,
   type Call,
   type ExternalId,
-  type GuardedCalls,
   type ImageBuild,
   type ImageUploadData,
   type Logger,
@@ -28,7 +28,6 @@ export interface UploadPlan {
   readonly file: DiskImageFile;
   readonly provider: ImageProvider;
   /** Ends a driver's call in time, even if the driver does not react. */
-  readonly calls: GuardedCalls;
 }
 
 /** Callbacks that observe an upload. */
@@ -115,7 +114,7 @@ async function send(
   plan: UploadPlan,
   { name, log, signal, observer, progress }: TransferContext,
 ): Promise<ExternalId> {
-  const { provider, file, calls } = plan;
+  const { provider, file } = plan;
   const { imageUploadTimeoutMs, imageUploadIdleTimeoutMs } = settingsOf(plan);
   const { md5, sha256 } = await files.checksums(file);
   log.info('Uploading an image', { file: file.path, bytes: file.bytes, external_name: name });
@@ -124,7 +123,7 @@ async function send(
   const linked = linkSignals(signal, idle.signal);
   const call: Call = { signal: linked.signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
   try {
-    return await calls.make(what, call, (guarded) =>
+    return await driverCall(clock, what, call, (guarded) =>
       provider.images.uploadImage({
         ...guarded,
         image: upload.image,
@@ -171,7 +170,7 @@ async function runHook(
   if (command === undefined) return;
   const call: Call = { signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
   const { name: provider } = plan.provider.config;
-  await plan.calls.make(`the post-upload-hook ${command}`, call, (guarded) =>
+  await driverCall(clock, `the post-upload-hook ${command}`, call, (guarded) =>
     hook({ command, provider, externalId, file: plan.file.path, signal: guarded.signal, log }),
   );
 }

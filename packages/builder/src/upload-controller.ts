@@ -3,9 +3,7 @@
 import type { NodepoolConfig } from '@nodepool/config';
 import type { UploadingLock } from '@nodepool/store';
 import {
-  GuardedCalls,
   isUsableUpload,
-  TimerQueue,
   WorkQueue,
   type DueKey,
   type ImageBuild,
@@ -48,7 +46,6 @@ export class UploadController implements Controller {
   /** One object per target, because the queue compares its keys by identity. */
   private readonly targets = new Map<string, Target>();
   private readonly queue: WorkQueue<Target>;
-  private readonly calls: GuardedCalls;
   private readonly uploads = new Map<Target, Progress>();
   /**
    * Builds whose file for a provider does not exist: deleted after the uploads (`delete-after-upload`), or by an
@@ -62,7 +59,6 @@ export class UploadController implements Controller {
     /** Maximum of parallel uploads. */
     readonly workers: number,
   ) {
-    this.calls = new GuardedCalls(new TimerQueue(context.clock));
     this.queue = new WorkQueue({
       ...context,
       name: ({ image, provider }) => `upload image ${image} to provider ${provider}`,
@@ -195,7 +191,7 @@ export class UploadController implements Controller {
       return;
     }
     progress.totalBytes = file.bytes;
-    await uploadImage(this.context, lock, { build, file, provider, calls: this.calls }, signal, {
+    await uploadImage(this.context, lock, { build, file, provider }, signal, {
       started: (upload) => {
         progress.upload = upload;
         task.waitingFor(`upload ${upload} of build ${build.id}`);

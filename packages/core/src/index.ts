@@ -51,7 +51,7 @@ export * from './driver/quota.js';
 export * from './driver/schema.js';
 export * from './driver/section.js';
 export * from './driver/simple-api.js';
-export * from './driver/start-provider.js';
+export * from './driver/supervised-provider.js';
 export * from './driver/state-machine-api.js';
 export * from './driver/task-manager.js';
 export * from './driver/task-queue.js';

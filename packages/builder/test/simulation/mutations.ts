@@ -61,7 +61,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'regards every image that was ever listed as present',
     rule: 'L6',
-    firstSeed: 15,
+    firstSeed: 29,
     manager: (manager: ImageManager): ImageManager => {
       const everListed = new Map<ExternalId, ListedImage>();
       return overlay(manager, {
@@ -75,7 +75,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'never builds again after the disk was full',
     rule: 'L6',
-    firstSeed: 19,
+    firstSeed: 35,
     files: (files: DiskImageFiles): DiskImageFiles => {
       let wasFull = false;
       return overlay(files, {

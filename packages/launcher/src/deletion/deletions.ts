@@ -19,13 +19,13 @@ import {
   type Provider,
   type Reconciled,
   type Retry,
+  driverCall,
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
 import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
-import { driverCall } from '../driver-call.js';
 import { nodeFields } from '../record-fields.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */

@@ -15,9 +15,10 @@ import {
   type LaunchedInstance,
   type NodeData,
   type NodeProgress,
+  DriverCall,
+  driverCall,
 } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
-import { DriverCall, driverCall } from '../driver-call.js';
 import type { LaunchStage } from '@nodepool/status';
 import { placeOf, type LaunchJob } from './launch-job.js';
 import { readyNode, leftoverNode } from './node-record.js';

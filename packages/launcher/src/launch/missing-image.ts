@@ -13,9 +13,9 @@ import {
   type ImageUpload,
   type Logger,
   type Provider,
+  driverCall,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../driver-call.js';
 
 const LIST_TIMEOUT_MS = 120_000;
 

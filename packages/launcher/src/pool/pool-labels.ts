@@ -11,10 +11,10 @@ import {
   type Logger,
   type PoolConfig,
   type Provider,
+  driverCall,
 } from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../driver-call.js';
 import type { ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';

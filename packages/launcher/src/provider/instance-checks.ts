@@ -15,10 +15,10 @@ import {
   type Logger,
   type Node,
   type Provider,
+  driverCall,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
-import { driverCall } from '../driver-call.js';
 import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
 import { CONFIRM_MS, LostNodes } from './lost-nodes.js';
 

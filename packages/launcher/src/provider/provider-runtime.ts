@@ -6,12 +6,12 @@
 
 import { setMaxListeners } from 'node:events';
 import {
-  startProvider,
-  toDriverError,
+  SupervisedProvider,
   type Logger,
   type LoginScan,
   type Provider,
   type WorkInProgress,
+  driverCall,
 } from '@nodepool/core';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
@@ -23,7 +23,6 @@ import { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
-import { driverCall } from '../driver-call.js';
 import { MACHINES } from '../metrics/launcher-metrics.js';
 import { RevocableGauges } from '../metrics/revocable-gauges.js';
 import { ReportedGauge } from '@nodepool/daemon';
@@ -37,8 +36,6 @@ import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
-/** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
-const STOP_TIMEOUT_MS = 30_000;
 /** Time limit for the listing that shows if a cloud in trouble answers again, milliseconds. */
 const CHECK_TIMEOUT_MS = 30_000;
 
@@ -62,6 +59,7 @@ export class ProviderRuntime {
   private readonly deleting = new AbortController();
   private readonly log: Logger;
   private readonly context: LauncherContext;
+  private readonly supervised: SupervisedProvider;
   private readonly gauges: RevocableGauges;
   private readonly health: ProviderHealth;
   private readonly strandedLaunches: StrandedLaunches;
@@ -93,6 +91,7 @@ export class ProviderRuntime {
     const { signal } = this.stopping;
     const { signal: retiring } = this.retiring;
     this.log = context.log.with({ provider: config.name });
+    this.supervised = new SupervisedProvider(provider, { ...context, log: this.log });
     // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal, retiring, this.deleting.signal);
     const check = context.capacity.breakers ? (): Promise<void> => this.checkCloud() : undefined;
@@ -173,35 +172,14 @@ export class ProviderRuntime {
     this.health.stop();
     this.strandedLaunches.stop();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
-    await this.withTimeLimit('the start', () => this.started);
+    await this.supervised.wait('the start', () => this.started);
     await this.supply.stop();
-    await this.withTimeLimit('the end', async () => {
-      this.provider.stop();
-      await this.provider.join();
-    });
+    await this.supervised.stop();
   }
 
   private stopDeletions(): void {
     this.deletions?.stop();
     this.deleting.abort(new Error(`provider ${this.provider.config.name} is stopped`));
-  }
-
-  /**
-   * Waits for the driver for a limited time, because a driver that does not stop must not delay the other providers.
-   */
-  private async withTimeLimit(what: string, work: () => Promise<void>): Promise<void> {
-    const { clock } = this.context;
-    const { name, driver } = this.provider.config;
-    const call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log: this.log };
-    try {
-      await driverCall(clock, `${what} of provider ${name}`, call, work);
-    } catch (error) {
-      this.log.error(
-        'The driver did not stop the provider in time; the launcher continues without waiting',
-        toDriverError(error),
-        { driver },
-      );
-    }
   }
 
   /** Returns the state of the provider, and what its nodes use. */
@@ -253,7 +231,7 @@ export class ProviderRuntime {
       onApiCall: health.called.bind(health),
       onRetry: health.callFailed.bind(health),
     };
-    if (!(await startProvider(provider, { ...context, ...parts, log, onFailure }, signal))) return;
+    if (!(await this.supervised.start({ ...parts, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, this.comparison, this.deleting.signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>

@@ -17,10 +17,10 @@ import {
   type PoolConfig,
   type Provider,
   type Readiness,
+  driverCall,
 } from '@nodepool/core';
 import { machineTypesOf } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../driver-call.js';
 import type { TurnLimiter } from './turn-limiter.js';
 
 const CALL_TIMEOUT_MS = 60_000;

@@ -14,9 +14,9 @@ import {
   type Instance,
   type Provider,
   type Timer,
+  driverCall,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../driver-call.js';
 import type { QuotaLedger } from './quota-ledger.js';
 
 /** Age at which limits are read again while decisions depend on them, milliseconds. */

@@ -11,9 +11,9 @@ import {
   type MachineFacts,
   type Reconciled,
   type SuppliedMachine,
+  driverCall,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../driver-call.js';
 
 /** Limit of one check, milliseconds; drivers usually have a shorter one. */
 const CHECK_TIMEOUT_MS = 60_000;

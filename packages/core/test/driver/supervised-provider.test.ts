@@ -6,7 +6,7 @@ import {
   AuthError,
   silentLogger,
   silentMetrics,
-  startProvider,
+  SupervisedProvider,
   TaskSupervisor,
   type LogFields,
   type Logger,
@@ -38,7 +38,7 @@ it('a stack is logged once for an unexpected error, and never for an error that 
   const clock = new VirtualClock();
   const tasks = new TaskSupervisor(clock, () => undefined);
   const context = { clock, random: seededRandom(1), log, tasks, metrics: silentMetrics };
-  const started = startProvider(provider, context, new AbortController().signal);
+  const started = new SupervisedProvider(provider, context).start({}, new AbortController().signal);
   await clock.advance(600_000);
   expect(await started).toBe(true);
   expect(lines).toEqual([
