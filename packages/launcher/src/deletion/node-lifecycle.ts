@@ -29,16 +29,16 @@ const ABANDONED: LifecycleStep = {
 };
 const EXPIRED: LifecycleStep = { to: 'deleting', by: 'NodeExpiration', when: 'the node is older than its limit' };
 const ENDED: readonly LifecycleStep[] = [
-  { to: 'failed', by: 'RequestHandler', when: 'the attempts of the launch are used up' },
-  { to: 'aborted', by: 'RequestHandler', when: 'the request waits for capacity, or is left to other pools' },
-  { to: 'deleting', by: 'RequestHandler', when: 'the request has ended, or is requeued' },
+  { to: 'failed', by: 'RequestFulfilment', when: 'the attempts of the launch are used up' },
+  { to: 'aborted', by: 'RequestFulfilment', when: 'the request waits for capacity, or is left to other pools' },
+  { to: 'deleting', by: 'RequestFulfilment', when: 'the request has ended, or is requeued' },
 ];
 
 export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
   init: {
     unlocked: 'resume or delete',
     next: [
-      { to: 'building', by: 'RequestHandler', when: 'quota is confirmed and the launch begins' },
+      { to: 'building', by: 'RequestFulfilment', when: 'quota is confirmed and the launch begins' },
       ...ENDED,
       ABANDONED,
     ],

@@ -6,9 +6,9 @@
  * 3. acceptance: `requests/acceptance.ts`, `acceptRequest`
  * 4. quota confirmation: `quota/quota-confirmation.ts`, `confirmQuota`
  * 5. launch: `launch/launch-nodes.ts`, `launchNodes`
- * 6. fulfilment: `requests/request-handler.ts`, `RequestHandler.fulfil`
+ * 6. fulfilment: `requests/request-fulfilment.ts`, `RequestFulfilment.fulfil`
  *
- * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestHandler` run
+ * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestFulfilment` run
  * the other stages. All read the pool as a `PoolView` and report `RequestOutcome`s, which `apply` applies.
  */
 

@@ -6,7 +6,7 @@ import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { RequestActivity } from '../diagnostics/activity.js';
 import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
 import type { PoolView } from './pool-view.js';
-import { RequestHandler } from './request-handler.js';
+import { RequestFulfilment } from './request-fulfilment.js';
 import type { ReportOutcome } from './request-outcome.js';
 import { slotsOf } from './slots.js';
 import type { Termination } from './termination.js';
@@ -18,7 +18,7 @@ const MAX_COLLISION_DELAY_MS = 2000;
 
 export class RequestAcceptor {
   /** By request; undefined until it is accepted. */
-  private readonly handlers = new Map<string, RequestHandler | undefined>();
+  private readonly handlers = new Map<string, RequestFulfilment | undefined>();
   /** Ready nodes that are being allocated. */
   private readonly claimed = new Set<string>();
   private readonly isIdle = new Latch(true);
@@ -79,7 +79,7 @@ export class RequestAcceptor {
         if (accepted === undefined) return undefined;
         const { allocation, driverHandler, abandonedBy } = scheduled;
         const slots = slotsOf(allocation, accepted.reused);
-        const handler = new RequestHandler(this.pool, { accepted, slots, driverHandler, abandonedBy }, this.report);
+        const handler = new RequestFulfilment(this.pool, { accepted, slots, driverHandler, abandonedBy }, this.report);
         this.handlers.set(entry.id, handler);
         if (this.pool.context.store.requests.get(entry.id) === undefined) handler.cancel();
         if (this.stopped) handler.stop();

@@ -1,0 +1,284 @@
+/**
+ * Runs the last stages of an accepted request: quota confirmation, launch, fulfilment. If the request is cancelled or
+ * lost, if the pool stops, or if a stage fails, `termination.ts` ends the work.
+ */
+
+import { setMaxListeners } from 'node:events';
+import {
+  CallbackController,
+  addAbortCallback,
+  removeAbortCallback,
+  type Logger,
+  type NodeData,
+  type NodeRequestHandler,
+} from '@nodepool/core';
+import {
+  LostOwnershipError,
+  NODEPOOL_ROOT,
+  RequestGoneError,
+  type AcceptedRequest,
+  type RequestHandle,
+} from '@nodepool/store';
+import type { RequestActivity } from '../diagnostics/activity.js';
+import { machineTypesOf, nameOf } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
+import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
+import { firstAttempt } from '../launch/launch-node.js';
+import { launchNodes } from '../launch/launch-nodes.js';
+import { labelFields } from '../launch/node-record.js';
+import { describeExcess, useOf } from '../quota/need.js';
+import { confirmQuota, retryShortfall } from '../quota/quota-confirmation.js';
+import { isTakenElsewhere } from './admission.js';
+import { requestFields, type PoolView } from './pool-view.js';
+import { recordDecision, type ReportOutcome } from './request-outcome.js';
+import { isHeld, tentativeRecords, unconfirmedPart, type HeldSlot, type Slot } from './slots.js';
+import { abandon, describeTermination, type Termination } from './termination.js';
+
+/** An accepted request with the nodes allocated to it. */
+export interface HandledRequest {
+  readonly accepted: AcceptedRequest;
+  readonly slots: readonly Slot[];
+  readonly driverHandler: NodeRequestHandler;
+  /** Ids of pools that could not launch its nodes before. */
+  readonly abandonedBy: ReadonlySet<string>;
+}
+
+/** Result of the check of ready nodes. `changes` are due to the checks, in the order of the nodes. */
+type Reused =
+  | Extract<Termination, { readonly kind: 'unusable' }>
+  | { readonly kind: 'usable'; readonly changes: readonly Partial<NodeData>[] };
+
+const NOTHING_REUSED: Reused = { kind: 'usable', changes: [] };
+
+export class RequestFulfilment {
+  /** Aborts when the work ends early; its reason is the cause. */
+  private readonly ending = new CallbackController();
+  private termination: Termination | undefined;
+  /** True once the limits are confirmed for everything that the request has. */
+  private confirmed = false;
+  private readonly request: RequestHandle;
+  private readonly log: Logger;
+
+  constructor(
+    private readonly pool: PoolView,
+    private readonly handled: HandledRequest,
+    private readonly report: ReportOutcome,
+  ) {
+    const { request } = handled.accepted;
+    this.request = request;
+    this.log = pool.context.log.with(requestFields(pool, request));
+    // Each node adds listeners; the default limit would warn of a leak.
+    setMaxListeners(0, this.ending.signal);
+    // A lock is lost only with its session, whose signal all requests share.
+    if (request.lock.held) addAbortCallback(request.lock.session.lost, this.onLost);
+    else this.onLost();
+  }
+
+  /** Ends the work because the requestor has deleted the request. */
+  cancel(): void {
+    this.end({ kind: 'cancelled' });
+  }
+
+  /** Ends the work so that another launcher, or this one with another configuration, resumes it. */
+  stop(): void {
+    this.end({ kind: 'stopped' });
+  }
+
+  /** Returns the locks and nodes of the request, for the stack dump. */
+  activity(): RequestActivity {
+    const held = this.handled.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
+    return {
+      request: this.request.id,
+      ending: this.termination === undefined ? undefined : describeTermination(this.termination),
+      locks: [this.request.lock, ...held.map(({ node }) => node.lock)]
+        .filter(({ held }) => held)
+        .map(({ path }) => path),
+      nodes: held.map(({ node, label }) => ({ id: node.id, label: label.name, state: node.node.state })),
+    };
+  }
+
+  /**
+   * Resolves once everything held for the request is released, with the termination if it was not fulfilled. Rejects if
+   * its state could not be written. `onRecorded` is called once the confirmation of its records has succeeded or
+   * failed.
+   */
+  async run(onRecorded: () => void): Promise<Termination | undefined> {
+    const termination = await this.runStages(onRecorded);
+    removeAbortCallback(this.request.lock.session.lost, this.onLost);
+    if (termination === undefined) return undefined;
+    this.end(termination);
+    const { pool, request, confirmed, log, report } = this;
+    await abandon({ pool, request, slots: this.handled.slots, confirmed, log, report }, termination);
+    return termination;
+  }
+
+  private async runStages(onRecorded: () => void): Promise<Termination | undefined> {
+    try {
+      let unconfirmed: Termination | undefined;
+      try {
+        unconfirmed = await this.confirm();
+      } finally {
+        onRecorded();
+      }
+      if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
+      const slots = this.handled.slots.filter(isHeld);
+      const toLaunch = slots.filter((slot) => slot.toLaunch);
+      const ready = slots.filter((slot) => !slot.toLaunch);
+      const reused = ready.length === 0 ? NOTHING_REUSED : await this.reuse(ready);
+      if (reused.kind === 'unusable') return this.termination ?? reused;
+      const jobs = toLaunch.map((slot) => this.launchJob(slot));
+      const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
+      if (launched.kind === 'failed') return this.termination ?? launched;
+      if (this.termination !== undefined) return this.termination;
+      if (!this.handled.driverHandler.launchesComplete()) {
+        const { driver } = this.pool.provider.config;
+        this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
+      }
+      // Launches take minutes, in which a reused node may have lost its instance.
+      const lost = ready.find(({ node, label }) => !this.pool.supply.isUsable(node.node, label.name));
+      if (lost !== undefined) {
+        return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
+      }
+      await this.fulfil(slots, launched.changes, reused.changes);
+      return undefined;
+    } catch (error) {
+      if (error instanceof RequestGoneError) return { kind: 'cancelled' };
+      return this.termination ?? { kind: 'failed', error, job: undefined };
+    }
+  }
+
+  /** Confirms the quota, then locks the records of nodes to launch, which makes them `building`. */
+  private async confirm(): Promise<Termination | undefined> {
+    const { pool, request, handled } = this;
+    const { slots, accepted } = handled;
+    const records = tentativeRecords(slots, accepted.created);
+    const created = accepted.created[Symbol.iterator]();
+    const toLaunch = slots.filter(({ node }) => node === undefined);
+    const targets = toLaunch.map((slot) => {
+      const { resumed, planned } = slot;
+      const progress = resumed?.node.progress ?? firstAttempt(pool.context, planned?.machineType);
+      const change = { state: 'building', progress } as const;
+      if (resumed !== undefined)
+        return { id: resumed.id, from: resumed, change: { ...change, ...this.presentFields(slot) } };
+      return { id: created.next().value ?? '', change };
+    });
+    const unconfirmed = unconfirmedPart(request.request, slots, records);
+    const shortfall = await confirmQuota(pool, unconfirmed);
+    if (shortfall !== undefined) {
+      return { kind: 'unconfirmed', shortfall, records, isHandOver: unconfirmed.handedOver.length > 0 };
+    }
+    this.confirmed = true;
+    if (targets.length === 0) return undefined;
+    const handles = await pool.context.store.nodes.tryLockAll(targets);
+    if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${targets[0]?.id ?? ''}`);
+    toLaunch.forEach((slot, index) => (slot.node = handles[index]));
+    return undefined;
+  }
+
+  /**
+   * Returns the fields of a resumed launch that the present configuration changes, or that a Python launcher has not
+   * written yet. An instance of another image keeps the login of its image.
+   */
+  private presentFields({ label, upload, resumed }: Slot): Partial<NodeData> {
+    if (resumed === undefined) return {};
+    const { node } = resumed;
+    const fields = labelFields({ label, upload });
+    if (node.progress !== null || node.external_id !== null) return node.image_id === fields.image_id ? fields : {};
+    return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
+  }
+
+  /** Checks ready nodes before they are handed out. */
+  private async reuse(ready: readonly HeldSlot[]): Promise<Reused> {
+    const checks = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
+    const changes: Partial<NodeData>[] = [];
+    for (const check of checks) {
+      if (check.kind === 'unusable') return check;
+      changes.push(check.change);
+    }
+    for (const { node } of ready) this.handled.driverHandler.nodeReusedNotification?.(node.node);
+    return { kind: 'usable', changes };
+  }
+
+  /**
+   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready. Both lists are in the
+   * order of the slots.
+   */
+  private async fulfil(
+    slots: readonly HeldSlot[],
+    launchedChanges: readonly Partial<NodeData>[],
+    reusedChanges: readonly Partial<NodeData>[],
+  ): Promise<void> {
+    const launched = launchedChanges[Symbol.iterator]();
+    const reused = reusedChanges[Symbol.iterator]();
+    // The transaction releases the lock, and fails if the lock is lost.
+    removeAbortCallback(this.request.lock.session.lost, this.onLost);
+    await this.request.fulfil(
+      slots.map(({ node, toLaunch }) => ({
+        handle: node,
+        change: (toLaunch ? launched : reused).next().value ?? {},
+      })),
+    );
+    const nodes = slots.map(({ node }) => node.id);
+    this.log.info('Request fulfilled', { nodes });
+    recordDecision(this.pool, this.request.id, 'fulfilled', `with ${nodes.join(', ')}`);
+  }
+
+  private launchJob({ label, upload, resumed, node }: HeldSlot): LaunchJob {
+    const { pool } = this;
+    const { request } = this.request;
+    const isAlone = this.handled.slots.length === 1;
+    return {
+      node,
+      provider: pool.provider,
+      driverHandler: this.handled.driverHandler,
+      pool: pool.config,
+      label,
+      upload,
+      requestor: request.requestor,
+      resumed: resumed !== undefined,
+      signal: this.ending.signal,
+      log: this.log.with({ node_id: node.id, label: label.name }),
+      retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
+      canMoveOn: () => isTakenElsewhere(request, pool, this.handled.abandonedBy),
+      alternative: (failed, isTried) => {
+        if (!pool.context.capacity.offers) return undefined;
+        const fits = (offer: Offer): boolean => this.fits(offer, node.node);
+        return pool.offers.alternative(failed, isAlone, (offer) => isTried(offer) || !fits(offer));
+      },
+      admits: (offer) => pool.offers.admits(offer),
+      fits: (offer) => machineTypesOf(label).includes(offer.machineType) && this.fits(offer, node.node),
+      needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
+      watch: (offer, attempt) => pool.offers.watch(offer, attempt),
+      watchProvider: (attempt) => pool.offers.watchProvider(attempt),
+      report: (outcome) => this.attempted(outcome),
+    };
+  }
+
+  /** Returns true if a node with this offer needs no more than the resources in its record. */
+  private fits({ label, machineType }: Offer, { resources }: Pick<NodeData, 'resources'>): boolean {
+    return describeExcess('', useOf(resources), this.pool.labels.need(label, machineType)) === undefined;
+  }
+
+  /** Reports the result of an attempt and records the offer for explanations. */
+  private attempted(outcome: AttemptOutcome): void {
+    const { id } = this.request;
+    const tried = nameOf(outcome.attempt.offer);
+    if (outcome.kind === 'reached') {
+      if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
+    } else {
+      const { kind, failure } = outcome;
+      const decision = kind === 'retrying' ? 'a step of a launch failed and is repeated' : 'tried an offer that failed';
+      recordDecision(this.pool, id, decision, `${tried}: ${failure.message}`);
+    }
+    this.report(id, outcome);
+  }
+
+  private readonly onLost = (): void => this.end({ kind: 'lost' });
+
+  /** Ends the work; only the first termination counts. */
+  private end(termination: Termination): void {
+    if (this.termination !== undefined) return;
+    this.termination = termination;
+    this.ending.abort(new Error(describeTermination(termination)));
+  }
+}
