@@ -2,7 +2,7 @@
 
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
-import { NodeHandle } from '../nodes/node-handle.js';
+import type { NodeHandle } from '../nodes/node-handle.js';
 import { commit } from '../commit/commit.js';
 import { now, type StoreContext } from '../context.js';
 import { LostOwnershipError, RequestGoneError } from '../errors.js';
