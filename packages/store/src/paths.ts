@@ -3,8 +3,10 @@
  * paths.
  */
 
-import type { ComponentKind } from './component.js';
-import { NODEPOOL_ROOT } from './api.js';
+import type { ComponentKind } from './components/component.js';
+
+/** Root of all znodes of Nodepool: `nodes/`, `requests/`, `requests-lock/`, `images/`, `components/` are below it. */
+export const NODEPOOL_ROOT = '/nodepool';
 
 export const NODES_ROOT = `${NODEPOOL_ROOT}/nodes`;
 export const REQUESTS_ROOT = `${NODEPOOL_ROOT}/requests`;
@@ -14,8 +16,8 @@ export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
 /** The id of the installation. */
 export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 /**
- * Its children suspend deletions, see `suspensions.ts`: `installation`, or `provider-` and the name of a provider. An
- * extension: other programs ignore it.
+ * Its children suspend deletions, see `installation/suspension-store.ts`: `installation`, or `provider-` and the name
+ * of a provider. An extension: other programs ignore it.
  */
 export const SUSPENSIONS_ROOT = `${NODEPOOL_ROOT}/suspensions`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
