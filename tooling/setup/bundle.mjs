@@ -39,7 +39,7 @@ const { metafile } = await build({
   outfile,
   bundle: true,
   platform: 'node',
-  target: 'node20',
+  target: 'node22',
   format: 'cjs',
   // Leaves out the parts of libraries that help their users to develop.
   define: { 'process.env.NODE_ENV': '"production"' },

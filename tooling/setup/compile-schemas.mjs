@@ -11,7 +11,7 @@ const { default: standaloneCode } = require('ajv/dist/standalone');
 
 /** Loads a TypeScript module of the package. */
 async function load(file) {
-  const options = { bundle: true, platform: 'node', target: 'node20', format: 'esm', write: false };
+  const options = { bundle: true, platform: 'node', target: 'node22', format: 'esm', write: false };
   const result = await build({ ...options, entryPoints: [file], conditions: ['@nodepool/source'], logLevel: 'error' });
   return import(`data:text/javascript;base64,${Buffer.from(result.outputFiles[0].contents).toString('base64')}`);
 }
@@ -25,7 +25,7 @@ await build({
   outfile: resolve('dist', 'vendor', 'compiled-schemas.cjs'),
   bundle: true,
   platform: 'node',
-  target: 'node20',
+  target: 'node22',
   format: 'cjs',
   logLevel: 'error',
 });
