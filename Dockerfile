@@ -2,7 +2,7 @@
 #
 #   podman build --target launcher --tag nodepool-launcher .
 
-ARG NODE_IMAGE=docker.io/library/node:20.20.2-bookworm-slim
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 
 # Builds the packages from this checkout.
 FROM ${NODE_IMAGE} AS build

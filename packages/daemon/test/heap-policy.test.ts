@@ -24,7 +24,7 @@ test('the heap policy limits the growth of the heap, and returns memory while th
 
 test('this Node.js supports the flags', () => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
-  for (const name of ['semi-space-growth-factor', 'heap-growing-percent', 'optimize-for-size', 'interrupt-budget']) {
+  for (const name of ['semi-space-growth-factor', 'heap-growing-percent', 'optimize-for-size']) {
     expect(known).toContain(`--${name} `);
   }
 });

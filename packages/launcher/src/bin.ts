@@ -2,16 +2,12 @@
 /** The program `nodepool-launcher`. */
 import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
 import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 import type * as Main from './main.js';
 
 // Installs the signal handlers before the rest of the program is loaded, because loading takes a while.
 const signals = new ProcessSignals();
 ignoreBrokenPipes();
-
-// V8 optimizes functions later than by default (132 kB): bursts are short, and compiling for them did not pay.
-setFlagsFromString('--interrupt-budget=500000');
 
 /** `import()` would also read every file for the names of its exports, which takes 90 ms and 9 MiB more. */
 const load = createRequire(__filename);

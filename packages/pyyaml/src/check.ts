@@ -1,8 +1,7 @@
 /** Checks a parsed text beyond its grammar, and prepares its mappings for the library's conversion to values. */
 
-import type { Alias, Node, YAMLMap } from 'yaml';
+import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span } from './document.js';
-import { isAlias, isMap, isScalar, isSeq } from './library.js';
 import type { RepeatedKey, YamlProblem } from './problem.js';
 import { fitsTag } from './scalar-tags.js';
 

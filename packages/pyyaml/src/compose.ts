@@ -3,8 +3,19 @@
  * the entries of long collections are composed in groups and then added to their collections.
  */
 
-import type { CST, Document, Node, Pair, Range, YAMLMap, YAMLSeq } from 'yaml';
-import { Composer, isMap, isSeq, YAMLParseError } from './library.js';
+import {
+  Composer,
+  type CST,
+  type Document,
+  isMap,
+  isSeq,
+  type Node,
+  type Pair,
+  type Range,
+  type YAMLMap,
+  YAMLParseError,
+  type YAMLSeq,
+} from 'yaml';
 import { scalarTags } from './scalar-tags.js';
 
 type Collection = CST.BlockMap | CST.BlockSequence | CST.FlowCollection;

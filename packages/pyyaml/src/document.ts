@@ -1,5 +1,15 @@
-import type { Alias, Document, Node, Pair, YAMLMap, YAMLSeq } from 'yaml';
-import { isAlias, isMap, isScalar, isSeq } from './library.js';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
 
 export type YamlValue = null | boolean | number | string | readonly YamlValue[] | { readonly [key: string]: YamlValue };
 

@@ -1,4 +1,4 @@
-import { LineCounter } from './library.js';
+import { LineCounter } from 'yaml';
 
 /** Line and column, both counted from 1. */
 export interface LinePosition {

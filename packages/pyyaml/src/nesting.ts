@@ -1,4 +1,4 @@
-import { CST } from './library.js';
+import { CST } from 'yaml';
 
 /** Limit of levels. Generous, because each column of indentation counts as one. */
 const MAX_DEPTH = 200;

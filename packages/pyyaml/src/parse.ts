@@ -1,8 +1,7 @@
-import type { CST, YAMLError } from 'yaml';
+import { type CST, Lexer, Parser, type YAMLError } from 'yaml';
 import { DocumentCheck } from './check.js';
 import { compose } from './compose.js';
 import { YamlDocument, type YamlValue } from './document.js';
-import { Lexer, Parser } from './library.js';
 import { NestingDepth } from './nesting.js';
 import type { RepeatedKey, YamlProblem } from './problem.js';
 

@@ -1,4 +1,4 @@
-/** `./install` of a checkout, as getting-started.md shows it, links programs that run. */
+/** `./install` of a checkout, as getting-started.md shows it, writes commands that run. */
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { expect, it } from '@jest/globals';
 const run = promisify(execFile);
 const CHECKOUT = join(__dirname, '..', '..', '..');
 
-it('the command of getting-started.md links the programs into a folder, and they run from there', async () => {
+it('the command of getting-started.md writes commands into a folder, which run from there', async () => {
   expect(readFileSync(join(CHECKOUT, 'docs', 'getting-started.md'), 'utf8')).toContain('./install ~/.local/bin\n');
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-install-'));
   try {

@@ -12,9 +12,9 @@ it.each(['>=18', '^20.17.0 || >=22.9.0', '*', '>= 0.8'])('the check of engines a
 });
 
 it.each([
-  ['>=22', '20.18.1'],
-  ['^20.19.0 || >=22.12.0', '20.18.1, 22.11.0'],
-  ['20 || 22', '24.11.0'],
+  ['>=22.13', '22.12.0'],
+  ['^22.22.0 || ^24.12.0 || >=26', '22.12.0, 24.11.0'],
+  ['22 || 24', '26.0.0'],
 ])('the check of engines reports %s because it excludes %s', (range, versions) => {
   expect(checkEngines(wanting(range)).map(({ message }) => message)).toEqual([
     `x@1.2.3 requires Node.js ${range}, which excludes ${versions}`,

@@ -5,14 +5,14 @@ import type { JsonObject } from '@nodepool/core';
 import { checkManifest, type ManifestRules } from '../src/checks/manifest.js';
 
 const URL = 'git+https://example.org/nodepool/nodepool.git';
-const rules: ManifestRules = { license: 'Apache-2.0', node: '>=20.18', repository: URL, coreVersion: '0.3.1' };
+const rules: ManifestRules = { license: 'Apache-2.0', node: '>=22.12', repository: URL, coreVersion: '0.3.1' };
 
 const library: JsonObject = {
   name: '@nodepool/zookeeper',
   version: '0.3.1',
   description: 'A client',
   license: 'Apache-2.0',
-  engines: { node: '>=20.18' },
+  engines: { node: '>=22.12' },
   exports: { '.': './dist/index.js', './package.json': './package.json' },
   files: ['dist'],
   repository: { type: 'git', url: URL, directory: 'packages/zookeeper' },
@@ -39,7 +39,7 @@ describe('the check of package.json', () => {
   it.each([
     [{ license: 'MIT' }, '"license" must be "Apache-2.0"'],
     [{ description: '' }, '"description" is missing'],
-    [{ engines: { node: '>=18' } }, '"engines" must be {"node": ">=20.18"}'],
+    [{ engines: { node: '>=18' } }, '"engines" must be {"node": ">=22.12"}'],
     [{ exports: './dist/index.js' }, '"exports" must name the public entries'],
     [{ exports: { '.': './dist/index.js' } }, '"exports" must have "./package.json"'],
     [{ files: null }, '"files" must name'],

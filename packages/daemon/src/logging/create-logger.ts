@@ -201,5 +201,5 @@ const load = createRequire(__filename);
 
 /** Loads winston on first use: it takes tens of milliseconds, which short commands without log lines save. */
 function loadWinston(): typeof Winston {
-  return load('#winston') as typeof Winston;
+  return load('winston') as typeof Winston;
 }

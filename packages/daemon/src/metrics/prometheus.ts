@@ -12,11 +12,8 @@ const load = createRequire(__filename);
 /** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
   // Loaded only by programs with an endpoint.
-  return new Series(load('#prom-client') as Client, onDropped);
+  return new Series(load('prom-client') as typeof PrometheusClient, onDropped);
 }
-
-/** The parts of prom-client that the published package contains as a bundle. */
-type Client = Pick<typeof PrometheusClient, 'Registry' | 'Counter' | 'Gauge'>;
 
 class Series implements PrometheusSeries {
   private readonly registry: Registry;
@@ -25,7 +22,7 @@ class Series implements PrometheusSeries {
   private readonly histograms = new Map<Duration, Histogram>();
 
   constructor(
-    private readonly client: Client,
+    private readonly client: typeof PrometheusClient,
     private readonly onDropped: (metric: string) => void,
   ) {
     this.registry = new client.Registry();

@@ -1,14 +1,10 @@
 /** An HTTP server that only answers GET and HEAD, for operators and monitoring. */
 
-import { createRequire } from 'node:module';
 import { reasonOf, type Logger } from '@nodepool/core';
-import type * as Fastify from 'fastify';
-import type { FastifyInstance } from 'fastify';
+import { fastify, type FastifyInstance } from 'fastify';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { errorHandler, sendError } from './errors.js';
-import { httpAppOf, type HttpApp } from './http-app.js';
-
-const { fastify } = createRequire(__filename)('#fastify') as typeof Fastify;
+import type { HttpApp } from './http-app.js';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 1024;
@@ -55,7 +51,7 @@ function makeApp({ log, routes }: HttpServerOptions): FastifyInstance {
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true },
-    // The routes have no schemas, and the bundle of fastify has no compilers of schemas.
+    // The routes have no schemas; without these functions fastify loads two compilers of schemas.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   });
   app.setErrorHandler(errorHandler(log));
@@ -64,7 +60,7 @@ function makeApp({ log, routes }: HttpServerOptions): FastifyInstance {
       ? sendError(request, reply, 404, 'there is no such page; the manual lists the pages')
       : sendError(request, reply, 405, 'this endpoint is read only: use GET'),
   );
-  routes(httpAppOf(app));
+  routes(app);
   return app;
 }
 

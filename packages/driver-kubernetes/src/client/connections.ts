@@ -8,12 +8,10 @@ import type * as Undici from 'undici';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
 type Dispatcher = Undici.Dispatcher;
-/** The parts of undici that the published package contains as a bundle. */
-type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
 
 /** Loads undici when a provider starts. Parsing a configuration does not require it. */
-function loadUndici(): Parts {
-  return createRequire(__filename)('#undici') as Parts;
+function loadUndici(): typeof Undici {
+  return createRequire(__filename)('undici') as typeof Undici;
 }
 
 /** Maximum number of connections for calls. Watches have connections of their own. */
@@ -155,7 +153,7 @@ function checkCertificates({ ca, clientCert, clientKey, source }: ClusterAccess)
 }
 
 function dispatcher(
-  { Agent, EnvHttpProxyAgent }: Parts,
+  { Agent, EnvHttpProxyAgent }: typeof Undici,
   access: ClusterAccess,
   env: Environment['env'],
   connections: number | null,

@@ -8,12 +8,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type * as Undici from 'undici';
 import type { TlsOptions } from './cloud.js';
 
-/** The parts of undici that the published package contains as a bundle. */
-type Parts = Pick<typeof Undici, 'Agent' | 'EnvHttpProxyAgent'>;
-
 /** Loads undici when a provider starts. Parsing a configuration does not require it. */
-function loadUndici(): Parts {
-  return createRequire(__filename)('#undici') as Parts;
+function loadUndici(): typeof Undici {
+  return createRequire(__filename)('undici') as typeof Undici;
 }
 
 /**

@@ -3,7 +3,7 @@
  * text.
  */
 
-import { answerFormat, sendError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
+import { answerFormat, sendError, type HttpReply, type HttpRequest, type Route } from '@nodepool/daemon/web';
 import type { DecisionSubject } from '../facts/decisions.js';
 import { explainLabel } from '../explain/explain-label.js';
 import { explainNode } from '../explain/explain-node.js';
@@ -23,7 +23,7 @@ export const explainRoutes: WebRoutes = (app, { store, clock, explain }) => {
   if (explain === undefined) return;
   const sources = { store, clock, ...explain };
   for (const [kind, explainIt] of Object.entries(EXPLAIN)) {
-    app.get(`/explain/${kind}/*`, (request, reply) => {
+    app.get<Route>(`/explain/${kind}/*`, (request, reply) => {
       const id = request.params['*'] ?? '';
       const explanation = explainIt(sources, id);
       if (explanation !== undefined) return answer(request, reply, explanation, clock.now());

@@ -4,7 +4,7 @@
  * headers are those of the Python Nodepool.
  */
 
-import { answerFormat, BadQueryError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
+import { answerFormat, BadQueryError, type HttpReply, type HttpRequest, type Route } from '@nodepool/daemon/web';
 import {
   dibImageList,
   imageList,
@@ -78,9 +78,12 @@ const LISTS: readonly List[] = [
 
 export const listRoutes: WebRoutes = (app, context) => {
   const cache = new AnswerCache(context.clock, LIFE_SECONDS * 1000, MAX_ANSWERS);
-  app.afterClose(() => cache.clear());
+  app.addHook('onClose', (_app, done) => {
+    cache.clear();
+    done();
+  });
   for (const list of LISTS) {
-    app.get(list.path, (request, reply) => answer(list, context, cache, request, reply));
+    app.get<Route>(list.path, (request, reply) => answer(list, context, cache, request, reply));
   }
 };
 
@@ -99,7 +102,7 @@ function answer(
     const listing = makeList(list, context, columns, query);
     return format === 'json' ? JSON.stringify(toJsonObjects(listing)) : `${toTable(listing)}\n`;
   });
-  reply.headers({
+  void reply.headers({
     'Access-Control-Allow-Origin': '*',
     'Cache-Control': `public, max-age=${LIFE_SECONDS}`,
     'Last-Modified': new Date(made).toUTCString(),

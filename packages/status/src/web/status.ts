@@ -3,7 +3,7 @@
  * (`/status/events`) or as JSON (`/status/now` for the page, `/status/v1/…` for programs).
  */
 
-import { BadQueryError, sendError, type HttpReply, type HttpRequest } from '@nodepool/daemon/web';
+import { BadQueryError, sendError, type HttpReply, type HttpRequest, type Route } from '@nodepool/daemon/web';
 import type { WebRoutes } from './context.js';
 import { loadAssets, type Asset } from './assets.js';
 import { documentRoutes } from './document-routes.js';
@@ -48,9 +48,10 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, metri
   });
   documentRoutes(app, clock, observe);
   const endReports = metrics === undefined ? undefined : reportStatus(metrics, observe);
-  app.beforeClose(() => {
+  app.addHook('preClose', (done) => {
     endReports?.();
     feed.close();
+    done();
   });
 
   let assets: ReadonlyMap<string, Asset> | undefined;
@@ -61,34 +62,30 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, metri
     if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();
     return reply.type(asset.type).send(asset.body);
   };
-  app.get('/', (request, reply) => send(request, reply, 'index.html'));
-  app.get('/status/:file', (request, reply) => send(request, reply, request.params['file'] ?? ''));
-  app.get('/status/now', (request, reply) => {
+  app.get<Route>('/', (request, reply) => send(request, reply, 'index.html'));
+  app.get<Route>('/status/:file', (request, reply) => send(request, reply, request.params['file'] ?? ''));
+  app.get<Route>('/status/now', (request, reply) => {
     const message = feed.message(viewOf(request));
     if (message === undefined) return sendError(request, reply, 404, 'the status page has no such view');
     return reply.type('application/json').header('Cache-Control', 'no-store').send(message);
   });
-  app.get(
-    '/status/events',
-    (request, reply) => {
-      const view = viewOf(request);
-      // An invalid view is answered before the stream begins.
-      if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
-      if (!feed.ensureCapacity()) {
-        return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
-      }
-      reply.hijack();
-      reply.raw.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-store',
-        // Keeps proxies such as nginx from buffering the stream.
-        'X-Accel-Buffering': 'no',
-      });
-      feed.add(reply.raw, view);
-      return reply;
-    },
-    { exposeHeadRoute: false },
-  );
+  app.get<Route>('/status/events', { exposeHeadRoute: false }, (request, reply) => {
+    const view = viewOf(request);
+    // An invalid view is answered before the stream begins.
+    if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
+    if (!feed.ensureCapacity()) {
+      return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
+    }
+    reply.hijack();
+    reply.raw.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      // Keeps proxies such as nginx from buffering the stream.
+      'X-Accel-Buffering': 'no',
+    });
+    feed.add(reply.raw, view);
+    return reply;
+  });
 };
 
 /** Returns the requested view, e.g. `nodes?state=ready`; default: the overview. */

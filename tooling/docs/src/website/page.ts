@@ -65,7 +65,7 @@ function pointLinks(file: string, tokens: readonly Token[]): readonly Link[] {
     (token.children ?? []).flatMap((child) => {
       const attribute = child.type === 'link_open' ? 'href' : child.type === 'image' ? 'src' : undefined;
       const target = attribute === undefined ? undefined : child.attrGet(attribute);
-      if (attribute === undefined || target === undefined || target === null) return [];
+      if (attribute === undefined || typeof target !== 'string') return [];
       const link = resolveLink(file, target);
       if (link === undefined) return [];
       const path = link.file === file ? '' : relativeLink(from, sitePath(link.file));

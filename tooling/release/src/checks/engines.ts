@@ -6,7 +6,7 @@ import { findings, type Finding } from '../finding.js';
 import type { InstalledPackage } from './licences.js';
 
 /** The oldest version that our packages' `engines` allows, and the first version of each later LTS line. */
-const SUPPORTED_NODE: readonly string[] = ['20.18.1', '22.11.0', '24.11.0'];
+const SUPPORTED_NODE: readonly string[] = ['22.12.0', '24.11.0', '26.0.0'];
 
 /**
  * Reports packages whose `engines` exclude a supported version; npm refuses such an installation with `engine-strict`.
