@@ -6,6 +6,7 @@ import type { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
 import { addMetricsPage, createHttpServer, sendError, type HttpApp, type HttpServer } from '@nodepool/daemon/web';
 import { reportImage, type ImageReport, type Store } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
+import { OTHER_ADDRESS } from './program.js';
 
 export interface StatusServerOptions {
   readonly store: Store;
@@ -25,7 +26,7 @@ export function createStatusServer(options: StatusServerOptions): HttpServer {
   return createHttpServer({
     log: options.log.named('nodepool.web'),
     routes: (app) => addRoutes(app, options),
-    otherAddress: 'choose others with --status-port and --status-address',
+    otherAddress: OTHER_ADDRESS,
   });
 }
 

@@ -6,7 +6,7 @@ import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { LauncherDaemon } from './daemon.js';
-import { parseCommandLine, PROGRAM_NAME } from './program.js';
+import { OTHER_ADDRESS, parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const load = createRequire(__filename);
 const printError = (text: string): void => void process.stderr.write(text);
@@ -25,6 +25,10 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     options: options.daemon,
     signals,
     connect: connectToZooKeeper,
+    webEndpoint: (config) =>
+      webapp
+        ? { port: config.webapp.port, address: config.webapp.listenAddress, otherAddress: OTHER_ADDRESS }
+        : undefined,
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress will be resumed after a restart or by another launcher',
     printError,

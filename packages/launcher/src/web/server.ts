@@ -1,6 +1,7 @@
 /** The launcher's web endpoint: read-only, for operators and monitoring. */
 
 import { createHttpServer, type HttpServer } from '@nodepool/daemon/web';
+import { OTHER_ADDRESS } from '../program.js';
 import type { WebContext, WebRoutes } from './context.js';
 import { explainRoutes } from './explain.js';
 import { listRoutes } from './lists.js';
@@ -21,6 +22,6 @@ export function createWebServer(context: WebContext): WebServer {
     routes: (app) => {
       for (const routes of ROUTES) routes(app, { ...context, log });
     },
-    otherAddress: 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp',
+    otherAddress: OTHER_ADDRESS,
   });
 }
