@@ -5,6 +5,9 @@ import type { DecisionRecorder } from './diagnostics/decisions.js';
 import type { TimelineRecorder } from './diagnostics/timeline/timeline-recorder.js';
 import type { Store } from '@nodepool/store';
 
+/** The remedy of a web endpoint that cannot listen. */
+export const OTHER_ADDRESS = 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp';
+
 export interface LauncherContext {
   readonly store: Store;
   readonly clock: Clock;

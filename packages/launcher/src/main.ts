@@ -5,8 +5,9 @@ import { nextTurn } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
+import { OTHER_ADDRESS } from './context.js';
 import { LauncherDaemon } from './daemon.js';
-import { OTHER_ADDRESS, parseCommandLine, PROGRAM_NAME } from './program.js';
+import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const load = createRequire(__filename);
 const printError = (text: string): void => void process.stderr.write(text);

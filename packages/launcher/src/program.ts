@@ -7,9 +7,6 @@ import { BACKFILL_WINDOW_MS } from './context.js';
 
 export const PROGRAM_NAME = 'nodepool-launcher';
 
-/** The remedy of a web endpoint that cannot listen. */
-export const OTHER_ADDRESS = 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp';
-
 export interface LauncherFlags {
   readonly webapp: boolean;
   /** Seconds; see `LauncherContext.backfillWindowMs`. */

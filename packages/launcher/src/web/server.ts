@@ -1,7 +1,7 @@
 /** The launcher's web endpoint: read-only, for operators and monitoring. */
 
 import { createHttpServer, type HttpServer } from '@nodepool/daemon/web';
-import { OTHER_ADDRESS } from '../program.js';
+import { OTHER_ADDRESS } from '../context.js';
 import type { WebContext, WebRoutes } from './context.js';
 import { explainRoutes } from './explain.js';
 import { listRoutes } from './lists.js';
