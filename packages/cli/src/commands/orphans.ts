@@ -6,7 +6,7 @@
 import { externalIdKey, type ExternalId, type Instance, type NodeData } from '@nodepool/core';
 import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
-import { checkProvider } from '../image-names.js';
+import { checkConfigured, checkProvider } from '../image-names.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
 
@@ -81,9 +81,7 @@ function checkOptions(action: OrphanAction, { id, force, retireReady }: OrphanOp
 
 async function list(context: StoreContext, only: string | undefined, options: ListOptions): Promise<void> {
   const { config, out } = context;
-  if (only !== undefined && !config.providers.has(only) && !config.brokenProviders.has(only)) {
-    throw new RefusedError(`provider ${only} is not configured: its cloud cannot be listed`);
-  }
+  if (only !== undefined) checkConfigured(context, only);
   const wanted = [...config.providers.keys(), ...config.brokenProviders.keys()].filter(
     (name) => name === (only ?? name),
   );
