@@ -216,6 +216,10 @@ describe('programs with a ZooKeeper', () => {
     const images = { 'images-dir': join(folder, `images-of-${name}`) };
     const { program, log, says, setServers, shows } = await start(kind, name, `127.0.0.1:${port}`, images);
     await shows('/ready', 'ECONNREFUSED');
+    // A change that cannot be used does not end the program, either.
+    await setServers(`${zooKeeper.servers}/no/such`);
+    if (cause === 'SIGHUP') program.signal('SIGHUP');
+    await shows('/ready', 'the chroot /no/such does not exist');
     await setServers(zooKeeper.servers);
     if (cause === 'SIGHUP') program.signal('SIGHUP');
     await says('ZooKeeper is connected');

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWatcher, LoadOptions, LoadResult, NodepoolConfig, ZooKeeperConfig } from '@nodepool/config';
-import { TaskSupervisor, type Clock, type Logger, type Timer } from '@nodepool/core';
+import { reasonOf, TaskSupervisor, type Clock, type Logger, type Timer } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { ZOOKEEPER_CONNECTED } from '../metrics/process-metrics.js';
@@ -105,10 +105,11 @@ export class FirstConnection {
     const { connect, clock, log, signal } = this.options;
     const attempt = new AbortController();
     this.attempt = attempt;
+    const ended = AbortSignal.any([signal, attempt.signal, this.failed.signal]);
     try {
       const zooKeeper = await connect(this.ensemble, {
         ...{ clock, log },
-        signal: AbortSignal.any([signal, attempt.signal, this.failed.signal]),
+        signal: ended,
         onFailure: (reason) => {
           this.reason = reason;
         },
@@ -116,9 +117,25 @@ export class FirstConnection {
       if (!attempt.signal.aborted) return { zooKeeper, loaded: this.watcher.loaded };
       await zooKeeper.close();
     } catch (error) {
-      if (signal.aborted || this.failed.signal.aborted || !attempt.signal.aborted) throw error;
+      if (signal.aborted || this.failed.signal.aborted) throw error;
+      if (!attempt.signal.aborted) await this.refuse(error, ended);
     }
     return undefined;
+  }
+
+  /**
+   * Handles an ensemble that cannot be used. Rejects with the error if the program has started with it; otherwise waits
+   * for another change, because a wrong change must not end a program.
+   */
+  private async refuse(error: unknown, ended: AbortSignal): Promise<void> {
+    if (this.ensemble === this.options.loaded.config.zookeeper) throw error;
+    this.reason = reasonOf(error);
+    this.options.log.error('The changed ZooKeeper cannot be used; waiting for another change', undefined, {
+      reason: this.reason,
+    });
+    if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
+    this.options.signal.throwIfAborted();
+    this.failed.signal.throwIfAborted();
   }
 
   /** Starts what a longer wait needs. Rejects if the web endpoint cannot listen. */
