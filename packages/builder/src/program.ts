@@ -6,6 +6,9 @@ import { InvalidArgumentError } from 'commander';
 
 export const PROGRAM_NAME = 'nodepool-builder';
 
+/** The remedy of a web endpoint that cannot listen. */
+export const OTHER_ADDRESS = 'choose others with --status-port and --status-address';
+
 export interface BuilderFlags {
   readonly buildWorkers: number;
   readonly uploadWorkers: number;

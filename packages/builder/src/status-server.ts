@@ -13,6 +13,7 @@ import {
 } from '@nodepool/daemon/web';
 import { reportImage, type ImageReport, type Store } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
+import { OTHER_ADDRESS } from './program.js';
 
 export interface StatusServerOptions {
   readonly store: Store;
@@ -32,7 +33,7 @@ export function createStatusServer(options: StatusServerOptions): HttpServer {
   return createHttpServer({
     log: options.log.named('nodepool.web'),
     routes: (app) => addRoutes(app, options),
-    otherAddress: 'choose others with --status-port and --status-address',
+    otherAddress: OTHER_ADDRESS,
   });
 }
 

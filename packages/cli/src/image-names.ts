@@ -50,6 +50,12 @@ export function checkProvider({ store, config }: StoreContext, name: string): vo
     throw unknown(`there is no provider ${quoted(name)} in the configuration or in ZooKeeper`, name, known);
 }
 
+/** Throws `RefusedError` if only records know the provider, so that its cloud cannot be asked. */
+export function checkConfigured({ config }: StoreContext, name: string): void {
+  if (config.providers.has(name) || config.brokenProviders.has(name)) return;
+  throw new RefusedError(`provider ${name} is not configured: its cloud cannot be listed`);
+}
+
 function unknown(what: string, name: string, known: Iterable<string>): RefusedError {
   const suggestion = didYouMean(name, known);
   return new RefusedError(suggestion === undefined ? what : `${what}: ${suggestion}`);

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
-import { World } from './world.js';
+import { RunningCli, World } from './world.js';
 
 interface ToyCloud {
   resources: Resource[];
@@ -124,11 +124,70 @@ describe('nodepool orphans', () => {
 
   it('deletes only those that are named, and without a question if forced', async () => {
     await fillCloud();
-    expect(await world.run('orphans', 'delete', 'cloud', '--force', '--id', 'orphan-2', 'used')).toMatchObject({
-      code: 0,
-    });
+    const { code, out } = await world.run('orphans', 'delete', 'cloud', '--force', '--id', 'orphan-2', 'used');
+    expect([code, out.noted]).toEqual([1, expect.stringContaining('that have these ids: used; see')]);
     expect(left()).toEqual(['used', 'orphan-1', ...LOOKALIKES]);
+    expect(await world.run('orphans', 'delete', 'cloud', '--force', '--id', 'orphan-1')).toMatchObject({ code: 0 });
+    expect(left()).toEqual(['used', ...LOOKALIKES]);
     expect(await world.run('orphans', 'delete')).toMatchObject({ code: 2 });
+  });
+
+  it.each(['delete', 'adopt'])('refuses to %s what does not exist', async (action) => {
+    await fillCloud();
+    const force = action === 'delete' ? ['--force'] : [];
+    for (const id of ['used', '12', 'no-such', 'other-installation']) {
+      const { code, out } = await world.run('orphans', action, 'cloud', '--id', id, ...force);
+      expect([code, out.noted]).toEqual([1, expect.stringContaining(`that have these ids: ${id}; see`)]);
+    }
+    expect(left()).toHaveLength(8);
+    expect([...world.store.nodes.inState('hold')]).toEqual([]);
+  });
+
+  it.each([
+    ['list', '--id', 'orphan-1'],
+    ['list', '--force'],
+    ['list', '--retire-ready'],
+    ['adopt', 'cloud', '--force'],
+    ['suspend', 'cloud', '--id', 'orphan-1'],
+    ['confirm', 'cloud', '--id', 'orphan-1'],
+    ['delete', 'cloud', '--force', '--retire-ready'],
+  ])('refuses an option that has no effect: %s %s %s', async (...args) => {
+    await fillCloud();
+    const { code, out } = await world.run('orphans', ...args);
+    expect([code, out.noted]).toEqual([2, expect.stringContaining('has no effect on')]);
+    expect(left()).toHaveLength(8);
+  });
+
+  it('refuses to list a provider that only records name', async () => {
+    await world.node({ provider: 'removed' });
+    const { code, out } = await world.run('orphans', 'list', 'removed');
+    expect([code, out.noted]).toEqual([1, expect.stringContaining('provider removed is not configured')]);
+  });
+
+  it('skips resources whose node id no launcher writes', async () => {
+    globalThis.toyCloud.resources = ['7', 'abc', '', '00000000007', '000000000x'].map((id, index) =>
+      instance(`malformed-${index}`, { nodepool_node_id: id }),
+    );
+    expect((await world.run('orphans', 'list', '-o', 'name')).out.printed.trim()).toBe('');
+    expect(await world.run('orphans', 'delete', 'cloud', '--force')).toMatchObject({ code: 0 });
+    expect(left()).toHaveLength(5);
+  });
+
+  it('records an instance once that two processes adopt at the same time', async () => {
+    await fillCloud();
+    let waiting = 0;
+    let release: () => void = () => undefined;
+    const both = new Promise<void>((resolve) => (release = resolve));
+    globalThis.toyCloud.beforeList = () => {
+      waiting += 1;
+      if (waiting === 2) release();
+      return both;
+    };
+    const processes = [1, 2].map(() => new RunningCli(world, ['orphans', 'adopt', 'cloud']));
+    await world.until(() => processes.every(({ code }) => code !== undefined));
+    expect(processes.map(({ code }) => code)).toEqual([0, 0]);
+    const ids = [...world.store.nodes.inState('hold')].map(({ node }) => node.external_id);
+    expect(ids.sort()).toEqual(['orphan-1', 'orphan-2']);
   });
 
   it('does not delete what gets a record before the deletion', async () => {

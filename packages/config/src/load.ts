@@ -20,11 +20,13 @@ import type * as CompiledSchemas from './compiled-schemas.js';
 import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
+import { checkEmptyNumbers } from './empty-values.js';
 import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
 import { checkUniqueNames } from './references.js';
 import { checkPortText } from './port.js';
 import { ProblemReport } from './report.js';
+import { configSchema, secureSchema } from './schema.js';
 import { SourceText, type Environment } from './source.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
 import { validatorOf, type Validator } from './validate.js';
@@ -196,7 +198,11 @@ async function interpret(
 ): Promise<{ config: NodepoolConfig; unserved: ReadonlySet<string> }> {
   const unserved = new Set<string>();
   checkSchema(main, validateConfig, report);
-  if (secure !== undefined) checkSchema(secure, validateSecure, report);
+  checkEmptyNumbers(main, configSchema, [], report);
+  if (secure !== undefined) {
+    checkSchema(secure, validateSecure, report);
+    checkEmptyNumbers(secure, secureSchema, [], report);
+  }
   await nextTurn();
   checkUniqueNames(main, report);
   const root = isJsonObject(main.value) ? main.value : {};

@@ -17,6 +17,7 @@ import {
   type ProviderConfigContext,
 } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
+import { checkEmptyNumbers } from './empty-values.js';
 import type { KeyPath } from './problems.js';
 import { checkProviderReferences } from './references.js';
 import type { ProblemReport, ProblemText } from './report.js';
@@ -141,6 +142,7 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
   if (!loaded.ok) return { broken: loaded.reason };
   const violations = loaded.validate(entry.section);
   for (const { path, ...text } of violations) reportProblem(path, text);
+  checkEmptyNumbers(document, loaded.driver.schema, ['providers', entry.index], report);
   if (violations.length > 0) return {};
   const unserved = (path: KeyPath, reason: string): void => {
     input.unserved.add(entry.name);

@@ -44,9 +44,9 @@ const zookeeperServers = listOf(
 const zookeeperTls: JsonObject = {
   type: ['object', 'null'],
   properties: {
-    cert: { type: 'string', description: 'File with the client certificate (PEM).' },
-    key: { type: 'string', description: 'File with the key of the client certificate (PEM).' },
-    ca: { type: 'string', description: 'File with the certificates of the authorities that sign servers (PEM).' },
+    cert: { ...name, description: 'File with the client certificate (PEM).' },
+    key: { ...name, description: 'File with the key of the client certificate (PEM).' },
+    ca: { ...name, description: 'File with the certificates of the authorities that sign servers (PEM).' },
     'verify-hostname': {
       type: 'boolean',
       default: true,

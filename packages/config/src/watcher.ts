@@ -32,7 +32,7 @@ export interface ConfigWatcherOptions extends LoadOptions {
 const DEBOUNCE_MS = 250;
 
 export class ConfigWatcher {
-  private running: NodepoolConfig;
+  private running: Extract<LoadResult, { ok: true }>;
   private refusedProblems: readonly ConfigProblem[] = [];
   private refusedAt: number | undefined;
   /** Fingerprint of the contents that were read last. */
@@ -44,12 +44,17 @@ export class ConfigWatcher {
   private stopped = false;
 
   constructor(private readonly options: ConfigWatcherOptions) {
-    this.running = options.initial.config;
+    this.running = options.initial;
     this.fingerprint = options.initial.fingerprint;
   }
 
   /** Returns the configuration in force. */
   get config(): NodepoolConfig {
+    return this.running.config;
+  }
+
+  /** Returns the load of the configuration in force. */
+  get loaded(): Extract<LoadResult, { ok: true }> {
     return this.running;
   }
 
@@ -144,9 +149,9 @@ export class ConfigWatcher {
     this.refusedProblems = [];
     this.refusedAt = undefined;
     if (wasRefused) this.options.listener.accepted();
-    const diff = diffConfig(this.running, result.config);
+    const diff = diffConfig(this.running.config, result.config);
     if (diff.empty) return;
-    this.running = result.config;
+    this.running = result;
     this.options.listener.changed(result.config, diff, result.warnings);
   }
 }

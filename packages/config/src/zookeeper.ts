@@ -3,6 +3,7 @@
 import { isIPv6 } from 'node:net';
 import { booleanAt, entriesAt, numberAt, objectAt, stringAt, isJsonObject, type JsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
+import { checkWritten } from './empty-values.js';
 import { checkPortText } from './port.js';
 import type { ProblemReport } from './report.js';
 import type { ZooKeeperConfig } from './types.js';
@@ -63,6 +64,8 @@ function rootOf(document: ConfigDocument): JsonObject {
 /** Reports values that no client accepts: a daemon could neither start nor continue with them. */
 function checkServer(document: ConfigDocument, index: number, server: JsonObject, report: ProblemReport): void {
   const path = ['zookeeper-servers', index] as const;
+  // A host without a value would silently be this machine.
+  checkWritten(document, [...path, 'host'], 'the name or the address of a host', report);
   const host = hostOf(server);
   if (!isIPv6(host) && !HOST.test(host)) {
     report.at(document, [...path, 'host'], { expected: 'the name or the address of a host, without a port' });
@@ -79,7 +82,7 @@ function checkServer(document: ConfigDocument, index: number, server: JsonObject
   }
 }
 
-/** Returns the host; an empty one counts as absent. */
+/** Returns the host; an empty string or `null` counts as absent. */
 function hostOf(server: JsonObject): string {
   const host = stringAt(server, 'host') ?? '';
   return host === '' ? 'localhost' : host;

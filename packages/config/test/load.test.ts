@@ -108,6 +108,36 @@ tenant-resource-limits:
     expect(placesOf(problems)).toEqual(['1:37 zookeeper-servers[0].port']);
   });
 
+  it.each([
+    ['zookeeper-servers:\n  - host: a\n    port:\n', '3:5', 'zookeeper-servers[0].port', 'a whole number or a string'],
+    ['zookeeper-servers:\n  - host:\n', '2:5', 'zookeeper-servers[0].host', 'the name or the address of a host'],
+    ['webapp:\n  port:\n', '2:3', 'webapp.port', 'a whole number or a string'],
+    ['webapp:\n  port: # none\n', '2:3', 'webapp.port', 'a whole number or a string'],
+    ['max-hold-age:\n', '1:1', 'max-hold-age', 'a number'],
+    ['labels: [{name: a, max-wait: }]\n', '1:20', 'labels[0].max-wait', 'a number'],
+    ['diskimages: [{name: a, rebuild-age: }]\n', '1:24', 'diskimages[0].rebuild-age', 'a number'],
+    [
+      'tenant-resource-limits: [{tenant-name: a, max-cores: , my-gpus: }]\n',
+      '1:43',
+      'tenant-resource-limits[0].max-cores',
+      'a whole number',
+    ],
+    ['providers: [{name: p, cloud: c, priority: }]\n', '1:33', 'providers[0].priority', 'a whole number'],
+  ])('refuses a key without a value, but not null: %j', async (text, place, path, expected) => {
+    const [first, ...others] = await problemsOf(text);
+    expect(`${first?.line}:${first?.column}`).toBe(place);
+    expect(first).toMatchObject({ path, expected, found: 'nothing', hint: 'write a value, or remove the key' });
+    expect(others.map((other) => other.path)).toEqual(
+      text.includes('gpus') ? ['tenant-resource-limits[0].my-gpus'] : [],
+    );
+    await configOf(text.replaceAll(/:(?= #|\n$| ?[,}])/g, ': null'));
+  });
+
+  it('refuses an empty number of the secure file', async () => {
+    const secure = 'zookeeper-servers:\n  - host: a\n    port:\n';
+    expect(placesOf(await problemsOf('labels: []\n', { secure }))).toEqual(['3:5 zookeeper-servers[0].port']);
+  });
+
   it('accepts every form of a host', async () => {
     const hosts = '[{host: zk-1_a.example.org}, {host: "[::1]"}, {host: 192.0.2.1}, {host: ""}, {host: zk.example.}]';
     const { zookeeper } = await configOf(`zookeeper-servers: ${hosts}\n`);

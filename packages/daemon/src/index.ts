@@ -10,7 +10,7 @@ export { BlockWatch, type BlockWatchOptions } from './diagnostics/block-watch.js
 export * from './process/command-line.js';
 export * from './diagnostics/diagnostics.js';
 export * from './diagnostics/event-loop.js';
-export * from './process/follow-config.js';
+export { CONFIGURATION_PROBLEMS, followConfig, type FollowConfigOptions } from './process/follow-config.js';
 export * from './diagnostics/process-dump.js';
 export * from './process/run-daemon.js';
 export * from './diagnostics/zookeeper-watch.js';

@@ -4,6 +4,9 @@ import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@node
 import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';
 
+/** The remedy of a web endpoint that cannot listen. */
+export const OTHER_ADDRESS = 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp';
+
 export interface LauncherContext {
   readonly store: Store;
   readonly clock: Clock;

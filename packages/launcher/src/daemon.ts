@@ -16,6 +16,7 @@ import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog, RecentFailures, Recorder } from '@nodepool/status';
 import { NodeScanner } from './launch/scan/node-scanner.js';
+import { OTHER_ADDRESS } from './context.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './metrics/ensemble-metrics.js';
 import { reportQueues, reportSuspensions } from './metrics/queue-metrics.js';
@@ -109,6 +110,7 @@ export class LauncherDaemon implements Daemon {
       log: this.log,
       clock: systemClock,
       isReady: () => this.launcher.ready,
+      otherAddress: OTHER_ADDRESS,
       metrics: this.options.metrics,
       explain: {
         ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },

@@ -5,6 +5,7 @@ import { nextTurn } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
+import { OTHER_ADDRESS } from './context.js';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
@@ -25,6 +26,10 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     options: options.daemon,
     signals,
     connect: connectToZooKeeper,
+    webEndpoint: (config) =>
+      webapp
+        ? { port: config.webapp.port, address: config.webapp.listenAddress, otherAddress: OTHER_ADDRESS }
+        : undefined,
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress will be resumed after a restart or by another launcher',
     printError,

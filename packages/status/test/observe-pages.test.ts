@@ -24,7 +24,15 @@ beforeEach(async () => {
   const store: Store = records.asStore();
   const timelines = new Timelines({ store, clock, onError: () => undefined });
   const explain = { decisions, activity: () => [], timelines, queuePosition: () => undefined };
-  server = createWebServer({ store, log: silentLogger, clock, isReady: () => true, metrics, explain });
+  server = createWebServer({
+    otherAddress: 'choose another port',
+    store,
+    log: silentLogger,
+    clock,
+    isReady: () => true,
+    metrics,
+    explain,
+  });
   ({ port } = await server.start(0, '127.0.0.1'));
 });
 

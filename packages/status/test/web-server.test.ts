@@ -23,7 +23,13 @@ beforeEach(async () => {
     error: (_message: string, error: unknown) => void errors.push(error),
     named: () => log,
   };
-  server = createWebServer({ store: records.asStore(), log, clock, isReady: () => ready });
+  server = createWebServer({
+    otherAddress: 'choose another port',
+    store: records.asStore(),
+    log,
+    clock,
+    isReady: () => ready,
+  });
   ({ port } = await server.start(0, '127.0.0.1'));
 });
 
@@ -298,7 +304,13 @@ describe('the server', () => {
   });
 
   it('reports an address in use with a remedy', async () => {
-    const other = createWebServer({ store: records.asStore(), log: silentLogger, clock, isReady: () => true });
+    const other = createWebServer({
+      otherAddress: 'choose another port',
+      store: records.asStore(),
+      log: silentLogger,
+      clock,
+      isReady: () => true,
+    });
     await expect(other.start(port, '127.0.0.1')).rejects.toThrow(
       new RegExp(`cannot listen on 127.0.0.1 port ${port}: .*EADDRINUSE.*webapp`),
     );

@@ -2,6 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
@@ -12,6 +13,7 @@ import {
   programPath,
   startBuilder,
   startLauncher,
+  writeDaemonConfig,
   type DaemonOptions,
   type Program,
 } from '@nodepool/harness';
@@ -30,6 +32,16 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
+interface Started {
+  readonly program: Program;
+  readonly log: () => string;
+  readonly says: (text: string) => Promise<void>;
+  /** Changes the servers in the configuration file. */
+  readonly setServers: (servers: string) => Promise<void>;
+  /** Polls a page of the web endpoint until its text contains `text`; resolves with the status. */
+  readonly shows: (path: string, text: string) => Promise<number>;
+}
+
 /** Starts a daemon that logs to a file of this test. */
 async function start(
   kind: 'launcher' | 'builder',
@@ -37,10 +49,20 @@ async function start(
   servers: string,
   images: object = {},
   process: Pick<DaemonOptions, 'args' | 'env'> = {},
-): Promise<{ readonly program: Program; readonly log: () => string; readonly says: (text: string) => Promise<void> }> {
+): Promise<Started> {
   const [webappPort = 0] = await freePorts(1);
-  const config = { ...exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'] }), ...images };
-  const options = { folder, name, config, ...process };
+  const configWith = (address: string): object => ({
+    ...exampleConfig({ zooKeeper: { servers: address }, webappPort, labels: ['small'] }),
+    ...images,
+  });
+  const webArgs = kind === 'builder' ? ['--status-port', String(webappPort), '--status-address', '127.0.0.1'] : [];
+  const options = {
+    folder,
+    name,
+    config: configWith(servers),
+    ...process,
+    args: [...webArgs, ...(process.args ?? [])],
+  };
   const program = await (kind === 'launcher' ? startLauncher(options) : startBuilder(options));
   programs.push(program);
   const log = (): string => readFileSync(program.logFile, 'utf8');
@@ -48,7 +70,22 @@ async function start(
     program.while(`says "${text}"`, WAIT_LIMIT_MS, async (signal) => {
       while (!log().includes(text)) await sleep(systemClock, 50, signal);
     });
-  return { program, log, says };
+  const setServers = (address: string): Promise<void> =>
+    writeDaemonConfig({ folder, name, config: configWith(address) });
+  const shows = (path: string, text: string): Promise<number> =>
+    program.while(`shows "${text}" at ${path}`, WAIT_LIMIT_MS, async (signal) => {
+      for (;;) {
+        try {
+          const answer = await fetch(`http://127.0.0.1:${webappPort}${path}`, { signal });
+          if ((await answer.text()).includes(text)) return answer.status;
+        } catch (error) {
+          // The endpoint does not listen yet.
+          if (signal.aborted || !/fetch failed/.test(String(error))) throw error;
+        }
+        await sleep(systemClock, 50, signal);
+      }
+    });
+  return { program, log, says, setServers, shows };
 }
 
 /** Returns the lines of a log that belong to the stack of an error. */
@@ -62,13 +99,60 @@ describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper',
     const { program, log, says } = await start(kind, `${kind}-waiting`, `127.0.0.1:${port}`);
     await says('ZooKeeper cannot be reached');
     program.signal('SIGHUP');
-    await says('the configuration will be read again after that');
+    await says('Reading the configuration again while waiting for ZooKeeper');
     program.signal('SIGUSR2');
     await says('The program is starting');
     program.signal('SIGUSR1');
     expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(log()).toMatch(/Stopping.*SIGUSR1/);
     expect(log()).not.toContain('Debugger listening');
+  });
+
+  it('shows the reason at its web endpoint, and stops on SIGTERM', async () => {
+    const [port = 0] = await freePorts(1);
+    const { program, shows, setServers } = await start(kind, `${kind}-page`, `127.0.0.1:${port}`);
+    const reason = `not connected to ZooKeeper: 127.0.0.1:${port}, since `;
+    expect(await shows('/', reason)).toBe(503);
+    expect(await shows('/', 'ECONNREFUSED')).toBe(503);
+    expect(await shows('/status/v1/overview', reason)).toBe(503);
+    expect(await shows('/ready', `not ready: ${reason}`)).toBe(503);
+    expect(await shows('/health', '"zookeeper":"connecting"')).toBe(200);
+    expect(await shows('/metrics', 'nodepool_zookeeper_connected 0')).toBe(200);
+    await writeDaemonConfig({ folder, name: program.name, config: 'labels: 7' });
+    expect(await shows('/metrics', 'nodepool_configuration_problems 2')).toBe(200);
+    await setServers(`127.0.0.1:${port}`);
+    expect(await shows('/metrics', 'nodepool_configuration_problems 0')).toBe(200);
+    program.signal('SIGTERM');
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
+  });
+
+  it('stops on SIGTERM while a server accepts connections and never answers', async () => {
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => {
+      silent.listen(0, '127.0.0.1', resolve);
+    });
+    const { port } = silent.address() as AddressInfo;
+    const { program, shows } = await start(kind, `${kind}-silent`, `127.0.0.1:${port}`);
+    expect(await shows('/ready', 'no server has answered yet')).toBe(503);
+    program.signal('SIGTERM');
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
+    silent.close();
+  });
+
+  it('reports the address of its web endpoint that another program uses', async () => {
+    const [port = 0] = await freePorts(1);
+    const used = createServer(() => undefined);
+    await new Promise<void>((resolve) => {
+      used.listen(0, '127.0.0.1', resolve);
+    });
+    const { port: usedPort } = used.address() as AddressInfo;
+    const webapp = { listen_address: '127.0.0.1', port: usedPort };
+    const args = kind === 'builder' ? ['--status-port', String(usedPort)] : [];
+    const { program, log } = await start(kind, `${kind}-used`, `127.0.0.1:${port}`, { webapp }, { args });
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 1, signal: null });
+    used.close();
+    expect(log()).toMatch(/cannot start: the web endpoint cannot listen on 127\.0\.0\.1 port \d+: .*; choose others/);
+    expect(stackLines(log())).toEqual([]);
   });
 });
 
@@ -119,6 +203,32 @@ describe('programs with a ZooKeeper', () => {
     expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
     expect(log()).toMatch(/INFO nodepool: Stopped/);
     expect(log()).not.toContain('Debugger listening');
+  });
+
+  it.each([
+    ['launcher', 'SIGHUP'],
+    ['launcher', 'a changed file'],
+    ['builder', 'SIGHUP'],
+    ['builder', 'a changed file'],
+  ] as const)('a %s uses a corrected address before its first connection, after %s', async (kind, cause) => {
+    const [port = 0] = await freePorts(1);
+    const name = `${kind}-corrected-${cause === 'SIGHUP' ? 'signal' : 'file'}`;
+    const images = { 'images-dir': join(folder, `images-of-${name}`) };
+    const { program, log, says, setServers, shows } = await start(kind, name, `127.0.0.1:${port}`, images);
+    await shows('/ready', 'ECONNREFUSED');
+    // A change that cannot be used does not end the program, either.
+    await setServers(`${zooKeeper.servers}/no/such`);
+    if (cause === 'SIGHUP') program.signal('SIGHUP');
+    await shows('/ready', 'the chroot /no/such does not exist');
+    await setServers(zooKeeper.servers);
+    if (cause === 'SIGHUP') program.signal('SIGHUP');
+    await says('ZooKeeper is connected');
+    expect(await shows('/health', '"zookeeper":"connected"')).toBe(200);
+    expect(await shows('/metrics', 'nodepool_zookeeper_connected 1')).toBe(200);
+    program.signal('SIGTERM');
+    expect(await program.ends(WAIT_LIMIT_MS)).toEqual({ code: 0, signal: null });
+    expect(log()).not.toContain('Changed settings take effect at the next start');
+    expect(stackLines(log())).toEqual([]);
   });
 
   it.each(['launcher', 'builder'] as const)('a %s reports a missing chroot with the remedy', async (kind) => {

@@ -112,6 +112,7 @@ export class PageServer {
 
   private makeWeb(): WebServer {
     return createWebServer({
+      otherAddress: 'choose another port',
       store: this.store,
       log: this.log,
       clock: this.clock,

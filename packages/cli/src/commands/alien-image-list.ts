@@ -3,7 +3,7 @@
 import { externalIdKey, isError, type ListedImage, type ProviderConfig } from '@nodepool/core';
 import { createRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
-import { checkProvider } from '../image-names.js';
+import { checkConfigured, checkProvider } from '../image-names.js';
 import { withStartedProvider } from '../started-provider.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 
@@ -27,7 +27,10 @@ export async function alienImageList(
   options: ListOptions,
 ): Promise<void> {
   const { config, out } = context;
-  if (only !== undefined) checkProvider(context, only);
+  if (only !== undefined) {
+    checkProvider(context, only);
+    checkConfigured(context, only);
+  }
   const isWanted = (name: string): boolean => only === undefined || only === name;
   const failures: string[] = [];
   for (const [name, { reason }] of config.brokenProviders) {

@@ -11,9 +11,9 @@ import {
   type NodeData,
   type NodeState,
 } from '@nodepool/core';
-import { createRecordList, type ListColumn } from '@nodepool/store';
+import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
-import { checkProvider } from '../image-names.js';
+import { checkConfigured, checkProvider } from '../image-names.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
 
@@ -54,6 +54,7 @@ export async function orphans(
   provider: string | undefined,
   options: OrphanOptions,
 ): Promise<void> {
+  checkOptions(action, options);
   if (provider !== undefined) checkProvider(context, provider);
   switch (action) {
     case 'list':
@@ -69,8 +70,25 @@ export async function orphans(
   }
 }
 
+/** Throws `UsageError` for an option that the action would ignore. */
+function checkOptions(action: OrphanAction, { id, force, retireReady }: OrphanOptions): void {
+  const given: readonly (readonly [string, boolean, readonly OrphanAction[]])[] = [
+    ['--id', id !== undefined, ['adopt', 'delete']],
+    ['--force', force, ['delete', 'confirm']],
+    ['--retire-ready', retireReady, ['suspend']],
+  ];
+  for (const [option, isGiven, actions] of given) {
+    if (isGiven && !actions.includes(action)) {
+      throw new UsageError(
+        `${option} has no effect on \`nodepool orphans ${action}\`; it is for ${actions.join(' and ')}`,
+      );
+    }
+  }
+}
+
 async function list(context: StoreContext, only: string | undefined, options: ListOptions): Promise<void> {
   const { config, out } = context;
+  if (only !== undefined) checkConfigured(context, only);
   const wanted = [...config.providers.keys(), ...config.brokenProviders.keys()].filter(
     (name) => name === (only ?? name),
   );
@@ -109,16 +127,31 @@ async function adopt(context: StoreContext, name: string, options: OrphanOptions
     const chosen = await instancesOf(provider, found, limits);
     return chosen.filter(({ externalId }) => isChosen(externalId, options));
   });
-  if (instances.length === 0) {
+  const missing = idsWithout(instances, options);
+  if (instances.length === 0 && missing.length === 0) {
     out.note(`provider ${name} has no instance without a record`);
     return;
   }
   const since = context.clock.now() / 1000;
+  let adopted = 0;
   for (const instance of instances) {
-    const [id = ''] = await store.nodes.create([adoptedNode(instance, name, since)], call);
-    out.print(id);
+    // Another process may adopt it at the same time.
+    const plan = (): readonly NodeData[] =>
+      isRecorded(store, name, instance) ? [] : [adoptedNode(instance, name, since)];
+    const [id] = await store.nodes.createOnce(name, plan, call);
+    if (id === undefined) out.note(`instance ${externalIdText(instance.externalId)} has just got a record`);
+    else out.print(id);
+    adopted += id === undefined ? 0 : 1;
   }
-  out.note(`${instances.length} instances of provider ${name} are held; \`nodepool delete ID\` deletes them`);
+  out.note(`${adopted} instances of provider ${name} are held; \`nodepool delete ID\` deletes them`);
+  refuseMissing(missing, `provider ${name} has no instances without a record that have these ids`);
+}
+
+function isRecorded(store: Store, provider: string, { externalId }: Instance): boolean {
+  const key = externalIdKey(externalId);
+  return [...store.nodes.ofProvider(provider)].some(
+    ({ node }) => node.external_id !== null && externalIdKey(node.external_id) === key,
+  );
 }
 
 async function remove(context: StoreContext, name: string, options: OrphanOptions): Promise<void> {
@@ -127,8 +160,14 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
     const { orphans: found } = await findOrphans(context, provider, call);
     return found.filter(({ resource }) => isChosen(resource.externalId, options));
   });
+  const missing = idsWithout(
+    chosen.map(({ resource }) => resource),
+    options,
+  );
+  const refusal = `provider ${name} has no resources without a record that have these ids`;
   if (chosen.length === 0) {
-    out.note(`provider ${name} has no such resource without a record`);
+    refuseMissing(missing, refusal);
+    out.note(`provider ${name} has no resource without a record`);
     return;
   }
   const names = chosen.slice(0, NAMED).map(({ resource }) => `  ${resource.kind} ${resource.name}`);
@@ -141,6 +180,7 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
   out.note(`${deleted.length} resources of provider ${name} are deleted`);
   const left = chosen.length - deleted.length;
   if (left > 0) out.note(`${left} were not deleted: they no longer exist, or have a record by now`);
+  refuseMissing(missing, refusal);
 }
 
 /** States of nodes that, in an older state of ZooKeeper, may long be in use. */
@@ -195,8 +235,25 @@ function required(action: OrphanAction, provider: string | undefined): string {
 }
 
 function isChosen(externalId: ExternalId, { id }: OrphanOptions): boolean {
-  const text = typeof externalId === 'string' ? externalId : externalIdKey(externalId);
-  return id === undefined || id.includes(text);
+  return id === undefined || id.includes(externalIdText(externalId));
+}
+
+function externalIdText(externalId: ExternalId): string {
+  return typeof externalId === 'string' ? externalId : externalIdKey(externalId);
+}
+
+/** Returns the ids of the option that none of the resources has. */
+function idsWithout(
+  resources: readonly { readonly externalId: ExternalId }[],
+  { id = [] }: OrphanOptions,
+): readonly string[] {
+  const found = new Set(resources.map(({ externalId }) => externalIdText(externalId)));
+  return id.filter((each) => !found.has(each));
+}
+
+/** Throws `RefusedError` for ids that were asked for and do not exist. */
+function refuseMissing(ids: readonly string[], what: string): void {
+  if (ids.length > 0) throw new RefusedError(`${what}: ${ids.join(', ')}; see \`nodepool orphans list\``);
 }
 
 async function ask(

@@ -21,7 +21,7 @@ import { Findings, type Finding } from './finding.js';
 import { checkLatency } from './latency.js';
 import { checkLocks } from './locks.js';
 import { checkProblems, PROBLEMS_PATH } from './problems.js';
-import { checkPrograms } from './programs.js';
+import { checkPrograms, unknownPrograms } from './programs.js';
 import { checkProviders } from './providers.js';
 import { checkRecords } from './records.js';
 import { checkServers } from './zookeeper-servers.js';
@@ -80,7 +80,8 @@ async function withZooKeeper(context: DoctorContext, config: NodepoolConfig): Pr
         ? `create the znode ${config.zookeeper.chroot} with ZooKeeper's own client, or correct chroot in zookeeper-servers`
         : 'see the findings about the servers and certificates';
     findings.error('connection', reasonOf(error), remedy);
-    return [...findings.list, ...(await withoutRecords(context, config))];
+    const { servers } = config.zookeeper;
+    return [...findings.list, ...unknownPrograms(servers), ...(await withoutRecords(context, config))];
   }
   const { clock, random, log } = context;
   const store = openStore(zooKeeper, { clock, random, log, identifier: hostname(), readOnly: true });

@@ -17,11 +17,12 @@ export function checkPrograms({ store, config, ready }: ProgramSources): readonl
   const launchers = [...store.components.all('launcher')].map(({ component }) => component);
   const builders = [...store.components.all('builder')].map(({ component }) => component);
   if (launchers.length === 0) {
-    findings.error('launchers', 'none is registered: no request is served', 'start nodepool-launcher');
+    findings.error('launchers', 'none is registered: no request is served', unregistered('nodepool-launcher'));
   }
   const images = [...config.diskImages.values()].filter(({ abstract }) => !abstract);
   if (builders.length === 0 && images.length > 0) {
-    findings.warning('builders', 'none is registered: no image is built or uploaded', 'start nodepool-builder');
+    const reason = 'none is registered: no image is built or uploaded';
+    findings.warning('builders', reason, unregistered('nodepool-builder'));
   }
   for (const path of store.components.withoutSession()) {
     const remedy =
@@ -33,6 +34,24 @@ export function checkPrograms({ store, config, ready }: ProgramSources): readonl
   reportDrivers(launchers, config, findings);
   if (launchers.length > 0) reportServed(store, config, findings);
   return findings.list;
+}
+
+/** Reports that the programs are unknown, because they register in ZooKeeper. */
+export function unknownPrograms(servers: readonly string[]): readonly Finding[] {
+  const findings = new Findings('programs');
+  findings.warning(
+    'launchers and builders',
+    `unknown: ZooKeeper (${servers.join(', ')}) cannot be used from here; launchers and builders may be waiting for it`,
+    'see /ready of their web endpoints, and "ZooKeeper cannot be reached" in their logs',
+  );
+  return findings.list;
+}
+
+function unregistered(program: string): string {
+  return (
+    `start ${program}; one that runs may wait for ZooKeeper: see its log and its /ready, ` +
+    'and compare its zookeeper-servers with this configuration'
+  );
 }
 
 function reportReady(ready: readonly LauncherAnswer[], launchers: readonly ComponentData[], findings: Findings): void {

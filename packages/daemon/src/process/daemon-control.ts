@@ -16,6 +16,7 @@ export class DaemonControl {
   /** Resolves with the first signal to stop. */
   readonly stopped: Promise<void>;
   private readonly stop = new AbortController();
+  private connecting: Pick<ControlledDaemon, 'reload'> | undefined;
   private daemon: ControlledDaemon | undefined;
   private started = false;
   private reloadWanted = false;
@@ -43,8 +44,14 @@ export class DaemonControl {
     else this.diagnostics.signalled();
   };
 
+  /** Registers the receiver of reloads until the daemon is made. */
+  connects(connecting: Pick<ControlledDaemon, 'reload'>): void {
+    this.connecting = connecting;
+  }
+
   /** Registers the daemon that signals act on from now on. */
   made(daemon: ControlledDaemon): void {
+    this.connecting = undefined;
     this.daemon = daemon;
   }
 
@@ -59,8 +66,14 @@ export class DaemonControl {
       this.daemon?.reload();
       return;
     }
-    this.log.info('The program is starting; the configuration will be read again after that', { signal: 'SIGHUP' });
+    // The connection may just have succeeded, which ends the reloads of `connecting`.
     this.reloadWanted = true;
+    if (this.connecting === undefined) {
+      this.log.info('The program is starting; the configuration will be read again after that', { signal: 'SIGHUP' });
+      return;
+    }
+    this.log.info('Reading the configuration again while waiting for ZooKeeper', { signal: 'SIGHUP' });
+    this.connecting.reload();
   }
 
   private stopBy(signal: DaemonSignal): void {

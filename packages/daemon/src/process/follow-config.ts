@@ -24,25 +24,27 @@ export const CONFIGURATION_PROBLEMS: Gauge<never> = {
 const OF_ZOOKEEPER = ['chroot', 'zookeeper-tls', 'zookeeper-timeout'] as const;
 type StartSetting = (typeof OF_ZOOKEEPER)[number] | FollowConfigOptions['readAtStart'][number];
 
-export interface FollowConfigOptions {
+export interface WatchConfigOptions {
   readonly load: LoadOptions;
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly clock: Clock;
   readonly tasks: TaskSupervisor;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Uses the changed servers. */
-  readonly zooKeeper: Pick<ZooKeeper, 'updateServers'>;
-  /** Settings that the program reads only at its start, in addition to those of its connection to ZooKeeper. */
-  readonly readAtStart: readonly ('webapp' | 'images-dir')[];
   /** Applies a changed configuration. */
   readonly apply: (config: NodepoolConfig) => void | Promise<void>;
 }
 
-/** Creates the watcher; the caller starts and stops it. */
+export interface FollowConfigOptions extends WatchConfigOptions {
+  /** Uses the changed servers. */
+  readonly zooKeeper: Pick<ZooKeeper, 'updateServers'>;
+  /** Settings that the program reads only at its start, in addition to those of its connection to ZooKeeper. */
+  readonly readAtStart: readonly ('webapp' | 'images-dir')[];
+}
+
+/** Creates the watcher of a daemon that is connected to ZooKeeper; the caller starts and stops it. */
 export function followConfig(options: FollowConfigOptions): ConfigWatcher {
-  const { load, loaded, clock, tasks, log, metrics, zooKeeper, readAtStart, apply } = options;
-  metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+  const { loaded, log, zooKeeper, readAtStart, apply } = options;
   let { servers } = loaded.config.zookeeper;
   const applyServers = (changed: readonly string[]): void => {
     if (isDeepStrictEqual(changed, servers)) return;
@@ -54,6 +56,19 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
     const names = [...OF_ZOOKEEPER, ...readAtStart].filter((name) => !isDeepStrictEqual(inUse[name], now[name]));
     if (names.length > 0) log.warn('Changed settings take effect at the next start of the program', { names });
   };
+  return watchConfig({
+    ...options,
+    apply: (config) => {
+      applyServers(config.zookeeper.servers);
+      noteSettingsReadAtStart(config);
+      return apply(config);
+    },
+  });
+}
+
+/** Creates a watcher that logs and counts what it finds; the caller starts and stops it. */
+export function watchConfig({ load, loaded, clock, tasks, log, metrics, apply }: WatchConfigOptions): ConfigWatcher {
+  metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
   let warned = loaded.warnings.map(formatProblem);
   return new ConfigWatcher({
     ...load,
@@ -67,8 +82,6 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
       },
       changed: (config, diff, warnings) => {
         log.info('Applying the changed configuration', namesIn(diff));
-        applyServers(config.zookeeper.servers);
-        noteSettingsReadAtStart(config);
         const problems = warnings.map(formatProblem);
         for (const problem of problems) {
           if (!warned.includes(problem)) log.warn('Problem of the configuration', { problem });

@@ -1,17 +1,19 @@
 /** Runs a daemon from its command line to its exit code: logging, configuration, connection, and its own work. */
 
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type ZooKeeperConfig } from '@nodepool/config';
+import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type NodepoolConfig } from '@nodepool/config';
 import type { RootLogger } from '../logging/create-logger.js';
-import { errorCodeOf, nextTurn, reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
+import { errorCodeOf, nextTurn, reasonOf, systemClock, type Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { setUpLogging } from '../logging/set-up-logging.js';
 import type { DaemonOptions } from './command-line.js';
 import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
 import { Diagnostics } from '../diagnostics/diagnostics.js';
+import { FirstConnection, type Connect } from './first-connection.js';
 import { openMetrics } from '../metrics/open-metrics.js';
 import { writePidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
+import type { EndpointAddress } from './waiting-endpoint.js';
 
 /** Dependencies of a daemon. */
 export interface DaemonSetup {
@@ -43,11 +45,10 @@ export interface DaemonRun {
   /** Logged at the stop signal. */
   readonly stopMessage: string;
   readonly printError: (text: string) => void;
-  /** Connects to the ensemble of the configuration. Rejects if that cannot succeed, or with the signal's reason. */
-  readonly connect: (
-    ensemble: ZooKeeperConfig,
-    options: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
-  ) => Promise<ZooKeeper>;
+  /** Connects to the ensemble of the configuration. */
+  readonly connect: Connect;
+  /** Returns the address of the web endpoint; undefined if it is disabled. */
+  readonly webEndpoint: (config: NodepoolConfig) => EndpointAddress | undefined;
   /** Creates the daemon. Rejects if it cannot be started. */
   readonly make: (setup: DaemonSetup) => Daemon | Promise<Daemon>;
 }
@@ -145,17 +146,18 @@ async function loadAndServe(
 }
 
 async function serve(
-  { connect, make }: DaemonRun,
+  { name, connect, make, webEndpoint }: DaemonRun,
   setup: Omit<DaemonSetup, 'zooKeeper'>,
   control: DaemonControl,
   running: Running,
 ): Promise<void> {
-  const { loaded, log } = setup;
   const { signal } = control;
   let daemon: Daemon;
   try {
-    const zooKeeper = await connect(loaded.config.zookeeper, { clock: systemClock, log, signal });
-    daemon = await make({ ...setup, zooKeeper });
+    const connection = new FirstConnection({ ...setup, connect, webEndpoint, name, clock: systemClock, signal });
+    control.connects(connection);
+    const connected = await connection.connected();
+    daemon = await make({ ...setup, ...connected });
   } catch (error) {
     if (signal.aborted) return;
     throw error;

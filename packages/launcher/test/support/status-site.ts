@@ -49,6 +49,7 @@ export class StatusSite {
     if (recorder === undefined) throw new Error('the world has made no recorder');
     const config = world.config(providers, { ...more, ...shownConfig });
     const server = createWebServer({
+      otherAddress: 'choose another port',
       ...{ store: running.store, log: silentLogger, clock, isReady: () => true, metrics: registry },
       explain: world.explanation(running, decisions, hostname),
       status: {

@@ -21,6 +21,6 @@ export function createWebServer(context: WebContext): WebServer {
     routes: (app) => {
       for (const routes of ROUTES) routes(app, { ...context, log });
     },
-    otherAddress: 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp',
+    otherAddress: context.otherAddress,
   });
 }

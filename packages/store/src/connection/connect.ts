@@ -38,6 +38,8 @@ export interface ConnectOptions {
   /** Milliseconds until connecting fails. Default: no limit, since the ensemble may start later. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** Called with the reason of each failed attempt to connect. */
+  readonly onFailure?: (reason: string) => void;
 }
 
 /** No session could be created: no server was reached in time, or none accepted the client. */
@@ -102,6 +104,9 @@ export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: Con
     clock: options.clock,
   });
   logConnection(zooKeeper, options.clock, options.log.named('nodepool.zookeeper'));
+  zooKeeper.on('warning', ({ message }) => {
+    if (zooKeeper.state !== 'connected') options.onFailure?.(message);
+  });
   const limits = {
     timeoutMs: options.timeoutMs ?? Infinity,
     ...(options.signal === undefined ? {} : { signal: options.signal }),

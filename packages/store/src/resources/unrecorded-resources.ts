@@ -19,7 +19,8 @@ export interface Unrecorded {
 const NODE_TAGS = ['nodepool_installation', 'nodepool_pool_name', 'nodepool_launch_attempt'] as const;
 const UPLOAD_TAGS = ['nodepool_installation', 'nodepool_image_format'] as const;
 
-/** Formats of the ids and names that builders write; resources with tags in other formats are skipped. */
+/** Formats of the ids and names that launchers and builders write; resources with tags in other formats are skipped. */
+const NODE_ID = /^[0-9]{10}$/;
 const BUILD_ID = /^[0-9a-f]+$/;
 const UPLOAD_ID = /^[0-9]{10}$/;
 const IMAGE_NAME = /^(?!\.{1,2}$)[^/\0]+$/;
@@ -51,6 +52,7 @@ export async function unrecordedResources(
   const ofUploads: Resource[] = [];
   for (const resource of resources) {
     const { nodepool_node_id: nodeId, nodepool_upload_id: uploadId } = resource.tags;
+    if (nodeId !== undefined && !NODE_ID.test(nodeId)) continue;
     if (nodeId !== undefined) ofNodes.set(nodeId, [...(ofNodes.get(nodeId) ?? []), resource]);
     else if (uploadId !== undefined) ofUploads.push(resource);
   }
@@ -76,22 +78,38 @@ async function withoutNode(
     if (!known.has(nodeId)) add(resources, 'its node has no record');
     else add(await duplicates(store, nodeId, resources, options), 'its node is from another launch attempt');
   }
-  return found.length === 0 ? found : withoutNamed(store, provider, found);
+  return found.length === 0 ? found : withoutNamed(await namedBy(store, provider, known, options), found);
 }
 
 /**
  * Omits the resources that a record names by their external id, e.g. instances that an operator has adopted, and other
  * resources of the same launch attempt, e.g. their volumes.
  */
-function withoutNamed(store: Records, provider: string, found: readonly Unrecorded[]): readonly Unrecorded[] {
-  const named = new Set<string>();
-  for (const { node } of store.nodes.ofProvider(provider)) {
-    if (node.external_id !== null) named.add(externalIdKey(node.external_id));
-  }
+function withoutNamed(named: ReadonlySet<string>, found: readonly Unrecorded[]): readonly Unrecorded[] {
   const isNamed = ({ resource }: Unrecorded): boolean => named.has(externalIdKey(resource.externalId));
   const attempts = new Set(found.filter(isNamed).map(({ resource }) => resource.tags.nodepool_launch_attempt));
   attempts.delete(undefined);
   return found.filter((each) => !isNamed(each) && !attempts.has(each.resource.tags.nodepool_launch_attempt));
+}
+
+/**
+ * Resolves with the keys of the external ids in the records of the provider. Reads the records of `ids` that the cache
+ * lacks, because another process may just have adopted an instance.
+ */
+async function namedBy(
+  { nodes }: Records,
+  provider: string,
+  ids: ReadonlySet<string>,
+  options: CallOptions,
+): Promise<ReadonlySet<string>> {
+  const named = new Set<string>();
+  const entries = [...nodes.ofProvider(provider)];
+  for (const id of ids) {
+    const fresh = nodes.get(id) === undefined ? await nodes.read(id, options) : undefined;
+    if (fresh?.node.provider === provider) entries.push(fresh);
+  }
+  for (const { node } of entries) if (node.external_id !== null) named.add(externalIdKey(node.external_id));
+  return named;
 }
 
 /**

@@ -73,4 +73,20 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     breaks: 'A replaced file retains its permissions.',
     tests: ['image-commands.test.ts'],
   },
+  {
+    id: 'cli-adopted-twice',
+    file: 'commands/orphans.ts',
+    find: 'store.nodes.createOnce(name, plan, call)',
+    replace: 'store.nodes.create(plan(), call)',
+    breaks: 'Processes that adopt an instance at the same time record it once.',
+    tests: ['orphans.test.ts'],
+  },
+  {
+    id: 'cli-orphan-that-does-not-exist',
+    file: 'commands/orphans.ts',
+    find: 'if (ids.length > 0) throw',
+    replace: 'if (false) throw',
+    breaks: 'The id of an orphan that does not exist is refused.',
+    tests: ['orphans.test.ts'],
+  },
 ]);

@@ -90,4 +90,20 @@ export const CONFIG: readonly Mutation[] = inPackage('packages/config', [
     breaks: 'A label cannot use an abstract image.',
     tests: ['load.test.ts', 'values.test.ts', 'drivers.test.ts'],
   },
+  {
+    id: 'config-empty-number',
+    file: 'empty-values.ts',
+    find: "if (document.valueAt(path) !== null || document.writtenAt(path) !== '') return;",
+    replace: 'return;',
+    breaks: 'A number without a value is refused.',
+    tests: ['load.test.ts'],
+  },
+  {
+    id: 'config-written-null',
+    file: 'empty-values.ts',
+    find: " || document.writtenAt(path) !== ''",
+    replace: '',
+    breaks: 'A number that is written as null counts as absent.',
+    tests: ['load.test.ts', 'compatibility.test.ts'],
+  },
 ]);

@@ -172,10 +172,27 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-adopted-resource',
     file: 'resources/unrecorded-resources.ts',
-    find: 'found.length === 0 ? found : withoutNamed(store, provider, found)',
+    find: 'found.length === 0 ? found : withoutNamed(await namedBy(store, provider, known, options), found)',
     replace: 'found',
     breaks: 'A resource that a record names by its id is not leaked.',
     tests: [],
+    elsewhere: LEAKS,
+  },
+  {
+    id: 'store-adoption-by-others',
+    file: 'resources/unrecorded-resources.ts',
+    find: 'nodes.get(id) === undefined ? await nodes.read(id, options) : undefined',
+    replace: 'nodes.get(id)',
+    breaks: 'A resource that another process has just adopted is not leaked.',
+    tests: ['unrecorded-resources.test.ts'],
+  },
+  {
+    id: 'store-malformed-node-id',
+    file: 'resources/unrecorded-resources.ts',
+    find: 'if (nodeId !== undefined && !NODE_ID.test(nodeId)) continue;',
+    replace: '',
+    breaks: 'A resource whose node id no launcher writes is not leaked.',
+    tests: ['unrecorded-resources.test.ts'],
     elsewhere: LEAKS,
   },
 ]);
