@@ -24,7 +24,7 @@ beforeEach(async () => {
     named: () => log,
   };
   server = createWebServer({
-    otherAddress: 'choose another port',
+    otherAddress: 'choose others with `webapp`',
     store: records.asStore(),
     log,
     clock,
