@@ -9,7 +9,7 @@ import {
   type ListedImage,
   type Reconciled,
 } from '@nodepool/core';
-import type { LockedUpload } from '@nodepool/store';
+import type { LockedUploadHandle } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
 import type { BuilderContext } from './context.js';
@@ -76,7 +76,7 @@ export async function removeUpload(
  */
 async function deleteFromCloud(
   { builder, signal, lacking }: RemovalContext,
-  { upload, lock }: LockedUpload,
+  { upload, lock }: LockedUploadHandle,
   { images, config, log }: ImageProvider,
   why: string,
 ): Promise<number> {

@@ -67,12 +67,13 @@ export function nodeEntry(id: string, node: Partial<NodeEntry['node']> = {}): No
     state_time: Date.UTC(2026, 10, 20, 12, 0, 0) / 1000,
     type: ['small'],
   };
-  return { id, version: 0, locked: false, node: nodeWith({ id, ...data, ...node }) };
+  const value = nodeWith({ id, ...data, ...node });
+  return { id, version: 0, locked: false, node: value, source: { value, data: new Uint8Array() } };
 }
 
 export function requestEntry(id: string, labels: readonly string[]): RequestEntry {
   const request = requestWith({ id, node_types: labels, requestor: 'zuul', event_id: 'event' });
-  return { id, version: 0, locked: false, request };
+  return { id, version: 0, locked: false, request, source: { value: request, data: new Uint8Array() } };
 }
 
 export function pool(name: string, labels: readonly string[]): PoolComponentData {

@@ -2,7 +2,7 @@
 
 import type { LockRecipe, ZooKeeper } from '@nodepool/zookeeper';
 import type { Logger, Clock, RandomSource } from '@nodepool/core';
-import type { Caches } from './caches.js';
+import type { Caches } from './tables/caches.js';
 
 export interface StoreContext {
   readonly zooKeeper: ZooKeeper;

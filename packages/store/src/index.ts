@@ -1,43 +1,79 @@
-export * from './component.js';
-export { ageColumn, formatAge } from './lists/age.js';
-export * from './lists/explanation.js';
-export * from './lists/image-lists.js';
-export * from './lists/image-report.js';
-export * from './lists/label-list.js';
+export type { Source } from './codec/codec.js';
+export { requestCodec } from './codec/request.js';
+export { decodeComponent } from './components/component-codec.js';
+export type { ComponentHandle } from './components/component-handle.js';
+export type { ComponentEntry, ComponentStore } from './components/component-store.js';
 export {
-  createRecordList,
-  toJsonObjects,
-  UnknownFieldError,
+  type ComponentData,
+  type ConfigurationFacts,
+  type MachineOutage,
+  type PoolComponentData,
+  type PoolTrouble,
+  type WebEndpoint,
+  describeOutage,
+} from './components/component.js';
+export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';
+export {
+  type CorruptRecord,
+  CorruptRecordError,
+  LostOwnershipError,
+  RequestGoneError,
+  TransactionTooLargeError,
+} from './errors.js';
+export { exportImageData, importImageData, parseImageData } from './images/image-data.js';
+export type {
+  BuildHandle,
+  BuildingLock,
+  LockedUploadHandle,
+  UploadHandle,
+  UploadingLock,
+} from './images/image-handle.js';
+export type { BuildRef, UploadPlace, UploadRef } from './images/image-refs.js';
+export type { ImageStore } from './images/image-store.js';
+export type { Suspension, SuspensionStore } from './installation/suspension-store.js';
+export { ageColumn, formatAge } from './lists/age.js';
+export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
+export {
+  type DecisionExplanation,
+  type Explanation,
+  type PhaseExplanation,
+  type PoolExplanation,
+  explanationText,
+} from './lists/explanation.js';
+export { dibImageId, dibImageList, imageList, imageStatus, unresolvedFailure } from './lists/image-lists.js';
+export { type ImageReport, reportImage } from './lists/image-report.js';
+export { labelList } from './lists/label-list.js';
+export { nodeList, nodeListOf } from './lists/node-list.js';
+export {
   type ColumnChoice,
   type ListColumn,
   type RecordList,
+  UnknownFieldError,
+  createRecordList,
+  toJsonObjects,
 } from './lists/record-list.js';
-export * from './lists/node-list.js';
-export * from './lists/request-list.js';
-export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
+export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
-export * from './api.js';
-export * from './image-api.js';
-export { exportImageData, importImageData, parseImageData, type ImageData } from './image-data.js';
-export * from './connect.js';
-export * from './errors.js';
-export { Index } from './indexes.js';
-export type { Codec, Decoded, Source } from './codec/codec.js';
-export { decodeComponent } from './codec/component.js';
-export * from './codec/request.js';
-export * from './open-store.js';
+export type { NodeEntry } from './nodes/node-entry.js';
+export type { NodeHandle } from './nodes/node-handle.js';
+export { strandedNodes } from './nodes/stranded-nodes.js';
 export {
   ELECTIONS_ROOT,
+  NODEPOOL_ROOT,
   REQUESTS_ROOT,
   buildPath,
   componentsPath,
   newRequestPath,
-  nodeLockPath,
   nodePath,
   requestLockPath,
   requestPath,
   uploadPath,
 } from './paths.js';
-export { strandedNodes } from './stranded-nodes.js';
-export { settleEvents } from './settle-events.js';
-export { missingTags, unrecordedResources, type Unrecorded } from './unrecorded-resources.js';
+export type { RequestEntry } from './requests/request-entry.js';
+export type { RequestHandle } from './requests/request-handle.js';
+export type { AcceptedRequest, RequestStore } from './requests/request-store.js';
+export { type Unrecorded, missingTags, unrecordedResources } from './resources/unrecorded-resources.js';
+export { type Store, openStore } from './store.js';
+export type { Change } from './tables/change.js';
+export { Index } from './tables/indexes.js';
+export { settleEvents } from './tables/settle-events.js';

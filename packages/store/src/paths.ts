@@ -3,8 +3,10 @@
  * paths.
  */
 
-import type { ComponentKind } from './component.js';
-import { NODEPOOL_ROOT } from './api.js';
+import type { ComponentKind } from './components/component.js';
+
+/** Root of all znodes of Nodepool: `nodes/`, `requests/`, `requests-lock/`, `images/`, `components/` are below it. */
+export const NODEPOOL_ROOT = '/nodepool';
 
 export const NODES_ROOT = `${NODEPOOL_ROOT}/nodes`;
 export const REQUESTS_ROOT = `${NODEPOOL_ROOT}/requests`;

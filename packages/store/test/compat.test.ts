@@ -3,8 +3,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { COMPONENT_KINDS, decodeComponent, requestCodec, type Decoded } from '@nodepool/store';
-import { encodeComponent } from '../src/codec/component.js';
+import { COMPONENT_KINDS } from '../src/components/component.js';
+import { decodeComponent, requestCodec } from '@nodepool/store';
+import type { Decoded } from '../src/codec/codec.js';
+import { encodeComponent } from '../src/components/component-codec.js';
 import { buildCodec, uploadCodec } from '../src/codec/image.js';
 import { nodeCodec } from '../src/codec/node.js';
 import { Simulation, bytes, given, ignoring } from './simulation.js';

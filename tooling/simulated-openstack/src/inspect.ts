@@ -1,6 +1,6 @@
 /** The actual content of the simulated cloud, without API, faults or lag. */
 
-import type { ImageStore } from './image/images.js';
+import type { CloudImages } from './image/images.js';
 import type { NetworkStore } from './network/networks.js';
 import type { ServerStore } from './compute/servers.js';
 import type { VolumeStore } from './volume/volumes.js';
@@ -76,7 +76,7 @@ export interface InspectedStores {
   readonly servers: ServerStore;
   readonly networks: NetworkStore;
   readonly volumes: VolumeStore;
-  readonly images: ImageStore;
+  readonly images: CloudImages;
   readonly nameOfProject: (id: string) => string;
   /** Ids of the sample cloud's images. */
   readonly sampleImages: ReadonlySet<string>;

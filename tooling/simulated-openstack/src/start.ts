@@ -15,7 +15,7 @@ import { Services } from './http/serve.js';
 import { Accounts } from './identity/accounts.js';
 import { Catalog } from './identity/catalog.js';
 import { identityService } from './identity/routes.js';
-import { ImageStore, NO_IMAGE } from './image/images.js';
+import { CloudImages, NO_IMAGE } from './image/images.js';
 import { imageService } from './image/routes.js';
 import { Inspector } from './inspect.js';
 import { NetworkStore } from './network/networks.js';
@@ -33,7 +33,11 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
   const { random } = state;
   const accounts = new Accounts(state);
   const nameOfProject = (id: string): string => accounts.nameOfProject(id);
-  const [images, networks, volumes] = [new ImageStore(state), new NetworkStore(state), new VolumeStore(state)] as const;
+  const [images, networks, volumes] = [
+    new CloudImages(state),
+    new NetworkStore(state),
+    new VolumeStore(state),
+  ] as const;
   const servers: ServerStore = new ServerStore(state, networks, volumes, () => faults, nameOfProject);
   const faults: FaultPlan = new FaultPlan(random, {
     revokeTokens: () => accounts.revokeAll(),
@@ -109,7 +113,7 @@ function addSampleNetworks(accounts: Accounts, networks: NetworkStore): void {
   }
 }
 
-function addSampleImage(accounts: Accounts, images: ImageStore): string {
+function addSampleImage(accounts: Accounts, images: CloudImages): string {
   const spec = { ...NO_IMAGE, name: 'test-image', visibility: 'public' };
   return images.addActive(spec, accounts.projectNamed('admin').id, Buffer.alloc(SAMPLE_IMAGE_BYTES)).id;
 }

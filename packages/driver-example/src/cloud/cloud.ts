@@ -5,7 +5,7 @@
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { ApiGateway, type Answer } from './api-gateway.js';
-import { ImageStore } from './images.js';
+import { CloudImages } from './images.js';
 import { InstanceStore, type Usage } from './instances.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
 import {
@@ -32,14 +32,14 @@ export interface ExampleCloudOptions {
 export class ExampleCloud {
   private readonly gateway: ApiGateway;
   private readonly instances: InstanceStore;
-  private readonly images: ImageStore;
+  private readonly images: CloudImages;
   private settings: CloudSettings;
 
   constructor({ clock, random, settings }: ExampleCloudOptions) {
     this.settings = { ...DEFAULT_SETTINGS, ...settings };
     this.gateway = new ApiGateway(clock, random, this.settings);
     this.instances = new InstanceStore(clock, random, this.gateway, this.settings);
-    this.images = new ImageStore(random);
+    this.images = new CloudImages(random);
   }
 
   /** Changes the settings for future events. */

@@ -11,7 +11,7 @@ interface ImageRecord {
   state: CloudImage['state'];
 }
 
-export class ImageStore {
+export class CloudImages {
   private readonly records = new Map<string, ImageRecord>();
   private readonly idPrefix: string;
   private made = 0;

@@ -8,7 +8,7 @@ import {
   type ImageBuildFailure,
   type ImageUpload,
 } from '@nodepool/core';
-import type { ImageStore } from '../image-api.js';
+import type { ImageStore } from '../images/image-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 import { cellText } from './cell-text.js';

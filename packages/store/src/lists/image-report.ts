@@ -1,7 +1,7 @@
 /** The state of one disk image with its builds and uploads, as status pages show it. */
 
 import type { ImageBuild } from '@nodepool/core';
-import type { ImageStore } from '../image-api.js';
+import type { ImageStore } from '../images/image-store.js';
 
 export interface ImageReport {
   readonly name: string;

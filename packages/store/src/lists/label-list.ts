@@ -1,6 +1,6 @@
 /** The list of served labels. */
 
-import type { ComponentStore } from '../api.js';
+import type { ComponentStore } from '../components/component-store.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 interface ServedLabel {

@@ -1,7 +1,8 @@
 /** The list of nodes. */
 
 import { NODE_STATES, type JsonValue } from '@nodepool/core';
-import type { NodeEntry, NodeStore } from '../api.js';
+import type { NodeEntry } from '../nodes/node-entry.js';
+import type { NodeStore } from '../nodes/node-store.js';
 import { formatAge, parseAge } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 

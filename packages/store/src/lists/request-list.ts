@@ -1,7 +1,8 @@
 /** The list of node requests. */
 
 import { compareRequests, REQUEST_STATES } from '@nodepool/core';
-import type { RequestEntry, RequestStore } from '../api.js';
+import type { RequestEntry } from '../requests/request-entry.js';
+import type { RequestStore } from '../requests/request-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 

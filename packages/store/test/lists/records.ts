@@ -5,12 +5,12 @@ import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store
 
 export function nodeEntry(facts: Partial<Node>, locked = false): NodeEntry {
   const node = nodeWith(facts);
-  return { id: node.id, version: 0, locked, node };
+  return { id: node.id, version: 0, locked, node, source: { value: node, data: new Uint8Array() } };
 }
 
 export function requestEntry(facts: Partial<NodeRequest>): RequestEntry {
   const request = requestWith(facts);
-  return { id: request.id, version: 0, locked: false, request };
+  return { id: request.id, version: 0, locked: false, request, source: { value: request, data: new Uint8Array() } };
 }
 
 export function pool(labels: readonly string[]): PoolComponentData {

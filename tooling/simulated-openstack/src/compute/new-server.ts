@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '@nodepool/core';
 import { textOf, type Caller } from '../http/request-context.js';
 import { ZONE } from '../settings.js';
-import type { ImageStore } from '../image/images.js';
+import type { CloudImages } from '../image/images.js';
 import { type NetworkStore, isOf } from '../network/networks.js';
 import type { VolumeStore } from '../volume/volumes.js';
 import { computeError } from './errors.js';
@@ -18,7 +18,7 @@ const METADATA_ITEMS = 128;
 export interface ServerContext {
   readonly flavors: readonly Flavor[];
   readonly keyPairs: readonly KeyPair[];
-  readonly images: ImageStore;
+  readonly images: CloudImages;
   readonly networks: NetworkStore;
   readonly volumes: VolumeStore;
 }

@@ -3,7 +3,7 @@
 import type { JsonObject } from '@nodepool/core';
 import type { Answer } from '@nodepool/simulated-cloud';
 import { memberOf, textOf, type Caller, type OwnedRequest } from '../http/request-context.js';
-import { NO_IMAGE, type ImageRecord, type ImageStore } from '../image/images.js';
+import { NO_IMAGE, type ImageRecord, type CloudImages } from '../image/images.js';
 import { computeError, malformed } from './errors.js';
 import type { ServerRecord } from './records.js';
 import { vmStateOf, type ServerStore } from './servers.js';
@@ -17,7 +17,7 @@ type Added = Readonly<Record<string, string>>;
 export class Snapshots {
   constructor(
     private readonly servers: ServerStore,
-    private readonly images: ImageStore,
+    private readonly images: CloudImages,
   ) {}
 
   /** Creates the image that a `createImage` or `createBackup` action requests. */

@@ -61,7 +61,7 @@ export const NO_IMAGE: NewImage = {
   properties: new Map<string, string>(),
 };
 
-export class ImageStore {
+export class CloudImages {
   readonly table = new Table<ImageRecord>();
 
   constructor(private readonly state: OpenStackState) {}

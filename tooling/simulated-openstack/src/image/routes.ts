@@ -7,7 +7,7 @@ import { bodyOf, htmlPage, json, titleOf, type OwnedRequest, type Service } from
 import { pageOf } from '../http/page.js';
 import { challenge } from '../identity/routes.js';
 import { newestFirst } from '../table.js';
-import type { ImageRecord, ImageStore } from './images.js';
+import type { ImageRecord, CloudImages } from './images.js';
 import { readNewImage, SchemaViolation, setAttribute, viewOf } from './view.js';
 
 const PATCH_TYPE = /^application\/openstack-images-v2\.[01]-json-patch$/;
@@ -17,7 +17,7 @@ const NO_CREDENTIALS =
 const NO_FILTERS = new Set(['limit', 'marker', 'sort', 'sort_key', 'sort_dir', 'member_status', 'os_hidden']);
 const VERSIONS = ['2.15', '2.9', '2.7', '2.6', '2.5', '2.4', '2.3', '2.2', '2.1', '2.0'];
 
-export function imageService(images: ImageStore, state: OpenStackState): Service {
+export function imageService(images: CloudImages, state: OpenStackState): Service {
   /** Returns the image of the path if the caller can see it; `missing` is the error message if not. */
   const imageOf = ({ params, caller }: OwnedRequest, missing = `No image found with ID ${params['id'] ?? ''}`) => {
     const image = images.visible(params['id'] ?? '', caller);

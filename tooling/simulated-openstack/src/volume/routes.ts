@@ -16,7 +16,7 @@ import {
 } from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import { tokenRefused } from '../identity/routes.js';
-import type { ImageStore } from '../image/images.js';
+import type { CloudImages } from '../image/images.js';
 import { ZONE } from '../settings.js';
 import { isoMicros } from '../text.js';
 import { newestFirst } from '../table.js';
@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<number, string>> = {
   503: 'serviceUnavailable',
 };
 
-export function volumeService(volumes: VolumeStore, images: ImageStore, state: OpenStackState): Service {
+export function volumeService(volumes: VolumeStore, images: CloudImages, state: OpenStackState): Service {
   const routes = new VolumeRoutes(volumes, images, state);
   return {
     name: 'volume',
@@ -53,7 +53,7 @@ export function volumeService(volumes: VolumeStore, images: ImageStore, state: O
 class VolumeRoutes {
   constructor(
     private readonly volumes: VolumeStore,
-    private readonly images: ImageStore,
+    private readonly images: CloudImages,
     private readonly state: OpenStackState,
   ) {}
 

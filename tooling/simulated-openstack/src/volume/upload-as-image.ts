@@ -3,7 +3,7 @@
 import type { JsonObject } from '@nodepool/core';
 import type { Answer } from '@nodepool/simulated-cloud';
 import { json, textOf } from '../http/request-context.js';
-import { NO_IMAGE, type ImageStore } from '../image/images.js';
+import { NO_IMAGE, type CloudImages } from '../image/images.js';
 import type { VolumeRecord } from './volumes.js';
 
 /** Name of the action. */
@@ -12,7 +12,7 @@ export const UPLOAD = 'os-volume_upload_image';
 const UPLOAD_BYTES = 65_536;
 
 /** Creates an image that has the properties of the image from which the volume was created. */
-export function uploadAsImage(volume: VolumeRecord, wanted: JsonObject, images: ImageStore): Answer {
+export function uploadAsImage(volume: VolumeRecord, wanted: JsonObject, images: CloudImages): Answer {
   const name = textOf(wanted['image_name'], '');
   const diskFormat = textOf(wanted['disk_format'], 'raw');
   const properties = new Map(volume.imageProperties);

@@ -1,0 +1,112 @@
+/** The component registry: `/nodepool/components`. */
+
+import type { Emitter } from '@nodepool/core';
+import { decodeComponent } from './component-codec.js';
+import { COMPONENT_KINDS, type ComponentData, type ComponentKind, type PoolComponentData } from './component.js';
+import type { Change } from '../tables/change.js';
+import { ComponentHandle } from './component-handle.js';
+import type { StoreContext } from '../context.js';
+import { storeEmitter } from '../tables/listeners.js';
+import { COMPONENTS_ROOT, kindOfComponent } from '../paths.js';
+
+/** A registration of any kind of component. */
+type OwnHandle = Pick<ComponentHandle<ComponentData>, 'path' | 'vanished'>;
+
+export interface ComponentEntry {
+  /** Path of the znode. */
+  readonly path: string;
+  readonly component: ComponentData | PoolComponentData;
+}
+
+export class ComponentStore {
+  private readonly entries = new Map<string, ComponentEntry>();
+  private readonly changes: Emitter<Change<ComponentEntry>>;
+  private readonly own = new Set<OwnHandle>();
+  /** Paths of persistent znodes. */
+  private readonly persistent = new Set<string>();
+
+  constructor(private readonly context: StoreContext) {
+    this.changes = storeEmitter(context.log);
+    context.caches.add({
+      root: COMPONENTS_ROOT,
+      wantsData: (path) => kindOfComponent(path, COMPONENT_KINDS) !== undefined,
+      onPut: ({ path, data, stat }) => {
+        const kind = kindOfComponent(path, COMPONENT_KINDS);
+        if (kind === undefined) return;
+        // A component is ephemeral; without a session, nothing would remove it when its process ends.
+        if (stat.ephemeralOwner === 0n) {
+          this.persistent.add(path);
+          this.replace(path, undefined);
+        } else {
+          this.persistent.delete(path);
+          this.put(path, kind, data);
+        }
+      },
+      onRemove: ({ path }) => {
+        this.persistent.delete(path);
+        this.replace(path, undefined);
+        for (const registration of this.own) registration.vanished(path);
+      },
+    });
+  }
+
+  /** True while the registry is fully known. Decisions about the presence of components require it. */
+  get complete(): boolean {
+    return this.context.caches.isComplete(COMPONENTS_ROOT);
+  }
+
+  *all(kind?: ComponentKind): Iterable<ComponentEntry> {
+    for (const entry of this.entries.values()) {
+      if (kind === undefined || entry.component.kind === kind) yield entry;
+    }
+  }
+
+  *pools(): Iterable<PoolComponentData> {
+    for (const { component } of this.entries.values()) {
+      if (isPool(component)) yield component;
+    }
+  }
+
+  /** Returns the paths of persistent znodes in the registry. No process owns them, so they are no components. */
+  withoutSession(): Iterable<string> {
+    return this.persistent;
+  }
+
+  onChange(listener: (change: Change<ComponentEntry>) => void): () => void {
+    return this.changes.on(listener);
+  }
+
+  /** Registers a component of this process, and again in each new session, until `close`. */
+  register<C extends ComponentData>(component: C): ComponentHandle<C> {
+    const registration: ComponentHandle<C> = new ComponentHandle<C>(
+      this.context,
+      component,
+      (path) => [...this.own].some((other) => other.path === path),
+      () => this.own.delete(registration),
+    );
+    this.own.add(registration);
+    return registration;
+  }
+
+  private put(path: string, kind: ComponentKind, data: Uint8Array): void {
+    const component = decodeComponent(data, kind);
+    if (typeof component === 'string') {
+      this.context.log.warn('A component cannot be read and counts as absent', { path, reason: component });
+      this.replace(path, undefined);
+    } else {
+      this.replace(path, { path, component });
+    }
+  }
+
+  private replace(path: string, after: ComponentEntry | undefined): void {
+    const before = this.entries.get(path);
+    if (before === undefined && after === undefined) return;
+    if (after === undefined) this.entries.delete(path);
+    else this.entries.set(path, after);
+    this.changes.emit({ id: path, before, after });
+  }
+}
+
+function isPool(component: ComponentData | PoolComponentData): component is PoolComponentData {
+  return component.kind === 'pool';
+}

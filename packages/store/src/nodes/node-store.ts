@@ -1,0 +1,285 @@
+/** Nodes: `/nodepool/nodes`. */
+
+import {
+  ensurePath,
+  isZooKeeperError,
+  type CallOptions,
+  type LockOptions,
+  type TransactionOp,
+  type TransactionResult,
+} from '@nodepool/zookeeper';
+import { nodeCodec } from '../codec/node.js';
+import type { Node, NodeData } from '@nodepool/core';
+import type { CorruptRecord } from '../errors.js';
+import type { Change } from '../tables/change.js';
+import { NodeEntry, createOps, readNode, type NodeTable } from './node-entry.js';
+import type { NodeHandle } from './node-handle.js';
+import { isStale } from '../commit/commit.js';
+import type { StoreContext } from '../context.js';
+import { EmptyRecords } from '../tables/empty-records.js';
+import { settleEvents } from '../tables/settle-events.js';
+import { KeyIndex } from '../tables/indexes.js';
+import { NodeLocks, type Target } from './node-locks.js';
+import { NODES_ROOT, isNodeRecord, nameOf, nodePath, placeOfNode, supplyPath } from '../paths.js';
+import { RecordTable } from '../tables/record-table.js';
+import { statOfNew } from '../commit/stat-of-new.js';
+import { checkTransactionSize } from '../commit/transaction-size.js';
+import { znodesBelow } from '../znodes-below.js';
+
+const NO_DATA = new Uint8Array();
+
+/**
+ * Number of attempts to create nodes in a transaction that no other creation precedes. While many nodes are created,
+ * every attempt may fail.
+ */
+const MAX_GUARDED = 20;
+
+export class NodeStore {
+  private readonly byState = new KeyIndex<NodeEntry>();
+  private readonly byProvider = new KeyIndex<NodeEntry>();
+  private readonly byRequest = new KeyIndex<NodeEntry>();
+  private readonly byAvailability = new KeyIndex<NodeEntry>();
+  private readonly table: NodeTable;
+  private readonly empty: EmptyRecords;
+  readonly locks: NodeLocks;
+
+  constructor(private readonly context: StoreContext) {
+    this.table = new RecordTable<NodeData, NodeEntry>({
+      what: 'node',
+      codec: nodeCodec,
+      path: nodePath,
+      entry: NodeEntry,
+      reindex: (id, before, after) => {
+        const from = before?.node;
+        const to = after?.node;
+        if (from?.state !== to?.state) this.byState.move(id, from?.state, to?.state);
+        if (from?.provider !== to?.provider) this.byProvider.move(id, from?.provider, to?.provider);
+        if (from?.allocated_to !== to?.allocated_to) this.byRequest.move(id, from?.allocated_to, to?.allocated_to);
+        if (from?.state === 'ready' || to?.state === 'ready') {
+          this.byAvailability.move(id, availability(before), availability(after));
+        }
+      },
+      log: context.log,
+    });
+    this.locks = new NodeLocks(context, this.table);
+    this.empty = new EmptyRecords(
+      context,
+      () => this.table.corrupt(),
+      (path) => placeOfNode(path)?.kind === 'lock',
+    );
+    context.caches.add({
+      root: NODES_ROOT,
+      wantsData: isNodeRecord,
+      isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
+      onPut: (znode, before) => {
+        const place = placeOfNode(znode.path);
+        if (place?.kind === 'record') this.table.put(place.id, znode);
+        else if (before !== undefined) return;
+        else if (place?.kind === 'contender') this.table.contenderAdded(place.id);
+        else if (place?.kind === 'foreign') this.table.foreignAdded(place.id, znode.path);
+      },
+      onRemove: ({ path }) => {
+        const place = placeOfNode(path);
+        if (place?.kind === 'record') this.table.remove(place.id);
+        else if (place?.kind === 'contender' || place?.kind === 'foreign') this.table.contenderRemoved(place.id);
+      },
+      table: this.table,
+    });
+  }
+
+  get size(): number {
+    return this.table.entries.size;
+  }
+
+  get(id: string): NodeEntry | undefined {
+    return this.table.entries.get(id);
+  }
+
+  all(): Iterable<NodeEntry> {
+    return this.table.all();
+  }
+
+  /** Iterates in the order of ids over an index; cheap with 10,000 nodes. */
+  inState(state: Node['state']): Iterable<NodeEntry> {
+    return this.byState.select(state, this.table.entries);
+  }
+
+  allocatedTo(requestId: string): readonly NodeEntry[] {
+    return this.byRequest.present(requestId, this.table.entries);
+  }
+
+  /** Iterates over nodes that are `ready`, unlocked and not allocated, oldest first. */
+  available(query: { readonly label: string; readonly provider: string; readonly pool: string }): Iterable<NodeEntry> {
+    return this.byAvailability.select(availabilityKey(query.provider, query.pool, query.label), this.table.entries);
+  }
+
+  ofProvider(provider: string): Iterable<NodeEntry> {
+    return this.byProvider.select(provider, this.table.entries);
+  }
+
+  corrupt(): Iterable<CorruptRecord> {
+    return this.table.corrupt();
+  }
+
+  onChange(listener: (change: Change<NodeEntry>) => void): () => void {
+    return this.table.onChange(listener);
+  }
+
+  /**
+   * Takes the id of a record that this process has just created. Resolves once all records created before it are in the
+   * cache; returns undefined if they already are. Valid only if the store is complete at that time.
+   */
+  known(id: string): Promise<void> | undefined {
+    return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
+  }
+
+  /** Reads the record past the cache. */
+  async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
+    return readNode(this.context, this.table, id, options);
+  }
+
+  /**
+   * Deletes records that this call and the previous one found empty, unchanged and not locked. Contenders for the locks
+   * of deleted nodes leave such records behind.
+   */
+  removeEmpty(options?: CallOptions): Promise<void> {
+    return this.empty.remove(options);
+  }
+
+  /** Resolves with the ids of all records, read past the cache. */
+  async readIds(options?: CallOptions): Promise<readonly string[]> {
+    const { children } = await this.context.zooKeeper.children(NODES_ROOT, options);
+    return [...children].sort();
+  }
+
+  /** Returns the paths of znodes below a record that no launcher creates there, read past the cache, parents first. */
+  async foreignBelow(id: string, options?: CallOptions): Promise<readonly string[]> {
+    const below = await znodesBelow(this.context.zooKeeper, nodePath(id), options);
+    return below.filter((path) => {
+      const kind = placeOfNode(path)?.kind;
+      return kind !== 'lock' && kind !== 'contender';
+    });
+  }
+
+  /** Creates records (without locks) in one transaction. Resolves with their ids in order. */
+  async create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]> {
+    if (nodes.length === 0) return [];
+    const ops = createOps(nodes);
+    checkTransactionSize(ops);
+    return this.created(ops, await this.context.zooKeeper.transaction(ops, options));
+  }
+
+  /**
+   * Creates the records that `plan` returns in one transaction, which fails if another process has created nodes that
+   * the cache did not have during `plan`; then `plan` is called again. Processes whose plans contain only what the
+   * cache lacks therefore create it once. Resolves with the ids in order.
+   */
+  async createOnce(
+    provider: string,
+    plan: () => readonly NodeData[],
+    options?: CallOptions,
+  ): Promise<readonly string[]> {
+    const { zooKeeper, caches } = this.context;
+    const path = supplyPath(provider);
+    for (let failures = 0; ; failures += 1) {
+      const version = await this.supplyVersion(path, options);
+      const guard = failures < MAX_GUARDED ? await this.nextIdIsFree(options) : [];
+      // The cache then has the records of every transaction up to this version.
+      do {
+        if (!caches.complete) await caches.ready(options);
+        await caches.pendingReads(NODES_ROOT, () => true);
+      } while (!caches.complete);
+      await settleEvents();
+      const nodes = plan();
+      if (nodes.length === 0) return [];
+      const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...guard, ...createOps(nodes)];
+      checkTransactionSize(ops);
+      try {
+        const results = await zooKeeper.transaction(ops, options);
+        const before = 1 + guard.length;
+        return this.created(ops.slice(before), results.slice(before));
+      } catch (error) {
+        if (!isStale(error) && !isZooKeeperError(error, 'node-exists')) throw error;
+      }
+    }
+  }
+
+  /**
+   * Returns operations that fail if any program has created a node record since this call, because it has the id that
+   * they use. ZooKeeper numbers sequential znodes with the number of creations below their parent.
+   */
+  private async nextIdIsFree(options?: CallOptions): Promise<readonly TransactionOp[]> {
+    const stat = await this.context.zooKeeper.exists(NODES_ROOT, options);
+    if (stat === undefined) return [];
+    // The child version counts creations and deletions.
+    const creations = (stat.cversion + stat.numChildren) / 2;
+    const path = nodePath(String(creations).padStart(10, '0'));
+    return [
+      { type: 'create', path },
+      { type: 'delete', path, version: 0 },
+    ];
+  }
+
+  /** Resolves with the version of the counter, which it creates if necessary. */
+  private async supplyVersion(path: string, options?: CallOptions): Promise<number> {
+    const { zooKeeper } = this.context;
+    const stat = await zooKeeper.exists(path, options);
+    if (stat !== undefined) return stat.version;
+    await ensurePath(zooKeeper, path, options);
+    return this.supplyVersion(path, options);
+  }
+
+  /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */
+  created(ops: readonly TransactionOp[], results: readonly TransactionResult[]): readonly string[] {
+    const ids: string[] = [];
+    results.forEach((result, index) => {
+      const op = ops[index];
+      if (result.type !== 'create' || op?.type !== 'create') return;
+      const data = op.data ?? NO_DATA;
+      const stat = result.stat ?? statOfNew(this.context, data);
+      this.context.caches.created(result.path, { data, stat });
+      ids.push(nameOf(result.path));
+    });
+    return ids;
+  }
+
+  /**
+   * Locks an uncontended node and applies `change`, if given, in one transaction. Resolves with undefined if the lock
+   * is taken, or if the record was changed or deleted. Requires the version of `from` if given, else the cached
+   * version.
+   */
+  tryLock(
+    id: string,
+    options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
+  ): Promise<NodeHandle | undefined> {
+    const target = { id, change: options?.change, from: options?.from };
+    return this.locks.tryLockAll([target], options).then(first);
+  }
+
+  /** Does the same as `tryLock` for several nodes: all or none. */
+  tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
+    return this.locks.tryLockAll(nodes, options);
+  }
+
+  /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */
+  lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
+    return this.locks.lock(id, options);
+  }
+}
+
+function first<T>(list: readonly T[] | undefined): T | undefined {
+  return list?.[0];
+}
+
+function availability(record: NodeEntry | undefined): readonly string[] | undefined {
+  if (record === undefined || record.locked) return undefined;
+  const { state, allocated_to: request, provider, pool, type } = record.node;
+  if (state !== 'ready' || request !== null || provider === null || pool === null) return undefined;
+  const keys: string[] = [];
+  for (const label of type) keys.push(availabilityKey(provider, pool, label));
+  return keys;
+}
+
+function availabilityKey(provider: string, pool: string, label: string): string {
+  return JSON.stringify([provider, pool, label]);
+}

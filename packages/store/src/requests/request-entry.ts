@@ -1,0 +1,18 @@
+/** A request record as cached. */
+
+import type { Source } from '../codec/codec.js';
+import type { NodeRequest } from '@nodepool/core';
+
+export class RequestEntry {
+  readonly id: string;
+  readonly request: NodeRequest;
+
+  constructor(
+    readonly source: Source<NodeRequest>,
+    readonly version: number,
+    readonly locked: boolean,
+  ) {
+    this.request = source.value;
+    this.id = source.value.id;
+  }
+}

@@ -1,0 +1,294 @@
+/** Requests: `/nodepool/requests`, and their locks: `/nodepool/requests-lock`. */
+
+import { ensurePath, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import { claimOf, claimPlan, writtenBy, type NodeClaim } from '../commit/claim.js';
+import { requestCodec } from '../codec/request.js';
+import { bytesOf, type Source } from '../codec/codec.js';
+import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import { type CorruptRecord, CorruptRecordError } from '../errors.js';
+import type { Change } from '../tables/change.js';
+import { type NodeEntry, createOps } from '../nodes/node-entry.js';
+import { RequestEntry } from './request-entry.js';
+import { isStale } from '../commit/commit.js';
+import { now, type StoreContext } from '../context.js';
+import { settleEvents } from '../tables/settle-events.js';
+import { KeyIndex } from '../tables/indexes.js';
+import type { NodeStore } from '../nodes/node-store.js';
+import { OrphanedLocks } from './orphaned-locks.js';
+import { RecordHandle } from '../commit/record-handle.js';
+import {
+  REQUESTS_ROOT,
+  REQUEST_LOCKS_ROOT,
+  nameOf,
+  newRequestPath,
+  placeOfRequestLock,
+  requestLockPath,
+  requestOf,
+  requestPath,
+} from '../paths.js';
+import { RecordTable, isCorrupt } from '../tables/record-table.js';
+import { RequestHandle } from './request-handle.js';
+import { isContended } from '../znodes-below.js';
+import type { NodeHandle } from '../nodes/node-handle.js';
+
+export interface AcceptedRequest {
+  readonly request: RequestHandle;
+  /** Ids of the created records, in order, in state `init` and not locked: `NodeStore.tryLockAll` locks them. */
+  readonly created: readonly string[];
+  /** Handles in the order of `reuse`. */
+  readonly reused: readonly NodeHandle[];
+}
+
+export class RequestStore {
+  private readonly byState = new KeyIndex<RequestEntry>();
+  private readonly table: RecordTable<NodeRequestData, RequestEntry>;
+  private readonly orphans = new OrphanedLocks();
+
+  constructor(
+    private readonly context: StoreContext,
+    private readonly nodes: NodeStore,
+  ) {
+    this.table = new RecordTable<NodeRequestData, RequestEntry>({
+      what: 'request',
+      codec: requestCodec,
+      path: requestPath,
+      entry: RequestEntry,
+      reindex: (id, before, after) => {
+        const from = before?.request.state;
+        const to = after?.request.state;
+        if (from !== to) this.byState.move(id, from, to);
+      },
+      log: context.log,
+    });
+    this.addCaches();
+  }
+
+  get size(): number {
+    return this.table.entries.size;
+  }
+
+  get(id: string): RequestEntry | undefined {
+    return this.table.entries.get(id);
+  }
+
+  all(): Iterable<RequestEntry> {
+    return this.table.all();
+  }
+
+  inState(state: NodeRequest['state']): Iterable<RequestEntry> {
+    return this.byState.select(state, this.table.entries);
+  }
+
+  corrupt(): Iterable<CorruptRecord> {
+    return this.table.corrupt();
+  }
+
+  onChange(listener: (change: Change<RequestEntry>) => void): () => void {
+    return this.table.onChange(listener);
+  }
+
+  /**
+   * Returns the ids of uncontended lock directories whose request no longer exists. When the last contender of such a
+   * lock disappears, listeners receive a change with neither `before` nor `after`.
+   */
+  orphanedLocks(): Iterable<string> {
+    return this.orphans.ids();
+  }
+
+  async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
+    try {
+      const [znode, contended] = await Promise.all([
+        this.context.zooKeeper.get(requestPath(id), options),
+        isContended(this.context.zooKeeper, requestLockPath(id), options),
+      ]);
+      const record = this.table.decode(id, znode, contended);
+      if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
+      return record;
+    } catch (error) {
+      // An id from the record of a node can be any text, also one that no znode can have.
+      if (isZooKeeperError(error, 'no-node') || isZooKeeperError(error, 'invalid-argument')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Submits a request and resolves with its id. The znode is persistent unless `ephemeral`. Priority is 0 to 999. */
+  async submit(
+    request: NodeRequestData,
+    options: { readonly priority: number; readonly ephemeral?: boolean } & CallOptions,
+  ): Promise<string> {
+    const { priority, ephemeral, ...callOptions } = options;
+    if (!Number.isInteger(priority) || priority < 0 || priority > 999) {
+      throw new RangeError(`the priority of a request must be a whole number from 0 to 999, not ${priority}`);
+    }
+    const data = bytesOf(requestCodec.create(request));
+    const mode = ephemeral === true ? 'ephemeral-sequential' : 'persistent-sequential';
+    const { zooKeeper, caches } = this.context;
+    const create = (): ReturnType<ZooKeeper['create']> =>
+      zooKeeper.create(newRequestPath(priority), data, { ...callOptions, mode });
+    const { path, stat } = await create().catch(async (error: unknown) => {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+      // No Nodepool has used the ensemble yet.
+      await ensurePath(zooKeeper, REQUESTS_ROOT, callOptions);
+      return create();
+    });
+    caches.created(path, { data, stat });
+    return nameOf(path);
+  }
+
+  /** Deletes a request; does nothing if it does not exist. */
+  async remove(id: string, options?: CallOptions): Promise<void> {
+    const path = requestPath(id);
+    for (;;) {
+      const expectation = this.context.caches.expect([path]);
+      try {
+        await this.context.zooKeeper.delete(path, options);
+        expectation.applied([{ path, node: undefined }]);
+        return;
+      } catch (error) {
+        expectation.unknown();
+        if (isZooKeeperError(error, 'no-node')) return;
+        // Repeating the deletion is safe.
+        if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
+      }
+    }
+  }
+
+  /** Deletes the uncontended lock directories of requests that no longer exist. */
+  async removeOrphanedLocks(ids: readonly string[], options?: CallOptions): Promise<void> {
+    await Promise.all(ids.map((id) => this.removeOrphanedLock(id, options)));
+  }
+
+  /**
+   * Accepts an uncontended request in one transaction: locks it, sets it to `pending` (or leaves it `pending`), creates
+   * the records of nodes to launch, and locks and allocates ready nodes to reuse. Reused nodes get the request's tenant
+   * and requestor. Resolves with undefined if another launcher was faster with the request or a node.
+   */
+  async accept(
+    entry: RequestEntry,
+    nodes: { readonly create: readonly NodeData[]; readonly reuse: readonly NodeEntry[] },
+    options?: CallOptions,
+  ): Promise<AcceptedRequest | undefined> {
+    await settleEvents();
+    const record = this.table.lockable(entry);
+    if (record === undefined || this.table.isContended(entry.id)) return undefined;
+    const pending = this.pending(record);
+    if (pending === undefined) return undefined;
+    const reused = this.claimAll(record.request, nodes.reuse);
+    if (reused === undefined) return undefined;
+
+    const { caches, locks } = this.context;
+    const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
+    const claims = [claim, ...reused];
+    const creates = createOps(nodes.create);
+    const plan = claimPlan(caches, claims, creates);
+    const expectation = caches.expect(plan.paths);
+    try {
+      const held = await locks.tryAcquireAll(plan.locks, { before: plan.ops, ...options });
+      const lock = held?.locks[0];
+      if (held === undefined || lock === undefined) {
+        expectation.unknown();
+        return undefined;
+      }
+      expectation.applied(writtenBy(claims, held.before));
+      const written = held.before[0];
+      const version = written?.type === 'set' ? written.stat.version : claim.version;
+      const owned = new RecordHandle(claim.path, lock, requestCodec, claim.source, version);
+      return {
+        request: new RequestHandle(this.context, entry.id, owned),
+        created: this.nodes.created(creates, held.before.slice(claims.length)),
+        reused: this.nodes.locks.handles(reused, held.locks.slice(1), held.before.slice(1)),
+      };
+    } catch (error) {
+      expectation.unknown();
+      if (isStale(error)) return undefined;
+      throw error;
+    }
+  }
+
+  private addCaches(): void {
+    const { caches } = this.context;
+    caches.add({
+      root: REQUESTS_ROOT,
+      wantsData: (path) => requestOf(path) !== undefined,
+      onPut: (znode) => {
+        const id = requestOf(znode.path);
+        if (id === undefined) return;
+        this.orphans.update(id, true);
+        this.table.put(id, znode);
+      },
+      onRemove: ({ path }) => {
+        const id = requestOf(path);
+        if (id === undefined) return;
+        // Listeners that are notified of the deletion already see the orphan.
+        const isOrphan = this.orphans.update(id, this.table.isContended(id));
+        const wasReadable = this.table.remove(id);
+        if (isOrphan && !wasReadable) this.notifyOrphan(id);
+      },
+      table: this.table,
+    });
+    caches.add({
+      root: REQUEST_LOCKS_ROOT,
+      wantsData: () => false,
+      isLeaf: (path) => placeOfRequestLock(path)?.kind === 'contender',
+      onPut: ({ path }, before) => {
+        const place = before === undefined ? placeOfRequestLock(path) : undefined;
+        if (place === undefined) return;
+        if (place.kind === 'lock') this.orphans.directoryAdded(place.id);
+        else if (place.kind === 'foreign') this.table.foreignAdded(place.id, path);
+        else this.table.contenderAdded(place.id);
+        this.updateOrphan(place.id);
+      },
+      onRemove: ({ path }) => {
+        const place = placeOfRequestLock(path);
+        if (place === undefined) return;
+        if (place.kind === 'lock') this.orphans.directoryRemoved(place.id);
+        else this.table.contenderRemoved(place.id);
+        this.updateOrphan(place.id);
+      },
+    });
+  }
+
+  private updateOrphan(id: string): void {
+    const isOrphan = this.orphans.update(id, this.table.has(id) || this.table.isContended(id));
+    if (isOrphan) this.notifyOrphan(id);
+  }
+
+  /** Notifies listeners of a lock that can be deleted. */
+  private notifyOrphan(id: string): void {
+    if (this.context.caches.complete) this.table.notifyAbsent(id);
+  }
+
+  /** Returns the request as `pending`; undefined if its state does not need nodes any more. */
+  private pending(record: RequestEntry): Source<NodeRequest> | undefined {
+    switch (record.request.state) {
+      case 'requested':
+        return requestCodec.change(record.source, { state: 'pending', state_time: now(this.context) });
+      case 'pending':
+        return record.source;
+      case 'fulfilled':
+      case 'failed':
+        return undefined;
+    }
+  }
+
+  /** Returns claims of ready nodes, which get the request's tenant and requestor. */
+  private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
+    const { id, tenant_name, requestor } = request;
+    const claims: NodeClaim[] = [];
+    for (const from of entries) {
+      const claim = this.nodes.locks.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
+      if (claim === undefined) return undefined;
+      claims.push(claim);
+    }
+    return claims;
+  }
+
+  private async removeOrphanedLock(id: string, options?: CallOptions): Promise<void> {
+    try {
+      await this.context.zooKeeper.delete(requestLockPath(id), options);
+    } catch (error) {
+      // Already deleted, or contended again.
+      if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'not-empty')) throw error;
+    }
+  }
+}

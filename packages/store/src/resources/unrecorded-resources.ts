@@ -1,0 +1,155 @@
+/**
+ * Finds the resources in a listing of a cloud that belong to no record. Launchers delete them as leaked, and operators
+ * adopt or delete them.
+ */
+
+import { externalIdKey, type Node, type Resource } from '@nodepool/core';
+import type { CallOptions } from '@nodepool/zookeeper';
+import type { Store } from '../store.js';
+import { uploadPath } from '../paths.js';
+
+/** A resource without a record, and the reason. */
+export interface Unrecorded {
+  readonly resource: Resource;
+  readonly because: string;
+}
+
+/** Tags without which the owner of a resource is not certain, besides those that name its node or upload. */
+const NODE_TAGS = ['nodepool_installation', 'nodepool_pool_name', 'nodepool_launch_attempt'] as const;
+const UPLOAD_TAGS = ['nodepool_installation', 'nodepool_image_format'] as const;
+
+/** Formats of the ids and names that builders write; resources with tags in other formats are skipped. */
+const BUILD_ID = /^[0-9a-f]+$/;
+const UPLOAD_ID = /^[0-9]{10}$/;
+const IMAGE_NAME = /^(?!\.{1,2}$)[^/\0]+$/;
+
+/** Returns the tags that a resource of a node or upload lacks; without them, its owner is not certain. */
+export function missingTags({ tags }: Resource): readonly string[] {
+  const expected = tags.nodepool_node_id === undefined ? UPLOAD_TAGS : NODE_TAGS;
+  return expected.filter((tag) => tags[tag] === undefined);
+}
+
+/**
+ * Resolves with the resources of the provider that a fresh read assigns to no node and no upload. All must have the
+ * tags of the provider, and must have been listed before the call.
+ */
+export async function unrecordedResources(
+  store: Store,
+  provider: string,
+  resources: readonly Resource[],
+  options: CallOptions,
+): Promise<readonly Unrecorded[]> {
+  const ofNodes = new Map<string, Resource[]>();
+  const ofUploads: Resource[] = [];
+  for (const resource of resources) {
+    const { nodepool_node_id: nodeId, nodepool_upload_id: uploadId } = resource.tags;
+    if (nodeId !== undefined) ofNodes.set(nodeId, [...(ofNodes.get(nodeId) ?? []), resource]);
+    else if (uploadId !== undefined) ofUploads.push(resource);
+  }
+  return [
+    ...(await withoutNode(store, provider, ofNodes, options)),
+    ...(await withoutUpload(store, provider, ofUploads, options)),
+  ];
+}
+
+async function withoutNode(
+  store: Store,
+  provider: string,
+  ofNodes: ReadonlyMap<string, readonly Resource[]>,
+  options: CallOptions,
+): Promise<readonly Unrecorded[]> {
+  if (ofNodes.size === 0) return [];
+  const known = new Set(await store.nodes.readIds(options));
+  const found: Unrecorded[] = [];
+  const add = (resources: readonly Resource[], because: string): void => {
+    for (const resource of resources) found.push({ resource, because });
+  };
+  for (const [nodeId, resources] of ofNodes) {
+    if (!known.has(nodeId)) add(resources, 'its node has no record');
+    else add(await duplicates(store, nodeId, resources, options), 'its node is from another launch attempt');
+  }
+  return found.length === 0 ? found : withoutNamed(store, provider, found);
+}
+
+/**
+ * Omits the resources that a record names by their external id, e.g. instances that an operator has adopted, and other
+ * resources of the same launch attempt, e.g. their volumes.
+ */
+function withoutNamed(store: Store, provider: string, found: readonly Unrecorded[]): readonly Unrecorded[] {
+  const named = new Set<string>();
+  for (const { node } of store.nodes.ofProvider(provider)) {
+    if (node.external_id !== null) named.add(externalIdKey(node.external_id));
+  }
+  const isNamed = ({ resource }: Unrecorded): boolean => named.has(externalIdKey(resource.externalId));
+  const attempts = new Set(found.filter(isNamed).map(({ resource }) => resource.tags.nodepool_launch_attempt));
+  attempts.delete(undefined);
+  return found.filter((each) => !isNamed(each) && !attempts.has(each.resource.tags.nodepool_launch_attempt));
+}
+
+/**
+ * Returns the resources that were created for the node but do not belong to it. Reads the node afresh only if the cache
+ * shows such resources.
+ */
+async function duplicates(
+  { nodes }: Store,
+  nodeId: string,
+  resources: readonly Resource[],
+  options: CallOptions,
+): Promise<readonly Resource[]> {
+  const cached = nodes.get(nodeId);
+  if (cached === undefined || foreignTo(cached.node, resources).length === 0) return [];
+  const fresh = await nodes.read(nodeId, options);
+  return fresh === undefined ? resources : foreignTo(fresh.node, resources);
+}
+
+/**
+ * Returns the resources that another launch attempt of the node certainly created. Resources without an attempt tag,
+ * and those of another pool, which no attempt of the node created, are skipped.
+ */
+function foreignTo(node: Node, resources: readonly Resource[]): readonly Resource[] {
+  const id = node.external_id === null ? undefined : externalIdKey(node.external_id);
+  const own = id === undefined ? undefined : resources.find(({ externalId }) => externalIdKey(externalId) === id);
+  const recorded = node.progress?.attempt;
+  const attempt = recorded === undefined || recorded === '' ? own?.tags.nodepool_launch_attempt : recorded;
+  const launching = node.progress?.kind === 'launch';
+  return resources.filter((resource) => {
+    const of = resource.tags.nodepool_launch_attempt;
+    if (of === undefined || resource === own || attempt === undefined) return false;
+    if (resource.tags.nodepool_pool_name !== node.pool) return false;
+    // A node has one instance. During a launch the attempt may be about to replace it.
+    return of !== attempt || (!launching && own !== undefined && resource.kind === own.kind);
+  });
+}
+
+/** Returns the resources whose upload a fresh read does not find. Resources without an image name are skipped. */
+async function withoutUpload(
+  store: Store,
+  provider: string,
+  resources: readonly Resource[],
+  options: CallOptions,
+): Promise<readonly Unrecorded[]> {
+  const cached = new Set<string>();
+  const named = new Set<string>();
+  if (resources.length > 0) {
+    for (const { image, build, id, external_id: externalId } of store.images.uploads({ provider })) {
+      cached.add(uploadPath(image, build, provider, id));
+      if (externalId !== null) named.add(externalIdKey(externalId));
+    }
+  }
+  const unknown: Unrecorded[] = [];
+  for (const resource of resources) {
+    const path = pathOf(resource, provider);
+    if (path === undefined || cached.has(path) || named.has(externalIdKey(resource.externalId))) continue;
+    const isKnown = (await store.zooKeeper.exists(path, options)) !== undefined;
+    if (!isKnown) unknown.push({ resource, because: 'its upload has no record' });
+  }
+  return unknown;
+}
+
+/** Returns the path of the upload's record; undefined if the tags have another format. */
+function pathOf({ tags }: Resource, provider: string): string | undefined {
+  const { nodepool_image_name: image, nodepool_build_id: build, nodepool_upload_id: upload } = tags;
+  if (image === undefined || !IMAGE_NAME.test(image)) return undefined;
+  if (build === undefined || !BUILD_ID.test(build) || upload === undefined || !UPLOAD_ID.test(upload)) return undefined;
+  return uploadPath(image, build, provider, upload);
+}

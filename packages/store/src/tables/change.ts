@@ -1,0 +1,11 @@
+/** A change of one record, as listeners receive it. */
+
+/**
+ * A change of one record, reported synchronously and in order. `before` or `after` is `undefined` if the record does
+ * not exist at that time, or is corrupt (see `corrupt`).
+ */
+export interface Change<E> {
+  readonly id: string;
+  readonly before: E | undefined;
+  readonly after: E | undefined;
+}
