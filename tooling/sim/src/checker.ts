@@ -7,8 +7,7 @@ import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
 import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { RULES_OF_STEPS } from './rules/index.js';
-import type { SeenListing } from './rules/lost-instances.js';
-import type { Rule, CheckerView } from './rules/rule.js';
+import type { CheckerView, Rule, SeenListing } from './rules/rule.js';
 import { textOf } from './rules/values.js';
 
 /** A violation of a rule. */

@@ -5,8 +5,12 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { CloudError, type CloudInstance, type ExampleCloud, type InstanceSpec } from '@nodepool/driver-example';
-import type { Refusal } from './faults/refusals.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
+
+export const REFUSALS = ['zone-1', 'zone-2', 'full', 'throttled', 'unreachable'] as const;
+
+/** A refusal of creations of one provider: in one zone, or in all of them. */
+export type Refusal = (typeof REFUSALS)[number];
 
 /** Observes calls right before the cloud receives them, and creations right after they are answered. */
 export interface CloudObserver {

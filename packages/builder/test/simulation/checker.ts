@@ -1,8 +1,22 @@
 /** Checks every event against the rules, and stops at the first violation. */
 
-import { isJsonObject, type JsonObject } from '@nodepool/core';
-import type { CloudImage } from '../support/image-cloud.js';
-import { BAD_PROVIDER, type SimulatedBuilders } from './world.js';
+import { isJsonObject, type Clock, type JsonObject } from '@nodepool/core';
+import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { CloudImage, ImageCloud } from '../support/image-cloud.js';
+import type { Machine } from '../support/world.js';
+
+/** A provider whose uploads hang for the whole run. */
+export const BAD_PROVIDER = 'bad';
+
+/** The world that the checker observes. */
+export interface CheckedWorld {
+  readonly clock: Clock;
+  readonly server: SimulatedZooKeeperServer;
+  readonly cloud: ImageCloud;
+  readonly machines: readonly Machine[];
+  /** Returns true if every builder's configuration has listed the image at the provider for some time. */
+  isListedEverywhere(provider: string, image: string): boolean;
+}
 
 /** A violated rule. */
 export interface Violation {
@@ -42,7 +56,7 @@ export class Checker {
   private closed = false;
 
   constructor(
-    private readonly world: SimulatedBuilders,
+    private readonly world: CheckedWorld,
     private readonly options: {
       readonly only: string | undefined;
       readonly onStep: ((step: string) => void) | undefined;

@@ -11,13 +11,11 @@ import { ImageCloud, imageDriver, NO_FAULTS } from '../support/image-cloud.js';
 import { ScriptedDib, type Ending } from '../support/scripted-dib.js';
 import { nodepoolConfig, type Machine, type Site } from '../support/world.js';
 import { MemoryDisk } from '../support/memory-disk.js';
-import { Checker } from './checker.js';
+import { BAD_PROVIDER, Checker } from './checker.js';
 
 const MINUTE = 60_000;
 const SESSION_TIMEOUT_MS = 30_000;
 const MAX_LATENCY_MS = 5;
-/** A provider whose uploads hang for the whole run. */
-export const BAD_PROVIDER = 'bad';
 
 const UPLOAD = { imageUploadTimeoutMs: 30 * MINUTE };
 

@@ -2,13 +2,9 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { between, oneOf } from '../chance.js';
+import { REFUSALS } from '../cloud-view.js';
 import { CAPACITY_PROVIDER } from '../site.js';
 import type { World } from '../world.js';
-
-const REFUSALS = ['zone-1', 'zone-2', 'full', 'throttled', 'unreachable'] as const;
-
-/** A refusal of creations of one provider: in one zone, or in all of them. */
-export type Refusal = (typeof REFUSALS)[number];
 
 /** Injects refusals one after another, until the run is over. */
 export function refuseInTurn(world: World, random: RandomSource, isOver: () => boolean): void {

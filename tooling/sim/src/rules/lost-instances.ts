@@ -1,18 +1,9 @@
 /** Rules about ready nodes whose instance is lost: safety 2, as far as the cloud's listings show it. */
 
-import { externalIdKey, isJsonObject, type ExternalId, type Instance } from '@nodepool/core';
+import { externalIdKey, isJsonObject, type ExternalId } from '@nodepool/core';
 import { isOfMachine } from './machines.js';
-import type { Rule, CheckerView } from './rule.js';
+import type { CheckerView, Rule, SeenListing } from './rule.js';
 import { nodesOf, textOf } from './values.js';
-
-/** A complete listing of a provider's instances as a launcher has received it. */
-export interface SeenListing {
-  readonly launcher: string;
-  readonly provider: string;
-  /** Milliseconds since the epoch. */
-  readonly requestedAt: number;
-  readonly instances: readonly Instance[];
-}
 
 /** Time after a node became ready during which listings may lack its instance (ms). */
 const SETTLE_MS = 60_000;

@@ -1,10 +1,9 @@
 /** The interface of a rule, which observes all events and reports violations. */
 
-import type { JsonObject } from '@nodepool/core';
+import type { Instance, JsonObject } from '@nodepool/core';
 import type { CloudInstance, ExampleCloud, InstanceSpec } from '@nodepool/driver-example';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Commit, Observed } from '../observed.js';
-import type { SeenListing } from './lost-instances.js';
 
 /** State that rules may read. */
 export interface CheckerView {
@@ -36,6 +35,15 @@ export interface CheckerView {
   readonly onlyRefusals: boolean;
   /** The current record; undefined if it does not exist or is not a JSON object. */
   znode(path: string): JsonObject | undefined;
+}
+
+/** A complete listing of a provider's instances as a launcher has received it. */
+export interface SeenListing {
+  readonly launcher: string;
+  readonly provider: string;
+  /** Milliseconds since the epoch. */
+  readonly requestedAt: number;
+  readonly instances: readonly Instance[];
 }
 
 /** A rule whose methods return a description of a violation, or undefined. */
