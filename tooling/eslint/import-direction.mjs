@@ -1,5 +1,5 @@
-// An eslint rule for the direction of imports between the packages, and between the folders of the launcher, type-only
-// imports included: docs/development.md.
+// An eslint rule for the direction of imports between the packages, and between the folders of the launcher and of
+// the store, type-only imports included: docs/development.md.
 import { dirname, relative, resolve } from 'node:path';
 
 /** The workspace packages that the sources of each package import. `*` at the end of a key stands for any rest. */
@@ -56,10 +56,26 @@ const FOLDERS = {
     facts: [],
     client: [],
   },
+  store: {
+    lists: ['requests', 'nodes', 'images', 'components'],
+    resources: ['nodes', 'images'],
+    requests: ['nodes', 'commit', 'tables', 'codec'],
+    nodes: ['components', 'commit', 'tables', 'codec'],
+    images: ['commit', 'tables', 'codec'],
+    components: ['tables', 'codec'],
+    installation: ['nodes', 'codec'],
+    commit: ['tables', 'codec'],
+    tables: ['codec'],
+    codec: [],
+    connection: [],
+  },
 };
 
 /** The files beside the folders that the folders import. */
-const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'record-fields.js'] };
+const SHARED_FILES = {
+  launcher: ['context.js', 'controller.js', 'record-fields.js'],
+  store: ['context.js', 'errors.js', 'paths.js', 'znodes-below.js'],
+};
 
 /** Returns the packages that a package may import, or undefined if it is not restricted. */
 function allowedFor(name) {

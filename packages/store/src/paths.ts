@@ -16,8 +16,8 @@ export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
 /** The id of the installation. */
 export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 /**
- * Its children suspend deletions, see `suspensions.ts`: `installation`, or `provider-` and the name of a provider. An
- * extension: other programs ignore it.
+ * Its children suspend deletions, see `installation/suspension-store.ts`: `installation`, or `provider-` and the name
+ * of a provider. An extension: other programs ignore it.
  */
 export const SUSPENSIONS_ROOT = `${NODEPOOL_ROOT}/suspensions`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;

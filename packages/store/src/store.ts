@@ -44,8 +44,6 @@ export function openStore(zooKeeper: ZooKeeper, options: StoreOptions): Store {
 
 /** All records of one ensemble. */
 export class Store {
-  /** True while every cache mirrors the server. */
-  complete = false;
   readonly nodes: NodeStore;
   readonly requests: RequestStore;
   readonly images: ImageStore;
@@ -56,6 +54,7 @@ export class Store {
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
   private started = false;
+  private isComplete = false;
   private readonly readOnly: boolean;
 
   constructor(
@@ -66,7 +65,7 @@ export class Store {
     const caches = new Caches(zooKeeper, clock, log);
     // The first listener, so that the others find the new value.
     caches.onComplete((complete) => {
-      this.complete = complete;
+      this.isComplete = complete;
     });
     const onWarning = (error: Error): void => log.warn('A lock could not be released yet; retrying', { error });
     const locks = lockRecipe(zooKeeper, { random, identifier, clock, onWarning });
@@ -90,6 +89,11 @@ export class Store {
       identifier,
       readOnly,
     });
+  }
+
+  /** True while every cache mirrors the server. */
+  get complete(): boolean {
+    return this.isComplete;
   }
 
   /** Creates missing root znodes and starts the caches. */

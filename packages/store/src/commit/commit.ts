@@ -13,7 +13,7 @@ import {
 } from '@nodepool/zookeeper';
 import type { Caches, Written } from '../tables/caches.js';
 import { LostOwnershipError } from '../errors.js';
-import type { Owned, Step } from './record-handle.js';
+import type { AnyRecordHandle, Step } from './record-handle.js';
 import { checkTransactionSize } from './transaction-size.js';
 
 /** The operations of a transaction, each with its step. */
@@ -114,7 +114,7 @@ function appliedUnseen(steps: readonly Step[]): void {
  * rejects with `LostOwnershipError`.
  */
 export async function askUntilLost<T>(
-  record: Owned,
+  record: AnyRecordHandle,
   cause: unknown,
   ask: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -130,7 +130,7 @@ export async function askUntilLost<T>(
 }
 
 /** Throws `LostOwnershipError` if the lock is known to be lost. */
-export function throwIfLost({ path, lock }: Pick<Owned, 'path' | 'lock'>, cause?: unknown): void {
+export function throwIfLost({ path, lock }: Pick<AnyRecordHandle, 'path' | 'lock'>, cause?: unknown): void {
   if (!lock.held) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
 }
 

@@ -3,29 +3,24 @@
 import type { HeldLock } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from '../codec/codec.js';
 
-/** The effect of a transaction on one owned record. */
+/** The effect of a transaction on one locked record. */
 export interface Step {
-  readonly record: Owned;
+  readonly record: AnyRecordHandle;
   /** `check`: the version must match. `none`: the record is not part of the transaction. */
   readonly write: { readonly data: Uint8Array; readonly written: (version: number) => void } | 'check' | 'none';
   /** True if the lock is released. */
   readonly release: boolean;
 }
 
-/** The state of a record that a transaction needs. */
-export interface Owned {
-  readonly path: string;
-  readonly lock: HeldLock;
-  readonly version: number;
-  /** Settles when all earlier writes have ended; undefined if none is in progress. */
-  tail: Promise<void> | undefined;
-}
+/** The part of a record's handle that does not depend on the kind of the record. */
+export type AnyRecordHandle = Pick<
+  RecordHandle<Stated & { readonly state: string }>,
+  'path' | 'lock' | 'version' | 'tail'
+>;
 
 /** `D`: the content, `I`: the identity of the record. */
-export class RecordHandle<
-  D extends Stated & { readonly state: string },
-  I extends object = { readonly id: string },
-> implements Owned {
+export class RecordHandle<D extends Stated & { readonly state: string }, I extends object = { readonly id: string }> {
+  /** Settles when all earlier writes have ended; undefined if none is in progress. */
   tail: Promise<void> | undefined;
 
   constructor(
@@ -70,7 +65,7 @@ export function stamped<D extends Stated & { readonly state: string }>(
  * Runs `work` after the writes in progress on the records have ended, so that writes are applied in the order of the
  * calls. `work` must not throw before it returns its promise.
  */
-export function inTurn<T>(records: readonly Owned[], work: () => Promise<T>): Promise<T> {
+export function inTurn<T>(records: readonly AnyRecordHandle[], work: () => Promise<T>): Promise<T> {
   const before: Promise<void>[] = [];
   for (const { tail } of records) if (tail !== undefined) before.push(tail);
   const result = before.length === 0 ? work() : Promise.all(before).then(work);

@@ -4,7 +4,7 @@ import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepoo
 import { askUntilLost, isStale, throwIfLost } from './commit.js';
 import type { StoreContext } from '../context.js';
 import { LostOwnershipError } from '../errors.js';
-import type { Owned } from './record-handle.js';
+import type { AnyRecordHandle } from './record-handle.js';
 
 /**
  * Deletes the record, its lock directory and the descendants in `below` (children first) in one transaction. Returns
@@ -12,7 +12,7 @@ import type { Owned } from './record-handle.js';
  */
 export async function removeRecord(
   { zooKeeper, caches }: StoreContext,
-  record: Owned,
+  record: AnyRecordHandle,
   options?: CallOptions,
   below: readonly string[] = [],
 ): Promise<boolean> {

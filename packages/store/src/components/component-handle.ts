@@ -30,6 +30,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
+/** A component that this process registers. */
 export class ComponentHandle<C extends ComponentData> {
   private present: C;
   private registration: Registered | undefined;

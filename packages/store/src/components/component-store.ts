@@ -9,7 +9,7 @@ import type { StoreContext } from '../context.js';
 import { storeEmitter } from '../tables/listeners.js';
 import { COMPONENTS_ROOT, kindOfComponent } from '../paths.js';
 
-/** A registration of any kind of component. */
+/** The handle of any kind of component. */
 type OwnHandle = Pick<ComponentHandle<ComponentData>, 'path' | 'vanished'>;
 
 export interface ComponentEntry {
@@ -18,6 +18,7 @@ export interface ComponentEntry {
   readonly component: ComponentData | PoolComponentData;
 }
 
+/** The components that are registered in the ensemble. */
 export class ComponentStore {
   private readonly entries = new Map<string, ComponentEntry>();
   private readonly changes: Emitter<Change<ComponentEntry>>;
@@ -45,7 +46,7 @@ export class ComponentStore {
       onRemove: ({ path }) => {
         this.persistent.delete(path);
         this.replace(path, undefined);
-        for (const registration of this.own) registration.vanished(path);
+        for (const handle of this.own) handle.vanished(path);
       },
     });
   }
@@ -78,14 +79,14 @@ export class ComponentStore {
 
   /** Registers a component of this process, and again in each new session, until `close`. */
   register<C extends ComponentData>(component: C): ComponentHandle<C> {
-    const registration: ComponentHandle<C> = new ComponentHandle<C>(
+    const handle: ComponentHandle<C> = new ComponentHandle<C>(
       this.context,
       component,
       (path) => [...this.own].some((other) => other.path === path),
-      () => this.own.delete(registration),
+      () => this.own.delete(handle),
     );
-    this.own.add(registration);
-    return registration;
+    this.own.add(handle);
+    return handle;
   }
 
   private put(path: string, kind: ComponentKind, data: Uint8Array): void {

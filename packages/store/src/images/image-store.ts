@@ -45,6 +45,7 @@ import {
 /** Kinds of znodes whose data or times are used. */
 const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
 
+/** The builds and uploads of the ensemble, and their locks. */
 export class ImageStore {
   private readonly known: ImageTable;
   private readonly changes: Emitter<string>;

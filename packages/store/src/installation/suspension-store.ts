@@ -39,6 +39,7 @@ export interface Suspension {
   readonly nextNode: string | null;
 }
 
+/** The suspended deletions of the installation. */
 export class SuspensionStore {
   private readonly cached = new Map<string, Suspension>();
   private readonly unwritten = new Map<string, Unwritten>();

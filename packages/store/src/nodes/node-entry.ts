@@ -14,6 +14,7 @@ const NEW_NODE: CreateOptions = { mode: 'persistent-sequential' };
 
 export type NodeTable = RecordTable<NodeData, NodeEntry>;
 
+/** A node record as cached. */
 export class NodeEntry {
   readonly id: string;
   readonly node: Node;

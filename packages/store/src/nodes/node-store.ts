@@ -34,6 +34,7 @@ const NO_DATA = new Uint8Array();
  */
 const MAX_GUARDED = 20;
 
+/** The node records of the ensemble. */
 export class NodeStore {
   private readonly byState = new KeyIndex<NodeEntry>();
   private readonly byProvider = new KeyIndex<NodeEntry>();

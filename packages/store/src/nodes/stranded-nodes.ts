@@ -1,7 +1,8 @@
 /** Finds ready nodes that no request can get, e.g. because their pool was renamed. */
 
 import type { NodeEntry } from './node-entry.js';
-import type { Store } from '../store.js';
+import type { ComponentStore } from '../components/component-store.js';
+import type { NodeStore } from './node-store.js';
 
 /** Time for launchers to restart or to change their configuration, in seconds. */
 const GRACE_S = 600;
@@ -12,7 +13,7 @@ const GRACE_S = 600;
  * in milliseconds since the epoch.
  */
 export function strandedNodes(
-  { nodes, components }: Pick<Store, 'nodes' | 'components'>,
+  { nodes, components }: { readonly nodes: NodeStore; readonly components: ComponentStore },
   now: number,
 ): readonly NodeEntry[] {
   const served = new Map<string, Map<string, readonly string[]>>();

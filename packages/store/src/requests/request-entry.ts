@@ -1,8 +1,7 @@
-/** A request record as cached. */
-
 import type { Source } from '../codec/codec.js';
 import type { NodeRequest } from '@nodepool/core';
 
+/** A request record as cached. */
 export class RequestEntry {
   readonly id: string;
   readonly request: NodeRequest;

@@ -39,6 +39,7 @@ export interface AcceptedRequest {
   readonly reused: readonly NodeHandle[];
 }
 
+/** The requests of the ensemble, and their locks. */
 export class RequestStore {
   private readonly byState = new KeyIndex<RequestEntry>();
   private readonly table: RecordTable<NodeRequestData, RequestEntry>;

@@ -4,8 +4,9 @@
  */
 
 import { externalIdKey, type Node, type Resource } from '@nodepool/core';
-import type { CallOptions } from '@nodepool/zookeeper';
-import type { Store } from '../store.js';
+import type { CallOptions, ZooKeeper } from '@nodepool/zookeeper';
+import type { ImageStore } from '../images/image-store.js';
+import type { NodeStore } from '../nodes/node-store.js';
 import { uploadPath } from '../paths.js';
 
 /** A resource without a record, and the reason. */
@@ -23,6 +24,13 @@ const BUILD_ID = /^[0-9a-f]+$/;
 const UPLOAD_ID = /^[0-9]{10}$/;
 const IMAGE_NAME = /^(?!\.{1,2}$)[^/\0]+$/;
 
+/** The records of nodes and uploads, and the client to read past their caches. */
+interface Records {
+  readonly zooKeeper: ZooKeeper;
+  readonly nodes: NodeStore;
+  readonly images: ImageStore;
+}
+
 /** Returns the tags that a resource of a node or upload lacks; without them, its owner is not certain. */
 export function missingTags({ tags }: Resource): readonly string[] {
   const expected = tags.nodepool_node_id === undefined ? UPLOAD_TAGS : NODE_TAGS;
@@ -34,7 +42,7 @@ export function missingTags({ tags }: Resource): readonly string[] {
  * tags of the provider, and must have been listed before the call.
  */
 export async function unrecordedResources(
-  store: Store,
+  store: Records,
   provider: string,
   resources: readonly Resource[],
   options: CallOptions,
@@ -53,7 +61,7 @@ export async function unrecordedResources(
 }
 
 async function withoutNode(
-  store: Store,
+  store: Records,
   provider: string,
   ofNodes: ReadonlyMap<string, readonly Resource[]>,
   options: CallOptions,
@@ -75,7 +83,7 @@ async function withoutNode(
  * Omits the resources that a record names by their external id, e.g. instances that an operator has adopted, and other
  * resources of the same launch attempt, e.g. their volumes.
  */
-function withoutNamed(store: Store, provider: string, found: readonly Unrecorded[]): readonly Unrecorded[] {
+function withoutNamed(store: Records, provider: string, found: readonly Unrecorded[]): readonly Unrecorded[] {
   const named = new Set<string>();
   for (const { node } of store.nodes.ofProvider(provider)) {
     if (node.external_id !== null) named.add(externalIdKey(node.external_id));
@@ -91,7 +99,7 @@ function withoutNamed(store: Store, provider: string, found: readonly Unrecorded
  * shows such resources.
  */
 async function duplicates(
-  { nodes }: Store,
+  { nodes }: Records,
   nodeId: string,
   resources: readonly Resource[],
   options: CallOptions,
@@ -123,7 +131,7 @@ function foreignTo(node: Node, resources: readonly Resource[]): readonly Resourc
 
 /** Returns the resources whose upload a fresh read does not find. Resources without an image name are skipped. */
 async function withoutUpload(
-  store: Store,
+  store: Records,
   provider: string,
   resources: readonly Resource[],
   options: CallOptions,
