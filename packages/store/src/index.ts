@@ -30,7 +30,8 @@ export type {
 } from './images/image-handle.js';
 export type { BuildRef, UploadPlace, UploadRef } from './images/image-refs.js';
 export type { ImageStore } from './images/image-store.js';
-export type { Suspension, SuspensionStore } from './installation/suspension-store.js';
+export type { SuspensionStore } from './installation/suspension-store.js';
+export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';
 export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
 export {
