@@ -55,7 +55,7 @@ export {
 } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
-export type { NodeEntry } from './nodes/node-entry.js';
+export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
 export { strandedNodes } from './nodes/stranded-nodes.js';
 export {
@@ -70,7 +70,7 @@ export {
   requestPath,
   uploadPath,
 } from './paths.js';
-export type { RequestEntry } from './requests/request-entry.js';
+export { RequestEntry } from './requests/request-entry.js';
 export type { RequestHandle } from './requests/request-handle.js';
 export type { AcceptedRequest, RequestStore } from './requests/request-store.js';
 export { type Unrecorded, missingTags, unrecordedResources } from './resources/unrecorded-resources.js';
