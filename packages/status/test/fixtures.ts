@@ -1,7 +1,7 @@
 /** Fixtures for tests of the web endpoint: a store with given records, and a clock that is advanced manually. */
 import type { Clock, Timer } from '@nodepool/core';
 import { nodeWith, requestWith } from '@nodepool/core/testing';
-import type { ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
+import { type ImageStore, NodeEntry, type PoolComponentData, RequestEntry, type Store } from '@nodepool/store';
 
 export class ManualClock implements Clock {
   private time = Date.UTC(2026, 10, 20, 13, 0, 0);
@@ -67,13 +67,12 @@ export function nodeEntry(id: string, node: Partial<NodeEntry['node']> = {}): No
     state_time: Date.UTC(2026, 10, 20, 12, 0, 0) / 1000,
     type: ['small'],
   };
-  const value = nodeWith({ id, ...data, ...node });
-  return { id, version: 0, locked: false, node: value, source: { value, data: new Uint8Array() } };
+  return new NodeEntry({ value: nodeWith({ id, ...data, ...node }), data: new Uint8Array() }, 0, false);
 }
 
 export function requestEntry(id: string, labels: readonly string[]): RequestEntry {
   const request = requestWith({ id, node_types: labels, requestor: 'zuul', event_id: 'event' });
-  return { id, version: 0, locked: false, request, source: { value: request, data: new Uint8Array() } };
+  return new RequestEntry({ value: request, data: new Uint8Array() }, 0, false);
 }
 
 export function pool(name: string, labels: readonly string[]): PoolComponentData {

@@ -287,7 +287,7 @@ describe('the probes', () => {
 
 describe('the server', () => {
   it('reports an internal error and logs it when a list fails', async () => {
-    records.nodes = [{ id: '0000000001', version: 0, locked: false, node: null } as never];
+    records.nodes = [Object.assign(nodeEntry('0000000001'), { node: null })];
     const response = await get('/node-list');
     expect(response.status).toBe(500);
     expect(await response.text()).toBe('internal error; see the log\n');

@@ -30,7 +30,8 @@ export type {
 } from './images/image-handle.js';
 export type { BuildRef, UploadPlace, UploadRef } from './images/image-refs.js';
 export type { ImageStore } from './images/image-store.js';
-export type { Suspension, SuspensionStore } from './installation/suspension-store.js';
+export type { SuspensionStore } from './installation/suspension-store.js';
+export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';
 export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
 export {
@@ -54,7 +55,7 @@ export {
 } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
-export type { NodeEntry } from './nodes/node-entry.js';
+export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
 export { strandedNodes } from './nodes/stranded-nodes.js';
 export {
@@ -69,7 +70,7 @@ export {
   requestPath,
   uploadPath,
 } from './paths.js';
-export type { RequestEntry } from './requests/request-entry.js';
+export { RequestEntry } from './requests/request-entry.js';
 export type { RequestHandle } from './requests/request-handle.js';
 export type { AcceptedRequest, RequestStore } from './requests/request-store.js';
 export { type Unrecorded, missingTags, unrecordedResources } from './resources/unrecorded-resources.js';

@@ -5,38 +5,23 @@
  */
 
 import { isZooKeeperError, type CallOptions, type Stat } from '@nodepool/zookeeper';
-import { isJsonObject, sleep, type Timer } from '@nodepool/core';
+import { sleep, type Timer } from '@nodepool/core';
 import type { NodeStore } from '../nodes/node-store.js';
 import { bytesOf } from '../codec/codec.js';
 import { now, type StoreContext } from '../context.js';
 import { nameOf, NODES_ROOT, SUSPENSIONS_ROOT } from '../paths.js';
+import { decodeSuspension, INSTALLATION, nameOfScope, NODE_ID, type Suspension } from './suspension.js';
 
 /** Wait (ms) before a failed write is repeated. */
 const RETRY_MS = 1000;
 /** Wait (ms) between checks of a new connection. */
 const CHECK_AGAIN_MS = 50;
-const INSTALLATION = 'installation';
-const PROVIDER = 'provider-';
-const NODE_ID = /^[0-9]{10}$/;
 
 /** A suspension that is not in ZooKeeper yet. */
 interface Unwritten {
   readonly suspension: Suspension;
   /** Id of the installation that it is about; the process may connect to another one meanwhile. */
   readonly installation: string;
-}
-
-/** The reason why resources without a record are not deleted at the moment. */
-export interface Suspension {
-  /** Name of the provider; null for all. */
-  readonly provider: string | null;
-  readonly reason: string;
-  /** Unix seconds. */
-  readonly since: number;
-  /** Identifier of the process that suspended the deletions. */
-  readonly by: string;
-  /** Id of the first node that was created after it; null if unknown. */
-  readonly nextNode: string | null;
 }
 
 /** The suspended deletions of the installation. */
@@ -124,7 +109,7 @@ export class SuspensionStore {
       const path = `${SUSPENSIONS_ROOT}/${name}`;
       try {
         const { data } = await zooKeeper.get(path, options);
-        return decode(name, data);
+        return decodeSuspension(name, data);
       } catch (error) {
         if (!isZooKeeperError(error, 'no-node')) throw error;
       }
@@ -302,7 +287,7 @@ export class SuspensionStore {
   private put(path: string, data: Uint8Array): void {
     if (path === SUSPENSIONS_ROOT) return;
     const name = nameOf(path);
-    const suspension = decode(name, data);
+    const suspension = decodeSuspension(name, data);
     if (!this.cached.has(name) && suspension.by !== this.options.identifier) {
       const { provider, reason, by } = suspension;
       this.context.log.warn('Deletions of resources without a record are suspended', { provider, reason, by });
@@ -331,41 +316,4 @@ function creations({ cversion, numChildren }: Stat): number {
 
 function idOf(sequence: number): string {
   return String(sequence).padStart(10, '0');
-}
-
-function nameOfScope(provider: string | null): string {
-  return provider === null ? INSTALLATION : `${PROVIDER}${encodeURIComponent(provider)}`;
-}
-
-/** Returns the suspension. A znode that cannot be read suspends deletions, too. */
-function decode(name: string, data: Uint8Array): Suspension {
-  const found = parse(data);
-  const { reason, since, by, nextNode } = found;
-  return {
-    provider: providerIn(name),
-    reason: typeof reason === 'string' ? reason : 'its znode cannot be read',
-    since: typeof since === 'number' ? since : 0,
-    by: typeof by === 'string' ? by : 'unknown',
-    nextNode: typeof nextNode === 'string' && NODE_ID.test(nextNode) ? nextNode : null,
-  };
-}
-
-function parse(data: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    return isJsonObject(value) ? value : {};
-  } catch {
-    // Unreadable data is described by `decode`.
-    return {};
-  }
-}
-
-function providerIn(name: string): string | null {
-  if (!name.startsWith(PROVIDER)) return null;
-  try {
-    return decodeURIComponent(name.slice(PROVIDER.length));
-  } catch {
-    // A name that no program of ours writes suspends the deletions of all providers.
-    return null;
-  }
 }

@@ -1,16 +1,16 @@
 /** Records for tests of lists. */
 import type { Node, NodeRequest } from '@nodepool/core';
 import { nodeWith, requestWith } from '@nodepool/core/testing';
-import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
+import { NodeEntry, type PoolComponentData, RequestEntry } from '@nodepool/store';
 
 export function nodeEntry(facts: Partial<Node>, locked = false): NodeEntry {
   const node = nodeWith(facts);
-  return { id: node.id, version: 0, locked, node, source: { value: node, data: new Uint8Array() } };
+  return new NodeEntry({ value: node, data: new Uint8Array() }, 0, locked);
 }
 
 export function requestEntry(facts: Partial<NodeRequest>): RequestEntry {
   const request = requestWith(facts);
-  return { id: request.id, version: 0, locked: false, request, source: { value: request, data: new Uint8Array() } };
+  return new RequestEntry({ value: request, data: new Uint8Array() }, 0, false);
 }
 
 export function pool(labels: readonly string[]): PoolComponentData {
