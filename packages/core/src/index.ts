@@ -26,6 +26,7 @@ export * from './driver/cached-read.js';
 export * from './driver/call.js';
 export * from './driver/error-codes.js';
 export * from './driver/errors.js';
+export * from './driver/remedies.js';
 export { certificateAdvice, isUntrusted, networkCauseOf, type NetworkFailure } from './driver/network-errors.js';
 export * from './driver/retry.js';
 export { retryAfterMsIn, serverTime } from './driver/retry-after.js';

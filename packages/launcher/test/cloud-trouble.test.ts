@@ -137,7 +137,9 @@ describe('a cloud in trouble beside a healthy one', () => {
     listing = create;
     const id = await world.submit(['small']);
     await world.until('it waits', () => decisions.of('request', id).at(-1)?.what === 'waits for capacity');
-    expect(decisions.of('request', id).at(-1)?.reason).toMatch(/^provider demo is throttled since .* next probe at /);
+    expect(decisions.of('request', id).at(-1)?.reason).toMatch(
+      /^provider demo demands fewer calls since .* of 600 s \(Retry-After\)\), next probe at /,
+    );
     isAway = false;
     const began = world.clock.monotonic();
     expect(await ended(id)).toBe('fulfilled');

@@ -61,7 +61,7 @@ export interface PoolComponentData extends ComponentData {
   readonly trouble?: PoolTrouble | null;
 }
 
-export const POOL_TROUBLES = ['degraded', 'unreachable', 'misconfigured'] as const;
+export const POOL_TROUBLES = ['degraded', 'unavailable', 'unreachable', 'misconfigured'] as const;
 
 /** Trouble of a provider. */
 export interface PoolTrouble {

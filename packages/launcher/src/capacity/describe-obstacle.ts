@@ -4,7 +4,7 @@ import type { BreakerCause, BreakerObstacle } from '../diagnostics/health.js';
 
 const STATES: Readonly<Record<BreakerCause, string>> = {
   unreachable: 'fails',
-  throttled: 'is throttled',
+  throttled: 'demands fewer calls',
   auth: 'rejects the credentials',
   certificate: 'has no valid certificate',
   quota: 'is out of quota',
@@ -15,11 +15,26 @@ const STATES: Readonly<Record<BreakerCause, string>> = {
   slow: 'is much slower than usual',
 };
 
-/** Returns e.g. `label large, zone az2 has no capacity since 12:03:10 (no valid host), next probe at 12:03:50`. */
+/**
+ * Returns e.g. `label large, zone az2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50 UTC`.
+ */
 export function describeObstacle(subject: string, obstacle: BreakerObstacle): string {
-  const { cause, reason, since, nextProbe, state } = obstacle;
-  const probe = nextProbe === undefined ? ', a probe is due' : `, next probe at ${timeOf(nextProbe)}`;
-  return `${subject} ${STATES[cause]} since ${timeOf(since)} (${reason})${state === 'open' ? probe : ', being probed'}`;
+  const { cause, since } = obstacle;
+  return `${subject} ${STATES[cause]} since ${timeOf(since)} (${reasonOf(obstacle)}), ${describeProbe(obstacle)}`;
+}
+
+/** Returns the reason with the wait that the cloud demands, which not every driver names in its messages. */
+function reasonOf({ reason, demandedMs }: BreakerObstacle): string {
+  if (demandedMs === undefined || demandedMs < 1000 || /retry-after/i.test(reason)) return reason;
+  return `${reason}; the cloud demands a wait of ${Math.round(demandedMs / 1000)} s (Retry-After)`;
+}
+
+/** Returns what ends the obstacle next, and when. */
+export function describeProbe({ state, nextProbe, isProbing }: BreakerObstacle): string {
+  if (state === 'open') return nextProbe === undefined ? 'a probe is running' : `next probe at ${timeOf(nextProbe)}`;
+  if (isProbing) return 'a launch probes it';
+  const ends = nextProbe === undefined ? '' : `; without a launch it is in service again at ${timeOf(nextProbe)}`;
+  return `the next launch probes it${ends}`;
 }
 
 /** Returns the time of day in UTC; explanations show the date elsewhere. */

@@ -58,6 +58,7 @@ const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
   auth: 'misconfigured',
   configuration: 'misconfigured',
   certificate: 'unreachable',
+  throttled: 'unavailable',
   unreachable: 'unreachable',
 };
 
@@ -78,6 +79,10 @@ export class ProviderHealth {
   private start: StateWithoutTime | undefined;
   /** Failed listings of the resources in a row; `since` is the time of the first in milliseconds since the epoch. */
   private listings: { readonly failed: number; readonly since: number; readonly reason: string } | undefined;
+  /** Host of the last call; undefined if the driver does not tell. */
+  private host: string | undefined;
+  /** Status of the last call. */
+  private lastStatus: ApiCall['status'];
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
   private answered = 0;
@@ -134,9 +139,9 @@ export class ProviderHealth {
   }
 
   startFailed(error: DriverError): void {
-    const isRejected = error.code === 'configuration' || error.code === 'auth';
+    const cause = causeOf(error);
     const reason = `it could not be started: ${error.message}`;
-    this.start = this.startTrouble(isRejected ? 'misconfigured' : 'unreachable', reason);
+    this.start = this.startTrouble(CONDITIONS[cause] ?? 'unreachable', reason, cause === 'node' ? 'start' : cause);
     this.refresh();
     this.onChange();
   }
@@ -165,7 +170,9 @@ export class ProviderHealth {
   }
 
   /** Records the end of a call to the cloud. */
-  called({ status }: Pick<ApiCall, 'status'>): void {
+  called({ status, host }: Pick<ApiCall, 'status' | 'host'>): void {
+    this.lastStatus = status;
+    this.host = host ?? this.host;
     if (typeof status !== 'number' && status !== 'ok') return;
     this.answeredAt = this.env.clock.monotonic();
     this.answered += 1;
@@ -183,7 +190,8 @@ export class ProviderHealth {
     const now = this.env.clock.monotonic();
     const silentMs = now - Math.max(since, this.answeredAt);
     if (silentMs < SILENT_MS) return;
-    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s`;
+    const last = this.host === undefined ? '' : `; the last call was sent to ${this.host}`;
+    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${last}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
   }
 
@@ -230,7 +238,10 @@ export class ProviderHealth {
     const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
     const reason = `pool ${worst.pool}, ${describeObstacle(nameOf(worst), worst.obstacle)}${more}`;
     const labels = [...new Set(closed.map(({ label }) => label))];
-    return { state: CONDITIONS[worst.cause] ?? 'degraded', trouble: troubleOf(worst.obstacle, reason, labels) };
+    // A provider that still launches nodes for other labels is not out of service.
+    const isUsable = this.pools.some((pool) => !pool.isObstructed);
+    const state = isUsable ? 'degraded' : (CONDITIONS[worst.cause] ?? 'degraded');
+    return { state, trouble: troubleOf(worst.obstacle, reason, labels) };
   }
 
   private listingTrouble(): StateWithoutTime | undefined {
@@ -240,9 +251,13 @@ export class ProviderHealth {
     return { state: 'degraded', trouble: { cause: 'listing', reason, since, nextProbe: undefined, labels: [] } };
   }
 
-  private startTrouble(state: ProviderCondition, reason: string): StateWithoutTime {
+  private startTrouble(
+    state: ProviderCondition,
+    reason: string,
+    cause: ProviderTrouble['cause'] = 'start',
+  ): StateWithoutTime {
     const since = this.start?.trouble?.since ?? this.env.clock.now();
-    return { state, trouble: { cause: 'start', reason, since, nextProbe: undefined, labels: undefined } };
+    return { state, trouble: { cause, reason, since, nextProbe: undefined, labels: undefined } };
   }
 
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
@@ -273,8 +288,18 @@ export class ProviderHealth {
       await this.env.check?.();
       return undefined;
     } catch (error) {
-      return this.failureOf(toDriverError(error));
+      return this.failureOfCheck(toDriverError(error));
     }
+  }
+
+  /** Returns the failure of a check, which may have waited in vain for the end of the pause that the cloud demands. */
+  private failureOfCheck(error: DriverError): BreakerFailure | undefined {
+    const failure = this.failureOf(error);
+    const { obstacle } = this.breaker;
+    if (failure === undefined || obstacle?.cause !== 'throttled') return failure;
+    if (error.code !== 'timeout' || this.lastStatus !== 'throttled') return failure;
+    const { cause, reason, demandedMs: retryAfterMs } = obstacle;
+    return { ...failure, cause, reason, retryAfterMs };
   }
 
   private breakerChanged(): void {

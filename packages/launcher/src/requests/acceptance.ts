@@ -18,6 +18,7 @@ import type { CapacityHold } from '../quota/quota-ledger.js';
 import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
 import type { requestFields, PoolView } from './pool-view.js';
+import type { Refusal } from '../diagnostics/timeline/timeline-recorder.js';
 import { recordDecision, recordLeave } from './request-outcome.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
@@ -51,7 +52,7 @@ export async function acceptRequest(
     accepted = await lockRequest(pool, entry, ready, create);
   } catch (error) {
     if (!(error instanceof TransactionTooLargeError)) throw error;
-    await declineRequest(pool, entry, error.message);
+    await declineRequest(pool, entry, { cause: 'limit', reason: error.message });
   }
   if (accepted === undefined) return undefined;
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
@@ -60,12 +61,13 @@ export async function acceptRequest(
 }
 
 /** Declines the request for the pool. */
-export async function declineRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
+export async function declineRequest(pool: PoolView, entry: RequestEntry, refusal: Refusal): Promise<void> {
+  const { reason } = refusal;
   const accepted = await lockRequest(pool, entry, [], []);
   if (accepted === undefined) return;
   const change = afterDecline(accepted.request.request, pool, reason);
   const failed = change.state === 'failed';
-  recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
+  recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', refusal);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
   await writeUnlessGone(pool, entry, () => accepted.request.release(change));
 }

@@ -15,7 +15,7 @@ import type {
 } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
-import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
+import type { Refusal, Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch } from '../capacity/stranded-launches.js';
@@ -45,7 +45,7 @@ export interface PoolView {
   /** Returns true if the request is not locked and has nodes in this pool. */
   hasNodesOf(request: NodeRequest): boolean;
   /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */
-  obstacle(request: NodeRequest): string | undefined;
+  obstacle(request: NodeRequest): Refusal | undefined;
   /**
    * Returns what the request waits for before it can be served in this pool; undefined if it waits only for capacity.
    */

@@ -4,6 +4,7 @@ import { Latch, TaskOrigin } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { RequestActivity } from '../diagnostics/activity.js';
+import type { Refusal } from '../diagnostics/timeline/timeline-recorder.js';
 import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
 import type { PoolView } from './pool-view.js';
 import { RequestHandler } from './request-handler.js';
@@ -92,9 +93,9 @@ export class RequestAcceptor {
     });
   }
 
-  decline(entry: RequestEntry, reason: string): void {
+  decline(entry: RequestEntry, refusal: Refusal): void {
     this.track(`decline request ${entry.id}`, entry, async () => {
-      await declineRequest(this.pool, entry, reason);
+      await declineRequest(this.pool, entry, refusal);
       return undefined;
     });
   }
