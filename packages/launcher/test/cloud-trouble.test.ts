@@ -189,7 +189,7 @@ describe('a label that the cloud refuses for a while', () => {
     failure = refused;
     const began = world.clock.monotonic();
     expect(await ended(await world.submit(['small']))).toBe('failed');
-    expect(world.clock.monotonic() - began).toBeGreaterThan(300_000);
+    expect(world.clock.monotonic() - began).toBeGreaterThanOrEqual(300_000);
     expect(launches).toBeGreaterThan(3);
     failure = undefined;
     await world.clock.advance(120_000);

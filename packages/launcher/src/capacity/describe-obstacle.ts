@@ -19,8 +19,12 @@ const STATES: Readonly<Record<BreakerCause, string>> = {
  * Returns e.g. `label large, zone az2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50 UTC`.
  */
 export function describeObstacle(subject: string, obstacle: BreakerObstacle): string {
-  const { cause, since } = obstacle;
-  return `${subject} ${STATES[cause]} since ${timeOf(since)} (${reasonOf(obstacle)}), ${describeProbe(obstacle)}`;
+  return `${describeFault(subject, obstacle)}, ${describeProbe(obstacle)}`;
+}
+
+/** Returns the part of the description that does not change while the fault lasts. */
+export function describeFault(subject: string, obstacle: BreakerObstacle): string {
+  return `${subject} ${STATES[obstacle.cause]} since ${timeOf(obstacle.since)} (${reasonOf(obstacle)})`;
 }
 
 /** Returns the reason with the wait that the cloud demands, which not every driver names in its messages. */
@@ -30,7 +34,7 @@ function reasonOf({ reason, demandedMs }: BreakerObstacle): string {
 }
 
 /** Returns what ends the obstacle next, and when. */
-export function describeProbe({ state, nextProbe, isProbing }: BreakerObstacle): string {
+function describeProbe({ state, nextProbe, isProbing }: BreakerObstacle): string {
   if (state === 'open') return nextProbe === undefined ? 'a probe is running' : `next probe at ${timeOf(nextProbe)}`;
   if (isProbing) return 'a launch probes it';
   const ends = nextProbe === undefined ? '' : `; without a launch it is in service again at ${timeOf(nextProbe)}`;

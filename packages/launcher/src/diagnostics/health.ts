@@ -61,6 +61,8 @@ export interface ProviderTrouble {
   readonly cause: BreakerCause | 'start' | 'listing';
   /** The trouble and its reason, as a sentence without a period. */
   readonly reason: string;
+  /** The reason without the time of the next probe, for records that are written seldom. */
+  readonly fault: string;
   /** Milliseconds since the epoch. */
   readonly since: number;
   /** Time of the next probe in milliseconds since the epoch; undefined if none is scheduled. */

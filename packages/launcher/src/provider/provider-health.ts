@@ -25,7 +25,7 @@ import type {
   ProviderCondition,
   ProviderTrouble,
 } from '../diagnostics/health.js';
-import { describeObstacle } from '../capacity/describe-obstacle.js';
+import { describeFault, describeObstacle } from '../capacity/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 
@@ -211,8 +211,9 @@ export class ProviderHealth {
 
   /** Computes the state again after a change of an offer. */
   refresh(): void {
-    const before = this.known.state;
-    if (this.state.state !== before) this.onChange();
+    const { state, trouble } = this.known;
+    const now = this.state;
+    if (now.state !== state || now.trouble?.cause !== trouble?.cause) this.onChange();
   }
 
   stop(): void {
@@ -227,8 +228,8 @@ export class ProviderHealth {
     const { obstacle } = this.breaker;
     if (!this.serving) return this.start ?? { state: 'starting', trouble: undefined };
     if (obstacle !== undefined) {
-      const reason = describeObstacle('its cloud', obstacle);
-      return { state: CONDITIONS[obstacle.cause] ?? 'degraded', trouble: troubleOf(obstacle, reason, undefined) };
+      const state = CONDITIONS[obstacle.cause] ?? 'degraded';
+      return { state, trouble: troubleOf('its cloud', obstacle, '', undefined) };
     }
     const closed = this.pools.flatMap((pool) =>
       pool.obstructed().flatMap((each) => (each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }])),
@@ -236,19 +237,19 @@ export class ProviderHealth {
     const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
     if (worst?.obstacle === undefined) return this.listingTrouble() ?? { state: 'serving', trouble: undefined };
     const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
-    const reason = `pool ${worst.pool}, ${describeObstacle(nameOf(worst), worst.obstacle)}${more}`;
+    const subject = `pool ${worst.pool}, ${nameOf(worst)}`;
     const labels = [...new Set(closed.map(({ label }) => label))];
     // A provider that still launches nodes for other labels is not out of service.
     const isUsable = this.pools.some((pool) => !pool.isObstructed);
     const state = isUsable ? 'degraded' : (CONDITIONS[worst.cause] ?? 'degraded');
-    return { state, trouble: troubleOf(worst.obstacle, reason, labels) };
+    return { state, trouble: troubleOf(subject, worst.obstacle, more, labels) };
   }
 
   private listingTrouble(): StateWithoutTime | undefined {
     if (this.listings === undefined || this.listings.failed < FAILED_LISTINGS) return undefined;
     const { since, reason: last } = this.listings;
     const reason = `its cloud has not listed its resources since ${new Date(since).toISOString()}: ${last}`;
-    return { state: 'degraded', trouble: { cause: 'listing', reason, since, nextProbe: undefined, labels: [] } };
+    return { state: 'degraded', trouble: { cause: 'listing', reason, fault: reason, since, nextProbe: undefined, labels: [] } };
   }
 
   private startTrouble(
@@ -257,7 +258,7 @@ export class ProviderHealth {
     cause: ProviderTrouble['cause'] = 'start',
   ): StateWithoutTime {
     const since = this.start?.trouble?.since ?? this.env.clock.now();
-    return { state, trouble: { cause, reason, since, nextProbe: undefined, labels: undefined } };
+    return { state, trouble: { cause, reason, fault: reason, since, nextProbe: undefined, labels: undefined } };
   }
 
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
@@ -326,9 +327,12 @@ export class ProviderHealth {
 }
 
 function troubleOf(
-  { cause, since, nextProbe }: BreakerObstacle,
-  reason: string,
+  subject: string,
+  obstacle: BreakerObstacle,
+  more: string,
   labels: readonly string[] | undefined,
 ): ProviderTrouble {
-  return { cause, reason, since, nextProbe, labels };
+  const { cause, since, nextProbe } = obstacle;
+  const reason = `${describeObstacle(subject, obstacle)}${more}`;
+  return { cause, reason, fault: `${describeFault(subject, obstacle)}${more}`, since, nextProbe, labels };
 }

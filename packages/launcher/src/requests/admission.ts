@@ -2,7 +2,7 @@
  * Admission, the first stage of a request's path. The pool admits a request, leaves it to other pools or declines it.
  */
 
-import type { NodeRequest, NodeRequestData } from '@nodepool/core';
+import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Refusal, Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Candidates } from './candidate-pools.js';
@@ -115,7 +115,7 @@ export function afterDecline(
   return {
     state: failed ? 'failed' : 'requested',
     declined_by: declinedBy,
-    decline_reasons: { ...Object.fromEntries(reasons), [id]: reason.slice(0, MAX_REASON_LENGTH) },
+    decline_reasons: { ...Object.fromEntries(reasons), [id]: shortened(reason, MAX_REASON_LENGTH) },
   };
 }
 

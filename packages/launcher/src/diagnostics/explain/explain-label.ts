@@ -1,6 +1,7 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
-import type { Explanation, PoolExplanation } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS, type Explanation, type PoolExplanation } from '@nodepool/store';
+import { describeObstacle } from '../../capacity/describe-obstacle.js';
 import type { PoolActivity } from '../activity.js';
 import type { OfferHealth } from '../health.js';
 import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';
@@ -46,21 +47,20 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const usage = own === undefined ? '' : `; ${usageOf(own)}`;
       const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
-      const paused = pool.paused && failure === '' ? '; is out of capacity' : '';
+      const record = own === undefined ? describePool(pool, [label]) : SERVES_REQUESTS;
+      const says = record === SERVES_REQUESTS ? `can serve it${failure}${usage}` : record;
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
         own: own !== undefined,
-        says: `${obstacle ?? `can serve it${failure}${paused}${usage}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? says}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
 }
 
 function describeOffer({ name, obstacle }: OfferHealth): string {
-  if (obstacle === undefined) return `; ${name}: in service`;
-  const { state, cause, reason } = obstacle;
-  return `; ${name}: ${state === 'open' ? 'out of service' : 'being probed'} (${cause}: ${reason})`;
+  return obstacle === undefined ? `; ${name}: in service` : `; ${describeObstacle(name, obstacle)}`;
 }
 
 function usageOf({ used, limit }: Pick<PoolActivity, 'used' | 'limit'>): string {

@@ -1,7 +1,7 @@
 /** Explains what a request waits for now in the pools of all launchers. The most likely pool comes first. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { PoolComponentData } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS, type PoolComponentData } from '@nodepool/store';
 import { sentence, type ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
 import type { PoolActivity, QueuePosition } from '../activity.js';
@@ -66,7 +66,7 @@ export class WaitReasons {
       const where = { pool: name, launcher: pool.hostname };
       const wait = waits.get(name);
       const activity = this.own.get(pool.id);
-      if (activity === undefined) ranked.push(foreign(pool, where, since));
+      if (activity === undefined) ranked.push(foreign(pool, request, where, since));
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
       else ranked.push(this.ofWait(request, wait, where, queuePosition));
     }
@@ -126,11 +126,19 @@ function describeTurn({ first, ahead }: QueuePosition): string {
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
 }
 
-function foreign({ hostname, paused }: PoolComponentData, where: Where, since: number): Ranked {
-  const text = paused
-    ? `launcher ${hostname} serves this pool and reports that requests wait there; ask it for the reason.`
-    : `launcher ${hostname} serves this pool and has not accepted the request yet; ask it for the reason.`;
-  const rank = paused ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
+function foreign(
+  pool: PoolComponentData,
+  { node_types: labels }: NodeRequest,
+  where: Where,
+  since: number,
+): Ranked {
+  const says = describePool(pool, labels);
+  const served = `launcher ${pool.hostname} serves this pool`;
+  const text =
+    says === SERVES_REQUESTS
+      ? `${served} and has not accepted the request yet; ask it for the reason.`
+      : sentence(`${served} and reports that it ${says}; ask it for details`);
+  const rank = pool.paused || says !== SERVES_REQUESTS ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
 }
 

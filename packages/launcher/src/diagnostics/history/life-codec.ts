@@ -1,5 +1,6 @@
 /** Lives of requests and nodes as JSON, for the journal. */
 
+import { shortened } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
 import { NODE_PHASES, type Attempt, type Life, type Phase, type RequestResult } from '../timeline/life.js';
 import { REFUSAL_CAUSES, type RefusalCause } from '../timeline/timeline-recorder.js';
@@ -28,7 +29,7 @@ function common({ created, end, segments, attempts }: RequestLife | NodeLife): o
       phase,
       from - created,
       by ?? null,
-      detail === undefined ? null : detail.slice(0, MAX_TEXT),
+      detail === undefined ? null : shortened(detail, MAX_TEXT),
       failed ? 1 : 0,
     ]),
   };
