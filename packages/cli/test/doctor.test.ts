@@ -143,8 +143,9 @@ describe('nodepool doctor', () => {
   it('reports every problem of an invalid configuration', async () => {
     await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
     const { code, problems } = await examine();
-    expect([code, problems.length]).toEqual([1, 2]);
+    expect([code, problems.length]).toEqual([1, 3]);
     expect(problems[1]).toMatch(/^error configuration .*colour/);
+    expect(problems[2]).toMatch(/^warning configuration all other checks: nothing else was examined$/);
   });
 
   it('does not create records in a new ensemble', async () => {
