@@ -249,7 +249,10 @@ export class ProviderHealth {
     if (this.listings === undefined || this.listings.failed < FAILED_LISTINGS) return undefined;
     const { since, reason: last } = this.listings;
     const reason = `its cloud has not listed its resources since ${new Date(since).toISOString()}: ${last}`;
-    return { state: 'degraded', trouble: { cause: 'listing', reason, fault: reason, since, nextProbe: undefined, labels: [] } };
+    return {
+      state: 'degraded',
+      trouble: { cause: 'listing', reason, fault: reason, since, nextProbe: undefined, labels: [] },
+    };
   }
 
   private startTrouble(
@@ -332,7 +335,8 @@ function troubleOf(
   more: string,
   labels: readonly string[] | undefined,
 ): ProviderTrouble {
-  const { cause, since, nextProbe } = obstacle;
+  const { cause, since } = obstacle;
+  const nextProbe = obstacle.state === 'open' ? obstacle.nextProbe : undefined;
   const reason = `${describeObstacle(subject, obstacle)}${more}`;
   return { cause, reason, fault: `${describeFault(subject, obstacle)}${more}`, since, nextProbe, labels };
 }

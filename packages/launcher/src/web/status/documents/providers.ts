@@ -163,7 +163,8 @@ function poolStatus(
 }
 
 function offerStatus({ name, state, failures, obstacle }: OfferHealth): OfferStatus {
-  const nextProbe = obstacle?.nextProbe;
+  // The next launch probes a half-open offer, whenever it comes.
+  const nextProbe = state === 'open' ? obstacle?.nextProbe : undefined;
   return {
     name,
     state,
