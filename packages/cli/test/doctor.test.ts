@@ -189,6 +189,19 @@ describe('nodepool doctor', () => {
     ]);
   });
 
+  it('names the reason why a pool serves no requests', async () => {
+    await config();
+    await world.launcher();
+    await world.pool(['small'], { trouble: { state: 'unreachable', reason: 'no answer', since: 0 } });
+    const { findings } = await examine();
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        object: 'pool cloud/main',
+        reason: 'launches no nodes; its provider is unreachable: no answer',
+      }),
+    );
+  });
+
   it('accepts that launchers, builders and the command line have versions of their own', async () => {
     await config({ pools: '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}' });
     await launcher('9.9.9');

@@ -34,8 +34,8 @@ const SLOW_START_MS = 30_000;
 /** Number of failed listings of the resources in a row after which the provider is `degraded`. */
 const FAILED_LISTINGS = 2;
 /**
- * Time without any answer after which a cloud counts as unreachable while a launch waits for one, milliseconds. Answers
- * to other calls prove that the cloud works, so a single slow creation does not count.
+ * Time without any answer after which a cloud counts as unreachable while a launch or a listing waits for one,
+ * milliseconds. Answers to other calls prove that the cloud works, so a single slow call does not count.
  */
 const SILENT_MS = 10_000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
@@ -183,16 +183,32 @@ export class ProviderHealth {
     return this.answered;
   }
 
-  /** Records that a launch has waited since `since` (`Clock.monotonic` ms) for the cloud to create anything. */
+  /** Records that a launch or a listing has waited since `since` (`Clock.monotonic` ms) for the cloud. */
   unanswered(since: number): void {
     // A driver that does not report its calls proves nothing.
     if (this.env.check === undefined || this.answered === 0 || this.breaker.state === 'open') return;
+    // Calls wait for the end of the pause that the cloud demands.
+    if (this.lastStatus === 'throttled') return;
     const now = this.env.clock.monotonic();
     const silentMs = now - Math.max(since, this.answeredAt);
     if (silentMs < SILENT_MS) return;
-    const last = this.host === undefined ? '' : `; the last call was sent to ${this.host}`;
-    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${last}`;
+    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.lastHost()}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
+  }
+
+  /**
+   * Watches a call that reads from the cloud until the returned function is called: without demand, only such calls
+   * show that a cloud has become silent, and their own deadlines are minutes away.
+   */
+  watch(): () => void {
+    const { clock } = this.env;
+    const since = clock.monotonic();
+    const check = (): void => {
+      this.unanswered(since);
+      if (!this.stopped) timer = clock.schedule(SILENT_MS, check);
+    };
+    let timer = clock.schedule(SILENT_MS, check);
+    return () => timer.cancel();
   }
 
   /** Records that a listing of the cloud's resources has failed. */
@@ -264,11 +280,18 @@ export class ProviderHealth {
     return { state, trouble: { cause, reason, fault: reason, since, nextProbe: undefined, labels: undefined } };
   }
 
+  /** Returns the host of the last call as the end of a message, unless the message names it. */
+  private lastHost(message = ''): string {
+    const { host } = this;
+    return host === undefined || message.includes(host) ? '' : `; the last call was sent to ${host}`;
+  }
+
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
   private failureOf(error: DriverError): BreakerFailure | undefined {
     const isTimeout = error.code === 'timeout';
     if (!isTimeout && ERROR_POLICIES[error.code].scope !== 'provider') return undefined;
-    const { message: reason, retryAfterMs } = error;
+    const { message, retryAfterMs } = error;
+    const reason = isTimeout ? `${message}${this.lastHost(message)}` : message;
     const cause = isTimeout ? 'unreachable' : causeOf(error);
     return { cause, reason, retryAfterMs, startedAt: this.env.clock.monotonic(), isOfCall: true };
   }

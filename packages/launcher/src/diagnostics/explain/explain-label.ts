@@ -36,8 +36,8 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
   const here = new Map(
-    activity().flatMap(({ pools, reason, offers }) =>
-      pools.map((pool) => [pool.id, { ...pool, failure: reason, offers }] as const),
+    activity().flatMap(({ pools, state, reason, offers }) =>
+      pools.map((pool) => [pool.id, { ...pool, state, failure: reason, offers }] as const),
     ),
   );
   return [...store.components.pools()]
@@ -46,9 +46,10 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const usage = own === undefined ? '' : `; ${usageOf(own)}`;
-      const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
+      const failure = own?.failure === undefined ? '' : `; its provider is ${own.state}: ${own.failure}`;
+      const serves = failure === '' || own?.state === 'degraded' ? 'can serve it' : 'cannot serve it now';
       const record = own === undefined ? describePool(pool, [label]) : SERVES_REQUESTS;
-      const says = record === SERVES_REQUESTS ? `can serve it${failure}${usage}` : record;
+      const says = record === SERVES_REQUESTS ? `${serves}${failure}${usage}` : record;
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,

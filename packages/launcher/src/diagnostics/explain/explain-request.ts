@@ -131,10 +131,10 @@ interface OwnPool extends PoolActivity {
 }
 
 function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
-  const own = activity().flatMap(({ pools, reason, offers }) =>
+  const own = activity().flatMap(({ pools, state, reason, offers }) =>
     pools.map((pool) => ({
       ...pool,
-      failure: reason,
+      failure: reason === undefined ? undefined : `its provider is ${state}: ${reason}`,
       offers: offers.filter((offer) => offer.pool === pool.pool),
     })),
   );
@@ -151,7 +151,7 @@ function describePool(request: NodeRequest, pool: PoolComponentData, activity: O
   if (request.declined_by.includes(pool.id)) return 'declined it';
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
   if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
-  const failure = activity?.failure === undefined ? '' : `, but its provider fails: ${activity.failure}`;
+  const failure = activity?.failure === undefined ? '' : `, but ${activity.failure}`;
   const has = `has all its labels${failure}`;
   if (activity === undefined) {
     const says = describeRecord(pool, request.node_types);

@@ -44,11 +44,21 @@ export class WaitReasons {
   private readonly pools: readonly PoolComponentData[];
   /** The pools of this launcher by id. */
   private readonly own: ReadonlyMap<string, PoolActivity>;
+  /** The providers of this launcher that launch no nodes at the moment, with the reason. */
+  private readonly faults: ReadonlyMap<string, string>;
   private readonly holders: LimitHolders;
 
   constructor(private readonly sources: Sources) {
     this.pools = [...sources.store.components.pools()];
-    this.own = new Map(sources.activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
+    const activities = sources.activity();
+    this.own = new Map(activities.flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
+    this.faults = new Map(
+      activities.flatMap(({ provider, state, trouble }) =>
+        trouble === undefined || trouble.labels !== undefined
+          ? []
+          : [[provider, ` Moreover, ${sentence(`the provider is ${state}: ${trouble.fault}`)}`]],
+      ),
+    );
     this.holders = new LimitHolders(sources.store);
   }
 
@@ -68,18 +78,26 @@ export class WaitReasons {
       const activity = this.own.get(pool.id);
       if (activity === undefined) ranked.push(foreign(pool, request, where, since));
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
-      else ranked.push(this.ofWait(request, wait, where, queuePosition));
+      else ranked.push(this.ofWait(request, wait, where, queuePosition, pool.provider_name));
     }
     if (ranked.length === 0) return [none(request, since)];
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
   }
 
-  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, queuePosition: QueuePosition | undefined): Ranked {
+  private ofWait(
+    request: NodeRequest,
+    wait: PoolWait,
+    where: Where,
+    queuePosition: QueuePosition | undefined,
+    provider: string,
+  ): Ranked {
     const { kind, reason, limit, behind } = wait;
     const rank = WAIT_RANK[kind];
     const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
-    const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    const held = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    // A wait for capacity has the trouble of the provider as its reason.
+    const use = `${held}${kind === 'capacity' ? '' : (this.faults.get(provider) ?? '')}`;
     const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
     const missing = limit === undefined ? null : missingOf(limit);
     const more = holders?.more ?? 0;
@@ -126,12 +144,7 @@ function describeTurn({ first, ahead }: QueuePosition): string {
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
 }
 
-function foreign(
-  pool: PoolComponentData,
-  { node_types: labels }: NodeRequest,
-  where: Where,
-  since: number,
-): Ranked {
+function foreign(pool: PoolComponentData, { node_types: labels }: NodeRequest, where: Where, since: number): Ranked {
   const says = describePool(pool, labels);
   const served = `launcher ${pool.hostname} serves this pool`;
   const text =
