@@ -1,4 +1,4 @@
-/** What an operator can do about each kind of failure; the same words in every view. */
+/** The remedies of an operator for each kind of failure; every view has the same words. */
 
 import type { DriverErrorCode } from './error-codes.js';
 

@@ -58,7 +58,7 @@ const EVIDENCE: Readonly<Record<Evidence, number>> = { answered: 0, accepted: 1,
 const LONG_WAIT_MS = 5000;
 /** Longest time until a probe, whatever the cloud demands (ms). */
 const LONGEST_DEMAND_MS = MINUTE_MS;
-/** Longest time until the next probe after a failed call that creates nothing: such a call costs the cloud little (ms). */
+/** Longest time until the next probe after a failed call that creates nothing, which costs the cloud little (ms). */
 const LONGEST_CHECK_MS = 30_000;
 /** Time after which a breaker closes that no launch probes: after a successful check, and without a check (ms). */
 const UNPROBED_MS = 15_000;

@@ -8,7 +8,7 @@ import type { LauncherContext } from '../context.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '../diagnostics/health.js';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
-import { describeObstacle } from './describe-obstacle.js';
+import { describeObstacle } from '../diagnostics/describe-obstacle.js';
 
 /** The offers for nodes that are launched together. */
 export interface OfferPlan {

@@ -2,7 +2,7 @@
 
 import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import { describeObstacle } from '../capacity/describe-obstacle.js';
+import { describeObstacle } from '../diagnostics/describe-obstacle.js';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch, StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';

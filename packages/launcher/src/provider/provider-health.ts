@@ -25,7 +25,7 @@ import type {
   ProviderCondition,
   ProviderTrouble,
 } from '../diagnostics/health.js';
-import { describeFault, describeObstacle } from '../capacity/describe-obstacle.js';
+import { describeFault, describeObstacle } from '../diagnostics/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 

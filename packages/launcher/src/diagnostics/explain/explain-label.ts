@@ -1,7 +1,7 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
 import { describePool, SERVES_REQUESTS, type Explanation, type PoolExplanation } from '@nodepool/store';
-import { describeObstacle } from '../../capacity/describe-obstacle.js';
+import { describeObstacle } from '../describe-obstacle.js';
 import type { PoolActivity } from '../activity.js';
 import type { OfferHealth } from '../health.js';
 import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';

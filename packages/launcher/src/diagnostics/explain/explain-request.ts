@@ -9,7 +9,7 @@ import {
   type PoolExplanation,
   type RequestEntry,
 } from '@nodepool/store';
-import { describeObstacle } from '../../capacity/describe-obstacle.js';
+import { describeObstacle } from '../describe-obstacle.js';
 import type { PoolActivity } from '../activity.js';
 import type { OfferHealth } from '../health.js';
 import {

@@ -1,6 +1,6 @@
 /** Describes why a circuit breaker is open, for explanations, logs and the status page. */
 
-import type { BreakerCause, BreakerObstacle } from '../diagnostics/health.js';
+import type { BreakerCause, BreakerObstacle } from './health.js';
 
 const STATES: Readonly<Record<BreakerCause, string>> = {
   unreachable: 'fails',
