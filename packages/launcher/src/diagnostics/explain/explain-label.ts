@@ -4,7 +4,14 @@ import { describePool, SERVES_REQUESTS, type Explanation, type PoolExplanation }
 import { describeObstacle } from '../describe-obstacle.js';
 import type { PoolActivity } from '../activity.js';
 import type { OfferHealth } from '../health.js';
-import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';
+import {
+  describeOutages,
+  explainDecisions,
+  failureOf,
+  latestDecision,
+  sentence,
+  type ExplanationSources,
+} from './explanation.js';
 
 /**
  * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
@@ -36,8 +43,8 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
   const here = new Map(
-    activity().flatMap(({ pools, state, reason, offers }) =>
-      pools.map((pool) => [pool.id, { ...pool, state, failure: reason, offers }] as const),
+    activity().flatMap(({ pools, state, offers, ...provider }) =>
+      pools.map((pool) => [pool.id, { ...pool, state, failure: failureOf(provider), offers }] as const),
     ),
   );
   return [...store.components.pools()]

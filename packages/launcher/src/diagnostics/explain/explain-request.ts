@@ -16,6 +16,7 @@ import {
   describeOutages,
   explainDecisions,
   explainLife,
+  failureOf,
   latestDecision,
   sentence,
   type ExplanationSources,
@@ -131,13 +132,14 @@ interface OwnPool extends PoolActivity {
 }
 
 function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
-  const own = activity().flatMap(({ pools, state, reason, offers }) =>
-    pools.map((pool) => ({
+  const own = activity().flatMap(({ pools, state, offers, ...provider }) => {
+    const reason = failureOf(provider);
+    return pools.map((pool) => ({
       ...pool,
       failure: reason === undefined ? undefined : `its provider is ${state}: ${reason}`,
       offers: offers.filter((offer) => offer.pool === pool.pool),
-    })),
-  );
+    }));
+  });
   return new Map(own.map((pool) => [pool.id, pool]));
 }
 
