@@ -62,6 +62,7 @@ const COLORS: Readonly<Record<string, number>> = {
   error: RED,
   unreachable: RED,
   misconfigured: RED,
+  unavailable: RED,
   used: GRAY,
   deleting: GRAY,
   deleted: GRAY,

@@ -2,6 +2,7 @@
 
 import {
   TaskSupervisor,
+  TimeoutError,
   TimerQueue,
   withDeadline,
   type Call,
@@ -33,7 +34,10 @@ export async function withStartedProvider<T>(
     timers: new TimerQueue(clock),
     signal: interrupted,
     deadline,
-    onDeadline: () => new RefusedError(`the cloud has not answered for ${timeoutMs / 1000} s`),
+    onDeadline: () => {
+      const message = `the cloud has not answered for ${timeoutMs / 1000} s`;
+      return new RefusedError(message, { cause: new TimeoutError(message) });
+    },
   };
   try {
     return await withDeadline(limits, async (signal) => {

@@ -221,7 +221,7 @@ describe('nodepool describe with launchers', () => {
     const { text } = await described('label', 'small');
     expect(text).toMatch(/^ {2}cloud\/main +the cloud has no image "debian"; it has: ubuntu /m);
     expect(text).not.toContain('cloud/other');
-    expect(text).toMatch(/^ {2}cloud\/main +host +its provider is unreachable: no answer$/m);
+    expect(text).toMatch(/^ {2}cloud\/main +host +launches no nodes; its provider is unreachable: no answer$/m);
   });
 });
 

@@ -144,8 +144,9 @@ describe('nodepool doctor', () => {
   it('reports every problem of an invalid configuration', async () => {
     await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
     const { code, problems } = await examine();
-    expect([code, problems.length]).toEqual([1, 2]);
+    expect([code, problems.length]).toEqual([1, 3]);
     expect(problems[1]).toMatch(/^error configuration .*colour/);
+    expect(problems[2]).toMatch(/^warning configuration all other checks: nothing else was examined$/);
   });
 
   it('does not create records in a new ensemble', async () => {
@@ -187,6 +188,19 @@ describe('nodepool doctor', () => {
       'warning programs launcher on host: version 9.9.9, unlike others',
       'warning programs launcher on host: version 9.9.8, unlike others',
     ]);
+  });
+
+  it('names the reason why a pool serves no requests', async () => {
+    await config();
+    await world.launcher();
+    await world.pool(['small'], { trouble: { state: 'unreachable', reason: 'no answer', since: 0 } });
+    const { findings } = await examine();
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        object: 'pool cloud/main',
+        reason: 'launches no nodes; its provider is unreachable: no answer',
+      }),
+    );
   });
 
   it('accepts that launchers, builders and the command line have versions of their own', async () => {

@@ -71,7 +71,7 @@ describe('a log line as text', () => {
   it('shows an error with its stack and its causes, indented', async () => {
     const error = new Error('launch failed', { cause: new TypeError('no such flavor') });
     const lines = await logged('info', 'text', (log) => log.error('It failed', error, { node_id: '1' }));
-    expect(lines[0]).toMatch(/ERROR nodepool: It failed {2}node_id=1$/);
+    expect(lines[0]).toMatch(/ERROR nodepool: It failed {2}node_id=1 reason="launch failed"$/);
     expect(lines[1]).toBe('    Error: launch failed');
     expect(lines).toContain('    caused by TypeError: no such flavor');
     expect(lines.slice(1).every((line) => line.startsWith('    '))).toBe(true);

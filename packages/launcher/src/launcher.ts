@@ -13,7 +13,7 @@ import {
   silentTimelines,
   withRetired,
 } from '@nodepool/status';
-import { nextTurn, reasonOf, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
+import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './pool/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
@@ -296,7 +296,7 @@ export class Launcher implements ProvidersShare {
 
   private published(config: NodepoolConfig): Pick<ComponentData, 'drivers' | 'configuration' | 'unserved'> {
     const broken = [...config.brokenProviders].map(([name, { reason }]) => [name, reason] as const);
-    const unserved = [...broken, ...this.unusable].map(([name, reason]) => [name, reason.slice(0, MAX_REASON)]);
+    const unserved = [...broken, ...this.unusable].map(([name, reason]) => [name, shortened(reason, MAX_REASON)]);
     return {
       drivers: driverVersions(config),
       configuration: this.configurationFacts(config),

@@ -137,7 +137,9 @@ describe('a cloud in trouble beside a healthy one', () => {
     listing = create;
     const id = await world.submit(['small']);
     await world.until('it waits', () => decisions.of('request', id).at(-1)?.what === 'waits for capacity');
-    expect(decisions.of('request', id).at(-1)?.reason).toMatch(/^provider demo is throttled since .* next probe at /);
+    expect(decisions.of('request', id).at(-1)?.reason).toMatch(
+      /^provider demo demands fewer calls since .* of 600 s \(Retry-After\)\), next probe at /,
+    );
     isAway = false;
     const began = world.clock.monotonic();
     expect(await ended(id)).toBe('fulfilled');
@@ -187,7 +189,7 @@ describe('a label that the cloud refuses for a while', () => {
     failure = refused;
     const began = world.clock.monotonic();
     expect(await ended(await world.submit(['small']))).toBe('failed');
-    expect(world.clock.monotonic() - began).toBeGreaterThan(300_000);
+    expect(world.clock.monotonic() - began).toBeGreaterThanOrEqual(300_000);
     expect(launches).toBeGreaterThan(3);
     failure = undefined;
     await world.clock.advance(120_000);

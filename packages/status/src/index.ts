@@ -4,6 +4,7 @@
  */
 export * from './facts/activity.js';
 export * from './facts/decisions.js';
+export { describeFault, describeObstacle } from './facts/describe-obstacle.js';
 export * from './facts/health.js';
 export * from './facts/timeline-recorder.js';
 export { RecentFailures, type RecentFailure } from './history/recent-failures.js';

@@ -3,7 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../src/client/model.js';
+import type { RecentLaunches } from '../src/history/provider-failures.js';
+import type { RefusalCause } from '../src/facts/timeline-recorder.js';
+import type { ImageStatus, LabelStatus, Problem, ProviderStatus, ReasonGroup } from '../src/client/model.js';
 import { findProblems } from '../src/documents/problems/index.js';
 import { nodeEntry } from './fixtures.js';
 import type { LauncherFacts, ProblemSources } from '../src/documents/problems/sources.js';
@@ -26,13 +28,22 @@ const HEALTHY: ProblemSources = {
   accepted: new Map(),
   failed: new Map(),
   images: [],
+  launches: new Map(),
   builders: 1,
   now: NOW,
 };
 
 function provider(name: string, more: Partial<ProviderStatus>): ProviderStatus {
   return {
-    ...{ name, driver: 'example', driverVersion: '1.0.0', state: 'serving', reason: null, since: NOW - 60 },
+    ...{
+      name,
+      driver: 'example',
+      driverVersion: '1.0.0',
+      state: 'serving',
+      reason: null,
+      cause: null,
+      since: NOW - 60,
+    },
     ...{ launches: null, lastError: null, failures: [], usage: [], api: null, pools: [], missingInstances: null },
     groups: { building: 0, ready: 0, 'in use': 0, held: 0, leaving: 0, failed: 0 },
     toNode: { count: 0, p50: null, p95: null },
@@ -258,8 +269,8 @@ it('failed requests are a problem of their label, or of its missing image', () =
     last: NOW - 40,
     served: undefined,
     reason: 'cloud/main: no answer',
-    launched: true,
-  };
+    cause: 'launch',
+  } as const;
   const failed = new Map([['small', requests]]);
   const served = [label({ pools: ['cloud/main'] })];
   const [problem, ...others] = findProblems({ ...HEALTHY, failed, labels: served });
@@ -268,19 +279,36 @@ it('failed requests are a problem of their label, or of its missing image', () =
     ...{ title: '2 requests for the label small failed', since: NOW - 50, cause: 'cloud' },
     details: ['cloud/main: no answer'],
   });
-  expect(findProblems({ ...HEALTHY, failed, labels: [label({})] })[0]?.cause).toBe('configuration');
-  const declined = new Map([['small', { ...requests, launched: false }]]);
-  expect(findProblems({ ...HEALTHY, failed: declined, labels: served })).toMatchObject([
-    {
-      cause: 'limit',
-      remedy: 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.',
-    },
-  ]);
   const images = [image({ lastFailure: failure })];
   expect(findProblems({ ...HEALTHY, failed, labels: served, images })).toMatchObject([
     { title: 'Image debian is missing', severity: 'critical', since: NOW - 50, effect: '2 requests for it failed' },
   ]);
 });
+
+it.each<[RefusalCause | undefined, Problem['cause'], RegExp]>([
+  ['launch', 'cloud', /lists its launch attempts/],
+  ['limit', 'limit', /raise the limit/],
+  ['configuration', 'configuration', /Correct what the reason names/],
+  ['image', 'image', /disk image/],
+  ['expired', 'cloud', /max-wait/],
+  ['label', 'configuration', /Add the label to a pool/],
+  [undefined, 'cloud', /lists its launch attempts/],
+])(
+  'requests that failed for the cause %s have its remedy, whatever pools have their label now',
+  (refused, ...expected) => {
+    const [cause, remedy] = expected;
+    const requests = { count: 2, first: NOW - 50, last: NOW - 40, served: undefined, reason: 'why', cause: refused };
+    const failed = new Map([['small', requests]]);
+    const found = [[label({})], [label({ pools: ['cloud/main'] })]].flatMap((labels) =>
+      findProblems({ ...HEALTHY, failed, labels }),
+    );
+    expect(found.map((problem) => problem.cause)).toEqual([cause, cause]);
+    expect(found[0]?.remedy).toMatch(remedy);
+    // A pool that has the label now has ended its absence.
+    const isOver = refused === 'label';
+    expect(found[1]).toMatchObject({ severity: isOver ? 'info' : 'warning', remedy: isOver ? null : found[0]?.remedy });
+  },
+);
 
 it('suspended deletions are critical, and name the reason, the effect and the remedy', () => {
   const suspension = { provider: null, reason: 'an older state', since: NOW - 60, by: 'nl01-7', nextNode: null };
@@ -307,18 +335,25 @@ describe('deletions', () => {
 });
 
 describe('launches', () => {
-  const lastError = { text: 'no host keys', time: NOW - 10, code: 'keyscan' };
-  const failing = (launches: ProviderStatus['launches'], time = NOW - 10): string[] =>
-    titles({ providers: [provider('cloud', { launches, lastError: { ...lastError, time } })] });
+  const failing = (more: Partial<RecentLaunches>): string[] => {
+    const recent = { ended: 5, failed: 3, text: 'no host keys', last: (NOW - 10) * 1000, readySince: 0, minutes: 15 };
+    return titles({ providers: [provider('cloud', {})], launches: new Map([['cloud', { ...recent, ...more }]]) });
+  };
 
   it('are a problem if most have failed, until none has failed for some minutes', () => {
-    const windowSeconds = 600;
-    expect(failing({ windowSeconds, started: 5, failed: 3 })).toEqual([
-      'warning: Most launches of provider cloud fail',
-    ]);
-    expect(failing({ windowSeconds, started: 6, failed: 3 })).toEqual([]);
-    expect(failing({ windowSeconds, started: 2, failed: 2 })).toEqual([]);
-    expect(failing({ windowSeconds, started: 5, failed: 5 }, NOW - 301)).toEqual([]);
+    expect(failing({})).toEqual(['warning: Most launches of provider cloud fail']);
+    expect(failing({ ended: 6 })).toEqual([]);
+    expect(failing({ ended: 2, failed: 2 })).toEqual([]);
+    expect(failing({ last: (NOW - 301) * 1000 })).toEqual([]);
+  });
+
+  it('that succeed again end it: three in a row, or one without a failure for half a minute', () => {
+    const over = ['info: Most launches of provider cloud failed; it is over'];
+    expect(failing({ readySince: 3, ended: 7 })).toEqual(over);
+    expect(failing({ readySince: 1 })).toEqual(['warning: Most launches of provider cloud fail']);
+    expect(failing({ readySince: 1, last: (NOW - 30) * 1000 })).toEqual(over);
+    expect(failing({ readySince: 100, ended: 103, last: (NOW - 60) * 1000 })).toEqual(over);
+    expect(failing({ readySince: 1, last: (NOW - 301) * 1000 })).toEqual([]);
   });
 });
 
@@ -382,7 +417,7 @@ it('failed requests are over once a later one is served, and leave the page some
   const failed = (served: number | undefined): string[] =>
     titles({
       failed: new Map([
-        ['small', { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', launched: true }],
+        ['small', { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', cause: 'launch' }],
       ]),
     });
   expect(failed(undefined)).toEqual(['warning: 2 requests for the label small failed']);

@@ -11,6 +11,8 @@ export {
   type PoolTrouble,
   type WebEndpoint,
   describeOutage,
+  describePool,
+  SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';
 export {

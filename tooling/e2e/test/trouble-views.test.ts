@@ -1,6 +1,7 @@
 /** A site in trouble: page, explain, describe, doctor, log, metrics and alerts name the same reason. */
 
 import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +51,7 @@ async function nodepool(...args: string[]): Promise<string> {
   }
 }
 
-it('a missing machine type and a dead cloud have the same reasons in all views, and fire the shipped alerts', async () => {
+it('a missing machine type, a dead cloud and a maintenance page look the same in all views, and fire the shipped alerts', async () => {
   zooKeeper = await zooKeeperForTests();
   const [webappPort = 0, prometheusPort = 0, cloudPort = 0] = await freePorts(3);
   const { servers } = zooKeeper;
@@ -119,9 +120,44 @@ it('a missing machine type and a dead cloud have the same reasons in all views, 
     ({ result = [] }) => result.length === 1,
   );
 
-  await started('cloud-again', 'nodepool-example-cloud', ['--port', String(cloudPort)]);
-  await until('serves again', async () => /WARNING .*The provider serves its pools again/.test(log()));
-  await prometheus.ask('alerts', ({ alerts: found = [] }) =>
-    found.every(({ labels: { alertname } }) => alertname !== 'NodepoolProviderInTrouble'),
+  const isOver = async (times: number): Promise<void> => {
+    await until('serves again', () =>
+      Promise.resolve(log().match(/WARNING .*The provider serves its pools again/g)?.length === times),
+    );
+    await prometheus.ask('alerts', ({ alerts: found = [] }) =>
+      found.every(({ labels: { alertname } }) => alertname !== 'NodepoolProviderInTrouble'),
+    );
+  };
+  const again = await started('cloud-again', 'nodepool-example-cloud', ['--port', String(cloudPort)]);
+  await isOver(1);
+
+  // A maintenance page: the cloud answers, and demands that it is left alone.
+  await again.kill();
+  const page429 = createServer((_, response) => response.writeHead(429, { 'Retry-After': '600' }).end());
+  page429.listen(cloudPort, '127.0.0.1');
+  await nodepool('delete', '--now', ...(await nodepool('list', '-o', 'name')).split('\n').filter(Boolean));
+  const command = ['-c', configFileOf({ folder, name: 'launcher' }), 'request', 'small'];
+  const requestor = await started('another-requestor', 'nodepool', command);
+  const { alerts: second } = await alerts('NodepoolProviderInTrouble', ['firing']);
+  expect(second?.map(({ annotations: { summary } }) => summary)).toContain(
+    'Provider cloud is unavailable: it launches no nodes.',
   );
+  for (const view of [
+    await page(),
+    await nodepool('describe', 'provider', 'cloud'),
+    await nodepool('explain', 'label', 'small'),
+    await nodepool('doctor'),
+    log(),
+  ]) {
+    expect(view).toMatch(/429, Retry-After: 600/);
+    expect(view).toMatch(/unavailable|demands fewer calls/);
+  }
+  expect(log()).toMatch(/WARNING .*The provider is unavailable/);
+  expect(await nodepool('describe', 'label', 'small')).not.toContain('serves requests');
+  // Without requests, only the checks of the launcher show that it is over.
+  await requestor.kill();
+  page429.close();
+  page429.closeAllConnections();
+  await started('cloud-at-last', 'nodepool-example-cloud', ['--port', String(cloudPort)]);
+  await isOver(2);
 });

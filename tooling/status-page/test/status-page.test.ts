@@ -1,6 +1,7 @@
 /** The status page in Chromium with the documents of a real web endpoint. */
 
 import { describe, expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { broken, busy, crowded, empty, hostile } from '../src/index.js';
 import { WAIT_LIMIT_MS, useBrowser } from './browser.js';
 
@@ -8,12 +9,27 @@ const setting = useBrowser();
 
 const REQUEST = { state: 'requested', node_types: ['small'], nodes: [], declined_by: [], requestor: 'zuul' };
 
+/** Returns the time at the right end of a chart in unix seconds, from two labels of its axis. */
+async function endOf(page: Page, chart: string): Promise<number> {
+  const labels = page.locator(`[data-chart=${chart}] [data-key^="at "]`);
+  const ticks = await labels.evaluateAll((groups) =>
+    groups.map((group) => [
+      Number(group.getAttribute('data-key')?.slice('at '.length)),
+      parseFloat(group.querySelector('text')?.getAttribute('x') ?? ''),
+    ]),
+  );
+  const [[from = 0, left = 0] = [], [to = 0, right = 0] = []] = [ticks[0], ticks.at(-1)];
+  return to + ((100 - right) * (to - from)) / (right - left);
+}
+
 describe('the overview', () => {
   it(
     'shows problems with cause, effect and remedy, and consistent numbers',
     async () => {
       const { server, viewer } = setting();
       await busy(server);
+      const place = { provider: 'vexxhost', pool: 'main', label: 'debian-12-small' };
+      server.recorder.timelines.attempted('0000000001', place, { number: 1, offer: 'small', error: undefined });
       await viewer.open();
       expect(await viewer.page.title()).toBe('Overview – nl01.example.org – Nodepool');
       expect(await viewer.text('#state')).toBe('live');
@@ -25,6 +41,10 @@ describe('the overview', () => {
       expect(await viewer.text('[data-chart=nodes] .readout')).toMatch(/12 building[\s\S]*16 ready[\s\S]*144 in use/);
       expect(await viewer.text('[data-chart=waiting] .readout')).toBe('3 waiting');
       expect(await viewer.page.locator('[data-chart=nodes] polygon').count()).toBe(6);
+      const now = server.clock.now() / 1000;
+      // The column of the present step is a minute wide at least; positions are rounded to seconds.
+      expect(await endOf(viewer.page, 'launches')).toBeLessThan(now + 75);
+      expect(await endOf(viewer.page, 'nodes')).toBeLessThan(now + 15);
       expect(await viewer.text('tr:has-text("gce-europe"):has([role=meter])')).toContain('24 of 24');
       expect(await viewer.text('.failures li:has-text("Launch attempt failed")')).toContain('3 times');
       expect(viewer.consoleMessages).toEqual([]);

@@ -1,7 +1,15 @@
 /** Describes requests, nodes, labels and providers from the records in ZooKeeper alone. */
 
 import type { NodeRequest, NodeState } from '@nodepool/core';
-import { formatAge, type NodeEntry, type PoolComponentData, type RequestEntry, type Store } from '@nodepool/store';
+import {
+  describePool,
+  formatAge,
+  SERVES_REQUESTS,
+  type NodeEntry,
+  type PoolComponentData,
+  type RequestEntry,
+  type Store,
+} from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';
@@ -79,7 +87,7 @@ function requestSummary(store: Store, { id, request, locked }: RequestEntry): st
       return `Pending, but no pool works on it: a pool that can serve it takes it over; ${progress}.`;
     }
     case 'requested': {
-      const able = [...store.components.pools()].filter((pool) => poolStatement(request, pool) === CAN_SERVE);
+      const able = [...store.components.pools()].filter((pool) => poolStatement(request, pool).startsWith(CAN_SERVE));
       const pools = [...new Set(able.map(poolName))].join(', ');
       return able.length === 0
         ? 'Waiting: no registered pool that has not declined it has all its labels.'
@@ -94,7 +102,9 @@ function poolStatement(request: NodeRequest, pool: PoolComponentData): string {
   if (request.declined_by.includes(pool.id)) return 'declined it';
   if (request.provider !== null && request.provider !== pool.provider_name) return 'is of another provider';
   const missing = new Set(request.node_types.filter((label) => !pool.supported_labels.includes(label)));
-  return missing.size === 0 ? CAN_SERVE : `has no label ${[...missing].join(', ')}`;
+  if (missing.size > 0) return `has no label ${[...missing].join(', ')}`;
+  const says = describePool(pool, request.node_types);
+  return says === SERVES_REQUESTS ? CAN_SERVE : `${CAN_SERVE}, but ${says}`;
 }
 
 function describeNode({ store, now }: DescriptionSources, id: string): Description | undefined {
@@ -190,7 +200,7 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
         title: 'Pools',
         list: poolsTable(
           store,
-          (pool) => (pool.paused_labels?.includes(label) === true ? 'cannot launch it at the moment' : poolState(pool)),
+          (pool) => describePool(pool, [label]),
           (pool) => pool.supported_labels.includes(label),
         ),
       },
@@ -221,7 +231,15 @@ function describeProvider({ store, config, now }: DescriptionSources, name: stri
       fact('nodes', 'Nodes', counts, countsText(counts)),
     ],
     sections: [
-      { field: 'pools', title: 'Pools', list: poolsTable(store, poolState, (pool) => pool.provider_name === name) },
+      {
+        field: 'pools',
+        title: 'Pools',
+        list: poolsTable(
+          store,
+          (pool) => describePool(pool),
+          (pool) => pool.provider_name === name,
+        ),
+      },
       { field: 'uploads', title: 'Images', list: uploadsTable(uploads, now) },
       { field: 'node_list', title: 'Nodes', list: nodesTable(nodes.slice(0, MAX_ROWS), now) },
     ],
@@ -253,12 +271,6 @@ function countsOf(nodes: readonly NodeEntry[]): Readonly<Partial<Record<NodeStat
 function countsText(counts: Readonly<Partial<Record<NodeState, number>>>): string {
   const texts = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
   return texts.length === 0 ? 'none' : texts.join(', ');
-}
-
-function poolState({ state, paused, trouble }: PoolComponentData): string {
-  if (state !== 'running') return state;
-  if (trouble !== undefined && trouble !== null) return `its provider is ${trouble.state}: ${trouble.reason}`;
-  return paused ? 'is out of capacity, or its cloud fails' : 'serves requests';
 }
 
 function fact(field: string, title: string, value: Fact['value'], text?: string): Fact {

@@ -58,9 +58,10 @@ export async function examine(context: DoctorContext): Promise<readonly Finding[
 function checkConfiguration(loaded: LoadResult): readonly Finding[] {
   const findings = new Findings('configuration');
   const correct = 'correct the file; `nodepool config-validate` shows all problems';
-  if (!loaded.ok)
+  if (!loaded.ok) {
     for (const problem of loaded.problems) findings.error('configuration', formatProblem(problem), correct);
-  else {
+    findings.warning('all other checks', 'nothing else was examined', 'correct the file, then run the command again');
+  } else {
     for (const warning of loaded.warnings) findings.warning('configuration', formatProblem(warning), correct);
     if (loaded.warnings.length === 0) findings.ok('configuration', 'valid');
   }

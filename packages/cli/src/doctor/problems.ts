@@ -62,7 +62,8 @@ function addProblem(findings: Findings, problems: readonly Reported[], launchers
   const [worst] = problems.toSorted((a, b) => rank(a) - rank(b));
   if (worst === undefined) return;
   const { severity, title, since, details, effect, remedy } = worst;
-  const age = since === null ? '' : ` for ${durationOf(now / 1000 - since)}`;
+  const seconds = since === null ? 0 : Math.round(now / 1000 - since);
+  const age = seconds < 1 ? '' : ` for ${durationOf(seconds)}`;
   const by = launchers > 1 ? ` (reported by ${firstNames(problems.map((problem) => problem.by))})` : '';
   const text = [details.join('; '), effect === null ? '' : `effect: ${effect}`]
     .filter((part) => part !== '')
@@ -75,7 +76,7 @@ function addProblem(findings: Findings, problems: readonly Reported[], launchers
 }
 
 function durationOf(seconds: number): string {
-  if (seconds < 120) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 120) return `${seconds} s`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 

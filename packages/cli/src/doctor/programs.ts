@@ -1,6 +1,6 @@
 /** Checks the registered launchers and builders, their versions, and what they serve. */
 
-import type { ComponentData, Store } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS, type ComponentData, type Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherAnswer } from '../launchers.js';
 import { Findings, firstNames, type Finding } from './finding.js';
@@ -118,6 +118,12 @@ function reportServed(store: Store, config: NodepoolConfig, findings: Findings):
       findings.warning(`label ${name}`, 'no registered pool serves it', 'add it to a pool, or remove it from labels');
     }
   }
-  const paused = pools.filter((pool) => pool.paused).map((pool) => `${pool.provider_name}/${pool.name}`);
-  if (paused.length > 0) findings.info(`pools ${firstNames(paused)}`, 'paused: out of capacity, or the cloud fails');
+  const says = new Map<string, string[]>();
+  for (const pool of pools) {
+    const state = describePool(pool);
+    if (pool.state !== 'running' || state === SERVES_REQUESTS) continue;
+    says.set(state, [...(says.get(state) ?? []), `${pool.provider_name}/${pool.name}`]);
+  }
+  for (const [state, names] of says)
+    findings.info(`${names.length === 1 ? 'pool' : 'pools'} ${firstNames(names)}`, state);
 }

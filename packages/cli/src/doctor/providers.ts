@@ -3,9 +3,9 @@
 import {
   isError,
   QuotaInformation,
+  remedyFor,
   toDriverError,
   type Clock,
-  type DriverErrorCode,
   type Logger,
   type Provider,
   type ProviderConfig,
@@ -13,6 +13,7 @@ import {
 } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
+import { RefusedError } from '../command-context.js';
 import { withStartedProvider } from '../started-provider.js';
 import { Findings, type Finding } from './finding.js';
 
@@ -55,24 +56,11 @@ async function checkProvider(sources: ProviderSources, config: ProviderConfig, f
     if (limits !== undefined && nodes !== undefined) reportQuota(config.name, limits, nodes, findings);
   } catch (error) {
     sources.interrupted.throwIfAborted();
-    const { code } = toDriverError(error);
+    const { code } = toDriverError(error instanceof RefusedError ? error.cause : error);
     const reason = isError(error) ? error.message : String(error);
-    findings.error(
-      `provider ${config.name}`,
-      reason,
-      REMEDIES[code] ?? 'check the network and the firewall; docs/trouble.md and the log of the launcher tell more',
-    );
+    findings.error(`provider ${config.name}`, reason, remedyFor(code));
   }
 }
-
-const REMEDIES: Readonly<Partial<Record<DriverErrorCode, string>>> = {
-  auth: 'renew the credentials that the page of the driver names, on every launcher and builder',
-  configuration: 'correct the provider in the configuration',
-  'not-found': 'correct the name in the configuration, or create the object in the cloud',
-  transient: 'check the network and the firewall, and the status of the cloud; launchers retry by themselves',
-  timeout: 'check the network and the firewall, and the status of the cloud; launchers retry by themselves',
-  throttled: 'check the status of the cloud; if it limits calls, set a slower `rate`: others may use the same account',
-};
 
 /** Makes one cheap call. Resolves with the limits of the cloud if it reports any. */
 async function readCloud(sources: ProviderSources, provider: Provider): Promise<QuotaInformation | undefined> {

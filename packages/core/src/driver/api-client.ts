@@ -108,7 +108,8 @@ export class ApiClient {
       if (isPaced) this.limiter.settled(failure);
       throw failure;
     } finally {
-      if (wasMade) onApiCall({ service, method, operation, durationMs: clock.monotonic() - startedAt, status });
+      const { host } = http;
+      if (wasMade) onApiCall({ service, method, operation, host, durationMs: clock.monotonic() - startedAt, status });
     }
   }
 

@@ -67,6 +67,8 @@ export interface ApiCall {
   readonly method: string;
   readonly operation: string;
   readonly durationMs: number;
+  /** Host that the call was sent to; absent if the driver does not tell. */
+  readonly host?: string | undefined;
   /** HTTP status or error code; undefined if no response arrived. */
   readonly status: number | string | undefined;
 }

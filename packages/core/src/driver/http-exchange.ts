@@ -10,7 +10,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 const MAX_REDIRECTS = 5;
 /** Default maximum size of an answer in bytes. */
 const MAX_ANSWER_BYTES = 32 * 2 ** 20;
-/** Maximum length of a content type in messages (characters). */
+/** Maximum length of a header in messages (characters). */
 const MAX_TYPE = 50;
 
 /** Headers as clients present them: objects with a method `get`, or plain objects with names in lower case. */
@@ -102,7 +102,12 @@ export class HttpExchange {
     return this.answer && retryAfterMsIn(headerIn(this.answer.headers, 'retry-after'), this.timeOfAnswer(now));
   }
 
-  /** Adds the host, the status and the content type of the last answer to a message. */
+  /** Host of the last address; undefined if nothing was sent. */
+  get host(): string | undefined {
+    return this.url?.host;
+  }
+
+  /** Adds the host, the status, the content type and the header `Retry-After` of the last answer to a message. */
   explain(message: string): string {
     if (this.url === undefined) return message;
     const { host } = this.url;
@@ -112,7 +117,13 @@ export class HttpExchange {
       return `${message} (no answer of ${host}${reason === '' ? '' : `: ${reason}`})`;
     }
     const type = headerIn(this.answer.headers, 'content-type')?.replace(/;.*/s, '').slice(0, MAX_TYPE);
-    const answer = ` (answer of ${host}: ${this.answer.status}${type === undefined ? '' : `, ${type}`})`;
+    const wait = headerIn(this.answer.headers, 'retry-after')?.slice(0, MAX_TYPE);
+    const parts = [
+      this.answer.status,
+      ...(type === undefined ? [] : [type]),
+      ...(wait === undefined || wait === '' ? [] : [`Retry-After: ${wait}`]),
+    ];
+    const answer = ` (answer of ${host}: ${parts.join(', ')})`;
     return message.endsWith(answer) ? message : message + answer;
   }
 }

@@ -86,6 +86,12 @@ describe('a message', () => {
     expect(http.explain(http.explain('it failed'))).toBe(http.explain('it failed'));
   });
 
+  it('names the wait that the cloud demands, as the cloud writes it', async () => {
+    const http = new HttpExchange('get it');
+    await send('https://acme.example/', [{ status: 503, headers: { 'retry-after': '600' } }], 'GET', http);
+    expect(http.explain('it failed')).toBe('it failed (answer of acme.example: 503, Retry-After: 600)');
+  });
+
   it('names the host and the reason if there was no answer', async () => {
     const http = new HttpExchange('get it');
     const refused = Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:443'), { code: 'ECONNREFUSED' });

@@ -26,8 +26,8 @@ const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
 };
 
 /**
- * Formats `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message node_id=0000000001`, followed by the stack of an
- * error.
+ * Formats `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message node_id=0000000001`, followed by the reason and the
+ * stack of an error.
  */
 export function textLine(line: LogLine): string {
   let text = `${localTime(line.time)} ${LEVEL_NAMES[line.level]} ${line.logger}: ${oneLine(line.message)}`;
@@ -39,7 +39,10 @@ export function textLine(line: LogLine): string {
     text += `${separator}${key}=${isPlain ? value : textValue(value)}`;
     separator = ' ';
   }
-  return line.error === undefined ? text : `${text}\n${errorText(line.error)}`;
+  if (line.error === undefined) return text;
+  // A search for lines finds the reason, not only the stack below it.
+  const reason = line.fields['reason'] === undefined ? `${separator}reason=${textValue(reasonOf(line.error))}` : '';
+  return `${text}${reason}\n${errorText(line.error)}`;
 }
 
 /**

@@ -42,7 +42,8 @@ export class HttpClient implements ExampleCloudApi {
     endpoint: string,
     private readonly context: CallContext,
   ) {
-    this.caller = new Caller(context);
+    const host = URL.canParse(endpoint) ? new URL(endpoint).host : undefined;
+    this.caller = new Caller({ ...context, onApiCall: (made) => context.onApiCall({ ...made, host }) });
     this.base = `${endpoint.replace(/\/+$/, '')}/v1`;
   }
 

@@ -55,11 +55,14 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
 const EVIDENCE: Readonly<Record<Evidence, number>> = { answered: 0, accepted: 1, created: 2, ready: 3 };
 
 /** A cloud that demands a wait of this time or longer is avoided at the first demand (ms). */
-const LONG_WAIT_MS = 10_000;
+const LONG_WAIT_MS = 5000;
 /** Longest time until a probe, whatever the cloud demands (ms). */
 const LONGEST_DEMAND_MS = MINUTE_MS;
-/** Time after which a breaker closes whose check has succeeded and that no launch probes (ms). */
-const UNPROBED_MS = MINUTE_MS;
+/** Longest time until the next probe after a failed call that creates nothing, which costs the cloud little (ms). */
+const LONGEST_CHECK_MS = 30_000;
+/** Time after which a breaker closes that no launch probes: after a successful check, and without a check (ms). */
+const UNPROBED_MS = 15_000;
+const UNCHECKED_MS = 10 * MINUTE_MS;
 
 /** A failure reported to a breaker. */
 export interface BreakerFailure {
@@ -95,6 +98,7 @@ interface Opened {
   readonly at: number;
   readonly times: number;
   readonly nextProbe: number;
+  readonly demandedMs: number | undefined;
   readonly healedBy: Evidence;
   readonly timer: Timer;
 }
@@ -110,6 +114,8 @@ export class CircuitBreaker {
   private probe: symbol | undefined;
   private isChecking = false;
   private unprobed: Timer | undefined;
+  /** Time at which the breaker closes without a launch, in milliseconds since the epoch. */
+  private closesAt: number | undefined;
   private stopped = false;
 
   constructor(private readonly env: BreakerEnvironment) {}
@@ -132,9 +138,11 @@ export class CircuitBreaker {
   get obstacle(): BreakerObstacle | undefined {
     const { opened, current } = this;
     if (opened === undefined || current === 'closed') return undefined;
-    const { cause, reason, since, nextProbe, times } = opened;
-    const isWaiting = current === 'open' && !this.isChecking;
-    return { state: current, cause, reason, since, times, nextProbe: isWaiting ? nextProbe : undefined };
+    const { cause, reason, since, demandedMs, times } = opened;
+    const isProbing = current === 'open' ? this.isChecking : this.probe !== undefined;
+    const next = current === 'open' ? opened.nextProbe : this.closesAt;
+    const nextProbe = isProbing ? undefined : next;
+    return { state: current, cause, reason, since, times, demandedMs, isProbing, nextProbe };
   }
 
   /** Starts the probe if the breaker is half-open. The returned function ends a probe that had no result. */
@@ -203,13 +211,14 @@ export class CircuitBreaker {
     this.unprobed?.cancel();
   }
 
-  private open({ cause, reason, retryAfterMs = 0, isOfCall = false }: BreakerFailure): void {
+  private open({ cause, reason, retryAfterMs, isOfCall = false }: BreakerFailure): void {
     const { clock, random } = this.env;
     const { opened: before } = this;
     const { backOff, healedBy } = BREAKER_RULES[cause];
     const times = before?.cause === cause ? before.times + 1 : 1;
-    const demandedMs = Math.min(retryAfterMs, LONGEST_DEMAND_MS);
-    const waitMs = Math.max(backOffMs(times, undefined, random, backOff), demandedMs);
+    const longestMs = isOfCall ? Math.min(backOff.longestMs, LONGEST_CHECK_MS) : backOff.longestMs;
+    const demandedMs = Math.min(retryAfterMs ?? 0, LONGEST_DEMAND_MS);
+    const waitMs = Math.max(backOffMs(times, undefined, random, { ...backOff, longestMs }), demandedMs);
     this.unprobed?.cancel();
     this.probe = undefined;
     this.current = 'open';
@@ -220,6 +229,7 @@ export class CircuitBreaker {
       at: clock.monotonic(),
       times,
       nextProbe: clock.now() + waitMs,
+      demandedMs: retryAfterMs,
       healedBy: isOfCall && (before?.healedBy ?? 'answered') === 'answered' ? 'answered' : healedBy,
       timer: clock.schedule(waitMs, () => this.due()),
     };
@@ -248,14 +258,17 @@ export class CircuitBreaker {
     this.opened?.timer.cancel();
     this.current = 'half-open';
     this.probe = undefined;
-    if (this.env.check !== undefined) this.closeUnprobed();
+    this.closeUnprobed();
     this.env.onChange();
   }
 
-  /** Closes the breaker after a while without launches, because the cloud answers. */
+  /** Closes the breaker after a while without launches: the cloud answers, or its trouble is probably over. */
   private closeUnprobed(): void {
+    const { clock, check } = this.env;
+    const ms = check === undefined ? UNCHECKED_MS : UNPROBED_MS;
     this.unprobed?.cancel();
-    this.unprobed = this.env.clock.schedule(UNPROBED_MS, () => {
+    this.closesAt = clock.now() + ms;
+    this.unprobed = clock.schedule(ms, () => {
       if (this.current !== 'half-open') return;
       if (this.probe === undefined) this.close();
       else this.closeUnprobed();

@@ -8,7 +8,7 @@ import type { LauncherContext } from '../context.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
 import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '@nodepool/status';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
-import { describeObstacle } from './describe-obstacle.js';
+import { describeObstacle } from '@nodepool/status';
 
 /** The offers for nodes that are launched together. */
 export interface OfferPlan {
@@ -162,12 +162,21 @@ export class PoolOffers {
 
   /** Returns the labels of the pool for which no offer admits a launch at the moment. */
   closedLabels(): string[] {
-    return [...this.pool.labels.keys()].filter((label) => {
-      const zones = this.zones.length > 0 ? this.zones : [undefined];
-      return zones.every((zone) =>
-        this.offersOf(label, zone).every((offer) => this.breakerOf(offer)?.admits === false),
-      );
-    });
+    return this.labelsWithout((offer) => this.breakerOf(offer)?.admits !== false);
+  }
+
+  /** True if every offer of every label has an obstacle. */
+  get isObstructed(): boolean {
+    const { size } = this.pool.labels;
+    return size > 0 && this.labelsWithout((offer) => this.obstacleOf(offer) === undefined).length === size;
+  }
+
+  /** Returns the labels without an offer for which `isUsable` returns true. */
+  private labelsWithout(isUsable: (offer: Offer) => boolean): string[] {
+    const zones = this.zones.length > 0 ? this.zones : [undefined];
+    return [...this.pool.labels.keys()].filter((label) =>
+      zones.every((zone) => !this.offersOf(label, zone).some(isUsable)),
+    );
   }
 
   /** Returns the health of every offer that was used or has failed since the start. */

@@ -25,7 +25,7 @@ import type {
   ProviderCondition,
   ProviderTrouble,
 } from '@nodepool/status';
-import { describeObstacle } from './describe-obstacle.js';
+import { describeFault, describeObstacle } from '@nodepool/status';
 import { nameOf, STATE_VALUES, type PoolOffers } from './pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
 
@@ -34,8 +34,8 @@ const SLOW_START_MS = 30_000;
 /** Number of failed listings of the resources in a row after which the provider is `degraded`. */
 const FAILED_LISTINGS = 2;
 /**
- * Time without any answer after which a cloud counts as unreachable while a launch waits for one, milliseconds. Answers
- * to other calls prove that the cloud works, so a single slow creation does not count.
+ * Time without any answer after which a cloud counts as unreachable while a launch or a listing waits for one,
+ * milliseconds. Answers to other calls prove that the cloud works, so a single slow call does not count.
  */
 const SILENT_MS = 10_000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
@@ -58,6 +58,7 @@ const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
   auth: 'misconfigured',
   configuration: 'misconfigured',
   certificate: 'unreachable',
+  throttled: 'unavailable',
   unreachable: 'unreachable',
 };
 
@@ -78,6 +79,10 @@ export class ProviderHealth {
   private start: StateWithoutTime | undefined;
   /** Failed listings of the resources in a row; `since` is the time of the first in milliseconds since the epoch. */
   private listings: { readonly failed: number; readonly since: number; readonly reason: string } | undefined;
+  /** Host of the last call; undefined if the driver does not tell. */
+  private host: string | undefined;
+  /** Status of the last call. */
+  private lastStatus: ApiCall['status'];
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
   private answered = 0;
@@ -134,9 +139,9 @@ export class ProviderHealth {
   }
 
   startFailed(error: DriverError): void {
-    const isRejected = error.code === 'configuration' || error.code === 'auth';
+    const cause = causeOf(error);
     const reason = `it could not be started: ${error.message}`;
-    this.start = this.startTrouble(isRejected ? 'misconfigured' : 'unreachable', reason);
+    this.start = this.startTrouble(CONDITIONS[cause] ?? 'unreachable', reason, cause === 'node' ? 'start' : cause);
     this.refresh();
     this.onChange();
   }
@@ -165,7 +170,9 @@ export class ProviderHealth {
   }
 
   /** Records the end of a call to the cloud. */
-  called({ status }: Pick<ApiCall, 'status'>): void {
+  called({ status, host }: Pick<ApiCall, 'status' | 'host'>): void {
+    this.lastStatus = status;
+    this.host = host ?? this.host;
     if (typeof status !== 'number' && status !== 'ok') return;
     this.answeredAt = this.env.clock.monotonic();
     this.answered += 1;
@@ -176,15 +183,32 @@ export class ProviderHealth {
     return this.answered;
   }
 
-  /** Records that a launch has waited since `since` (`Clock.monotonic` ms) for the cloud to create anything. */
+  /** Records that a launch or a listing has waited since `since` (`Clock.monotonic` ms) for the cloud. */
   unanswered(since: number): void {
     // A driver that does not report its calls proves nothing.
     if (this.env.check === undefined || this.answered === 0 || this.breaker.state === 'open') return;
+    // Calls wait for the end of the pause that the cloud demands.
+    if (this.lastStatus === 'throttled') return;
     const now = this.env.clock.monotonic();
     const silentMs = now - Math.max(since, this.answeredAt);
     if (silentMs < SILENT_MS) return;
-    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s`;
+    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.lastHost()}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
+  }
+
+  /**
+   * Watches a call that reads from the cloud until the returned function is called: without demand, only such calls
+   * show that a cloud has become silent, and their own deadlines are minutes away.
+   */
+  watch(): () => void {
+    const { clock } = this.env;
+    const since = clock.monotonic();
+    const check = (): void => {
+      this.unanswered(since);
+      if (!this.stopped) timer = clock.schedule(SILENT_MS, check);
+    };
+    let timer = clock.schedule(SILENT_MS, check);
+    return () => timer.cancel();
   }
 
   /** Records that a listing of the cloud's resources has failed. */
@@ -203,8 +227,9 @@ export class ProviderHealth {
 
   /** Computes the state again after a change of an offer. */
   refresh(): void {
-    const before = this.known.state;
-    if (this.state.state !== before) this.onChange();
+    const { state, trouble } = this.known;
+    const now = this.state;
+    if (now.state !== state || now.trouble?.cause !== trouble?.cause) this.onChange();
   }
 
   stop(): void {
@@ -219,8 +244,8 @@ export class ProviderHealth {
     const { obstacle } = this.breaker;
     if (!this.serving) return this.start ?? { state: 'starting', trouble: undefined };
     if (obstacle !== undefined) {
-      const reason = describeObstacle('its cloud', obstacle);
-      return { state: CONDITIONS[obstacle.cause] ?? 'degraded', trouble: troubleOf(obstacle, reason, undefined) };
+      const state = CONDITIONS[obstacle.cause] ?? 'degraded';
+      return { state, trouble: troubleOf('its cloud', obstacle, '', undefined) };
     }
     const closed = this.pools.flatMap((pool) =>
       pool.obstructed().flatMap((each) => (each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }])),
@@ -228,28 +253,45 @@ export class ProviderHealth {
     const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
     if (worst?.obstacle === undefined) return this.listingTrouble() ?? { state: 'serving', trouble: undefined };
     const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
-    const reason = `pool ${worst.pool}, ${describeObstacle(nameOf(worst), worst.obstacle)}${more}`;
+    const subject = `pool ${worst.pool}, ${nameOf(worst)}`;
     const labels = [...new Set(closed.map(({ label }) => label))];
-    return { state: CONDITIONS[worst.cause] ?? 'degraded', trouble: troubleOf(worst.obstacle, reason, labels) };
+    // A provider that still launches nodes for other labels is not out of service.
+    const isUsable = this.pools.some((pool) => !pool.isObstructed);
+    const state = isUsable ? 'degraded' : (CONDITIONS[worst.cause] ?? 'degraded');
+    return { state, trouble: troubleOf(subject, worst.obstacle, more, labels) };
   }
 
   private listingTrouble(): StateWithoutTime | undefined {
     if (this.listings === undefined || this.listings.failed < FAILED_LISTINGS) return undefined;
     const { since, reason: last } = this.listings;
     const reason = `its cloud has not listed its resources since ${new Date(since).toISOString()}: ${last}`;
-    return { state: 'degraded', trouble: { cause: 'listing', reason, since, nextProbe: undefined, labels: [] } };
+    return {
+      state: 'degraded',
+      trouble: { cause: 'listing', reason, fault: reason, since, nextProbe: undefined, labels: [] },
+    };
   }
 
-  private startTrouble(state: ProviderCondition, reason: string): StateWithoutTime {
+  private startTrouble(
+    state: ProviderCondition,
+    reason: string,
+    cause: ProviderTrouble['cause'] = 'start',
+  ): StateWithoutTime {
     const since = this.start?.trouble?.since ?? this.env.clock.now();
-    return { state, trouble: { cause: 'start', reason, since, nextProbe: undefined, labels: undefined } };
+    return { state, trouble: { cause, reason, fault: reason, since, nextProbe: undefined, labels: undefined } };
+  }
+
+  /** Returns the host of the last call as the end of a message, unless the message names it. */
+  private lastHost(message = ''): string {
+    const { host } = this;
+    return host === undefined || message.includes(host) ? '' : `; the last call was sent to ${host}`;
   }
 
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
   private failureOf(error: DriverError): BreakerFailure | undefined {
     const isTimeout = error.code === 'timeout';
     if (!isTimeout && ERROR_POLICIES[error.code].scope !== 'provider') return undefined;
-    const { message: reason, retryAfterMs } = error;
+    const { message, retryAfterMs } = error;
+    const reason = isTimeout ? `${message}${this.lastHost(message)}` : message;
     const cause = isTimeout ? 'unreachable' : causeOf(error);
     return { cause, reason, retryAfterMs, startedAt: this.env.clock.monotonic(), isOfCall: true };
   }
@@ -273,8 +315,18 @@ export class ProviderHealth {
       await this.env.check?.();
       return undefined;
     } catch (error) {
-      return this.failureOf(toDriverError(error));
+      return this.failureOfCheck(toDriverError(error));
     }
+  }
+
+  /** Returns the failure of a check, which may have waited in vain for the end of the pause that the cloud demands. */
+  private failureOfCheck(error: DriverError): BreakerFailure | undefined {
+    const failure = this.failureOf(error);
+    const { obstacle } = this.breaker;
+    if (failure === undefined || obstacle?.cause !== 'throttled') return failure;
+    if (error.code !== 'timeout' || this.lastStatus !== 'throttled') return failure;
+    const { cause, reason, demandedMs: retryAfterMs } = obstacle;
+    return { ...failure, cause, reason, retryAfterMs };
   }
 
   private breakerChanged(): void {
@@ -301,9 +353,13 @@ export class ProviderHealth {
 }
 
 function troubleOf(
-  { cause, since, nextProbe }: BreakerObstacle,
-  reason: string,
+  subject: string,
+  obstacle: BreakerObstacle,
+  more: string,
   labels: readonly string[] | undefined,
 ): ProviderTrouble {
-  return { cause, reason, since, nextProbe, labels };
+  const { cause, since } = obstacle;
+  const nextProbe = obstacle.state === 'open' ? obstacle.nextProbe : undefined;
+  const reason = `${describeObstacle(subject, obstacle)}${more}`;
+  return { cause, reason, fault: `${describeFault(subject, obstacle)}${more}`, since, nextProbe, labels };
 }

@@ -10,6 +10,7 @@ import {
   QuotaError,
   sleep,
   toDriverError,
+  type FaultScope,
   type ImageUpload,
   type LaunchErrorResult,
   type NodeData,
@@ -81,7 +82,7 @@ function observeLaunch(
 function attemptFailed(
   context: LauncherContext,
   job: LaunchJob,
-  { offer, number }: { readonly offer: Offer; readonly number: number },
+  { offer, number, scope }: { readonly offer: Offer; readonly number: number; readonly scope: FaultScope },
   failure: DriverError,
   report: ReportResult,
 ): void {
@@ -110,7 +111,7 @@ function attemptFailed(
     failure.message,
   );
   const { code, message } = failure;
-  context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error: { code, message } });
+  context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error: { code, message, scope } });
   if (!isAborted) context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
 
@@ -140,7 +141,7 @@ async function launchWithRetries(
       continue;
     }
     interrupted = false;
-    attemptFailed(context, job, { offer, number: progress.number }, failure, report);
+    attemptFailed(context, job, { offer, number: progress.number, scope: fault.scope }, failure, report);
     const replacement = await replacementFor(context, { ...job, provider: job.pool.provider }, upload, failure);
     if (replacement === undefined && retries.isConfirmed(failure, offer)) {
       job.report({ kind: 'attempt-failed', attempt: tried, fault, failure });

@@ -22,6 +22,8 @@ const ROUND_TIMEOUT_MS = 300_000;
 /** Receives the outcome of each listing of the cloud's resources. */
 export interface RoundListener {
   listed(): void;
+  /** Watches a listing in progress for the silence of the cloud, until the returned function is called. */
+  watch(): () => void;
   listingFailed(error: DriverError): void;
 }
 
@@ -56,6 +58,7 @@ export async function runLeakRounds(
         return round.leaked(resources);
       },
     };
+    const endWatch = listener.watch();
     try {
       await driverCall(clock, 'the search for leaked resources', call, (bounded) =>
         provider.cleanupLeakedResources(listed, bounded),
@@ -71,6 +74,8 @@ export async function runLeakRounds(
       if (!isListed) listener.listingFailed(failure);
       log.warn('The search for leaked resources failed; retrying', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
+    } finally {
+      endWatch();
     }
     if (isListed) listener.listed();
   }

@@ -15,6 +15,8 @@ export interface ReadinessSources {
   readonly provider: string;
   readonly pool: string;
   readonly labels: () => readonly LabelActivity[];
+  /** Called with the reasons by label after every check, without those of the provider. */
+  readonly onChange: (unready: ReadonlyMap<string, string>) => void;
 }
 
 export class LabelReadiness {
@@ -39,11 +41,13 @@ export class LabelReadiness {
   }
 
   private check(): void {
-    const { provider, pool, log, labels } = this.sources;
+    const { provider, pool, log, labels, onChange } = this.sources;
+    const unready = new Map<string, string>();
     const found = new Map<string, string>();
     for (const { label, obstacle, cause } of labels()) {
       // Logs, metrics and problems of the provider say that it fails.
       if (obstacle === undefined || cause === 'provider') continue;
+      unready.set(label, obstacle);
       this.gauge.set({ provider, pool, label }, 1);
       // Builders and the status page report disk images.
       if (cause !== 'image') found.set(label, obstacle);
@@ -57,5 +61,6 @@ export class LabelReadiness {
       if (!found.has(label)) log.warn('The pool can serve the label again', { label });
     }
     this.known = found;
+    onChange(unready);
   }
 }

@@ -5,7 +5,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ComponentHandle, MachineOutage, PoolComponentData, PoolTrouble } from '@nodepool/store';
-import type { PoolConfig, ProviderConfig, Timer } from '@nodepool/core';
+import { shortened, type PoolConfig, type ProviderConfig, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
 /**
@@ -16,6 +16,9 @@ const PAUSE_AFTER_MS = 1000;
 
 /** Limit of the published machines out of service, because the size of the component is limited. */
 const MAX_OUTAGES = 200;
+/** Limits of the published labels that cannot be served, and of the length of each reason, for the same reason. */
+const MAX_UNREADY = 50;
+const MAX_REASON = 300;
 
 /** Returns the component of a starting pool. `id` is its name in `declined_by`. */
 export function poolComponent(
@@ -103,10 +106,18 @@ export class PoolRegistration {
     });
   }
 
-  /** Publishes the trouble of the provider. Only its begin, its end and another state are worth a write. */
+  /** Publishes the labels that the pool cannot serve, with the reasons. */
+  labelsUnready(reasons: ReadonlyMap<string, string>): void {
+    const first = [...reasons].slice(0, MAX_UNREADY).map(([label, reason]) => [label, shortened(reason, MAX_REASON)]);
+    const update = { unready_labels: Object.fromEntries(first) as Readonly<Record<string, string>> };
+    if (this.left || isDeepStrictEqual(update.unready_labels, this.handle.component.unready_labels ?? {})) return;
+    this.context.tasks.run('publish labels that cannot be served', () => this.handle.update(update));
+  }
+
+  /** Publishes the trouble of the provider. Only its begin, its end and another state or cause are worth a write. */
   troubleChanged(trouble: PoolTrouble | undefined): void {
     const { trouble: before } = this.handle.component;
-    if (this.left || before?.state === trouble?.state) return;
+    if (this.left || (before?.state === trouble?.state && before?.cause === trouble?.cause)) return;
     this.context.tasks.run('publish the trouble of the provider', () =>
       this.handle.update({ trouble: trouble ?? null }),
     );

@@ -2,11 +2,10 @@
 
 import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import { describeObstacle } from '../capacity/describe-obstacle.js';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch, StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';
-import type { LabelActivity, Offer, Wait } from '@nodepool/status';
+import { describeObstacle, type LabelActivity, type Offer, type Refusal, type Wait } from '@nodepool/status';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { describeExcess } from '../quota/need.js';
@@ -35,6 +34,10 @@ export interface PoolSources {
   readonly slowLaunches: SlowLaunches;
   readonly strandedLaunches: StrandedLaunches;
   readonly waitLimits: WaitLimits;
+}
+
+interface LabelObstacle extends Refusal {
+  readonly cause: 'image' | 'configuration' | 'limit';
 }
 
 export class Pool {
@@ -124,8 +127,9 @@ export class Pool {
   }
 
   /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */
-  obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): string | undefined {
-    return this.supplyObstacle(labels, reuse) ?? this.labelObstacle(labels, tenant);
+  obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): Refusal | undefined {
+    const supply = this.supplyObstacle(labels, reuse);
+    return supply === undefined ? this.labelObstacle(labels, tenant) : { cause: 'configuration', reason: supply };
   }
 
   /**
@@ -151,10 +155,8 @@ export class Pool {
     if (start !== undefined) return { obstacle: start, cause: 'provider' };
     const upcoming = this.labels.upcoming([label]);
     if (upcoming !== undefined) return { obstacle: upcoming, cause: 'image' };
-    const obstacle = this.labels.obstacle([label]);
-    if (obstacle !== undefined) return { obstacle, cause: this.labels.lacksUpload(label) ? 'image' : 'configuration' };
-    const limit = this.labelObstacle([label], null);
-    return { obstacle: limit, cause: limit === undefined ? undefined : 'limit' };
+    const { reason: obstacle, cause } = this.labelObstacle([label], null) ?? {};
+    return { obstacle, cause };
   }
 
   /** Returns the reason why the provider cannot serve requests yet, or undefined once it has started. */
@@ -196,15 +198,17 @@ export class Pool {
   }
 
   /** Returns the reason why the labels cannot be served together, now or ever. */
-  private labelObstacle(labels: readonly string[], tenant: string | null): string | undefined {
-    const obstacle = this.labels.obstacle(labels);
-    if (obstacle !== undefined) return obstacle;
+  private labelObstacle(labels: readonly string[], tenant: string | null): LabelObstacle | undefined {
+    const reason = this.labels.obstacle(labels);
+    if (reason !== undefined) {
+      return { cause: labels.some((label) => this.labels.lacksUpload(label)) ? 'image' : 'configuration', reason };
+    }
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
       // Resources that other programs use at the moment may become free, so only the total limit counts.
       const limit = scope.kind === 'provider' ? this.sources.limits.confirmedTotal : scope.limit;
       const excess = describeExcess(scope.name, limit, need);
-      if (excess !== undefined) return excess;
+      if (excess !== undefined) return { cause: 'limit', reason: excess };
     }
     return undefined;
   }

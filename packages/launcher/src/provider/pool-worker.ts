@@ -4,7 +4,7 @@
  * the path of a request.
  */
 
-import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
+import { QuotaInformation, shortened, type PoolConfig, type Provider } from '@nodepool/core';
 import type { PoolTrouble } from '@nodepool/store';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
@@ -68,7 +68,9 @@ export class PoolWorker {
     const component = poolComponent(context, this.pool.id, provider.config, config);
     this.leave = resources.candidates.add(component);
     this.registration = new PoolRegistration(context, component);
+    const onChange = (reasons: ReadonlyMap<string, string>): void => this.registration.labelsUnready(reasons);
     this.readiness = new LabelReadiness({
+      onChange,
       ...{ clock: context.clock, metrics: context.metrics, log: this.pool.log, provider: name, pool: config.name },
       labels: () => this.pool.labelActivity(),
     });
@@ -188,7 +190,8 @@ export class PoolWorker {
   }
 }
 
-function troubleOf({ state, reason = '', since }: ProviderState): PoolTrouble | undefined {
-  if (state === 'starting' || state === 'serving') return undefined;
-  return { state, reason: reason.slice(0, MAX_REASON), since: since / 1000 };
+function troubleOf({ state, trouble, since }: ProviderState): PoolTrouble | undefined {
+  if (state === 'starting' || state === 'serving' || trouble === undefined) return undefined;
+  const { cause, fault } = trouble;
+  return { state, cause, reason: shortened(fault, MAX_REASON), since: since / 1000 };
 }

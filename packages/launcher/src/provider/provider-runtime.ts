@@ -71,10 +71,10 @@ export class ProviderRuntime {
   private readonly unsubscribe: () => void;
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
-  /** State of the provider in the last log message, and the start of its trouble in milliseconds since the epoch. */
-  private reported: { readonly state: ProviderState['state']; readonly since: number | undefined } = {
+  /** State and trouble of the provider in the last log message. */
+  private reported: { readonly state: ProviderState['state']; readonly trouble: ProviderState['trouble'] } = {
     state: 'starting',
-    since: undefined,
+    trouble: undefined,
   };
   private readonly started: Promise<void>;
   private retirement: Promise<{ readonly ended: Promise<void> }> | undefined;
@@ -293,16 +293,17 @@ export class ProviderRuntime {
     this.reportState();
     for (const pool of this.pools) pool.healthChanged();
   }
-  /** Logs each trouble once, when it begins and when it ends. */
+
+  /** Logs each trouble once, when it begins, when its cause changes, and when it ends. */
   private reportState(): void {
     const { state, reason, trouble } = this.health.state;
     const before = this.reported;
-    if (state === before.state) return;
-    this.reported = { state, since: trouble?.since };
+    if (state === before.state && trouble?.cause === before.trouble?.cause) return;
+    this.reported = { state, trouble };
     if (trouble !== undefined) {
       this.log.warn(`The provider is ${state}`, { reason, cause: trouble.cause, labels: trouble.labels });
-    } else if (before.since !== undefined && state === 'serving') {
-      const seconds = Math.round((this.context.clock.now() - before.since) / 1000);
+    } else if (before.trouble !== undefined && state === 'serving') {
+      const seconds = Math.round((this.context.clock.now() - before.trouble.since) / 1000);
       this.log.warn('The provider serves its pools again', { after_seconds: seconds });
     }
   }

@@ -19,6 +19,7 @@ import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
 import type { Pool } from '../pool/pool.js';
 import type { requestFields } from './request-info.js';
+import type { Refusal } from '@nodepool/status';
 import { recordDecision, recordLeave } from './request-outcome.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
@@ -52,7 +53,7 @@ export async function acceptRequest(
     accepted = await lockRequest(pool, entry, ready, create);
   } catch (error) {
     if (!(error instanceof TransactionTooLargeError)) throw error;
-    await declineRequest(pool, entry, error.message);
+    await declineRequest(pool, entry, { cause: 'limit', reason: error.message });
   }
   if (accepted === undefined) return undefined;
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
@@ -61,12 +62,13 @@ export async function acceptRequest(
 }
 
 /** Declines the request for the pool. */
-export async function declineRequest(pool: Pool, entry: RequestEntry, reason: string): Promise<void> {
+export async function declineRequest(pool: Pool, entry: RequestEntry, refusal: Refusal): Promise<void> {
+  const { reason } = refusal;
   const accepted = await lockRequest(pool, entry, [], []);
   if (accepted === undefined) return;
   const change = afterDecline(accepted.request.request, pool, reason);
   const failed = change.state === 'failed';
-  recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
+  recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', refusal);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
   await writeUnlessGone(pool, entry, () => accepted.request.release(change));
 }

@@ -2,9 +2,9 @@
  * Admission, the first stage of a request's path. The pool admits a request, leaves it to other pools or declines it.
  */
 
-import type { NodeRequest, NodeRequestData } from '@nodepool/core';
+import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
-import type { Wait } from '@nodepool/status';
+import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
 import { canBeServedElsewhere, isOther, otherCandidates, serves } from '../pool/other-pools.js';
 import type { Pool } from '../pool/pool.js';
@@ -14,12 +14,12 @@ export type AdmissionDecision =
   /** The pool serves it as soon as there is capacity. */
   | { readonly kind: 'admit' }
   /** Other pools go first; evaluated again when the registry or the request changes. */
-  | { readonly kind: 'leave'; readonly reason: string }
+  | ({ readonly kind: 'leave' } & Refusal)
   /** The pool has declined it, and other pools have not; evaluated again like `leave`. */
   | { readonly kind: 'declined' }
   /** It cannot be served here yet; evaluated again when that may have changed. */
   | { readonly kind: 'wait'; readonly wait: Wait }
-  | { readonly kind: 'decline'; readonly reason: string }
+  | ({ readonly kind: 'decline' } & Refusal)
   /** It continues in another pool, which has its nodes. */
   | { readonly kind: 'ignore' };
 
@@ -51,30 +51,36 @@ export function evaluate(
   if (request.declined_by.includes(pool.id)) {
     // Pools that had not decided when this one declined may have left since.
     return allDeclined(request, request.declined_by, candidates)
-      ? { kind: 'decline', reason: 'every registered pool has declined' }
+      ? {
+          kind: 'decline',
+          cause: 'order',
+          reason: request.decline_reasons[pool.id] ?? 'every registered pool has declined',
+        }
       : { kind: 'declined' };
   }
   // A request that has nodes in this pool is served here, even if another pool is preferred otherwise.
   const resumable = pool.hasNodesOf(request);
   if (!resumable && request.provider !== null && request.provider !== pool.place.provider) {
     const preferred = others().some((other) => other.provider_name === request.provider);
-    if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
+    if (preferred) return { kind: 'leave', cause: 'order', reason: `provider ${request.provider} is preferred` };
   }
   const missing = request.node_types.find((label) => pool.labels.label(label) === undefined);
   if (missing !== undefined) {
     return others().length > 0
-      ? { kind: 'leave', reason: `this pool has no label ${missing}` }
+      ? { kind: 'leave', cause: 'label', reason: `this pool has no label ${missing}` }
       : {
           kind: 'decline',
+          cause: 'label',
           reason: `this pool has no label ${missing}, and no pool that has not declined has all the labels`,
         };
   }
-  if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
-  if (pool.config.maxServers <= 0) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
+  if (request.node_types.length === 0) return { kind: 'decline', cause: 'label', reason: 'the request names no label' };
+  if (pool.config.maxServers <= 0)
+    return { kind: 'decline', cause: 'limit', reason: 'the pool is disabled (max-servers)' };
   const wait = pool.waitsFor(request);
   if (wait !== undefined) return { kind: 'wait', wait };
   const obstacle = pool.obstacle(request);
-  if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
+  if (obstacle !== undefined) return { kind: 'decline', ...obstacle };
   const { priority } = pool.config;
   const ahead = resumable
     ? undefined
@@ -87,9 +93,9 @@ export function evaluate(
             serves(other, request) &&
             !abandonedBy.has(other.id),
         );
-  if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
+  if (ahead !== undefined) return { kind: 'leave', cause: 'order', reason: `pool ${ahead.id} has a higher priority` };
   if (!resumable && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
-    return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
+    return { kind: 'leave', cause: 'launch', reason: 'another pool can serve it, which this one could not' };
   }
   return { kind: 'admit' };
 }
@@ -110,7 +116,7 @@ export function afterDecline(
   return {
     state: failed ? 'failed' : 'requested',
     declined_by: declinedBy,
-    decline_reasons: { ...Object.fromEntries(reasons), [id]: reason.slice(0, MAX_REASON_LENGTH) },
+    decline_reasons: { ...Object.fromEntries(reasons), [id]: shortened(reason, MAX_REASON_LENGTH) },
   };
 }
 

@@ -3,7 +3,7 @@
 import { Latch, TaskOrigin } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { RequestActivity } from '@nodepool/status';
+import type { Refusal, RequestActivity } from '@nodepool/status';
 import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type ScheduledRequest } from './acceptance.js';
 import type { Pool } from '../pool/pool.js';
 import { RequestFulfilment } from './request-fulfilment.js';
@@ -92,9 +92,9 @@ export class RequestAcceptor {
     });
   }
 
-  decline(entry: RequestEntry, reason: string): void {
+  decline(entry: RequestEntry, refusal: Refusal): void {
     this.track(`decline request ${entry.id}`, entry, async () => {
-      await declineRequest(this.pool, entry, reason);
+      await declineRequest(this.pool, entry, refusal);
       return undefined;
     });
   }

@@ -1,6 +1,6 @@
 /** Results that the stages of a request's path report to the pool, and decisions that explanations show. */
 
-import type { Wait } from '@nodepool/status';
+import type { Refusal, Wait } from '@nodepool/status';
 import type { AttemptOutcome } from '../launch/launch-job.js';
 import type { Pool } from '../pool/pool.js';
 
@@ -27,7 +27,7 @@ export function recordWait(pool: Pool, requestId: string, decision: string, wait
 }
 
 /** Records the decision that the pool does not serve a request, for explanations and its timeline. */
-export function recordLeave(pool: Pool, requestId: string, decision: string, reason: string): void {
-  recordDecision(pool, requestId, decision, reason);
-  pool.context.timelines.leaves(requestId, pool.name, reason);
+export function recordLeave(pool: Pool, requestId: string, decision: string, refusal: Refusal): void {
+  recordDecision(pool, requestId, decision, refusal.reason);
+  pool.context.timelines.leaves(requestId, pool.name, refusal);
 }

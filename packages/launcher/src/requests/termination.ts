@@ -9,6 +9,7 @@ import { describeShortfall, waitFor, type Shortfall } from '../quota/quota-scope
 import { canBeServedElsewhere } from '../pool/other-pools.js';
 import { afterDecline } from './admission.js';
 import type { Pool } from '../pool/pool.js';
+import type { Refusal } from '@nodepool/status';
 import { recordDecision, recordLeave, recordWait, type ReportOutcome } from './request-outcome.js';
 import type { RecordVersion, Slot } from './slots.js';
 
@@ -140,7 +141,7 @@ async function leaveOrWait(held: HeldRequest, failure: DriverError): Promise<voi
   const { request, pool, log, report } = held;
   const isMoved = canBeServedElsewhere(request.request, pool);
   log.info(isMoved ? 'The request is left to another pool' : 'The request waits for capacity', { error: failure });
-  if (isMoved) recordLeave(pool, request.id, 'leaves it to other pools', failure.message);
+  if (isMoved) recordLeave(pool, request.id, 'leaves it to other pools', launchRefusal(failure));
   else recordWait(pool, request.id, 'waits for capacity', { kind: 'capacity', reason: failure.message });
   report(request.id, { kind: 'given-up' });
   await releaseWithNodes(held, { state: 'requested' }, 'aborted');
@@ -148,8 +149,12 @@ async function leaveOrWait(held: HeldRequest, failure: DriverError): Promise<voi
 
 async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
   held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
-  recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', failure.message);
+  recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', launchRefusal(failure));
   await releaseWithNodes(held, afterDecline(held.request.request, held.pool, failure.message), 'failed');
+}
+
+function launchRefusal({ code, message: reason }: DriverError): Refusal {
+  return { cause: code === 'configuration' ? 'configuration' : 'launch', reason };
 }
 
 function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {

@@ -16,6 +16,7 @@ import { canBeServedElsewhere } from '../pool/other-pools.js';
 import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
 import type { Pool } from '../pool/pool.js';
 import { requestInfo } from '../requests/request-info.js';
+import type { Refusal } from '@nodepool/status';
 import { recordDecision, recordLeave, recordWait } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import { Evictor } from './evictor.js';
@@ -26,7 +27,7 @@ export type SchedulingDecision =
   | { readonly kind: 'serve'; readonly scheduled: ScheduledRequest }
   /** It is scheduled again when there may be capacity. */
   | { readonly kind: 'wait' }
-  | { readonly kind: 'decline'; readonly reason: string }
+  | ({ readonly kind: 'decline' } & Refusal)
   /** A lost request that has nodes here releases them, because there is no capacity for the others. */
   | { readonly kind: 'requeue'; readonly reason: string };
 
@@ -92,7 +93,7 @@ export class PoolScheduler {
     if (this.cannotProceed(requestClass, entry)) return WAIT;
     if (this.waiting.get(requestClass) === undefined) recordDecision(this.pool, entry.id, 'can serve it');
     const allocated = this.allocate(entry);
-    if (typeof allocated === 'string') return { kind: 'decline', reason: allocated };
+    if ('cause' in allocated) return { kind: 'decline', ...allocated };
     const scopes = this.options.ledger.scopesOf(this.pool.place, entry.request.tenant_name);
     const candidate = { requestClass, entry, scopes, ...allocated };
     const { blocked } = candidate.allocation;
@@ -156,19 +157,20 @@ export class PoolScheduler {
     return { kind: 'serve', scheduled: { entry, allocation, driverHandler, abandonedBy, hold, permit: { release } } };
   }
 
-  /** Returns the reason as a string if the request cannot be served in this pool. */
-  private allocate({ id, request }: RequestEntry, skip = 0): Pick<Candidate, 'allocation' | 'driverHandler'> | string {
+  /** Returns a refusal if the request cannot be served in this pool. */
+  private allocate({ id, request }: RequestEntry, skip = 0): Pick<Candidate, 'allocation' | 'driverHandler'> | Refusal {
     const { pool } = this;
     try {
       const driverHandler = pool.provider.getRequestHandler(pool.config.name, requestInfo(request));
       const isProtected = (nodeId: string): boolean =>
         this.waiting.isProtected(nodeId, request) || this.options.isClaimed(nodeId);
       const allocation = allocate(request, { pool, driverHandler, isProtected, skip });
-      return allocation === undefined ? 'the pool does not have its labels any more' : { allocation, driverHandler };
+      if (allocation !== undefined) return { allocation, driverHandler };
+      return { cause: 'label', reason: 'the pool does not have its labels any more' };
     } catch (error) {
       const failure = toDriverError(error);
       pool.log.error('The driver failed to say how it would serve a request', failure, { node_request_id: id });
-      return `the driver failed: ${failure.message}`;
+      return { cause: 'launch', reason: `the driver failed: ${failure.message}` };
     }
   }
 
@@ -222,7 +224,7 @@ export class PoolScheduler {
     let least = { candidate, shortfalls };
     for (let skip = 1; skip < this.typesToTry(entry, shortfalls); skip += 1) {
       const allocated = this.allocate(entry, skip);
-      if (typeof allocated === 'string' || allocated.allocation.blocked !== undefined) break;
+      if ('cause' in allocated || allocated.allocation.blocked !== undefined) break;
       const next = { ...candidate, ...allocated };
       const lacking = this.shortfalls(next);
       if (lacking === undefined) {
@@ -284,13 +286,13 @@ export class PoolScheduler {
     if (mustRelease(candidate)) return this.requeue(candidate, reason);
     if (canBeServedElsewhere(request, this.pool)) {
       this.forget(requestClass);
-      recordLeave(this.pool, entry.id, 'leaves it to other pools', reason);
+      recordLeave(this.pool, entry.id, 'leaves it to other pools', { cause: 'launch', reason });
       return WAIT;
     }
     const isFull = cause === 'quota' || cause === 'capacity';
     if (isFull && request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
-      return { kind: 'decline', reason: `there is no capacity for min-ready nodes: ${reason}` };
+      return { kind: 'decline', cause: 'limit', reason: `there is no capacity for min-ready nodes: ${reason}` };
     }
     // A request that also waits for a limit keeps its place in the order of service.
     const shortfalls = isFull ? this.shortfalls(candidate) : undefined;
@@ -321,7 +323,7 @@ export class PoolScheduler {
     if (mustRelease(candidate)) return this.requeue(candidate, reason);
     if (request.requestor === MIN_READY_REQUESTOR) {
       this.forget(requestClass);
-      return { kind: 'decline', reason: `there is no capacity for min-ready nodes: ${reason}` };
+      return { kind: 'decline', cause: 'limit', reason: `there is no capacity for min-ready nodes: ${reason}` };
     }
     recordWait(this.pool, entry.id, 'waits for quota', waitFor(shortfalls, reason));
     const waiting = this.waiting.enter(requestClass);

@@ -126,7 +126,8 @@ export class RequestPath implements ScheduledPool {
     if (admission.kind === 'ignore') return false;
     const { reason } = this.pool.waitLimits.limitOf(entry.request);
     const latest = waitOf(admission) ?? this.scheduler.waitOf(requestClass);
-    this.acceptor.decline(entry, latest === undefined ? reason : `${reason}: ${latest}`);
+    const text = latest === undefined ? reason : `${reason}: ${latest}`;
+    this.acceptor.decline(entry, { cause: 'expired', reason: text });
     return true;
   }
 
@@ -164,13 +165,13 @@ export class RequestPath implements ScheduledPool {
   private leaveOrDecline(entry: RequestEntry, admission: Exclude<AdmissionDecision, { kind: 'admit' }>): boolean {
     switch (admission.kind) {
       case 'decline':
-        this.acceptor.decline(entry, admission.reason);
+        this.acceptor.decline(entry, admission);
         return true;
       case 'wait':
         recordWait(this.pool, entry.id, 'waits', admission.wait);
         return false;
       case 'leave':
-        recordLeave(this.pool, entry.id, 'leaves it to other pools', admission.reason);
+        recordLeave(this.pool, entry.id, 'leaves it to other pools', admission);
         return false;
       case 'declined':
       case 'ignore':
@@ -185,7 +186,7 @@ export class RequestPath implements ScheduledPool {
         this.acceptor.serve(decision.scheduled);
         return true;
       case 'decline':
-        this.acceptor.decline(entry, decision.reason);
+        this.acceptor.decline(entry, decision);
         return true;
       case 'requeue':
         this.acceptor.requeue(entry, decision.reason);

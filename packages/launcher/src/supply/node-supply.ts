@@ -5,6 +5,7 @@
  */
 
 import {
+  shortened,
   Slots,
   WorkQueue,
   type Logger,
@@ -151,7 +152,7 @@ export class NodeSupplier implements NodeSupply {
     return [...this.checks.all()].flatMap(({ machine, outage }) => {
       if (outage === undefined || machine.pool !== pool) return [];
       const { labels, slots } = machine;
-      const reason = outage.reason.slice(0, MAX_REASON);
+      const reason = shortened(outage.reason, MAX_REASON);
       return { machine: nameOfMachine(machine), labels, slots, reason, since: outage.since / 1000 };
     });
   }

@@ -74,7 +74,7 @@ describe('the history of a launcher', () => {
     const running = await launcher();
     const recorder = await recorderOf(running);
     const place = { provider: 'demo', pool: 'main', label: 'small' };
-    const error = { code: 'keyscan', message: 'no host keys' } as const;
+    const error = { code: 'keyscan', message: 'no host keys', scope: 'node' } as const;
     recorder.timelines.attempted('0000000007', place, { number: 1, offer: 'label small', error });
     recorder.timelines.attempted('0000000007', place, { number: 2, offer: 'label small', error: undefined });
     const labels = { provider: 'demo', service: 'compute', method: 'GET', operation: 'servers' };
@@ -89,6 +89,27 @@ describe('the history of a launcher', () => {
     expect(recorder.history.recent('demo').latency.mean).toBe(100);
     await world.clock.advance(4 * HISTORY_STEP_MS);
     expect(recorder.history.recent('demo')).toMatchObject({ launches: 0, calls: 0 });
+    await recorder.stop();
+  });
+
+  it('counts the failures that cost a request an attempt, and the successes after the last of them', async () => {
+    const recorder = await recorderOf(await launcher());
+    const place = { provider: 'demo', pool: 'main', label: 'small' };
+    const ends = (code?: 'keyscan' | 'transient', scope: 'node' | 'provider' = 'node'): void => {
+      const error = code === undefined ? undefined : { code, message: code, scope };
+      recorder.timelines.attempted('0000000007', place, { number: 1, offer: 'label small', error });
+    };
+    expect(recorder.failures.recent('demo')).toBeUndefined();
+    ends();
+    ends('keyscan');
+    // It moves to another pool.
+    for (let index = 0; index < 9; index += 1) ends('transient', 'provider');
+    expect(recorder.failures.recent('demo')).toMatchObject({ ended: 2, failed: 1, text: 'keyscan', readySince: 0 });
+    ends();
+    ends();
+    expect(recorder.failures.recent('demo')).toMatchObject({ ended: 4, failed: 1, readySince: 2 });
+    await world.clock.advance(15 * 60_000 + 1);
+    expect(recorder.failures.recent('demo')).toBeUndefined();
     await recorder.stop();
   });
 

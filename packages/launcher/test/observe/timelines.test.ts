@@ -112,6 +112,7 @@ describe('the phases of a request', () => {
     expectExact(life);
     expect(life.ended?.result).toBe('failed');
     expect(life.ended?.reason).toContain('demo/main: ');
+    expect(life.ended?.cause).toBe('limit');
   });
 
   it('come from the records in a launcher that does not serve it', async () => {

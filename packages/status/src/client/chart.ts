@@ -8,6 +8,8 @@ const WIDTH = 1000;
 const HEIGHT = 200;
 /** Number of steps between samples from which on the chart has a gap; the launcher records every step that it runs. */
 const GAP_STEPS = 1.5;
+/** Smallest width of the column of the present step, as a share of that of a whole one. */
+const MIN_COLUMN = 0.2;
 const MAX_TABLE_ROWS = 25;
 
 export interface Series {
@@ -26,6 +28,8 @@ export interface ChartOptions {
   readonly times: readonly number[];
   /** Seconds between two samples. */
   readonly step: number;
+  /** Present time, at which the last column of a chart ends. */
+  readonly now: number;
   readonly series: readonly Series[];
   readonly kind: 'areas' | 'columns';
   readonly size?: 'small';
@@ -89,11 +93,12 @@ function totals({ times, series }: ChartOptions): number[] {
   return times.map((_, index) => series.reduce((total, { values }) => total + (values[index] ?? 0), 0));
 }
 
-/** Returns the first and the last time; the last column covers a whole step. */
-function span({ times, kind, step }: ChartOptions): readonly [number, number] {
+/** Returns the first and the last time; the column of the present step ends at the present. */
+function span({ times, kind, step, now }: ChartOptions): readonly [number, number] {
   const from = times[0] ?? 0;
   const last = times.at(-1) ?? 0;
-  return [from, Math.max(kind === 'columns' ? last + step : last, from + 1)];
+  const end = Math.min(last + step, Math.max(now, last + step * MIN_COLUMN));
+  return [from, Math.max(kind === 'columns' ? end : last, from + 1)];
 }
 
 /** Returns the horizontal position of a time as a share of the width. */
@@ -134,9 +139,9 @@ function runsOf(times: readonly number[], gap: number): [number, number][] {
 function columns(options: ChartOptions, highest: number): SVGElement[] {
   const { series, times, step } = options;
   const [from, to] = span(options);
-  const width = rounded((step / (to - from)) * WIDTH * 0.8);
   return times.flatMap((time, index) => {
     const x = rounded(position(options, time) * WIDTH);
+    const width = rounded((Math.min(step, to - time) / (to - from)) * WIDTH * 0.8);
     let below = 0;
     return series.flatMap(({ class: name, values }) => {
       const height = ((values[index] ?? 0) / highest) * HEIGHT;
@@ -164,7 +169,8 @@ function axes(options: ChartOptions, ticks: readonly number[]): SVGElement {
   const times = clockTicks(from, to, options.size === 'small' ? 5 : 8).map((time, index) => {
     const share = position(options, time);
     const x = `${rounded(share * 100)}%`;
-    const anchor = share < 0.04 ? 'start' : share > 0.96 ? 'end' : 'middle';
+    // The margin of the chart has room for half a label.
+    const anchor = share > 0.99 ? 'end' : 'middle';
     return svg(
       'g',
       { 'data-key': `at ${time}`, class: options.size !== 'small' && index % 2 === 1 ? 'wide-only' : undefined },

@@ -40,6 +40,7 @@ export function overviewCharts(
         kind: 'areas',
         times,
         step,
+        now,
         summary: `Nodes over ${length}: between ${numberText(Math.min(...total))} and ${counted(Math.max(...total), 'node')}, now ${numberText(total.at(-1) ?? 0)}.`,
         series: NODE_GROUPS.map((group, index) => ({
           title: group,
@@ -54,10 +55,11 @@ export function overviewCharts(
         size: 'small',
         times,
         step,
+        now,
         summary: `Waiting requests over ${length}: at most ${numberText(Math.max(...queue))}, now ${numberText(queue.at(-1) ?? 0)}.`,
         series: [{ title: 'waiting', class: 'series-waiting', values: queue }],
       },
-      launchChart(samples, step, failed),
+      launchChart(samples, step, now, failed),
     ]),
     events.length === 0 ? undefined : eventList(events),
   );
@@ -74,6 +76,7 @@ function ended<S extends { readonly time: number }>(samples: readonly S[], step:
 function launchChart(
   samples: readonly { readonly time: number; readonly launches: number; readonly failures: number }[],
   step: number,
+  now: number,
   failed: readonly number[],
 ): ChartOptions {
   return {
@@ -83,6 +86,7 @@ function launchChart(
     size: 'small',
     times: samples.map(({ time }) => time),
     step,
+    now,
     summary: `${counted(
       failed.reduce((sum, count) => sum + count, 0),
       'launch',
@@ -133,7 +137,7 @@ export function labelCharts(history: LabelHistory, present: number, now: number)
   const times = [...past.map(({ time }) => time + STEP_SECONDS), now];
   const queue = [...past.map(({ waiting }) => waiting), present];
   const highest = Math.max(...history.map(({ p95 }) => p95 ?? 0));
-  const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, size: 'small' } as const;
+  const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, now, size: 'small' } as const;
   return section(
     'Last day',
     undefined,
@@ -173,7 +177,7 @@ export function labelCharts(history: LabelHistory, present: number, now: number)
 
 export function providerCharts(history: ProviderHistory, now: number): HTMLElement | undefined {
   if (history.length < 2) return undefined;
-  const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, size: 'small' } as const;
+  const common = { times: history.map(({ time }) => time), step: STEP_SECONDS, now, size: 'small' } as const;
   const failures = history.map((each) => each.failures);
   const failedCalls = history.map((each) => each.failedCalls);
   return section(
@@ -189,7 +193,7 @@ export function providerCharts(history: ProviderHistory, now: number): HTMLEleme
         summary: `At most ${counted(Math.max(...history.map(({ used }) => used)), 'instance')}.`,
         series: [{ title: 'used', class: 'group-in-use', values: history.map(({ used }) => used) }],
       },
-      launchChart(history, STEP_SECONDS, failures),
+      launchChart(history, STEP_SECONDS, now, failures),
       {
         ...common,
         key: 'calls',

@@ -3,7 +3,7 @@
 import type { GroupCounts, Quantiles, Usage } from './model-parts.js';
 
 export type ProviderState =
-  'starting' | 'serving' | 'degraded' | 'unreachable' | 'misconfigured' | 'elsewhere' | 'gone';
+  'starting' | 'serving' | 'degraded' | 'unavailable' | 'unreachable' | 'misconfigured' | 'elsewhere' | 'gone';
 
 export interface ProviderStatus {
   readonly name: string;
@@ -11,6 +11,8 @@ export interface ProviderStatus {
   readonly driverVersion: string | null;
   readonly state: ProviderState;
   readonly reason: string | null;
+  /** Kind of the trouble behind the state, e.g. `auth`; null if it is not known. */
+  readonly cause: string | null;
   readonly since: number | null;
   /** Launches of the last window. */
   readonly launches: { readonly windowSeconds: number; readonly started: number; readonly failed: number } | null;

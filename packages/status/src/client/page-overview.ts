@@ -44,10 +44,14 @@ function problems({ document, present }: Drawing<OverviewDocument>): HTMLElement
     'p',
     { class: 'all-well', 'data-key': 'all-well' },
     h('b', {}, 'No problems. '),
-    count === 0 || oldest === null
-      ? 'No request waits.'
-      : `${counted(count, 'request')} ${count === 1 ? 'waits' : 'wait'}, ${count === 1 ? '' : 'the longest '}for ${ageText(present.now() - oldest)}.`,
+    count === 0 || oldest === null ? 'No request waits.' : waitText(count, present.now() - oldest),
   );
+}
+
+/** Returns e.g. `3 requests wait, the longest for 12 s.` */
+function waitText(count: number, seconds: number): string {
+  const longest = seconds < 1 ? '' : `, ${count === 1 ? '' : 'the longest '}for ${ageText(seconds)}`;
+  return `${counted(count, 'request')} ${count === 1 ? 'waits' : 'wait'}${longest}.`;
 }
 
 interface Tile {

@@ -9,6 +9,7 @@ const PROVIDER_STATES: Readonly<Record<ProviderState, readonly [string, Tone]>> 
   degraded: ['degraded', 'busy'],
   unreachable: ['unreachable', 'bad'],
   misconfigured: ['misconfigured', 'bad'],
+  unavailable: ['unavailable', 'bad'],
   elsewhere: ['on another launcher', 'idle'],
   gone: ['without launcher', 'bad'],
 };

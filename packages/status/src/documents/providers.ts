@@ -80,6 +80,7 @@ function providerStatus(
     driverVersion: driver === null ? null : (driverPackages?.get(driver)?.version ?? null),
     state: stateOf(activity, broken !== undefined, registered.length > 0),
     reason: textOrNull(broken?.reason ?? activity?.reason),
+    cause: broken === undefined ? (activity?.trouble?.cause ?? null) : 'driver',
     since: activity === undefined ? sinceOf(observed, name) : activity.since / 1000,
     ...(activity === undefined ? { launches: null, api: null } : recentOf(observed, name)),
     lastError: last === undefined ? null : { text: shortened(last.text), time: last.last / 1000, code: last.code },
@@ -162,7 +163,8 @@ function poolStatus(
 }
 
 function offerStatus({ name, state, failures, obstacle }: OfferHealth): OfferStatus {
-  const nextProbe = obstacle?.nextProbe;
+  // The next launch probes a half-open offer, whenever it comes.
+  const nextProbe = state === 'open' ? obstacle?.nextProbe : undefined;
   return {
     name,
     state,

@@ -1,6 +1,6 @@
 /** The sources of the status page's data. */
 
-import type { Clock } from '@nodepool/core';
+import { shortened as cutInTheMiddle, type Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
 import type { ExplanationSources } from '../explain/explanation.js';
 import type { Store } from '@nodepool/store';
@@ -57,7 +57,7 @@ const MAX_TEXT = 300;
 
 /** Limits text from arbitrary sources to a length that suits the page. */
 export function shortened(text: string, length = MAX_TEXT): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+  return cutInTheMiddle(text, length);
 }
 
 export function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, T[]> {

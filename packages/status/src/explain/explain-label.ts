@@ -1,9 +1,17 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
-import type { Explanation, PoolExplanation } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS, type Explanation, type PoolExplanation } from '@nodepool/store';
+import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
 import type { OfferHealth } from '../facts/health.js';
-import { describeOutages, explainDecisions, latestDecision, sentence, type ExplanationSources } from './explanation.js';
+import {
+  describeOutages,
+  explainDecisions,
+  failureOf,
+  latestDecision,
+  sentence,
+  type ExplanationSources,
+} from './explanation.js';
 
 /**
  * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
@@ -35,8 +43,8 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
   const here = new Map(
-    activity().flatMap(({ pools, reason, offers }) =>
-      pools.map((pool) => [pool.id, { ...pool, failure: reason, offers }] as const),
+    activity().flatMap(({ pools, state, offers, ...provider }) =>
+      pools.map((pool) => [pool.id, { ...pool, state, failure: failureOf(provider), offers }] as const),
     ),
   );
   return [...store.components.pools()]
@@ -45,22 +53,22 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const usage = own === undefined ? '' : `; ${usageOf(own)}`;
-      const failure = own?.failure === undefined ? '' : `; its provider fails: ${own.failure}`;
-      const paused = pool.paused && failure === '' ? '; is out of capacity' : '';
+      const failure = own?.failure === undefined ? '' : `; its provider is ${own.state}: ${own.failure}`;
+      const serves = failure === '' || own?.state === 'degraded' ? 'can serve it' : 'cannot serve it now';
+      const record = own === undefined ? describePool(pool, [label]) : SERVES_REQUESTS;
+      const says = record === SERVES_REQUESTS ? `${serves}${failure}${usage}` : record;
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
         own: own !== undefined,
-        says: `${obstacle ?? `can serve it${failure}${paused}${usage}`}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
+        says: `${obstacle ?? says}${offers.map(describeOffer).join('')}${describeOutages(pool, [label])}`,
       };
     });
 }
 
 function describeOffer({ name, obstacle }: OfferHealth): string {
-  if (obstacle === undefined) return `; ${name}: in service`;
-  const { state, cause, reason } = obstacle;
-  return `; ${name}: ${state === 'open' ? 'out of service' : 'being probed'} (${cause}: ${reason})`;
+  return obstacle === undefined ? `; ${name}: in service` : `; ${describeObstacle(name, obstacle)}`;
 }
 
 function usageOf({ used, limit }: Pick<PoolActivity, 'used' | 'limit'>): string {

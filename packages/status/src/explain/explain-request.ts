@@ -1,12 +1,22 @@
 /** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { Explanation, PoolComponentData, PoolExplanation, RequestEntry } from '@nodepool/store';
+import {
+  describePool as describeRecord,
+  SERVES_REQUESTS,
+  type Explanation,
+  type PoolComponentData,
+  type PoolExplanation,
+  type RequestEntry,
+} from '@nodepool/store';
+import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
+import type { OfferHealth } from '../facts/health.js';
 import {
   describeOutages,
   explainDecisions,
   explainLife,
+  failureOf,
   latestDecision,
   sentence,
   type ExplanationSources,
@@ -115,13 +125,21 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
   }));
 }
 
-/** A pool of this launcher, with the failure of its provider. */
+/** A pool of this launcher, with the failure of its provider, and the health of its offers. */
 interface OwnPool extends PoolActivity {
   readonly failure: string | undefined;
+  readonly offers: readonly OfferHealth[];
 }
 
 function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
-  const own = activity().flatMap(({ pools, reason }) => pools.map((pool) => ({ ...pool, failure: reason })));
+  const own = activity().flatMap(({ pools, state, offers, ...provider }) => {
+    const reason = failureOf(provider);
+    return pools.map((pool) => ({
+      ...pool,
+      failure: reason === undefined ? undefined : `its provider is ${state}: ${reason}`,
+      offers: offers.filter((offer) => offer.pool === pool.pool),
+    }));
+  });
   return new Map(own.map((pool) => [pool.id, pool]));
 }
 
@@ -135,17 +153,33 @@ function describePool(request: NodeRequest, pool: PoolComponentData, activity: O
   if (request.declined_by.includes(pool.id)) return 'declined it';
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
   if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
-  const failure = activity?.failure === undefined ? '' : `, but its provider fails: ${activity.failure}`;
+  const failure = activity?.failure === undefined ? '' : `, but ${activity.failure}`;
   const has = `has all its labels${failure}`;
-  if (activity === undefined) return pool.paused ? `${has}; is out of capacity` : has;
+  if (activity === undefined) {
+    const says = describeRecord(pool, request.node_types);
+    return says === SERVES_REQUESTS ? has : `${has}, but ${says}`;
+  }
   const obstacle = activity.labels.find(
     ({ label, obstacle: why }) => why !== undefined && request.node_types.includes(label),
   );
   if (obstacle !== undefined) return `${has}, but: ${obstacle.obstacle ?? ''}`;
   if (activity.requests.some(({ request: id }) => id === request.id)) return `${has}; works on it`;
-  if (activity.outOfCapacity) return `${has}; its launches pause because the cloud is out of capacity`;
+  const closed = failure === '' ? closedOffers(request, activity.offers) : [];
+  if (closed.length > 0) return `${has}, but: ${closed.join('; ')}`;
   if (activity.waiting === 0) return has;
   const next = activity.next === request.id ? 'this is the next' : `the next is ${activity.next ?? ''}`;
   const waiting = activity.waiting === 1 ? '1 request waits' : `${activity.waiting} requests wait`;
   return `${has}; ${waiting} for capacity, ${next}`;
+}
+
+/** Number of offers that an explanation names at most. */
+const MAX_OFFERS = 3;
+
+/** Returns why offers of the request's labels are out of service. */
+function closedOffers({ node_types: labels }: NodeRequest, offers: readonly OfferHealth[]): string[] {
+  return offers
+    .flatMap(({ label, name, obstacle }) =>
+      obstacle === undefined || !labels.includes(label) ? [] : [describeObstacle(name, obstacle)],
+    )
+    .slice(0, MAX_OFFERS);
 }

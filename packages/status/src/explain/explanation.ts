@@ -63,6 +63,11 @@ export function latestDecision(decisions: readonly Decision[]): string | undefin
   return `${latest.by}: ${latest.what}${latest.reason === undefined ? '' : ` (${latest.reason})`}`;
 }
 
+/** Returns the trouble of a whole provider; the descriptions of offers name that of single labels. */
+export function failureOf({ reason, trouble }: Pick<ProviderActivity, 'reason' | 'trouble'>): string | undefined {
+  return trouble?.labels === undefined ? reason : undefined;
+}
+
 /** Machines out of service that an explanation names. */
 const MAX_OUTAGES = 5;
 

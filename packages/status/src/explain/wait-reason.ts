@@ -1,7 +1,7 @@
 /** Explains what a request waits for now in the pools of all launchers. The most likely pool comes first. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { PoolComponentData } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS, type PoolComponentData } from '@nodepool/store';
 import { sentence, type ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
 import type { PoolActivity, QueuePosition } from '../facts/activity.js';
@@ -44,11 +44,21 @@ export class WaitReasons {
   private readonly pools: readonly PoolComponentData[];
   /** The pools of this launcher by id. */
   private readonly own: ReadonlyMap<string, PoolActivity>;
+  /** The providers of this launcher that launch no nodes at the moment, with the reason. */
+  private readonly faults: ReadonlyMap<string, string>;
   private readonly holders: LimitHolders;
 
   constructor(private readonly sources: Sources) {
     this.pools = [...sources.store.components.pools()];
-    this.own = new Map(sources.activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
+    const activities = sources.activity();
+    this.own = new Map(activities.flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
+    this.faults = new Map(
+      activities.flatMap(({ provider, state, trouble }) =>
+        trouble === undefined || trouble.labels !== undefined
+          ? []
+          : [[provider, ` Moreover, ${sentence(`the provider is ${state}: ${trouble.fault}`)}`]],
+      ),
+    );
     this.holders = new LimitHolders(sources.store);
   }
 
@@ -66,20 +76,28 @@ export class WaitReasons {
       const where = { pool: name, launcher: pool.hostname };
       const wait = waits.get(name);
       const activity = this.own.get(pool.id);
-      if (activity === undefined) ranked.push(foreign(pool, where, since));
+      if (activity === undefined) ranked.push(foreign(pool, request, where, since));
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
-      else ranked.push(this.ofWait(request, wait, where, queuePosition));
+      else ranked.push(this.ofWait(request, wait, where, queuePosition, pool.provider_name));
     }
     if (ranked.length === 0) return [none(request, since)];
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
   }
 
-  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, queuePosition: QueuePosition | undefined): Ranked {
+  private ofWait(
+    request: NodeRequest,
+    wait: PoolWait,
+    where: Where,
+    queuePosition: QueuePosition | undefined,
+    provider: string,
+  ): Ranked {
     const { kind, reason, limit, behind } = wait;
     const rank = WAIT_RANK[kind];
     const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
-    const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    const held = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    // A wait for capacity has the trouble of the provider as its reason.
+    const use = `${held}${kind === 'capacity' ? '' : (this.faults.get(provider) ?? '')}`;
     const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
     const missing = limit === undefined ? null : missingOf(limit);
     const more = holders?.more ?? 0;
@@ -126,11 +144,14 @@ function describeTurn({ first, ahead }: QueuePosition): string {
   return `${ahead} requests that need the same come first; the next of them, ${first},`;
 }
 
-function foreign({ hostname, paused }: PoolComponentData, where: Where, since: number): Ranked {
-  const text = paused
-    ? `launcher ${hostname} serves this pool and reports that requests wait there; ask it for the reason.`
-    : `launcher ${hostname} serves this pool and has not accepted the request yet; ask it for the reason.`;
-  const rank = paused ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
+function foreign(pool: PoolComponentData, { node_types: labels }: NodeRequest, where: Where, since: number): Ranked {
+  const says = describePool(pool, labels);
+  const served = `launcher ${pool.hostname} serves this pool`;
+  const text =
+    says === SERVES_REQUESTS
+      ? `${served} and has not accepted the request yet; ask it for the reason.`
+      : sentence(`${served} and reports that it ${says}; ask it for details`);
+  const rank = pool.paused || says !== SERVES_REQUESTS ? WAIT_RANK.paused : WAIT_RANK.elsewhere;
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
 }
 

@@ -1,13 +1,15 @@
 /** The current work of a launcher's providers and pools, for the stack dump and for explanations. */
 
 import type { NodeState, Resources, WorkInProgress } from '@nodepool/core';
-import type { OfferHealth, ProviderCondition } from './health.js';
+import type { OfferHealth, ProviderCondition, ProviderTrouble } from './health.js';
 
 export interface ProviderActivity {
   readonly provider: string;
   readonly state: ProviderCondition;
   /** The reason for its state; undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
+  /** The trouble behind the state; undefined in the states `starting` and `serving`. */
+  readonly trouble?: ProviderTrouble | undefined;
   /** Milliseconds since the epoch at which the state began. */
   readonly since: number;
   /** The offers of its pools that were used or have failed since the launcher started. */

@@ -24,8 +24,15 @@ export interface BreakerObstacle {
   readonly cause: BreakerCause;
   readonly reason: string;
   readonly since: number;
-  /** Undefined while a probe is running or could begin. */
+  /**
+   * Time of the next probe. While the state is `half-open`: the time at which the breaker closes if no launch has
+   * probed it. Undefined while a probe is running, and if the next launch is the probe whenever it comes.
+   */
   readonly nextProbe: number | undefined;
+  /** True while a call or a launch probes it. */
+  readonly isProbing: boolean;
+  /** Wait that the cloud has demanded, milliseconds; undefined if it has demanded none. */
+  readonly demandedMs: number | undefined;
   /** Number of times in a row that the breaker opened for this cause. */
   readonly times: number;
 }
@@ -54,12 +61,15 @@ export interface ProviderTrouble {
   readonly cause: BreakerCause | 'start' | 'listing';
   /** The trouble and its reason, as a sentence without a period. */
   readonly reason: string;
+  /** The reason without the time of the next probe, for records that are written seldom. */
+  readonly fault: string;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** Time of the next probe in milliseconds since the epoch; undefined while one is running or could begin. */
+  /** Time of the next probe in milliseconds since the epoch; undefined if none is scheduled. */
   readonly nextProbe: number | undefined;
   /** The labels that cannot be launched; undefined if none of the provider can. */
   readonly labels: readonly string[] | undefined;
 }
 
-export type ProviderCondition = 'starting' | 'serving' | 'degraded' | 'unreachable' | 'misconfigured';
+/** `unavailable`: the cloud answers, and demands that no calls are made. */
+export type ProviderCondition = 'starting' | 'serving' | 'degraded' | 'unavailable' | 'unreachable' | 'misconfigured';

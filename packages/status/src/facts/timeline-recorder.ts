@@ -1,6 +1,6 @@
 /** Events in the life of requests and nodes that are not visible in records. The parts of the launcher report them. */
 
-import type { DriverErrorCode } from '@nodepool/core';
+import type { DriverErrorCode, FaultScope } from '@nodepool/core';
 
 /** The kind of obstacle for a request in a pool that can serve it. */
 export type WaitKind = 'limit' | 'order' | 'capacity' | 'image';
@@ -14,6 +14,20 @@ export interface LimitFacts {
   readonly limit: number;
   readonly used: number;
   readonly needed: number;
+}
+
+/**
+ * Why a pool does not serve a request. `label`: it has not all the labels. `expired`: the request has waited for too
+ * long. `launch`: its nodes could not be launched. `order`: other pools go first.
+ */
+export const REFUSAL_CAUSES = ['label', 'limit', 'configuration', 'image', 'expired', 'launch', 'order'] as const;
+export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+
+/** The reason why a pool does not serve a request. */
+export interface Refusal {
+  readonly cause: RefusalCause;
+  /** The reason in words, as one clause. */
+  readonly reason: string;
 }
 
 export interface Wait {
@@ -42,7 +56,7 @@ export interface AttemptResult {
   /** The offer in words: label, machine type, zone. */
   readonly offer: string;
   /** Undefined if the node is ready. */
-  readonly error: { readonly code: DriverErrorCode; readonly message: string } | undefined;
+  readonly error: { readonly code: DriverErrorCode; readonly message: string; readonly scope: FaultScope } | undefined;
 }
 
 /** A sink of events. Each call costs O(1), a few microseconds at most. */
@@ -50,7 +64,7 @@ export interface TimelineRecorder {
   /** A pool (`provider/pool`) has decided that the request waits. */
   waits(requestId: string, pool: string, wait: Wait): void;
   /** A pool has declined the request or leaves it to other pools. */
-  leaves(requestId: string, pool: string, reason: string): void;
+  leaves(requestId: string, pool: string, refusal: Refusal): void;
   /** A pool has accepted the request, to serve it or to change its state. */
   taken(requestId: string, pool: string): void;
   /** The pool has released the request. */

@@ -1,7 +1,9 @@
 /** Lives of requests and nodes as JSON, for the journal. */
 
+import { shortened } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
 import { NODE_PHASES, type Attempt, type Life, type Phase, type RequestResult } from '../timeline/life.js';
+import { REFUSAL_CAUSES, type RefusalCause } from '../facts/timeline-recorder.js';
 import { NodeLife } from '../timeline/node-life.js';
 import { RequestLife } from '../timeline/request-life.js';
 
@@ -27,7 +29,7 @@ function common({ created, end, segments, attempts }: RequestLife | NodeLife): o
       phase,
       from - created,
       by ?? null,
-      detail === undefined ? null : detail.slice(0, MAX_TEXT),
+      detail === undefined ? null : shortened(detail, MAX_TEXT),
       failed ? 1 : 0,
     ]),
   };
@@ -36,7 +38,7 @@ function common({ created, end, segments, attempts }: RequestLife | NodeLife): o
 /** Returns the life of stored JSON; undefined if the JSON is invalid. */
 export function decodeRequest(json: unknown): RequestLife | undefined {
   if (!isObject(json) || typeof json['id'] !== 'string' || typeof json['created'] !== 'number') return undefined;
-  const { id, labels, requestor, tenant, priority, created, pool, result, reason, nodes } = json;
+  const { id, labels, requestor, tenant, priority, created, pool, result, cause, reason, nodes } = json;
   const facts = {
     id,
     labels: texts(labels),
@@ -49,7 +51,7 @@ export function decodeRequest(json: unknown): RequestLife | undefined {
   if (!decodeCommon(life, json)) return undefined;
   if (life.end !== undefined) {
     if (!isResult(result)) return undefined;
-    life.ended = { result, reason: text(reason), nodes: texts(nodes) };
+    life.ended = { result, cause: causeOf(cause), reason: text(reason), nodes: texts(nodes) };
   }
   return life;
 }
@@ -93,9 +95,13 @@ function decodeAttempt(json: unknown): Attempt | undefined {
   if (typeof node !== 'string' || typeof pool !== 'string' || typeof label !== 'string') return undefined;
   if (typeof number !== 'number' || typeof ended !== 'number') return undefined;
   const failure = isObject(error)
-    ? { code: text(error['code']) ?? '', message: text(error['message']) ?? '' }
+    ? { code: text(error['code']) ?? '', message: text(error['message']) ?? '', scope: text(error['scope']) }
     : undefined;
   return { node, number, pool, label, offer: text(offer) ?? '', ended, error: failure };
+}
+
+function causeOf(value: unknown): RefusalCause | undefined {
+  return REFUSAL_CAUSES.find((cause) => cause === value);
 }
 
 function isPhase(value: unknown): value is Phase {

@@ -3,6 +3,8 @@
  * are milliseconds since the epoch.
  */
 
+import type { RefusalCause } from '../facts/timeline-recorder.js';
+
 /** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
 const REQUEST_PHASES = [
   'limit',
@@ -139,7 +141,14 @@ export interface Attempt {
   readonly offer: string;
   readonly ended: number;
   /** Undefined if the node is ready. */
-  readonly error: { readonly code: string; readonly message: string } | undefined;
+  readonly error: LaunchFailure | undefined;
+}
+
+export interface LaunchFailure {
+  readonly code: string;
+  readonly message: string;
+  /** The faulty part, see `FaultScope`; undefined for a failure that an older version recorded. */
+  readonly scope: string | undefined;
 }
 
 /** Facts of a request that are kept after its record is deleted. */
@@ -156,6 +165,8 @@ export type RequestResult = 'fulfilled' | 'failed' | 'cancelled';
 /** The end of a request. */
 export interface RequestEnd {
   readonly result: RequestResult;
+  /** Kind of the reason why it failed; undefined if it did not fail, or if the kind is not known. */
+  readonly cause: RefusalCause | undefined;
   /** The reason why it failed. */
   readonly reason: string | undefined;
   readonly nodes: readonly string[];

@@ -2,7 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import { Life, type Attempt, type RequestEnd, type RequestFacts } from './life.js';
-import type { LaunchStage, Wait, WaitKind } from '../facts/timeline-recorder.js';
+import type { LaunchStage, Refusal, Wait, WaitKind } from '../facts/timeline-recorder.js';
 
 /** A wait in one pool; `since` is in milliseconds since the epoch. */
 export type PoolWait = Wait & { readonly pool: string; readonly since: number };
@@ -35,7 +35,7 @@ export class RequestLife extends Life {
   private held = false;
   private byPool = new Map<string, PoolWait>();
   /** Reasons of pools of this launcher that do not serve it, by pool. */
-  refusals = new Map<string, string>();
+  refusals = new Map<string, Refusal>();
   private launches = new Map<string, { readonly stage: LaunchStage; readonly reason: string | undefined }>();
 
   constructor(
@@ -61,7 +61,7 @@ export class RequestLife extends Life {
 
   /** Returns the reason why a pool does not serve the request; undefined if none is recorded. */
   refusalOf(pool: string): string | undefined {
-    return this.refusals.get(pool);
+    return this.refusals.get(pool)?.reason;
   }
 
   waits(now: number, pool: string, wait: Wait): void {
@@ -73,9 +73,11 @@ export class RequestLife extends Life {
     this.update(now);
   }
 
-  leaves(now: number, pool: string, reason: string): void {
+  leaves(now: number, pool: string, refusal: Refusal): void {
     this.byPool.delete(pool);
-    if (this.refusals.size < MAX_POOLS || this.refusals.has(pool)) this.refusals.set(pool, reason);
+    // A pool that declines again repeats its reason.
+    if (this.refusals.get(pool)?.reason === refusal.reason) return;
+    if (this.refusals.size < MAX_POOLS || this.refusals.has(pool)) this.refusals.set(pool, refusal);
     this.update(now);
   }
 

@@ -4,13 +4,20 @@
  * limited.
  */
 
-import { Emitter, type Clock } from '@nodepool/core';
+import { Emitter, type Clock, type NodeRequest } from '@nodepool/core';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
-import type { Attempt, Phase, RequestResult } from './life.js';
+import type { Attempt, Phase, RequestEnd } from './life.js';
 import { EndedLives } from './ended-lives.js';
 import { NodeLife } from './node-life.js';
 import { RequestLife } from './request-life.js';
-import type { AttemptResult, LaunchPlace, LaunchStage, TimelineRecorder, Wait } from '../facts/timeline-recorder.js';
+import type {
+  AttemptResult,
+  LaunchPlace,
+  LaunchStage,
+  Refusal,
+  TimelineRecorder,
+  Wait,
+} from '../facts/timeline-recorder.js';
 
 /** Limit of the kept ended requests and nodes, besides failed requests. */
 const MAX_ENDED = 5000;
@@ -99,8 +106,8 @@ export class Timelines implements TimelineRecorder {
     this.requests.get(requestId)?.waits(this.clock.now(), pool, wait);
   }
 
-  leaves(requestId: string, pool: string, reason: string): void {
-    this.requests.get(requestId)?.leaves(this.clock.now(), pool, reason);
+  leaves(requestId: string, pool: string, refusal: Refusal): void {
+    this.requests.get(requestId)?.leaves(this.clock.now(), pool, refusal);
   }
 
   taken(requestId: string, pool: string): void {
@@ -133,7 +140,7 @@ export class Timelines implements TimelineRecorder {
   private readonly requestChanged = ({ id, before, after }: Change<RequestEntry>): void => {
     const now = this.clock.now();
     if (after === undefined) {
-      if (before !== undefined) this.endRequest(id, now, 'cancelled', undefined, []);
+      if (before !== undefined) this.endRequest(id, now, { result: 'cancelled', ...NO_REASON, nodes: [] });
       return;
     }
     const { request } = after;
@@ -149,34 +156,46 @@ export class Timelines implements TimelineRecorder {
       life.endedUnseen = !isOpen && life === unseen;
     }
     life.recorded(now, request);
-    if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
-    if (request.state === 'failed') this.endRequest(id, now, 'failed', this.refusalOf(life), []);
+    if (request.state === 'fulfilled') {
+      this.endRequest(id, now, { result: 'fulfilled', ...NO_REASON, nodes: request.nodes });
+    }
+    if (request.state === 'failed') {
+      this.endRequest(id, now, { result: 'failed', ...this.refusalOf(life, request), nodes: [] });
+    }
   };
 
   /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
-  private refusalOf({ facts: { labels }, refusals }: RequestLife): string | undefined {
+  private refusalOf({ facts: { labels }, refusals }: RequestLife, request: NodeRequest): Reason {
     const capable = [...this.store.components.pools()].filter(({ supported_labels: supported }) =>
       labels.every((label) => supported.includes(label)),
     );
-    if (capable.length === 0) return `no registered pool has ${[...new Set(labels)].join(', ')}`;
-    const names = new Set(capable.map(({ provider_name: provider, name }) => `${provider}/${name}`));
-    const reasons = [...refusals].filter(([pool]) => names.has(pool)).map(([pool, reason]) => `${pool}: ${reason}`);
-    return reasons.length === 0 ? undefined : reasons.join('; ');
+    if (capable.length === 0) {
+      return { cause: 'label', reason: `no registered pool has ${[...new Set(labels)].join(', ')}` };
+    }
+    const found = new Map(
+      capable.flatMap(({ id, provider_name: provider, name }) => {
+        const pool = `${provider}/${name}`;
+        const own = refusals.get(pool);
+        // Other launchers write their reasons into the record.
+        const reason = own?.reason ?? request.decline_reasons[id];
+        return reason === undefined ? [] : [[pool, { reason, cause: own?.cause }] as const];
+      }),
+    );
+    if (found.size === 0) return NO_REASON;
+    const causes = [...found.values()].flatMap(({ cause }) => cause ?? []);
+    return {
+      cause: causes.find((cause) => cause !== 'label' && cause !== 'order') ?? causes[0],
+      reason: [...found].map(([pool, { reason }]) => `${pool}: ${reason}`).join('; '),
+    };
   }
 
-  private endRequest(
-    id: string,
-    now: number,
-    result: RequestResult,
-    reason: string | undefined,
-    nodes: readonly string[],
-  ): void {
+  private endRequest(id: string, now: number, ended: RequestEnd): void {
     const life = this.requests.get(id);
     if (life === undefined) return;
     this.requests.delete(id);
-    life.finish(now, { result, reason, nodes });
+    life.finish(now, ended);
     this.keepRequest(life);
-    for (const node of nodes) {
+    for (const node of ended.nodes) {
       const handedOver = this.nodes.get(node);
       if (handedOver === undefined) continue;
       handedOver.handedOver(now, id);
@@ -224,6 +243,10 @@ export class Timelines implements TimelineRecorder {
     return facts.request === null ? undefined : this.requests.get(facts.request);
   }
 }
+
+type Reason = Pick<RequestEnd, 'cause' | 'reason'>;
+
+const NO_REASON: Reason = { cause: undefined, reason: undefined };
 
 function poolOf({ provider, pool }: LaunchPlace): string {
   return `${provider}/${pool}`;

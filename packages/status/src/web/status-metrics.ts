@@ -14,6 +14,7 @@ const STATES: Readonly<Record<ProviderState, true>> = {
   starting: true,
   serving: true,
   degraded: true,
+  unavailable: true,
   unreachable: true,
   misconfigured: true,
   elsewhere: true,

@@ -57,15 +57,22 @@ export interface PoolComponentData extends ComponentData {
   readonly paused_labels?: readonly string[];
   /** Machines of the pool that this launcher cannot use at the moment. An extension; other programs ignore it. */
   readonly out_of_service?: readonly MachineOutage[];
+  /**
+   * Reasons why the pool cannot serve some of its labels, e.g. a missing image; not those of `trouble`. An extension;
+   * other programs ignore it.
+   */
+  readonly unready_labels?: Readonly<Record<string, string>>;
   /** Trouble of the pool's provider that this launcher sees. An extension; other programs ignore it. */
   readonly trouble?: PoolTrouble | null;
 }
 
-export const POOL_TROUBLES = ['degraded', 'unreachable', 'misconfigured'] as const;
+export const POOL_TROUBLES = ['degraded', 'unavailable', 'unreachable', 'misconfigured'] as const;
 
 /** Trouble of a provider. */
 export interface PoolTrouble {
   readonly state: (typeof POOL_TROUBLES)[number];
+  /** Kind of the trouble, e.g. `auth`. */
+  readonly cause?: string;
   readonly reason: string;
   /** Unix seconds. */
   readonly since: number;
@@ -86,4 +93,28 @@ export interface MachineOutage {
 /** Returns the outage as part of a sentence. */
 export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine' | 'reason'>): string {
   return `machine ${machine} is out of service: ${reason}`;
+}
+
+/** Returned by `describePool` for a pool that names no obstacle. */
+export const SERVES_REQUESTS = 'serves requests';
+
+/**
+ * Returns what the record of a pool says about requests for the labels, as a predicate; without labels, about all
+ * requests.
+ */
+export function describePool(
+  { state, paused, paused_labels: closed = [], trouble, unready_labels: reasons = {} }: PoolComponentData,
+  labels: readonly string[] = [],
+): string {
+  if (state !== 'running') return `is ${state}`;
+  const unready = labels.find((label) => Object.hasOwn(reasons, label));
+  if (unready !== undefined) return `cannot serve it: ${reasons[unready] ?? ''}`;
+  const isClosed = labels.some((label) => closed.includes(label));
+  const isTouched = labels.length === 0 || isClosed || paused;
+  if (trouble !== undefined && trouble !== null && (trouble.state !== 'degraded' || isTouched)) {
+    const effect = trouble.state === 'degraded' ? 'launches not all of its nodes' : 'launches no nodes';
+    return `${effect}; its provider is ${trouble.state}: ${trouble.reason}`;
+  }
+  if (isClosed) return 'cannot launch it at the moment';
+  return paused ? 'lets requests wait for capacity or a limit, or is drained' : SERVES_REQUESTS;
 }

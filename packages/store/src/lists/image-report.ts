@@ -1,6 +1,6 @@
 /** The state of one disk image with its builds and uploads, as status pages show it. */
 
-import type { ImageBuild } from '@nodepool/core';
+import { shortened, type ImageBuild } from '@nodepool/core';
 import type { ImageStore } from '../images/image-store.js';
 
 export interface ImageReport {
@@ -58,8 +58,8 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
       .reverse()
       .map((build) => ({
         ...{ id: build.id, state: build.state, since: build.state_time, formats: build.formats },
-        builder: shortened(build.builder ?? ''),
-        failure: failure?.build === build.id ? shortened(failure.message) : null,
+        builder: shortened(build.builder ?? '', MAX_TEXT),
+        failure: failure?.build === build.id ? shortened(failure.message, MAX_TEXT) : null,
         duration: durationOf(build, images.buildBegan({ image: name, id: build.id })),
       })),
     uploads: [...images.uploads({ image: name })]
@@ -68,14 +68,19 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
       .map(
         ({ provider, build, id, state, state_time: since, progress = null, external_name: externalName, listed }) => ({
           ...{ provider, build, id, state, since, progress },
-          externalName: externalName === null ? null : shortened(externalName),
+          externalName: externalName === null ? null : shortened(externalName, MAX_TEXT),
           failure: listed === false ? 'the cloud does not list the image any more' : null,
         }),
       ),
     lastFailure:
       failure === undefined
         ? null
-        : { text: shortened(failure.message), time: failure.time, log: failure.log, builder: failure.builder },
+        : {
+            text: shortened(failure.message, MAX_TEXT),
+            time: failure.time,
+            log: failure.log,
+            builder: failure.builder,
+          },
   };
 }
 
@@ -83,8 +88,4 @@ function durationOf({ state, state_time: ended }: ImageBuild, began: number | un
   if ((state !== 'ready' && state !== 'failed') || began === undefined || began > ended) return null;
   // The times are from two clocks: ZooKeeper's and the builder's.
   return Math.round(ended - began);
-}
-
-function shortened(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1)}…`;
 }

@@ -3,7 +3,14 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import type { ComponentData, ComponentHandle, PoolComponentData, Store } from '@nodepool/store';
+import {
+  describePool,
+  SERVES_REQUESTS,
+  type ComponentData,
+  type ComponentHandle,
+  type PoolComponentData,
+  type Store,
+} from '@nodepool/store';
 import { Simulation, given } from '../simulation.js';
 
 let simulation: Simulation;
@@ -281,5 +288,28 @@ describe('a znode in the registry that no session owns', () => {
     await simulation.run(store.components.register(pool).registered());
     expect([...store.components.pools()]).toEqual([pool]);
     expect([...store.components.withoutSession()]).toEqual([path]);
+  });
+});
+
+describe('the description of a pool', () => {
+  const says = (change: Partial<PoolComponentData>, labels?: readonly string[]): string =>
+    describePool({ ...pool, state: 'running', paused: false, ...change }, labels);
+  const trouble = { state: 'unreachable', reason: 'no answer', since: 1 } as const;
+
+  it('names what keeps requests for a label away', () => {
+    expect(says({ state: 'initializing' }, ['small'])).toBe('is initializing');
+    expect(says({ unready_labels: { small: 'no image' } }, ['small'])).toBe('cannot serve it: no image');
+    expect(says({ unready_labels: { small: 'no image' } }, ['other'])).toBe(SERVES_REQUESTS);
+    expect(says({ trouble }, ['small'])).toBe('launches no nodes; its provider is unreachable: no answer');
+    expect(says({ paused_labels: ['small'] }, ['small'])).toBe('cannot launch it at the moment');
+    expect(says({ paused: true }, ['small'])).toBe('lets requests wait for capacity or a limit, or is drained');
+    expect(says({}, ['small'])).toBe(SERVES_REQUESTS);
+  });
+
+  it('of a degraded provider concerns the labels that it cannot launch', () => {
+    const degraded = { trouble: { ...trouble, state: 'degraded' }, paused_labels: ['small'] } as const;
+    expect(says(degraded, ['small'])).toBe('launches not all of its nodes; its provider is degraded: no answer');
+    expect(says(degraded, ['other'])).toBe(SERVES_REQUESTS);
+    expect(says(degraded)).toBe('launches not all of its nodes; its provider is degraded: no answer');
   });
 });

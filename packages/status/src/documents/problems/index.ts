@@ -24,6 +24,7 @@ const STUCK_SECONDS = 600;
 
 export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
   const { store, status, clock } = observed;
+  const providers = providersStatus(observed);
   const problems = status.problems();
   const refusedSince = status.refusedSince();
   const zookeeper = status.recorder.zooKeeper.read();
@@ -40,7 +41,13 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
       records: unreadable.slice(0, MAX_DETAILS).map(({ path, reason }) => shortened(`${path}: ${reason}`)),
       count: unreadable.length,
     },
-    providers: providersStatus(observed),
+    providers,
+    launches: new Map(
+      providers.flatMap(({ name }) => {
+        const recent = status.recorder.failures.recent(name);
+        return recent === undefined ? [] : [[name, recent]];
+      }),
+    ),
     suspensions: store.suspensions.all(),
     launchers: launchersOf(observed),
     troubles: troublesOf(observed),

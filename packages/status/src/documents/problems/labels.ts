@@ -1,6 +1,7 @@
 /** Problems of labels: no pool has them, or their requests fail. */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import { groupBy, shortened, type Observed } from '../sources.js';
 import type { LabelStatus, Problem } from '../../client/model.js';
 import { counted, effectOf, MAX_NAME, withRest, type FailedRequests, type ProblemSources } from './sources.js';
@@ -113,17 +114,19 @@ function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Pro
     cause: 'configuration',
     details: pools.length === 0 || reason === null ? [] : [reason.text],
     effect: effectOf(waiting),
-    remedy: 'Add the label to a pool, or correct the jobs that ask for it.',
+    remedy:
+      pools.length === 0
+        ? 'Add the label to a pool, or correct the jobs that ask for it.'
+        : '`nodepool explain request ID` shows why its pools declined. Repair what they name.',
   };
 }
 
-function failing(
-  name: string,
-  { count, first, reason, served, launched }: FailedRequests,
-  label: LabelStatus | undefined,
-): Problem {
+function failing(name: string, requests: FailedRequests, label: LabelStatus | undefined): Problem {
+  const { count, first, reason, cause: refused, served } = requests;
   const hasPool = label !== undefined && label.pools.length > 0;
-  const isOver = served !== undefined;
+  // A pool that has the label now ends the cause of requests that failed because no pool had it.
+  const isOver = served !== undefined || (refused === 'label' && hasPool);
+  const { cause, remedy } = REFUSALS[refused ?? 'launch'];
   return {
     kind: 'failed-requests',
     severity: isOver ? 'info' : 'warning',
@@ -131,18 +134,40 @@ function failing(
     title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed${isOver ? '; it is over' : ''}`,
     subject: { kind: 'label', id: name },
     since: first,
-    cause: hasPool ? (launched ? 'cloud' : 'limit') : 'configuration',
+    cause,
     details: reason === undefined ? [] : [shortened(reason)],
-    effect: isOver ? 'none: later requests for the label were fulfilled' : null,
-    remedy: isOver
-      ? null
-      : hasPool
-        ? launched
-          ? 'The page of a failed request lists its launch attempts. Repair what their errors name.'
-          : 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.'
-        : 'The label is in no pool now. Add it to one, or correct the jobs that ask for it.',
+    effect: isOver
+      ? `none: ${served === undefined ? 'a pool has the label now' : 'later requests for the label were fulfilled'}`
+      : null,
+    remedy: isOver ? null : remedy,
   };
 }
+
+/** Causes and remedies of failed requests, by the kind of the refusal that was recorded with them. */
+const REFUSALS: Readonly<Record<RefusalCause, Pick<Problem, 'cause'> & { readonly remedy: string }>> = {
+  label: { cause: 'configuration', remedy: 'Add the label to a pool, or correct the jobs that ask for it.' },
+  limit: {
+    cause: 'limit',
+    remedy: 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.',
+  },
+  configuration: {
+    cause: 'configuration',
+    remedy: 'Correct what the reason names in the configuration, or create it in the cloud.',
+  },
+  image: { cause: 'image', remedy: 'See the problems and the page of the disk image.' },
+  expired: {
+    cause: 'cloud',
+    remedy: 'Repair what the reason names, or let requests wait for longer (`max-wait`).',
+  },
+  launch: {
+    cause: 'cloud',
+    remedy: 'The page of a failed request lists its launch attempts. Repair what their errors name.',
+  },
+  order: {
+    cause: 'configuration',
+    remedy: '`nodepool explain request ID` shows the reason of each pool. Repair what they name.',
+  },
+};
 
 /** Returns the failed requests of the last hour by label, except those for min-ready, which the launcher retries. */
 export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, FailedRequests> {
@@ -151,11 +176,10 @@ export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, 
     const { facts, end = 0, ended } = life;
     if (end < clock.now() - FAILED_MS) break;
     if (facts.requestor === MIN_READY_REQUESTOR) continue;
-    const hasLaunched = life.attempts.length > 0 || life.closed().some(({ phase }) => phase === 'elsewhere');
     for (const label of new Set(facts.labels)) {
-      const { count = 0, reason = ended?.reason, last = end / 1000, launched = false } = failed.get(label) ?? {};
+      const { count = 0, reason = ended?.reason, cause = ended?.cause, last = end / 1000 } = failed.get(label) ?? {};
       const times = { first: end / 1000, last, served: undefined };
-      failed.set(label, { ...times, count: count + 1, reason, launched: launched || hasLaunched });
+      failed.set(label, { ...times, count: count + 1, reason, cause });
     }
   }
   return failed.size === 0 ? failed : withServed(failed, status);

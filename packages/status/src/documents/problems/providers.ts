@@ -1,5 +1,6 @@
 /** Problems of providers, their launches, offers and machines, and the limits of pools. */
 
+import { remedyFor, type DriverErrorCode } from '@nodepool/core';
 import type { Problem, ProviderStatus } from '../../client/model.js';
 import { groupBy, shortened } from '../sources.js';
 import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
@@ -10,11 +11,13 @@ const FULL_SECONDS = 600;
 const MANY_FAILURES = 3;
 /** Time in seconds after the last failed launch for which the failures are a problem. */
 const RECENT_SECONDS = 300;
+/** Time in seconds without another failure after which a single success ends the failures. */
+const QUIET_SECONDS = 30;
 /** Time in seconds after which a provider that is starting is a problem. */
 const STARTING_SECONDS = 300;
 
 export function providerProblems(provider: ProviderStatus, sources: ProblemSources): Problem[] {
-  const { state, reason, since, lastError } = provider;
+  const { state, reason, since } = provider;
   const name = shortened(provider.name, MAX_NAME);
   const waiting = waitingFor(sources.reasons, (pool) => pool.startsWith(`${provider.name}/`));
   const hanging = sources.accepted.get(provider.name) ?? 0;
@@ -23,10 +26,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
     key: `provider ${name}`,
     subject: { kind: 'provider', id: provider.name },
     since,
-    details: [
-      reason,
-      lastError === null || reason?.includes(lastError.text) === true ? null : `Last error: ${lastError.text}`,
-    ].filter((text) => text !== null),
+    details: [reason, errorBehind(provider)].filter((text) => text !== null),
     effect: effectOf(waiting, hanging),
   } as const;
   const total = Object.values(provider.groups).reduce((sum, count) => sum + count, 0);
@@ -35,7 +35,7 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
     case 'serving':
       return [
         ...missingInstances(provider),
-        ...failingLaunches(provider, sources.now),
+        ...failingLaunches(provider, sources),
         ...suspendedOffers(provider),
         ...unusableMachines(provider),
       ];
@@ -59,19 +59,19 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
           ...common,
           severity: 'warning',
           title: `Provider ${name} is degraded`,
-          cause: 'cloud',
-          remedy:
-            'Check the status of the cloud, and what its answer above asks for; launches are tried again by themselves.',
+          cause: CAUSES[provider.cause ?? ''] ?? 'cloud',
+          remedy: remedyOf(provider),
         },
       ];
+    case 'unavailable':
     case 'unreachable':
       return [
         {
           ...common,
           severity: 'critical',
-          title: `Provider ${name} is unreachable`,
+          title: `Provider ${name} is ${state}`,
           cause: 'cloud',
-          remedy: 'Check the status page of the cloud and the network. Launches resume when the cloud answers.',
+          remedy: remedyOf(provider),
         },
       ];
     case 'misconfigured':
@@ -80,8 +80,8 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
           ...common,
           severity,
           title: `Provider ${name} is out of service`,
-          cause: provider.driverVersion === null ? 'driver' : 'configuration',
-          remedy: 'Correct the configuration of the provider, or install its driver.',
+          cause: CAUSES[provider.cause ?? ''] ?? 'configuration',
+          remedy: remedyOf(provider),
         },
       ];
     case 'gone':
@@ -97,6 +97,39 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
         },
       ];
   }
+}
+
+/** The part at fault by the kind of a provider's trouble; the cloud for other kinds. */
+const CAUSES: Readonly<Record<string, Problem['cause']>> = {
+  driver: 'driver',
+  auth: 'configuration',
+  configuration: 'configuration',
+  quota: 'limit',
+};
+
+/** Kinds of errors whose remedies are those of a trouble's kind. */
+const CODES: Readonly<Record<string, DriverErrorCode>> = {
+  unreachable: 'transient',
+  listing: 'transient',
+  throttled: 'throttled',
+  auth: 'auth',
+  certificate: 'certificate',
+  quota: 'quota',
+  capacity: 'capacity',
+  refused: 'refused',
+  configuration: 'configuration',
+};
+
+function remedyOf({ cause }: ProviderStatus): string {
+  if (cause === 'driver') return 'Install the driver of the provider, or correct the configuration.';
+  const remedy = remedyFor(CODES[cause ?? ''] ?? 'unexpected');
+  return `${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}.`;
+}
+
+/** Returns the last error of a launch if it belongs to the trouble and its reason does not contain it. */
+function errorBehind({ lastError, reason, since }: ProviderStatus): string | null {
+  if (lastError === null || lastError.time < (since ?? 0) - RECENT_SECONDS) return null;
+  return reason?.includes(lastError.text) === true ? null : `Last error: ${lastError.text}`;
 }
 
 function missingInstances({ name, missingInstances: found }: ProviderStatus): Problem[] {
@@ -120,26 +153,35 @@ function missingInstances({ name, missingInstances: found }: ProviderStatus): Pr
   ];
 }
 
-/** Returns the failures of most launches, until none has failed for a while. */
-function failingLaunches({ name, launches, lastError }: ProviderStatus, now: number): Problem[] {
-  if (launches === null || lastError === null) return [];
-  const { started, failed, windowSeconds } = launches;
-  if (failed < MANY_FAILURES || failed * 2 <= started || now - lastError.time > RECENT_SECONDS) return [];
+/** Returns the failures of most launches, until a while after the last one. */
+function failingLaunches({ name }: ProviderStatus, { launches, now }: ProblemSources): Problem[] {
+  const recent = launches.get(name);
+  if (recent === undefined) return [];
+  const { ended, failed, text, last, readySince, minutes } = recent;
+  const age = now - last / 1000;
+  if (failed < MANY_FAILURES || age > RECENT_SECONDS) return [];
+  const isOver = readySince >= MANY_FAILURES || (readySince > 0 && age >= QUIET_SECONDS);
+  // Successes after the end do not change what was wrong before it.
+  if (failed * 2 <= ended - (isOver ? readySince : 0)) return [];
+  const provider = shortened(name, MAX_NAME);
   return [
     {
       kind: 'failing-launches',
-      severity: 'warning',
+      severity: isOver ? 'info' : 'warning',
       key: `launches ${name}`,
-      title: `Most launches of provider ${shortened(name, MAX_NAME)} fail`,
+      title: isOver
+        ? `Most launches of provider ${provider} failed; it is over`
+        : `Most launches of provider ${provider} fail`,
       subject: { kind: 'provider', id: name },
-      since: null,
+      since: last / 1000,
       cause: 'cloud',
-      details: [
-        `${failed} of ${counted(started, 'launch', 'launches')} failed in ${windowSeconds / 60} minutes`,
-        lastError.text,
-      ],
-      effect: 'requests wait longer, or fail after several attempts',
-      remedy: 'Repair what the messages name; the page of the provider shows the last one of each kind of failure.',
+      details: [`${failed} of ${counted(ended, 'launch', 'launches')} failed in ${minutes} minutes`, shortened(text)],
+      effect: isOver
+        ? `none: ${counted(readySince, 'launch', 'launches')} succeeded since then`
+        : 'requests wait longer, or fail after several attempts',
+      remedy: isOver
+        ? null
+        : 'Repair what the messages name; the page of the provider shows the last one of each kind of failure.',
     },
   ];
 }

@@ -1,6 +1,8 @@
 /** The sources of problems, and the texts that several problems have. */
 
 import type { ComponentData, NodeEntry, PoolTrouble, Suspension } from '@nodepool/store';
+import type { RecentLaunches } from '../../history/provider-failures.js';
+import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
 
 /** Maximum length of names in titles. */
@@ -13,12 +15,12 @@ export interface FailedRequests {
   readonly first: number;
   /** Reason of the last of them. */
   readonly reason: string | undefined;
+  /** Kind of that reason; undefined if it is not known here. */
+  readonly cause: RefusalCause | undefined;
   /** Unix seconds of the last of them. */
   readonly last: number;
   /** Unix seconds at which a later request for the label was fulfilled; undefined if none was. */
   readonly served: number | undefined;
-  /** True if a node was launched for one of them, or may have been by another launcher. */
-  readonly launched: boolean;
 }
 
 /** A registered launcher. */
@@ -48,6 +50,8 @@ export interface ProblemSources {
   /** The first of the records that cannot be read, and their total number. */
   readonly unreadable: { readonly records: readonly string[]; readonly count: number };
   readonly providers: readonly ProviderStatus[];
+  /** Recent results of launches by provider; a provider without failures is omitted. */
+  readonly launches: ReadonlyMap<string, RecentLaunches>;
   /** Suspended deletions of resources without a record. */
   readonly suspensions: readonly Suspension[];
   /** The registered launchers. */
