@@ -399,6 +399,23 @@ describe('the status', () => {
     },
   );
 
+  it('of a request that waits for a limit also names the trouble of the provider', async () => {
+    let isAway = false;
+    overrides = (each) => ({
+      cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
+      listNodes: (...args) => (isAway ? Promise.reject(cut) : each.listNodes(...args)),
+    });
+    const running = await world.launcher([demo({}, { 'max-servers': 1 })], 'launcher1', drivers());
+    await world.served(['small']);
+    const id = await world.submit(['small']);
+    await world.clock.advance(1000);
+    isAway = true;
+    await world.until('it is noticed', () => running.launcher.activity()[0]?.state === 'unreachable');
+    expect(explainRequest(sources(running), id)?.summary).toMatch(
+      /uses 1 of 1 instances.* Moreover, the provider is unreachable: its cloud fails since .* \(the connection was refused\)\.$/,
+    );
+  });
+
   it('of an idle provider whose cloud becomes silent is unreachable within seconds of the next listing', async () => {
     let isSilent = false;
     const silent = (): Promise<never> => new Promise(() => undefined);
