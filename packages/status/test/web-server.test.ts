@@ -305,7 +305,7 @@ describe('the server', () => {
 
   it('reports an address in use with a remedy', async () => {
     const other = createWebServer({
-      otherAddress: 'choose another port',
+      otherAddress: 'choose others with `webapp`',
       store: records.asStore(),
       log: silentLogger,
       clock,
