@@ -28,7 +28,7 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path and query. */
   readonly path: string;
-  readonly body: string | undefined;
+  readonly body?: string | undefined;
   readonly signal: AbortSignal;
   readonly http: HttpExchange;
 }
