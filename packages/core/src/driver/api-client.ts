@@ -19,6 +19,7 @@ import {
 } from './api-request.js';
 import { callApplied, isPartOf, recordCallError } from './applied-calls.js';
 import type { Call } from './call.js';
+import { deadlineOf, recordWait } from './call-waits.js';
 import {
   AbortedError,
   isDriverError,
@@ -121,12 +122,11 @@ export class ApiClient<C = undefined> {
     const { clock, credentials } = this.options;
     const { signal, log } = call;
     const plan = this.planned(request, call);
-    let waitedMs = 0;
     for (let isRepetition = false; ; isRepetition = true) {
       const queuedAt = clock.monotonic();
       const leave = await this.enter(plan, signal);
-      waitedMs += clock.monotonic() - queuedAt;
-      const own: Call = { signal, log, deadline: call.deadline + waitedMs };
+      recordWait(call, clock.monotonic() - queuedAt);
+      const own: Call = { signal, log, deadline: deadlineOf(call) };
       const http = new HttpExchange(plan.name);
       let used: C;
       try {
@@ -189,13 +189,14 @@ export class ApiClient<C = undefined> {
   }
 
   /** Returns the request with its defaults. Throws if its call must not be sent. */
-  private planned<T>(request: ApiRequest<T>, { signal, deadline }: Call): PlannedRequest<T> {
+  private planned<T>(request: ApiRequest<T>, call: Call): PlannedRequest<T> {
+    const { signal } = call;
     const complete = planned(request, this.options.errorOf, this.usual);
     const { name } = complete;
     const outcome = 'not-applied';
     if (this.stopping.signal.aborted) throw new AbortedError(`${name}: the provider was stopped`, { outcome });
     if (signal.aborted) throw new AbortedError(`${name} was aborted`, { outcome, cause: abortReason(signal) });
-    if (deadline > this.options.clock.monotonic()) return complete;
+    if (deadlineOf(call) > this.options.clock.monotonic()) return complete;
     throw new TimeoutError(`${name}: its deadline had passed before it was sent`, { outcome });
   }
 

@@ -3,6 +3,7 @@
 import { retryAfterMsOf } from '../runtime/back-off.js';
 import { sleep, type Clock } from '../runtime/clock.js';
 import type { Call } from './call.js';
+import { deadlineOf } from './call-waits.js';
 import { DriverError, ERROR_POLICIES, TimeoutError, toDriverError } from './errors.js';
 
 /** State of an operation. */
@@ -41,7 +42,7 @@ export async function endOfOperation<T>({ what, clock, intervalMs, read }: Opera
       waitMs = Math.max(intervalMs, retryAfterMsOf(failure));
     }
     if (isOver(clock, call)) throw new TimeoutError(`${what} did not end in time`);
-    await sleep(clock, Math.min(waitMs, call.deadline - clock.monotonic()), call.signal);
+    await sleep(clock, Math.min(waitMs, deadlineOf(call) - clock.monotonic()), call.signal);
   }
 }
 
@@ -52,8 +53,8 @@ class Failed extends Error {
   }
 }
 
-function isOver(clock: Clock, { deadline }: Call): boolean {
-  return deadline <= clock.monotonic();
+function isOver(clock: Clock, call: Call): boolean {
+  return deadlineOf(call) <= clock.monotonic();
 }
 
 function unfollowed(what: string, failure: DriverError): DriverError {

@@ -100,6 +100,17 @@ describe('turns', () => {
     await expect(slow.promise).rejects.toMatchObject({ code: 'timeout', message: expect.stringContaining('(500 ms)') });
   });
 
+  it('do not count against the deadline of later calls of the same work', async () => {
+    const api = plain({ callsPerSecond: 0.1 });
+    const own = call({ deadline: 500 });
+    timed(api, 'a', 1);
+    const work = watch(timed(api, 'b', 100, {}, own).promise.then(() => timed(api, 'c', 100, {}, own).promise));
+    await clock.advance(30_000);
+    expect(await work.promise).toBe('c');
+    expect(events).toEqual(['a at 0', 'b at 10000', 'c at 20000']);
+    await expect(timed(api, 'd', 1e6, {}, own).promise).rejects.toMatchObject({ code: 'timeout' });
+  });
+
   it('are paused and slowed down by a throttled call', async () => {
     const api = plain({ callsPerSecond: 10 });
     const throttled = new ThrottledError('429', { retryAfterMs: 5000 });
