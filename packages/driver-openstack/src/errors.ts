@@ -99,10 +99,10 @@ const invalid: MakeError = (message, _options, { text }) =>
   new InvalidResourceError(SUBJECTS.find(([, wording]) => wording.test(text))?.[0] ?? 'attribute', message);
 
 /** A service that demands a wait is overloaded; one that does not may be down. */
-const unavailable: MakeError = (message, { cause, retryAfterMs, outcome = 'unknown' }) =>
-  retryAfterMs === undefined
-    ? new TransientError(message, { cause, outcome })
-    : new ThrottledError(message, { cause, retryAfterMs });
+const unavailable: MakeError = (message, options, { unanswered: outcome }) =>
+  options.retryAfterMs === undefined
+    ? new TransientError(message, { ...options, outcome })
+    : new ThrottledError(message, options);
 
 /** The meaning of error answers. */
 const ERRORS: ErrorTable = {
@@ -112,10 +112,14 @@ const ERRORS: ErrorTable = {
     { status: 401, error: 'auth' },
     {
       ...{ status: 404, code: SERVICE, text: UNKNOWN_PATH, hint: ENDPOINT },
-      error: (message, options) => new UnknownPathError(message, options),
+      error: (message, options, { unanswered: outcome }) => new UnknownPathError(message, { ...options, outcome }),
     },
     { status: 404, code: SERVICE, error: 'not-found' },
-    { status: 404, error: (message, options) => new ForeignNotFoundError(message, options), hint: ENDPOINT },
+    {
+      status: 404,
+      error: (message, options, { unanswered: outcome }) => new ForeignNotFoundError(message, { ...options, outcome }),
+      hint: ENDPOINT,
+    },
     // Block storage and image services use 413 where the other services use 403.
     { status: 413, text: /rate.?limit/i, error: 'throttled' },
     { status: 413, text: QUOTA, error: 'quota' },

@@ -11,7 +11,7 @@ export interface HttpControlsOptions<C extends CloudCall, E extends object> {
   readonly url: string;
   readonly clock: Clock;
   readonly faults: { add(rule: FaultRule<HttpFault<E>, C>): unknown };
-  configure(settings: { readonly clockAheadMs: number }): void;
+  readonly configure: (settings: { readonly clockAheadMs: number }) => void;
   /** The calls that can fail, and those that create an instance. */
   readonly any: On<C>;
   readonly create: On<C>;
@@ -19,8 +19,17 @@ export interface HttpControlsOptions<C extends CloudCall, E extends object> {
   readonly throttled: StatusFault<E>;
 }
 
-/** Returns the `HttpControls` of the driver kit. */
-export function httpControls<C extends CloudCall, E extends object>(options: HttpControlsOptions<C, E>) {
+/** The `HttpControls` of the driver kit. */
+export interface HttpControls {
+  readonly host: string;
+  moveCalls(status: number): void;
+  redirectTo(url: string): void;
+  redirectCreations(status: number): void;
+  answerEndlessly(): void;
+  throttleUntil(waitMs: number, aheadMs: number): void;
+}
+
+export function httpControls<C extends CloudCall, E extends object>(options: HttpControlsOptions<C, E>): HttpControls {
   const { url, clock, faults, configure, any, create, throttled } = options;
   const toItself = ({ pathname, search }: URL): string => pathname + search;
   return {

@@ -31,8 +31,13 @@ export interface ErrorAnswer {
   readonly cause?: unknown;
 }
 
-/** Creates an error, e.g. of a class of the driver's own. The options have the outcome of a call without an answer. */
-export type MakeError = (message: string, options: DriverErrorOptions, answer: ErrorAnswer) => DriverError;
+/** An answer, and the outcome of its call if the vendor has not sent it. */
+export interface DoubtfulAnswer extends ErrorAnswer {
+  readonly unanswered: Outcome;
+}
+
+/** Creates an error, e.g. of a class of the driver's own. */
+export type MakeError = (message: string, options: DriverErrorOptions, answer: DoubtfulAnswer) => DriverError;
 
 interface Conditions {
   /** A status, or an expression for its three digits. */
@@ -76,13 +81,14 @@ export function errorOfAnswer(table: ErrorTable, answer: ErrorAnswer, attempted:
   const rule = table.rules.find((each) => applies(each, answer)) ?? usualRule(table, status ?? 0);
   const { error, hint = '' } = rule;
   const text = message + hint;
-  const options = { cause, retryAfterMs, outcome: rule.outcome ?? outcomeOf(attempted) };
-  if (typeof error === 'function') return error(text, options, answer);
+  const unanswered = outcomeOf(attempted);
+  const options = { cause, retryAfterMs, ...(rule.outcome === undefined ? {} : { outcome: rule.outcome }) };
+  if (typeof error === 'function') return error(text, options, { ...answer, unanswered });
   if (error === 'throttled') {
-    return new ThrottledError(text, { cause, retryAfterMs: retryAfterMs ?? table.retryAfterMs });
+    return new ThrottledError(text, { ...options, retryAfterMs: retryAfterMs ?? table.retryAfterMs });
   }
-  if (error === 'transient') return new TransientError(text, options);
-  return driverError(error, text, { cause, retryAfterMs, ...(rule.outcome && { outcome: rule.outcome }) });
+  if (error === 'transient') return new TransientError(text, { outcome: unanswered, ...options });
+  return driverError(error, text, options);
 }
 
 function applies({ status, code, text }: Conditions, answer: ErrorAnswer): boolean {
