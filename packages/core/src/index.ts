@@ -31,15 +31,31 @@ export * from './driver/remedies.js';
 export { certificateAdvice, isUntrusted, networkCauseOf, type NetworkFailure } from './driver/network-errors.js';
 export * from './driver/retry.js';
 export { retryAfterMsIn, serverTime } from './driver/retry-after.js';
+export * from './driver/api-client.js';
+export { type Lane, type LaneOptions } from './driver/api-lane.js';
 export {
-  ApiClient,
-  explained,
-  type ApiClientOptions,
+  NO_CREDENTIALS,
+  nameOfCall,
+  type ApiCredentials,
   type ApiOperation,
   type ApiRequest,
   type Attempt,
-} from './driver/api-client.js';
-export { answerText, boundedAnswer, headerIn, HttpExchange, type AnswerHead } from './driver/http-exchange.js';
+  type Attempted,
+  type ErrorOf,
+  type Refusal,
+  type Transport,
+} from './driver/api-request.js';
+export * from './driver/error-table.js';
+export * from './driver/fetch-answer.js';
+export * from './driver/operation-poll.js';
+export {
+  answerText,
+  boundedAnswer,
+  headerIn,
+  HttpExchange,
+  type AnswerHead,
+  type AnswerHeaders,
+} from './driver/http-exchange.js';
 export { withoutSecrets } from './driver/secrets.js';
 export * from './driver/token-source.js';
 export * from './driver/image-settings.js';

@@ -13,23 +13,23 @@ import {
   CertificateError,
   ConfigurationError,
   ConflictError,
-  DriverError,
+  errorOfAnswer,
   InstanceFailedError,
   isDriverError,
   isJsonObject,
+  lineOf,
   networkCauseOf,
-  NotFoundError,
   QuotaError,
   RefusedError,
-  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
+  type Attempted,
+  type DriverError,
+  type ErrorTable,
   type JsonValue,
 } from '@nodepool/core';
 
-/** Maximum length of a cloud's error text in messages (characters). */
-const MAX_DETAIL = 500;
 /** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 10_000;
 
@@ -88,41 +88,54 @@ const SERVER_ERROR = /(?<![\w:.-])50\d(?![\w-])/;
 /** Codes of refusals that may pass: an image version of a gallery is missing in a region until it is replicated. */
 const MAY_PASS: ReadonlySet<string> = new Set(['GalleryImageNotFound', 'ImageVersionNotReplicated']);
 
-/** A failed call. */
-export interface Attempted {
-  /** e.g. `compute: PUT virtualMachines`. */
-  readonly operation: string;
-  /** True if the call may have taken effect although it failed. */
-  readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, to interpret dates in answers. */
-  readonly now: number;
-}
-
 /** A resource manager error with its innermost reason first. */
 export interface CloudError {
   readonly code: string;
   readonly message: string;
 }
 
+const ROLE = '; the service principal needs a role that allows it, e.g. Contributor';
+
+/** The meaning of error answers, whose text begins with their code. */
+const ERRORS: ErrorTable = {
+  vendor: 'Azure',
+  retryAfterMs: DEFAULT_RETRY_AFTER_MS,
+  rules: [
+    { status: 429, error: 'throttled' },
+    { status: 401, error: 'auth' },
+    { status: /^(5..|408)$/, error: 'transient' },
+    // Policy texts come from an operator and can contain any word.
+    { code: MAY_PASS, error: 'refused' },
+    { code: CONFIGURATION, error: 'configuration' },
+    { status: 404, code: /NotFound$/, error: 'not-found' },
+    { status: 404, error: 'transient', hint: '; is this an answer of Azure?' },
+    { text: QUOTA, error: 'quota' },
+    { code: CAPACITY, error: 'capacity' },
+    { code: THROTTLED, error: 'throttled' },
+    // Azure sends this code with any status if concurrent work blocks the call; the cloud itself is not at fault.
+    { code: RETRYABLE, error: 'conflict' },
+    { code: TRANSIENT, error: 'transient', outcome: 'not-applied' },
+    { code: AUTH, text: LABEL_FORBIDDEN, error: 'configuration', hint: ROLE },
+    { status: 403, text: LABEL_FORBIDDEN, error: 'configuration', hint: ROLE },
+    { code: AUTH, error: 'auth', hint: ROLE },
+    { status: 403, error: 'auth', hint: ROLE },
+    { code: NOT_FOUND, error: 'not-found' },
+    { status: /^4(09|12)$/, error: 'conflict' },
+    { code: CONFLICT, error: 'conflict' },
+    { error: 'unexpected', outcome: 'not-applied' },
+  ],
+};
+
 /** Returns the `DriverError` for a rejection of Azure's libraries. */
-export function errorOf(attempted: Attempted, error: unknown): DriverError {
-  if (isDriverError(error)) return error;
-  const status = numberIn(error, 'statusCode');
-  const said: CloudError = { code: textIn(error, 'code') ?? '', message: messageOf(error) };
+export function errorOf(attempted: Attempted, cause: unknown): DriverError {
+  if (isDriverError(cause)) return cause;
+  const status = numberIn(cause, 'statusCode');
+  const said: CloudError = { code: textIn(cause, 'code') ?? '', message: messageOf(cause) };
   const message = `${attempted.operation}: ${status === undefined ? '' : `${status} `}${summary(said)}`;
-  if (isLoginFailure(error)) return loginError(message, said.message, error);
-  if (status === undefined) return connectionError(attempted, message, error);
-  const options = { cause: error } as const;
-  const retryAfterMs = retryAfterOf(error, attempted.now);
-  if (status === 429)
-    return new ThrottledError(message, { ...options, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  if (status === 401) return new AuthError(message, options);
-  if (status === 404) return lacking(attempted, said, message, options);
-  if (status >= 500 || status === 408) {
-    const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
-    return new TransientError(message, { ...options, outcome, retryAfterMs });
-  }
-  return refusal(said, status, message, { ...options, retryAfterMs });
+  if (isLoginFailure(cause)) return loginError(message, said.message, cause);
+  if (status === undefined) return unansweredError(attempted, message, cause);
+  const answer = { status, code: said.code, text: textOf(said), summary: summary(said), cause };
+  return errorOfAnswer(ERRORS, answer, attempted);
 }
 
 /** Returns the `DriverError` for a failed operation or resource. The call took effect. */
@@ -159,44 +172,6 @@ export function cloudErrorIn(body: JsonValue | undefined): CloudError {
   return RETRYABLE.test(outerCode) ? { code: outerCode, message: `${code}: ${message}` } : { code, message };
 }
 
-interface Options {
-  readonly cause: unknown;
-  readonly retryAfterMs?: number | undefined;
-}
-
-function lacking(attempted: Attempted, { code }: CloudError, message: string, options: Options): DriverError {
-  if (MAY_PASS.has(code)) return new RefusedError(message, options);
-  if (CONFIGURATION.has(code)) return new ConfigurationError(message, options);
-  if (code.endsWith('NotFound')) return new NotFoundError(message, options);
-  // A proxy answers with 404 without such a code, which does not prove that the resource is deleted.
-  const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
-  return new TransientError(`${message}; is this an answer of Azure?`, { ...options, outcome });
-}
-
-/**
- * Returns the `DriverError` for a code and status. Azure sends code `RetryableError` with any status if concurrent work
- * blocks the call.
- */
-function refusal(said: CloudError, status: number, message: string, options: Options): DriverError {
-  const all = textOf(said);
-  // Policy texts come from an operator and can contain any word.
-  if (MAY_PASS.has(said.code)) return new RefusedError(message, options);
-  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
-  if (QUOTA.test(all)) return new QuotaError(message, options);
-  if (CAPACITY.test(said.code)) return new CapacityError(message, options);
-  if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
-  // Other work on the same resources blocks the call; the cloud itself is not at fault.
-  if (RETRYABLE.test(said.code)) return new ConflictError(message, options);
-  if (TRANSIENT.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
-  if (AUTH.test(said.code) || status === 403) {
-    const text = `${message}; the service principal needs a role that allows it, e.g. Contributor`;
-    return LABEL_FORBIDDEN.test(all) ? new ConfigurationError(text, options) : new AuthError(text, options);
-  }
-  if (NOT_FOUND.test(said.code)) return new NotFoundError(message, options);
-  if (status === 409 || status === 412 || CONFLICT.test(said.code)) return new ConflictError(message, options);
-  return new DriverError('unexpected', message, { ...options, outcome: 'not-applied' });
-}
-
 /**
  * Returns the `DriverError` for a failed login, which precedes any call to the cloud. `said` is the text of the library
  * alone, because the address of a login service can contain any digits and words.
@@ -225,7 +200,7 @@ function isOutage(error: unknown): boolean {
   return status === undefined || status === 429 || status >= 500;
 }
 
-function connectionError({ changesSomething }: Attempted, message: string, cause: unknown): DriverError {
+function unansweredError({ changesSomething }: Attempted, message: string, cause: unknown): DriverError {
   const network = networkCauseOf(cause);
   if (network?.code === 'certificate') {
     const advice = certificateAdvice(network.systemCode, '"caFile" of the file with the credentials');
@@ -235,20 +210,12 @@ function connectionError({ changesSomething }: Attempted, message: string, cause
   return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });
 }
 
-function retryAfterOf(error: unknown, now: number): number | undefined {
-  const headers = fieldOf(fieldOf(error, 'response'), 'headers');
-  const get = fieldOf(headers, 'get');
-  if (typeof get !== 'function') return undefined;
-  const value: unknown = Reflect.apply(get, headers, ['retry-after']);
-  return retryAfterMsIn(typeof value === 'string' ? value : undefined, now);
-}
-
 function textOf({ code, message }: CloudError): string {
   return `${code} ${message}`;
 }
 
 function summary({ code, message }: CloudError): string {
-  const text = message.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
+  const text = lineOf(message);
   return code === '' || text.includes(code) ? text : `${code}: ${text}`;
 }
 

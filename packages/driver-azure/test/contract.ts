@@ -1,8 +1,9 @@
 /** The contract fixture: this driver on a simulated Azure. */
 
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { FaultRule, SimulatedAzure } from '@nodepool/simulated-azure';
+import { httpControls, type FaultRule, type SimulatedAzure } from '@nodepool/simulated-azure';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -191,6 +192,7 @@ export const simulated: DriverFixture = {
   },
   async open(): Promise<TestCloud> {
     const { cloud, time, env } = await openCloud({ pageLimit: 3, emptyPages: true });
+    let secrets = 0;
     return {
       time,
       section: used,
@@ -215,6 +217,20 @@ export const simulated: DriverFixture = {
       setQuota: ({ instances }) => cloud.setLimit('virtualMachines', instances),
       plan: (fault) => plan(cloud, fault),
       secrets: () => [...cloud.calls.credentials],
+      http: httpControls({
+        ...cloud,
+        clock: time.clock,
+        any: OPERATIONS.any,
+        create: OPERATIONS.create,
+        throttled: { kind: 'status', status: 503, code: 'ServiceUnavailable' },
+      }),
+      replaceCredentials() {
+        const clientSecret = `the new secret ${(secrets += 1)}`;
+        const auth = JSON.parse(readFileSync(cloud.authFile, 'utf8')) as JsonObject;
+        writeFileSync(cloud.authFile, JSON.stringify({ ...auth, clientSecret }));
+        cloud.changeSecret(clientSecret);
+        cloud.revokeTokens();
+      },
       clearFaults: () => cloud.faults.clear(),
       imageContent: IMAGE_CONTENT,
       imageLabel: { pool: 'main', label: 'own' },

@@ -5,7 +5,6 @@
 
 import {
   isDriverError,
-  RateLimiter,
   type Adapter,
   type Call,
   type CreateRequest,
@@ -152,8 +151,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   private connect(context: ProviderContext): ExampleCloudApi {
     const { name, endpoint, cloudSettings, callsPerSecond } = this.config;
     const { clock, onApiCall } = context;
-    const limiter = callsPerSecond === Infinity ? undefined : new RateLimiter(clock, callsPerSecond);
-    const callContext = { clock, onApiCall, limiter };
+    const callContext = { clock, onApiCall, callsPerSecond };
     if (this.cloud === undefined && endpoint !== undefined) return new HttpClient(endpoint, callContext);
     return new InProcessClient(this.cloud ?? localCloud(name, context, cloudSettings), callContext);
   }

@@ -134,6 +134,8 @@ const common: Omit<DriverFixture, 'name' | 'open'> = {
     'instance-copies',
     'image-copies',
     'secrets',
+    'http',
+    'replaced-credentials',
     'fault:any:echo',
     'fault:any:conflict',
     'fault:list:conflict',

@@ -41,10 +41,6 @@ import { deleteResource, listResources } from './resources.js';
 import { DISK_GRAIN_BYTES } from './tar-gz.js';
 import { usedZones, ZoneLists, zonesIn } from './zone-lists.js';
 
-/**
- * Maximum number of concurrent calls. Calls that wait for an operation take long, and the cloud decides when they end.
- */
-const CONCURRENCY = 1000;
 const CONSOLE_CHARACTERS = 32_000;
 const START_TIMEOUT_MS = 60_000;
 /** Minimum interval between listings, which use up a low limit of calls per second (ms). */
@@ -59,14 +55,13 @@ interface Started {
 }
 
 export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
-  readonly concurrency = CONCURRENCY;
   readonly listIntervalMs = LIST_INTERVAL_MS;
   /** Names contain the launch attempt. */
   readonly uniqueIds = true;
   readonly images: GceImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;
-  private api: ApiClient | undefined;
+  private api: ApiClient<Headers> | undefined;
   /** True if the region has a quota for preemptible cores. */
   private preemptibleQuota = false;
 
@@ -78,11 +73,11 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   /** Reads the region, so that wrong credentials, projects and regions are reported at startup. */
-  async start({ clock, random, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
+  async start({ clock, random, log, onApiCall }: ProviderContext): Promise<void> {
     const { config } = this;
     const google = connect(config, { clock, onApiCall });
     this.api = google.api;
-    const compute = new Compute(google, config.project, tasks, clock);
+    const compute = new Compute(google, config.project, clock);
     const call: Call = { signal: this.stopped.signal, deadline: clock.monotonic() + START_TIMEOUT_MS, log };
     let region: JsonObject;
     try {

@@ -8,20 +8,21 @@
 import {
   AuthError,
   CapacityError,
-  certificateAdvice,
-  CertificateError,
   ConfigurationError,
   ConflictError,
+  connectionError,
   DriverError,
+  errorOfAnswer,
   isDriverError,
   isJsonObject,
-  networkCauseOf,
+  lineOf,
   NotFoundError,
   QuotaError,
-  retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
+  type Attempted,
+  type ErrorTable,
   type JsonObject,
   type Outcome,
 } from '@nodepool/core';
@@ -29,7 +30,6 @@ import { listAt } from './client/answers.js';
 
 /** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 5000;
-const MAX_DETAIL = 500;
 
 const THROTTLED =
   /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$|^RESOURCE_OPERATION_RATE_EXCEEDED$/i;
@@ -64,15 +64,28 @@ const INTERNAL_CODES: ReadonlySet<string> = new Set(['INTERNAL_ERROR', 'BACKEND_
 /** Paths of Compute Engine and Cloud Storage. */
 const API_PATHS = /\/(compute|storage)\/v1\//;
 
-/** A failed call. */
-export interface Attempted {
-  /** For messages: `instances.insert`. */
-  readonly operation: string;
-  /** True if the call may have taken effect although it failed. */
-  readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, to interpret dates in answers. */
-  readonly now: number;
-}
+/** The meaning of error answers: of their status, and of their reason. */
+const ERRORS: ErrorTable = {
+  vendor: 'Google Cloud',
+  retryAfterMs: DEFAULT_RETRY_AFTER_MS,
+  rules: [
+    { status: 401, error: 'auth' },
+    { code: LOGIN, error: 'auth' },
+    { status: 429, error: 'throttled' },
+    { code: THROTTLED, error: 'throttled' },
+    { code: CAPACITY, error: 'capacity' },
+    { status: /^(5..|408)$/, error: 'transient' },
+    { code: QUOTA, error: 'quota' },
+    { status: 403, text: LABEL_FORBIDDEN, error: 'configuration', hint: '; the account needs a role that allows it' },
+    { status: 403, error: 'auth', hint: '; the account needs a role that allows it' },
+    { status: /^4(04|10)$/, code: NOT_FOUND, error: 'not-found' },
+    { status: /^4(04|10)$/, error: 'transient', hint: '; is this an answer of Google Cloud?' },
+    { status: /^4(09|12)$/, error: 'conflict' },
+    { code: BUSY, error: 'conflict' },
+    { status: 400, code: CONFIGURATION, error: 'configuration' },
+    { error: 'unexpected', outcome: 'not-applied' },
+  ],
+};
 
 /** An answer with an error status. */
 export interface ErrorAnswer {
@@ -89,7 +102,7 @@ export interface ErrorAnswer {
 export function errorOf(attempted: Attempted, error: unknown): DriverError {
   if (isDriverError(error)) return error;
   const answer = answerIn(error);
-  if (answer === undefined) return connectionError(attempted, error);
+  if (answer === undefined) return unansweredError(attempted, error);
   const failure = answerError(attempted, answer, error);
   if (failure.code !== 'not-found' || !isOfLogin(error)) return failure;
   return new AuthError(`${failure.message}; the account of the credentials does not exist`, { cause: error });
@@ -113,34 +126,14 @@ function isOfLogin(error: unknown): boolean {
 
 /** Returns the `DriverError` for an error answer. */
 export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: unknown): DriverError {
-  const { status } = answer;
-  const { reason, message: said } = detailOf(answer.body);
-  const message = `${attempted.operation}: ${status} ${reason === undefined ? '' : `${reason}: `}${said}`;
-  const outcome: Outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
-  const retryAfterMs = retryAfterMsIn(answer.retryAfter, attempted.now);
-  if (status === 401 || (reason !== undefined && LOGIN.has(reason))) return new AuthError(message, { cause });
-  if (status === 429 || (reason !== undefined && THROTTLED.test(reason))) {
-    return new ThrottledError(message, { cause, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  }
-  if (reason !== undefined && CAPACITY.test(reason)) return new CapacityError(message, { cause });
-  if (status >= 500 || status === 408) return new TransientError(message, { cause, outcome, retryAfterMs });
-  if (reason !== undefined && QUOTA.test(reason)) return new QuotaError(message, { cause });
-  if (status === 403) {
-    const text = `${message}; the account needs a role that allows it`;
-    return LABEL_FORBIDDEN.test(said) ? new ConfigurationError(text, { cause }) : new AuthError(text, { cause });
-  }
-  if (status === 404 || status === 410) {
-    // A proxy answers without such a reason, which does not prove that the resource is deleted.
-    if (reason !== undefined && NOT_FOUND.test(reason)) return new NotFoundError(message, { cause });
-    return new TransientError(`${message}; is this an answer of Google Cloud?`, { cause, outcome });
-  }
-  if (status === 409 || status === 412 || (reason !== undefined && BUSY.test(reason))) {
-    return new ConflictError(message, { cause });
-  }
-  if (status === 400 && reason !== undefined && CONFIGURATION.has(reason)) {
-    return new ConfigurationError(message, { cause });
-  }
-  return new DriverError('unexpected', message, { cause, outcome: 'not-applied' });
+  const { status, retryAfter } = answer;
+  const { reason: code, message: text } = detailOf(answer.body);
+  const summary = `${code === undefined ? '' : `${code}: `}${text}`;
+  return errorOfAnswer(
+    ERRORS,
+    { status, code, text, summary, headers: { 'retry-after': retryAfter }, cause },
+    attempted,
+  );
 }
 
 /**
@@ -208,31 +201,11 @@ function parsedOr(text: string): unknown {
   }
 }
 
-function lineOf(text: string): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
-}
-
-function connectionError({ operation, changesSomething }: Attempted, cause: unknown): DriverError {
-  const network = networkCauseOf(cause);
-  const reason = network?.systemCode ?? (cause instanceof Error ? lineOf(cause.message) : String(cause));
-  if (NO_CREDENTIALS.test(messageOf(cause))) {
-    return new AuthError(
-      `${operation}: no credentials (${lineOf(messageOf(cause))}); set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS`,
-      { cause },
-    );
-  }
-  if (network?.code === 'certificate') {
-    const advice = certificateAdvice(network.systemCode, 'NODE_EXTRA_CA_CERTS in the environment of the launcher');
-    return new CertificateError(`${operation}: the certificate of the cloud ${advice}`, { cause });
-  }
-  if (network?.outcome === 'not-applied') {
-    return new TransientError(`${operation}: cannot connect (${reason})`, { cause, outcome: 'not-applied' });
-  }
-  const outcome = changesSomething ? 'unknown' : 'not-applied';
-  return new TransientError(`${operation}: the connection broke before the answer came (${reason})`, {
-    cause,
-    outcome,
-  });
+function unansweredError(attempted: Attempted, cause: unknown): DriverError {
+  const said = messageOf(cause);
+  if (!NO_CREDENTIALS.test(said)) return connectionError(attempted, { cause });
+  const remedy = 'set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS';
+  return new AuthError(`${attempted.operation}: no credentials (${lineOf(said)}); ${remedy}`, { cause });
 }
 
 function messageOf(error: unknown): string {

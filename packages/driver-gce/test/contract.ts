@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { FaultRule, SimulatedGce } from '@nodepool/simulated-gce';
+import { httpControls, type FaultRule, type SimulatedGce } from '@nodepool/simulated-gce';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -167,6 +167,17 @@ export const simulated: DriverFixture = {
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
       secrets: () => [...cloud.calls.credentials],
+      http: httpControls({
+        ...cloud,
+        clock: time.clock,
+        any: OPERATIONS.any,
+        create: OPERATIONS.create,
+        throttled: { kind: 'status', status: 429, reason: 'rateLimitExceeded' },
+      }),
+      async replaceCredentials() {
+        cloud.revokeCredentials();
+        await cloud.writeCredentials();
+      },
       clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },

@@ -55,6 +55,10 @@ export interface PlannedFault {
  * `fault:<operation>:<kind>` means that `TestCloud.plan` accepts such faults.
  */
 export type Ability =
+  /** `TestCloud.http`: the API of the cloud is HTTP. */
+  | 'http'
+  /** `TestCloud.replaceCredentials`. */
+  | 'replaced-credentials'
   /** `TestCloud.makeAdapter`: the driver uses the state-machine framework. */
   | 'adapter'
   /** `TestCloud.resources`. */
@@ -104,6 +108,25 @@ export interface CloudResource {
 
 /** Returns true if a resource exists. */
 export type ExistenceCheck = () => boolean | Promise<boolean>;
+
+/** Controls of a cloud whose API is HTTP. `TestCloud.clearFaults` ends their effects. */
+export interface HttpControls {
+  /** Host and port of the API in messages, e.g. `127.0.0.1:8080`. */
+  readonly host: string;
+  /** Redirects the first message of each call to its own address. */
+  moveCalls(status: number): void;
+  /** Redirects all calls to another host. */
+  redirectTo(url: string): void;
+  /** Answers all creations of instances with this status and the address of the call in `Location`. */
+  redirectCreations(status: number): void;
+  /** Answers the next call with a text that does not end. */
+  answerEndlessly(): void;
+  /**
+   * Moves the clock of the cloud ahead by `aheadMs`, and throttles the next call (429 or 503) with a date in
+   * `Retry-After` that is `waitMs` later on this clock.
+   */
+  throttleUntil(waitMs: number, aheadMs: number): void;
+}
 
 /** An empty cloud for one test case: a simulated one, or a real account that has no other user during the test. */
 export interface TestCloud {
@@ -163,6 +186,11 @@ export interface TestCloud {
 
   /** Logins of the machines of a driver that declares machines (`DriverFixture.supplies`). */
   readonly logins?: SimulatedLogins;
+
+  readonly http?: HttpControls;
+
+  /** Makes the cloud refuse the credentials in use, and stores others where the driver reads them. */
+  replaceCredentials?(): void | Promise<void>;
 
   /** Returns the passwords, keys and tokens that drivers have sent to the cloud so far. */
   secrets?(): readonly string[];

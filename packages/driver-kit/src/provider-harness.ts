@@ -9,6 +9,7 @@ import {
   type ExternalId,
   type Instance,
   type InstanceTags,
+  type JsonObject,
   type JsonValue,
   type LaunchedInstance,
   type NodeCleanup,
@@ -67,17 +68,17 @@ export class ProviderHarness {
     return this.process.provider;
   }
 
-  /** Creates a process without starting its provider. */
-  make(): ProviderProcess {
+  /** Creates a process without starting its provider. `change` replaces keys of the section. */
+  make(change: JsonObject = {}): ProviderProcess {
     const { cloud } = this;
-    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock, cloud.logins, this.log);
+    const section = { ...cloud.section, ...change };
+    const process = new ProviderProcess(cloud.makeDriver(), section, cloud.time.clock, cloud.logins, this.log);
     this.processes.push(process);
     return process;
   }
 
   /** Creates a process and starts its provider. */
-  async start(): Promise<ProviderProcess> {
-    const process = this.make();
+  async start(process = this.make()): Promise<ProviderProcess> {
     await this.finish(process.provider.start(process.context));
     return process;
   }

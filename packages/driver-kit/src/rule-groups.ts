@@ -2,6 +2,7 @@
 
 import type { RuleGroup } from './rule.js';
 import { calls } from './rules/calls.js';
+import { client } from './rules/client.js';
 import { configuration } from './rules/configuration.js';
 import { copies } from './rules/copies.js';
 import { faults } from './rules/faults.js';
@@ -27,6 +28,7 @@ export const RULE_GROUPS: readonly RuleGroup[] = [
   errors,
   amounts,
   calls,
+  client,
   stopping,
   images,
   lookalikes,

@@ -5,29 +5,24 @@
 
 import {
   AuthError,
-  certificateAdvice,
-  CertificateError,
-  ConfigurationError,
   ConflictError,
-  DriverError,
-  isDriverError,
+  connectionError,
+  errorOfAnswer,
   isJsonObject,
-  networkCauseOf,
-  NotFoundError,
+  lineOf,
   numberAt,
   objectAt,
-  QuotaError,
-  RefusedError,
   retryAfterMsIn,
   stringAt,
-  ThrottledError,
   TransientError,
+  type Attempted,
+  type DriverError,
+  type ErrorTable,
   type JsonObject,
+  type MakeError,
 } from '@nodepool/core';
 import { listAt } from './client/objects.js';
 
-/** Maximum length of a cluster's error text in messages (characters). */
-const MAX_DETAIL = 500;
 /** Wait if the cluster does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 1000;
 
@@ -51,6 +46,10 @@ const STARTING = /not yet ready to handle request/i;
 /** Refusals of a pod until controllers have created the default service account and evaluated a new quota. */
 const NOT_YET = /error looking up service account|no API token found for service account|status unknown for quota/i;
 
+/** Cause in a `Status`: the namespace is being deleted. */
+const TERMINATING = 'NamespaceTerminating';
+const ROLE = '; the account of the context needs a role that allows it';
+
 /** The cluster's authorizer refuses the call. OpenShift does so for projects that do not exist, too. */
 export class ForbiddenError extends AuthError {}
 
@@ -66,83 +65,74 @@ export class TerminatingError extends ConflictError {}
 /** The version of a watch or the token of a list's page is too old; the list must be read again. */
 export class ExpiredError extends TransientError {}
 
-/** A failed call, for messages. */
-export interface Attempted {
-  /** e.g. `create pods in main-0000000001`. */
-  readonly operation: string;
-  /** True if the call may have taken effect although it failed. */
-  readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, to interpret dates in answers. */
-  readonly now: number;
-  /** Origin of the credentials. */
-  readonly source?: string;
+/** An answer with an error status. */
+export class ErrorStatus extends Error {
+  constructor(
+    readonly status: number,
+    readonly text: string,
+  ) {
+    super(`status ${status}`);
+  }
 }
 
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-  readonly text: string;
+/** The meaning of answers: of their status, the reason in their `Status`, and its message. */
+const ERRORS: ErrorTable = {
+  vendor: 'Kubernetes',
+  retryAfterMs: DEFAULT_RETRY_AFTER_MS,
+  rules: [
+    { status: 401, error: 'auth' },
+    { status: 403, text: STARTING, error: 'transient', outcome: 'not-applied' },
+    { status: 403, text: NOT_YET, error: 'conflict' },
+    { status: 403, text: QUOTA, error: 'quota' },
+    { status: 403, code: new Set([TERMINATING]), error: make(TerminatingError) },
+    { status: 403, text: /being terminated/, error: make(TerminatingError) },
+    { status: 403, text: DENIED, error: 'refused' },
+    { status: 403, text: NO_PERMISSION, error: make(ForbiddenError), hint: ROLE },
+    { status: 403, code: /^Forbidden$/, text: /./, error: 'configuration' },
+    { status: 403, error: 'auth', hint: ROLE },
+    // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
+    { status: 404, code: /^NotFound$/, error: 'not-found' },
+    { status: 409, code: /^AlreadyExists$/, error: make(AlreadyExistsError) },
+    { status: 409, error: 'conflict' },
+    { status: 410, error: (message) => new ExpiredError(message, { outcome: 'not-applied' }) },
+    { status: 429, error: 'throttled' },
+    { status: /^(5..|40[48])$/, text: WEBHOOK_AWAY, error: 'transient', outcome: 'not-applied' },
+    { status: /^(5..|40[48])$/, error: 'transient' },
+    { text: DENIED, error: 'refused' },
+    { code: CONFIGURATION, error: 'configuration' },
+    { status: /^4/, error: 'unexpected', outcome: 'not-applied' },
+    { error: 'unexpected', hint: '; is this the address of a Kubernetes API?' },
+  ],
+};
+
+function make(Kind: new (message: string) => DriverError): MakeError {
+  return (message) => new Kind(message);
 }
 
-/** Returns the `DriverError` for an answer with an error status. */
-export function errorOf(attempted: Attempted, answer: Answer): DriverError {
-  return statusError(attempted, answer.status, statusIn(answer.text), answer.retryAfter);
+/** Returns the `DriverError` for an answer with an error status. `source` is the origin of the credentials. */
+export function errorOf(attempted: Attempted, { status, text }: ErrorStatus, source = 'the context'): DriverError {
+  const failure = statusError(attempted, status, statusIn(text));
+  if (status === 401) {
+    failure.message += `; the cluster refuses the credentials of ${source}; replace them there, without a restart`;
+  }
+  return failure;
 }
 
 /** Returns the `DriverError` for an event `ERROR` of a watch. */
 export function watchErrorOf(operation: string, status: JsonObject, now: number): DriverError {
-  const code = numberAt(status, 'code') ?? 500;
-  return statusError({ operation, changesSomething: false, now }, code, status, undefined);
+  return statusError({ operation, changesSomething: false, now }, numberAt(status, 'code') ?? 500, status);
 }
 
-function statusError(
-  attempted: Attempted,
-  code: number,
-  status: JsonObject,
-  retryAfter: string | undefined,
-): DriverError {
-  const reason = stringAt(status, 'reason') ?? '';
-  const detail = (stringAt(status, 'message') ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
-  const message = `${attempted.operation}: ${code} ${reason === '' ? '' : `${reason}: `}${detail}`;
-  if (code === 401) {
-    const why = `the cluster refuses the credentials of ${attempted.source ?? 'the context'}`;
-    return new AuthError(`${message}; ${why}; replace them there, without a restart`);
-  }
-  if (code === 403) return refusal(status, reason, message, detail);
-  if (code === 404 && reason === 'NotFound') return new NotFoundError(message);
-  if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);
-  if (code === 410) return new ExpiredError(message, { outcome: 'not-applied' });
-  const isUnsent = !attempted.changesSomething || WEBHOOK_AWAY.test(detail);
-  const outcome = isUnsent ? 'not-applied' : 'unknown';
-  const retryAfterMs = retryAfterOf(status, retryAfter, attempted.now);
-  if (code === 429) return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
-  if (code >= 500 || code === 408 || code === 404) return new TransientError(message, { outcome, retryAfterMs });
-  if (DENIED.test(detail)) return new RefusedError(message);
-  if (CONFIGURATION.has(reason)) return new ConfigurationError(message);
-  if (code >= 400) return new DriverError('unexpected', message, { outcome: 'not-applied' });
-  return new DriverError('unexpected', `${message}; is this the address of a Kubernetes API?`);
-}
-
-function refusal(status: JsonObject, reason: string, message: string, detail: string): DriverError {
-  if (STARTING.test(detail)) return new TransientError(message, { outcome: 'not-applied' });
-  if (NOT_YET.test(detail)) return new ConflictError(message);
-  if (QUOTA.test(detail)) return new QuotaError(message);
-  const causes = listAt(objectAt(status, 'details') ?? {}, 'causes');
-  if (causes.some((cause) => stringAt(cause, 'reason') === 'NamespaceTerminating') || /being terminated/.test(detail)) {
-    return new TerminatingError(message);
-  }
-  const isAdmission = reason === 'Forbidden' && detail !== '' && !NO_PERMISSION.test(detail);
-  if (DENIED.test(detail)) return new RefusedError(message);
-  if (isAdmission) return new ConfigurationError(message);
-  const text = `${message}; the account of the context needs a role that allows it`;
-  return NO_PERMISSION.test(detail) ? new ForbiddenError(text) : new AuthError(text);
-}
-
-/** Returns the wait that the answer demands (ms). */
-function retryAfterOf(status: JsonObject, header: string | undefined, now: number): number | undefined {
-  const seconds = numberAt(objectAt(status, 'details') ?? {}, 'retryAfterSeconds') ?? 0;
-  return retryAfterMsIn(seconds > 0 ? String(seconds) : header, now);
+function statusError(attempted: Attempted, status: number, object: JsonObject): DriverError {
+  const reason = stringAt(object, 'reason') ?? '';
+  const text = lineOf(stringAt(object, 'message') ?? '');
+  const details = objectAt(object, 'details') ?? {};
+  const isTerminating = listAt(details, 'causes').some((each) => stringAt(each, 'reason') === TERMINATING);
+  const seconds = numberAt(details, 'retryAfterSeconds') ?? 0;
+  const retryAfterMs = seconds > 0 ? retryAfterMsIn(String(seconds), attempted.now) : undefined;
+  const summary = reason === '' ? text : `${reason}: ${text}`;
+  const code = isTerminating ? TERMINATING : reason;
+  return errorOfAnswer(ERRORS, { status, code, text, summary, retryAfterMs }, attempted);
 }
 
 /** Returns the `Status` of an answer; proxies answer with other texts. */
@@ -158,22 +148,7 @@ function statusIn(text: string): JsonObject {
 }
 
 /** Returns the `DriverError` for a connection failure. */
-export function connectionErrorOf(attempted: Attempted, server: string, error: unknown): DriverError {
-  if (isDriverError(error)) return error;
-  const { operation, changesSomething } = attempted;
-  const network = networkCauseOf(error);
-  const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
-  if (network?.code === 'certificate') {
-    const setting = '"certificate-authority" of the cluster in the kubeconfig file';
-    const advice = certificateAdvice(network.systemCode, setting);
-    return new CertificateError(`${operation}: the certificate of ${server} ${advice}`, { cause: error });
-  }
-  if (network?.outcome === 'not-applied') {
-    const message = `${operation}: cannot connect to ${server} (${reason})`;
-    return new TransientError(message, { cause: error, outcome: 'not-applied' });
-  }
-  return new TransientError(`${operation}: the connection to ${server} broke before the answer came (${reason})`, {
-    cause: error,
-    outcome: changesSomething ? 'unknown' : 'not-applied',
-  });
+export function connectionErrorOf(attempted: Attempted, server: string, cause: unknown): DriverError {
+  const trust = '"certificate-authority" of the cluster in the kubeconfig file';
+  return connectionError(attempted, { cause, to: server, trust });
 }

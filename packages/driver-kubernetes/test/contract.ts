@@ -1,5 +1,6 @@
 /** The drivers and a simulated cluster, in the form that the driver kit expects. */
 
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
 import {
@@ -9,7 +10,14 @@ import {
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
-import type { CallFault, SimulatedKubernetes, StoredObject } from '@nodepool/simulated-kubernetes';
+import {
+  ADMIN_TOKEN,
+  httpControls,
+  PROVISIONER_TOKEN,
+  type CallFault,
+  type SimulatedKubernetes,
+  type StoredObject,
+} from '@nodepool/simulated-kubernetes';
 import { tagsInDescription, tagsInLabels, type Tags } from '../src/identity.js';
 import { KubernetesAdapter, kubernetesDriver, type Flavour, type KubernetesProvider } from '../src/index.js';
 import { openCluster, POOL, section } from './cluster.js';
@@ -184,6 +192,9 @@ export function simulated(flavour: Flavour): DriverFixture {
     ),
     async open(): Promise<TestCloud> {
       const { time, cluster, environment } = await openCluster(flavour);
+      const user = flavour === 'openshift' ? 'provisioner' : 'admin';
+      let token = flavour === 'openshift' ? PROVISIONER_TOKEN : ADMIN_TOKEN;
+      let tokens = 0;
       return {
         time,
         section: section(flavour),
@@ -213,6 +224,21 @@ export function simulated(flavour: Flavour): DriverFixture {
           cluster.faults.add({ on, after: skip, fault: FAULTS[kind] });
         },
         secrets: () => [...cluster.calls.credentials],
+        http: httpControls({
+          ...cluster,
+          clock: time.clock,
+          any: '*',
+          create,
+          throttled: { kind: 'status', status: 503 },
+        }),
+        replaceCredentials() {
+          const next = `another-token-${(tokens += 1)}`;
+          const { kubeconfig } = cluster;
+          writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replaceAll(token, next));
+          cluster.addToken(user, next);
+          cluster.revokeToken(token);
+          token = next;
+        },
         clearFaults: () => cluster.faults.clear(),
         close: () => cluster.close(),
       };

@@ -7,25 +7,22 @@
  */
 
 import {
-  AuthError,
   CapacityError,
-  certificateAdvice,
-  CertificateError,
   ConfigurationError,
-  ConflictError,
-  DriverError,
+  connectionError,
+  errorOfAnswer,
   InstanceFailedError,
-  isDriverError,
   isJsonObject,
-  networkCauseOf,
-  NotFoundError,
   QuotaError,
-  RefusedError,
   retryAfterMsIn,
   stringAt,
   ThrottledError,
   TransientError,
+  type Attempted,
+  type DriverError,
+  type ErrorTable,
   type JsonObject,
+  type MakeError,
 } from '@nodepool/core';
 import { jsonOf } from './client/answers.js';
 import type { HttpAnswer } from './client/transport.js';
@@ -94,65 +91,65 @@ export class ForeignNotFoundError extends TransientError {}
 /** A 404 of a service that does not know the path, e.g. because the catalog has a wrong URL. */
 export class UnknownPathError extends ForeignNotFoundError {}
 
-/** A failed call, for messages: `compute: POST servers`. */
-export interface Attempted {
-  readonly operation: string;
-  /** True if the call may have taken effect although it failed. */
-  readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, to interpret dates in answers. */
-  readonly now: number;
-}
+const ENDPOINT = '; is this the endpoint of an OpenStack service?';
+/** Code of answers that a service of the cloud has certainly sent. */
+const SERVICE: ReadonlySet<string> = new Set(['service']);
+
+const invalid: MakeError = (message, _options, { text }) =>
+  new InvalidResourceError(SUBJECTS.find(([, wording]) => wording.test(text))?.[0] ?? 'attribute', message);
+
+/** A service that demands a wait is overloaded; one that does not may be down. */
+const unavailable: MakeError = (message, options, { unanswered: outcome }) =>
+  options.retryAfterMs === undefined
+    ? new TransientError(message, { ...options, outcome })
+    : new ThrottledError(message, options);
+
+/** The meaning of error answers. */
+const ERRORS: ErrorTable = {
+  vendor: 'OpenStack',
+  retryAfterMs: DEFAULT_RETRY_AFTER_MS,
+  rules: [
+    { status: 401, error: 'auth' },
+    {
+      ...{ status: 404, code: SERVICE, text: UNKNOWN_PATH, hint: ENDPOINT },
+      error: (message, options, { unanswered: outcome }) => new UnknownPathError(message, { ...options, outcome }),
+    },
+    { status: 404, code: SERVICE, error: 'not-found' },
+    {
+      status: 404,
+      error: (message, options, { unanswered: outcome }) => new ForeignNotFoundError(message, { ...options, outcome }),
+      hint: ENDPOINT,
+    },
+    // Block storage and image services use 413 where the other services use 403.
+    { status: 413, text: /rate.?limit/i, error: 'throttled' },
+    { status: 413, text: QUOTA, error: 'quota' },
+    { status: /^(413|429)$/, error: 'throttled' },
+    { status: 503, text: KEYSTONE_AWAY, error: 'throttled' },
+    { status: 503, error: unavailable },
+    { status: /^(5..|408)$/, error: 'transient' },
+    { status: /^[123]/, error: 'unexpected', hint: ENDPOINT },
+    { text: ZONE_AWAY, error: 'refused' },
+    { text: QUOTA, error: 'quota' },
+    { text: CAPACITY, error: 'capacity' },
+    {
+      ...{ status: /^40[09]$/, text: /multiple possible networks/i, error: invalid },
+      hint: '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml',
+    },
+    { text: AMBIGUOUS, error: invalid },
+    { status: 400, text: new RegExp(SUBJECTS.map(([, wording]) => wording.source).join('|'), 'i'), error: invalid },
+    { status: 403, text: LABEL_FORBIDDEN, error: invalid },
+  ],
+};
 
 /** Returns the `DriverError` for an answer with an error status. */
 export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
-  const { status } = answer;
+  const { status, headers, text } = answer;
   const detail = detailOf(answer);
-  const message = `${attempted.operation}: ${status} ${detail}`;
-  if (status === 401) return new AuthError(message);
-  if (status === 404) return lacking(attempted, answer, message);
-  if (status === 429 || status === 413 || status === 503) return refusedForLoad(attempted, answer, message, detail);
-  if (status >= 500 || status === 408)
-    return new TransientError(message, { outcome: attempted.changesSomething ? 'unknown' : 'not-applied' });
-  if (status >= 400) return refusal(status, message, detail);
-  return new DriverError('unexpected', `${message}; is this the endpoint of an OpenStack service?`);
-}
-
-function lacking({ changesSomething }: Attempted, { headers, text }: HttpAnswer, message: string): DriverError {
   const isOfService =
     headers['x-openstack-request-id'] !== undefined || /^\s*\{\s*"(itemNotFound|NeutronError)"/.test(text);
-  if (isOfService && !UNKNOWN_PATH.test(text)) return new NotFoundError(message);
-  const Kind = isOfService ? UnknownPathError : ForeignNotFoundError;
-  return new Kind(`${message}; is this the endpoint of an OpenStack service?`, {
-    outcome: changesSomething ? 'unknown' : 'not-applied',
-  });
-}
-
-function refusedForLoad(attempted: Attempted, answer: HttpAnswer, message: string, detail: string): DriverError {
-  const { status } = answer;
+  const code = isOfService ? 'service' : undefined;
   const retryAfterMs = retryAfterOf(answer, attempted.now);
-  // Block storage and image services use 413 where the other services use 403.
-  if (status === 413 && QUOTA.test(detail) && !/rate.?limit/i.test(detail)) return new QuotaError(message);
-  if (status !== 503 || retryAfterMs !== undefined || KEYSTONE_AWAY.test(detail)) {
-    return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
-  }
-  return new TransientError(message, { outcome: attempted.changesSomething ? 'unknown' : 'not-applied' });
-}
-
-function refusal(status: number, message: string, detail: string): DriverError {
-  if (ZONE_AWAY.test(detail)) return new RefusedError(message);
-  if (QUOTA.test(detail)) return new QuotaError(message);
-  if (CAPACITY.test(detail)) return new CapacityError(message);
-  const subject = SUBJECTS.find(([, wording]) => wording.test(detail))?.[0];
-  const isOfLabel = status === 400 || (status === 403 && LABEL_FORBIDDEN.test(detail));
-  if (subject !== undefined && (isOfLabel || AMBIGUOUS.test(detail))) {
-    const hint = /multiple possible networks/i.test(detail)
-      ? '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml'
-      : '';
-    return new InvalidResourceError(subject, message + hint);
-  }
-  if (status === 409) return new ConflictError(message);
-  if (status === 403) return new AuthError(`${message}; the account needs a role that allows it`);
-  return new DriverError('unexpected', message, { outcome: 'not-applied' });
+  return errorOfAnswer(ERRORS, { status, code, text: detail, summary: detail, retryAfterMs }, attempted);
 }
 
 /** Returns the wait that the answer demands (ms); the header contains seconds or a date. */
@@ -194,24 +191,9 @@ function textOfHtml(text: string): string {
 }
 
 /** Returns the `DriverError` for a connection failure. */
-export function connectionErrorOf(attempted: Attempted, url: string, error: unknown): DriverError {
-  if (isDriverError(error)) return error;
-  const { origin } = new URL(url);
-  const { operation, changesSomething } = attempted;
-  const network = networkCauseOf(error);
-  const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
-  if (network?.code === 'certificate') {
-    const advice = certificateAdvice(network.systemCode, '"cacert" and "verify" in clouds.yaml');
-    return new CertificateError(`${operation}: the certificate of ${origin} ${advice}`, { cause: error });
-  }
-  if (network?.outcome === 'not-applied') {
-    const message = `${operation}: cannot connect to ${origin} (${reason})`;
-    return new TransientError(message, { cause: error, outcome: 'not-applied' });
-  }
-  return new TransientError(`${operation}: the connection to ${origin} broke before the answer came (${reason})`, {
-    cause: error,
-    outcome: changesSomething ? 'unknown' : 'not-applied',
-  });
+export function connectionErrorOf(attempted: Attempted, cause: unknown): DriverError {
+  const { origin: to } = attempted;
+  return connectionError(attempted, { cause, to, trust: '"cacert" and "verify" in clouds.yaml' });
 }
 
 /** Returns the `DriverError` for the fault of a server in ERROR. The server exists and must be deleted. */

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import { TestBed, textOf, type FaultRule, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
+import { httpControls, TestBed, textOf, type FaultRule, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -161,6 +161,14 @@ export const simulated: DriverFixture = {
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
       secrets: () => [...cloud.calls.credentials],
+      http: httpControls({
+        ...cloud,
+        clock: time.clock,
+        any: OPERATIONS.any,
+        create: OPERATIONS.create,
+        throttled: { kind: 'status', status: 503 },
+      }),
+      replaceCredentials: () => cloud.faults.revokeTokens(),
       clearFaults: () => cloud.faults.clear(),
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },

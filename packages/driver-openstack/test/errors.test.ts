@@ -1,7 +1,8 @@
 /** Error texts of the services and the error codes that they become. */
 
 import { describe, expect, it } from '@jest/globals';
-import { connectionErrorOf, errorOf, faultError, type Attempted } from '../src/errors.js';
+import type { Attempted } from '@nodepool/core';
+import { connectionErrorOf, errorOf, faultError } from '../src/errors.js';
 
 const create: Attempted = { operation: 'compute: POST servers', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
@@ -162,7 +163,8 @@ describe('a connection error', () => {
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'certificate', 'not-applied'],
     ['CERT_HAS_EXPIRED', 'certificate', 'not-applied'],
   ])('%s is of kind %s with outcome %s', (code, kind, outcome) => {
-    const error = connectionErrorOf(create, 'https://cloud.example.org:8774/v2.1/servers', failed(code));
+    const origin = 'https://cloud.example.org:8774';
+    const error = connectionErrorOf({ ...create, origin }, failed(code));
     expect(error).toMatchObject({
       code: kind,
       outcome,
@@ -172,7 +174,7 @@ describe('a connection error', () => {
 
   it('of several addresses is not applied if no connection was made', () => {
     const error = new AggregateError([failed('ECONNREFUSED'), failed('ECONNREFUSED')]);
-    expect(connectionErrorOf(create, 'http://localhost:1/', error)).toMatchObject({ outcome: 'not-applied' });
+    expect(connectionErrorOf(create, error)).toMatchObject({ outcome: 'not-applied' });
   });
 });
 

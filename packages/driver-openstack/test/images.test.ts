@@ -164,7 +164,7 @@ describe('the deletion of an image', () => {
     expect(await failureOf(remove())).toMatchObject({
       code: 'transient',
       outcome: 'unknown',
-      message: expect.stringMatching(/^image: DELETE image: .*is this the endpoint of an OpenStack service\?$/),
+      message: expect.stringMatching(/^image: DELETE image: .*is this the endpoint of an OpenStack service\? \(answer of /),
     });
     expect(ours()).toHaveLength(1);
     await remove();

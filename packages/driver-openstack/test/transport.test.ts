@@ -67,10 +67,11 @@ async function failureOf(
   promise: Promise<unknown>,
   url: string,
 ): Promise<{ readonly code: string; readonly message: string }> {
-  const attempted = { operation: 'compute: GET limits', changesSomething: false, now: 0 };
+  const { origin } = new URL(url);
+  const attempted = { operation: 'compute: GET limits', changesSomething: false, now: 0, origin };
   return promise.then(
     () => Promise.reject(new Error('it did not fail')),
-    (error: unknown) => connectionErrorOf(attempted, url, error),
+    (error: unknown) => connectionErrorOf(attempted, error),
   );
 }
 

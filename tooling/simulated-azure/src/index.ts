@@ -5,4 +5,4 @@ export { SAMPLE_SUBNET_ID } from './machines.js';
 export type { CloudCall } from '@nodepool/simulated-cloud';
 export type { CallFault, FaultRule, VmFailure } from './faults.js';
 export type { Resource, ResourceType } from './store.js';
-export { movedCalls, startOtherHost, type OtherHost } from '@nodepool/simulated-cloud';
+export { httpControls } from '@nodepool/simulated-cloud';

@@ -13,4 +13,4 @@ export { integerIn, runProgram, type CloudProgram } from './program.js';
 export { ApiError, jsonObjectIn, routePath, type Answer, type RequestContext, type Route } from './request-context.js';
 export { CloudServer, type CloudConnections, type CloudServerOptions, type VendorForm } from './server.js';
 export { Validator } from './validation.js';
-export { movedCalls, startOtherHost, type OtherHost } from './redirects.js';
+export { httpControls } from './http-controls.js';

@@ -6,5 +6,5 @@ export type { InspectedInstance } from './instances.js';
 export type { InspectedObject } from './storage.js';
 export { BUCKET, DEFAULT_SETTINGS, PROJECT, type CloudSettings } from './settings.js';
 export { startSimulatedGce, type Inspector, type SimulatedGce, type SimulatedGceOptions } from './start.js';
-export { movedCalls, startOtherHost, type OtherHost } from '@nodepool/simulated-cloud';
+export { httpControls } from '@nodepool/simulated-cloud';
 export { startMetadataService, type MetadataService } from './metadata.js';

@@ -32,4 +32,4 @@ export {
 export { ApiClient, textOf, type ApiAnswer, type ApiRequest } from './suite/api-client.js';
 export { TestBed, type ApiCase } from './suite/test-bed.js';
 export { apiCases } from './suite/cases.js';
-export { movedCalls, startOtherHost, type OtherHost } from '@nodepool/simulated-cloud';
+export { httpControls } from '@nodepool/simulated-cloud';

@@ -1,30 +1,32 @@
 /** Tells the outcome of a creation of several remote calls from the outcome of the call that failed. */
 
-import { DriverError, toDriverError } from './errors.js';
-
-/** Methods of calls that change nothing. */
-const READING = /^(GET|HEAD|LIST|OPTIONS)$/i;
+import { DriverError } from './errors.js';
 
 /** Signals of the work in which a call has, or may have, changed something. All calls of such work share a signal. */
 const changed = new WeakSet<AbortSignal>();
 /** Errors of single calls. */
 const callErrors = new WeakSet();
+/** The signals of works by those of their parts, which have limits of their own. */
+const wholes = new WeakMap<AbortSignal, AbortSignal>();
 
-/** Records the success of a call of the work with the signal. */
-export function callSucceeded(method: string, signal: AbortSignal): void {
-  if (!READING.test(method)) changed.add(signal);
+/** Records that the work with the first signal is a part of the work with the second one. */
+export function isPartOf(part: AbortSignal, whole: AbortSignal): void {
+  wholes.set(part, wholeOf(whole));
 }
 
-/** Records the failure of a call. */
-export function callFailed(method: string, signal: AbortSignal, error: unknown): void {
-  const { outcome } = toDriverError(error);
-  if (outcome !== 'not-applied' && !READING.test(method)) changed.add(signal);
-  if (typeof error === 'object' && error !== null) callErrors.add(error);
+/** Records that a call of the work has, or may have, changed something. */
+export function callApplied(signal: AbortSignal): void {
+  changed.add(wholeOf(signal));
+}
+
+/** Records that an error is that of a single call. */
+export function recordCallError(error: DriverError): void {
+  callErrors.add(error);
 }
 
 /** Records that a search has found nothing that the calls of the work have created. */
 export function nothingApplied(signal: AbortSignal): void {
-  changed.delete(signal);
+  changed.delete(wholeOf(signal));
 }
 
 /**
@@ -34,13 +36,21 @@ export function nothingApplied(signal: AbortSignal): void {
  */
 export function creationError(failure: DriverError, signal: AbortSignal, hasInstance = false): DriverError {
   const { code, message, retryAfterMs, outcome } = failure;
-  const isDoubtful = hasInstance || (changed.has(signal) && isOfCall(failure));
+  const isDoubtful = hasInstance || (changed.has(wholeOf(signal)) && isOfCall(failure));
   if (outcome !== 'not-applied' || !isDoubtful) return failure;
   return new DriverError(code, message, { outcome: 'unknown', cause: failure, retryAfterMs });
 }
 
-/** Returns true if the error or one of its causes is that of a call. */
+/**
+ * Returns true if the outcome of the error is that of a call, which is the error itself or one of its causes. If a call
+ * had another outcome, the machine has found out the effect, e.g. by a search.
+ */
 function isOfCall(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
-  return callErrors.has(error) || ('cause' in error && isOfCall(error.cause));
+  if (callErrors.has(error)) return 'outcome' in error && error.outcome === 'not-applied';
+  return 'cause' in error && isOfCall(error.cause);
+}
+
+function wholeOf(signal: AbortSignal): AbortSignal {
+  return wholes.get(signal) ?? signal;
 }

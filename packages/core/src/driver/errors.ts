@@ -207,6 +207,30 @@ export class AbortedError extends DriverError {
   }
 }
 
+/** The classes of errors with codes of their own. */
+const CLASSES: Partial<Record<DriverErrorCode, new (message: string, options?: DriverErrorOptions) => DriverError>> = {
+  quota: QuotaError,
+  capacity: CapacityError,
+  throttled: ThrottledError,
+  'not-found': NotFoundError,
+  conflict: ConflictError,
+  configuration: ConfigurationError,
+  refused: RefusedError,
+  certificate: CertificateError,
+  auth: AuthError,
+  transient: TransientError,
+  timeout: TimeoutError,
+  'instance-failed': InstanceFailedError,
+  keyscan: KeyScanError,
+  aborted: AbortedError,
+};
+
+/** Returns a new error of the class of its code. */
+export function driverError(code: DriverErrorCode, message: string, options?: DriverErrorOptions): DriverError {
+  const Kind = CLASSES[code];
+  return Kind === undefined ? new DriverError(code, message, options) : new Kind(message, options);
+}
+
 /** Returns true if the error is a `DriverError`, including one of another copy of this package. */
 export function isDriverError(error: unknown): error is DriverError {
   return error instanceof Error && 'code' in error && 'outcome' in error && String(error.code) in ERROR_POLICIES;

@@ -42,6 +42,21 @@ export class HttpExchange {
   /** `name` names the call in messages. */
   constructor(private readonly name: string) {}
 
+  /** Status of the last answer; undefined if there was none. */
+  get status(): number | undefined {
+    return this.answer?.status;
+  }
+
+  /** Origin of the last message, e.g. `https://api.example.org`; undefined if none was sent. */
+  get origin(): string | undefined {
+    return this.url?.origin;
+  }
+
+  /** Records an answer to a message that was not sent with `send`, e.g. by the SDK of a vendor. */
+  answered(answer: AnswerHead): void {
+    this.answer ??= answer;
+  }
+
   /**
    * Sends a request, and sends it again to the address of a redirect, with the same method, body and headers. Follows
    * redirects to the same host only, and never from https to http, because the request contains credentials.

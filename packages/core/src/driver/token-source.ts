@@ -3,7 +3,8 @@
 import type { Clock } from '../runtime/clock.js';
 import { withDeadline } from '../runtime/deadline.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
-import type { ApiClient, ApiOperation, Attempt } from './api-client.js';
+import type { ApiClient } from './api-client.js';
+import type { ApiCredentials, ApiOperation, Attempt, ErrorOf, Refusal } from './api-request.js';
 import type { Call } from './call.js';
 import { AbortedError, AuthError, DriverError, isDriverError, TransientError } from './errors.js';
 
@@ -27,7 +28,7 @@ export interface Granted<T> {
 }
 
 export interface TokenSourceOptions<T> {
-  readonly api: ApiClient;
+  readonly api: Pick<ApiClient<unknown>, 'logIn'>;
   readonly clock: Clock;
   readonly operation: ApiOperation;
   /** Names the login service in messages, e.g. `the login at https://login.example.org`. */
@@ -37,7 +38,7 @@ export interface TokenSourceOptions<T> {
    * end, and remember failures.
    */
   readonly logIn: (attempt: Attempt) => Promise<Granted<T>>;
-  readonly errorOf: (error: unknown, now: number) => DriverError;
+  readonly errorOf: ErrorOf;
 }
 
 interface Held<T> {
@@ -50,7 +51,7 @@ interface Held<T> {
  * Obtains one token for all calls and renews it before it expires. A valid token is used while it is renewed, and as
  * long as the renewal fails. Every login ends at a time limit.
  */
-export class TokenSource<T> {
+export class TokenSource<T> implements ApiCredentials<T> {
   private held: Held<T> | undefined;
   private renewal: Promise<Held<T>> | undefined;
   /** Failure of the last login. */
@@ -73,14 +74,14 @@ export class TokenSource<T> {
     if (held !== undefined && now < held.renewAt) return held.token;
     if (held !== undefined && now < held.expiresAt) {
       if (this.renewal === undefined && now >= this.retryAt(RENEWAL_INTERVAL_MS)) {
-        this.renew(call).catch((error: unknown) =>
+        this.replace(call).catch((error: unknown) =>
           call.log.warn('A token could not be renewed; the present one is used until it expires', { error }),
         );
       }
       return held.token;
     }
     if (this.failed !== undefined && now < this.retryAt(0)) throw this.failed.error;
-    const renewal = this.renewal ?? this.renew(call);
+    const renewal = this.renewal ?? this.replace(call);
     const outcome = 'not-applied';
     const limits = {
       timers: this.timers,
@@ -90,6 +91,12 @@ export class TokenSource<T> {
       onAbort: (cause: Error) => new AbortedError('aborted while waiting for a login', { outcome, cause }),
     };
     return (await withDeadline(limits, () => renewal)).token;
+  }
+
+  /** Discards a token that the cloud refused with status 401. Returns true if it did. */
+  renew(token: T, { status }: Pick<Refusal, 'status'>): boolean {
+    if (status === 401) this.refused(token);
+    return status === 401;
   }
 
   /** Discards a token that the cloud refused. All calls that were refused with it share the next one. */
@@ -104,7 +111,7 @@ export class TokenSource<T> {
     return at + Math.min(Math.max(error.retryAfterMs ?? 0, intervalMs), MAX_PAUSE_MS);
   }
 
-  private renew({ log }: Call): Promise<Held<T>> {
+  private replace({ log }: Call): Promise<Held<T>> {
     const renewal = this.logIn({ signal: new AbortController().signal, deadline: Infinity, log }).finally(() => {
       if (this.renewal === renewal) this.renewal = undefined;
     });
@@ -116,8 +123,8 @@ export class TokenSource<T> {
     const { api, clock, errorOf, logIn, operation } = this.options;
     let retryAfterMs: number | undefined;
     try {
-      const { token, lifeMs } = await api.send(
-        { ...operation, name: this.options.service(), timeoutMs: LOGIN_TIMEOUT_MS, errorOf, isPaced: false },
+      const { token, lifeMs } = await api.logIn(
+        { ...operation, name: this.options.service(), timeoutMs: LOGIN_TIMEOUT_MS, errorOf },
         call,
         (attempt) => logIn(attempt).finally(() => (retryAfterMs = attempt.http.retryAfterMs(clock.now()))),
       );

@@ -21,14 +21,40 @@ export class Slots {
 
   /** Runs `work` once a slot is free. Rejects with the signal's reason if the signal aborts first. */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    signal.throwIfAborted();
-    if (this.taken < this.count) this.taken += 1;
-    else await this.inherit(signal);
+    const release = await this.acquire(signal);
     try {
       return await work();
     } finally {
-      this.pass();
+      release();
     }
+  }
+
+  /**
+   * Resolves once a slot is free with a function that releases it. Rejects with the signal's reason if the signal
+   * aborts first.
+   */
+  async acquire(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    const release = this.tryAcquire();
+    if (release !== undefined) return release;
+    await this.inherit(signal);
+    return this.releaser();
+  }
+
+  /** Acquires a slot if one is free. Returns the function that releases it, or undefined. */
+  tryAcquire(): (() => void) | undefined {
+    if (this.taken >= this.count) return undefined;
+    this.taken += 1;
+    return this.releaser();
+  }
+
+  private releaser(): () => void {
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.pass();
+    };
   }
 
   /** Waits until another caller passes on its slot. */

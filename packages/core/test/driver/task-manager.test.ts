@@ -129,7 +129,7 @@ describe('a task manager', () => {
     const running = watch(harness.manager.submit(harness.task('a', 1000), harness.call({ deadline: 50 })));
     const late = watch(harness.manager.submit(harness.task('b'), harness.call({ deadline: 0 })));
     await harness.clock.advance(2000);
-    await expect(running.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
+    await expect(running.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     await expect(late.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     expect(harness.events).toEqual(['a starts at 0']);
   });
@@ -143,7 +143,7 @@ describe('a task manager', () => {
     expect([await first.promise, await second.promise]).toEqual(['a', 'b']);
     await expect(slow.promise).rejects.toMatchObject({
       code: 'timeout',
-      message: expect.stringContaining('within 40 ms'),
+      message: expect.stringContaining('no answer in time (40 ms)'),
     });
   });
 
@@ -152,7 +152,7 @@ describe('a task manager', () => {
     const slow = watch(harness.manager.submit(harness.task('a', 1e9), harness.call()));
     const next = watch(harness.manager.submit(harness.task('b'), harness.call()));
     await harness.clock.advance(200_000);
-    await expect(slow.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
+    await expect(slow.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
     expect(await next.promise).toBe('b');
   });
 

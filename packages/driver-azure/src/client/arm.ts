@@ -6,20 +6,18 @@
 import type { HttpClient, Pipeline, PipelineRequest } from '@azure/core-rest-pipeline';
 import {
   ApiClient,
-  isDriverError,
   isJsonObject,
+  nameOfCall,
   NotFoundError,
   retryAfterMsIn,
   serverTime,
   stringAt,
   TransientError,
   type ApiCall,
-  type Attempt,
   type Call,
   type Clock,
   type DriverError,
   type JsonValue,
-  type Outcome,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
@@ -27,8 +25,6 @@ import { Credentials, type Used } from './credentials.js';
 import { clientOf, newHttpClient, pipelineOptions } from './http.js';
 import { loadPipeline } from './libraries.js';
 
-/** Time limit of a call (ms). */
-const CALL_TIMEOUT_MS = 60_000;
 const TRANSFER_TIMEOUT_MS = 300_000;
 /** Interval between polls of an operation that does not specify one (ms). */
 const DEFAULT_POLL_MS = 5000;
@@ -48,10 +44,12 @@ export interface ArmRequest {
   readonly body?: unknown;
 }
 
-/** An answer without an error. Its content is undefined if it is empty. */
+/** An answer without an error. */
 interface Answer {
   readonly status: number;
   readonly headers: { get(name: string): string | undefined };
+  readonly text: string;
+  /** The JSON of the text; undefined if it is empty or not JSON. */
   readonly content: JsonValue | undefined;
 }
 
@@ -80,14 +78,22 @@ export interface ArmOptions {
 
 export class Arm {
   readonly subscriptionId: string;
-  private readonly api: ApiClient;
+  private readonly api: ApiClient<Used>;
   private readonly client: HttpClient = newHttpClient();
   private readonly pipeline: Pipeline = loadPipeline().createPipelineFromOptions(pipelineOptions(undefined));
   private readonly credentials: Credentials;
 
   constructor(private readonly options: ArmOptions) {
     const { clock, callsPerSecond, onApiCall, readAuth } = options;
-    this.api = new ApiClient({ clock, callsPerSecond, onApiCall, secrets: () => this.credentials.secrets });
+    this.api = new ApiClient({
+      ...{ clock, callsPerSecond, onApiCall },
+      credentials: {
+        get: (call) => this.credentials.get(call),
+        renew: (used, refusal) => this.credentials.renew(used, refusal),
+      },
+      secrets: () => this.credentials.secrets,
+      errorOf: (error, attempted) => errorOf(attempted, error),
+    });
     this.credentials = new Credentials({ read: readAuth, api: this.api, client: this.client, clock });
     this.subscriptionId = this.credentials.auth.subscriptionId;
   }
@@ -105,11 +111,11 @@ export class Arm {
     for (let url: string | undefined = this.urlOf(request); url !== undefined;) {
       const { content: page }: Answer = await this.send(kind, call, url);
       if (!isJsonObject(page) || !Array.isArray(page['value'])) {
-        throw new TransientError(`${nameOf(kind)}: Azure answered without a list`, { outcome: 'not-applied' });
+        throw new TransientError(`${nameOfCall(kind)}: Azure answered without a list`, { outcome: 'not-applied' });
       }
       found.push(...(page['value'] as unknown as readonly T[]));
       const next = stringAt(page, 'nextLink');
-      url = next === undefined || next === '' ? undefined : this.ownUrl(nameOf(kind), next);
+      url = next === undefined || next === '' ? undefined : this.ownUrl(nameOfCall(kind), next);
     }
     return found;
   }
@@ -148,19 +154,19 @@ export class Arm {
    * Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201).
    */
   async transfer(kind: Operation, call: Call, request: PipelineRequest): Promise<void> {
-    const { tls } = this.credentials;
-    await this.measured(kind, call, TRANSFER_TIMEOUT_MS, async ({ http, signal }) => {
+    const limits = { timeoutMs: TRANSFER_TIMEOUT_MS, lane: 'none' } as const;
+    await this.api.send({ ...kind, ...limits }, call, async ({ http, signal, credentials: { tls } }) => {
       request.abortSignal = signal;
       if (tls !== undefined) request.tlsSettings = tls;
-      const { status, headers, bodyAsText } = await clientOf(this.client, http).sendRequest(request);
-      if (status === 201) return { status };
+      const { status, bodyAsText } = await clientOf(this.client, http).sendRequest(request);
+      if (status === 201) return;
       if (status < 400) {
         throw new TransientError(
-          `${nameOf(kind)}: status ${status} is not that of the storage service; is it a proxy's?`,
+          `${nameOfCall(kind)}: status ${status} is not that of the storage service; is it a proxy's?`,
         );
       }
       const [, code = ''] = /<Code>([^<]*)</.exec(bodyAsText ?? '') ?? [];
-      throw answerError(status, { code, message: `${code} the storage service refused a part of the disk` }, headers);
+      throw answerError(status, { code, message: `${code} the storage service refused a part of the disk` });
     });
   }
 
@@ -177,25 +183,12 @@ export class Arm {
     this.api.stop();
   }
 
-  /** Sends a request. If its credentials are refused, repeats it once with a new token or with changed credentials. */
-  private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<Answer> {
-    const { api, credentials } = this;
-    const turn = await api.turn(call);
-    const used = await credentials.use(turn);
-    try {
-      return await this.once(kind, turn, used, url, body);
-    } catch (error) {
-      if (!isDriverError(error) || !credentials.replace(used, error, call.log)) throw error;
-      const next = await api.turn(call);
-      return await this.once(kind, next, await credentials.use(next), url, body);
-    }
-  }
-
-  private once(kind: Operation, call: Call, { tls, token }: Used, url: string, body: unknown): Promise<Answer> {
+  private send(kind: Operation, call: Call, url: string, body?: unknown): Promise<Answer> {
     const { createHttpHeaders, createPipelineRequest } = loadPipeline();
-    return this.measured(kind, call, CALL_TIMEOUT_MS, async ({ http, signal: abortSignal }) => {
+    return this.api.send({ ...kind, foreign: foreignOrigin }, call, async ({ http, signal, credentials }) => {
+      const { tls, token } = credentials;
       const request = createPipelineRequest({
-        ...{ url, method: kind.method, abortSignal },
+        ...{ url, method: kind.method, abortSignal: signal },
         headers: createHttpHeaders({
           accept: 'application/json',
           authorization: `Bearer ${token}`,
@@ -205,9 +198,9 @@ export class Arm {
       });
       if (tls !== undefined) request.tlsSettings = tls;
       const { status, headers, bodyAsText } = await this.pipeline.sendRequest(clientOf(this.client, http), request);
-      if (status >= 400) throw answerError(status, errorIn(kind, bodyAsText), headers);
-      checkOrigin(kind, status, headers);
-      return { status, headers, content: parse(kind, bodyAsText) };
+      const text = bodyAsText ?? '';
+      if (status >= 400) throw answerError(status, errorIn(text));
+      return { status, headers, text, content: parsed(text) };
     });
   }
 
@@ -226,18 +219,6 @@ export class Arm {
     throw new NotFoundError(`${what}: ${JSON.stringify(url)} is not an address of ${endpoint}`);
   }
 
-  private measured<T extends { readonly status: number }>(
-    kind: Operation,
-    call: Call,
-    timeoutMs: number,
-    work: (attempt: Attempt) => Promise<T>,
-  ): Promise<T> {
-    const name = nameOf(kind);
-    const attempted = { operation: name, changesSomething: kind.method !== 'GET' };
-    const converted = (error: unknown, now: number): DriverError => errorOf({ ...attempted, now }, error);
-    return this.api.send({ ...kind, name, timeoutMs, errorOf: converted }, call, work);
-  }
-
   private pollMs(headers: Answer['headers']): number {
     const now = serverTime(headers.get('date'), this.options.clock.now());
     return retryAfterMsIn(headers.get('retry-after'), now) ?? DEFAULT_POLL_MS;
@@ -245,23 +226,19 @@ export class Arm {
 }
 
 /** Returns an error for an answer, with the properties of those from Azure's libraries. */
-function answerError(status: number, { code, message }: CloudError, headers: Answer['headers']): Error {
-  return Object.assign(new Error(message), { statusCode: status, code, response: { headers } });
+function answerError(status: number, { code, message }: CloudError): Error {
+  return Object.assign(new Error(message), { statusCode: status, code });
 }
 
 /**
- * Throws unless Azure sent an answer. Every answer of Azure has a request id ("Common API Details" of the resource
- * provider contract). A proxy answers without it, and otherwise its 204 would equal the answer to a deletion.
+ * Returns the reason unless Azure sent an answer. Every answer of Azure has a request id ("Common API Details" of the
+ * resource provider contract). A proxy answers without it, and otherwise its 204 would equal the answer to a deletion.
  */
-function checkOrigin(kind: Operation, status: number, headers: Answer['headers']): void {
-  if (headers.get('x-ms-request-id') !== undefined || headers.get('x-ms-correlation-request-id') !== undefined) return;
-  const reason = `status ${status} without "x-ms-request-id", the mark of answers of Azure; is it a proxy's?`;
-  throw new TransientError(`${nameOf(kind)}: ${reason}`, { outcome: outcomeOf(kind) });
-}
-
-/** Returns the outcome of a call without an answer of Azure. */
-function outcomeOf({ method }: Operation): Outcome {
-  return method === 'GET' ? 'not-applied' : 'unknown';
+function foreignOrigin({ status, headers, text, content }: Answer): string | undefined {
+  if (headers.get('x-ms-request-id') === undefined && headers.get('x-ms-correlation-request-id') === undefined) {
+    return `status ${status} without "x-ms-request-id", the mark of answers of Azure; is it a proxy's?`;
+  }
+  return text !== '' && content === undefined ? 'the answer is not JSON; is it of Azure?' : undefined;
 }
 
 /** Interprets the resource of an operation. The URL of a `Location` header returns the result itself instead. */
@@ -272,29 +249,17 @@ function progressIn(what: string, body: JsonValue | undefined, retryAfterMs: num
   return { status: 'failed', error: failureOf(what, cloudErrorIn(body)) };
 }
 
-/** Returns the JSON of an answer; undefined if it is empty. Throws for other content, e.g. the page of a proxy. */
-function parse(kind: Operation, text: string | null | undefined): JsonValue | undefined {
-  if (text === null || text === undefined || text === '') return undefined;
+function parsed(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;
-  } catch (error) {
-    throw new TransientError(`${nameOf(kind)}: the answer is not JSON; is it of Azure?`, {
-      cause: error,
-      outcome: outcomeOf(kind),
-    });
+  } catch {
+    return undefined;
   }
 }
 
 /** Returns the error in an answer. A gateway in front of Azure answers with a page; its status tells the kind. */
-function errorIn(kind: Operation, text: string | null | undefined): CloudError {
-  try {
-    return cloudErrorIn(parse(kind, text));
-  } catch {
-    return { code: '', message: 'the answer is not JSON' };
-  }
-}
-
-/** e.g. `compute: PUT virtualMachines`. */
-function nameOf({ service, method, operation }: Operation): string {
-  return `${service}: ${method} ${operation}`;
+function errorIn(text: string): CloudError {
+  const content = parsed(text);
+  const isPage = content === undefined && text !== '';
+  return isPage ? { code: '', message: 'the answer is not JSON' } : cloudErrorIn(content);
 }

@@ -4,13 +4,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { HttpClient, TlsSettings } from '@azure/core-rest-pipeline';
 import {
   ConfigurationError,
-  isUntrusted,
   TokenSource,
-  type ApiClient,
+  type ApiCredentials,
   type Call,
   type Clock,
-  type DriverError,
   type Logger,
+  type Refusal,
+  type TokenSourceOptions,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { errorOf } from '../errors.js';
@@ -26,12 +26,12 @@ export interface Used {
 export interface CredentialsOptions {
   /** Reads the file. Throws `ConfigurationError`. */
   readonly read: () => AzureAuth;
-  readonly api: ApiClient;
+  readonly api: TokenSourceOptions<string>['api'];
   readonly client: HttpClient;
   readonly clock: Clock;
 }
 
-export class Credentials {
+export class Credentials implements ApiCredentials<Used> {
   private current: Omit<Used, 'token'>;
   private readonly tokens: TokenSource<string>;
 
@@ -47,7 +47,7 @@ export class Credentials {
         this.readAgain(attempt.log);
         return logIn(this.auth, this.current.tls, client, attempt);
       },
-      errorOf: (error, now) => errorOf({ operation: service(), changesSomething: false, now }, error),
+      errorOf: (error, attempted) => errorOf(attempted, error),
     });
   }
 
@@ -67,7 +67,7 @@ export class Credentials {
   }
 
   /** Resolves with the credentials for a call. */
-  async use(call: Call): Promise<Used> {
+  async get(call: Call): Promise<Used> {
     const token = await this.tokens.get(call);
     return { ...this.current, token };
   }
@@ -76,9 +76,8 @@ export class Credentials {
    * Replaces the credentials after a refusal. Returns false, changing nothing, if neither another token nor the present
    * content of the files can help.
    */
-  replace({ auth, token }: Used, failure: DriverError, log: Logger): boolean {
-    const isTokenRefused = wasRefused(failure);
-    if (!isTokenRefused && failure.code !== 'auth' && !isUntrusted(failure)) return false;
+  renew({ auth, token }: Used, { status, log }: Refusal): boolean {
+    const isTokenRefused = status === 401;
     // Another caller may have replaced them already.
     const hasOthers = this.auth !== auth || this.tokens.latest !== token || this.readAgain(log);
     if (!hasOthers && !isTokenRefused) return false;
@@ -110,11 +109,6 @@ export class Credentials {
 function checked(auth: AzureAuth): Omit<Used, 'token'> {
   checkCredential(auth);
   return { auth, tls: auth.ca === undefined ? undefined : { ca: auth.ca } };
-}
-
-/** Returns true if the resource manager refused the token with 401. */
-function wasRefused({ cause }: DriverError): boolean {
-  return typeof cause === 'object' && cause !== null && 'statusCode' in cause && cause.statusCode === 401;
 }
 
 /** Ids of resources contain the subscription, and a secret must not be sent to the login service of another cloud. */

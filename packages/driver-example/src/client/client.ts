@@ -1,23 +1,20 @@
 /**
  * The narrow API through which this driver uses its cloud, with only the calls that it needs.
  *
- * Every driver has such a file, which hides the cloud's SDK (here an object, or HTTP) and can be replaced in tests. It
- * applies the deadline of every call, converts failures to errors of core, and reports calls for the metrics.
+ * Every driver has such a file, which hides the cloud's SDK (here an object, or HTTP) and can be replaced in tests. All
+ * calls go through an `ApiClient` of core.
  */
 
 import {
-  AbortedError,
-  TimeoutError,
-  TimerQueue,
-  withDeadline,
-  type ApiCall,
+  ApiClient,
+  NO_CREDENTIALS,
+  type ApiClientOptions,
+  type ApiOperation,
   type Call,
-  type Clock,
-  type RateLimiter,
+  type ErrorOf,
 } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
-import { driverErrorOf, statusOf } from '../errors.js';
 
 /**
  * The cloud. All calls reject with a `DriverError` that has an outcome: `AbortedError` if the call's signal aborts,
@@ -40,15 +37,10 @@ export interface ExampleCloudApi {
 }
 
 /** Dependencies of both implementations. */
-export interface CallContext {
-  readonly clock: Clock;
-  readonly onApiCall: (call: ApiCall) => void;
-  /** Limits the calls to the configured rate; absent for no limit. */
-  readonly limiter?: RateLimiter | undefined;
-}
+export type CallContext = Pick<ApiClientOptions<undefined>, 'clock' | 'onApiCall' | 'callsPerSecond'>;
 
 /** A kind of call, for messages and metrics. */
-export interface Operation {
+export interface Operation extends ApiOperation {
   readonly service: 'instances' | 'images' | 'cloud';
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly operation: string;
@@ -67,67 +59,17 @@ export const OPERATIONS = {
   listImages: { service: 'images', method: 'GET', operation: 'list' },
 } as const satisfies Record<keyof ExampleCloudApi, Operation>;
 
-/** Makes calls: applies the rate, reports the calls, and converts their errors. */
-export class Caller {
-  private readonly timers: TimerQueue;
+/** Creates the client of core through which all calls go. */
+export function apiClient(context: CallContext, errorOf: ErrorOf): ApiClient {
+  return new ApiClient({ ...context, errorOf, credentials: NO_CREDENTIALS });
+}
 
-  constructor(private readonly context: CallContext) {
-    this.timers = new TimerQueue(context.clock);
-  }
-
-  /** Makes the call with `ask`, which may respond synchronously. */
-  async run<T>(kind: Operation, call: Call, ask: () => T | Promise<T>): Promise<T> {
-    const { clock, limiter } = this.context;
-    if (limiter !== undefined) await this.bounded(kind, call, (signal) => limiter.acquire(signal), 'not-applied');
-    if (call.signal.aborted) throw abortedError(kind, call.signal, 'not-applied');
-    const startedAt = clock.monotonic();
-    try {
-      const answer = ask();
-      const result = answer instanceof Promise ? await answer : answer;
-      this.report(kind, startedAt, 200);
-      limiter?.settled();
-      return result;
-    } catch (error) {
-      this.report(kind, startedAt, statusOf(error));
-      const failure = driverErrorOf(nameOf(kind), error);
-      limiter?.settled(failure);
-      throw failure;
-    }
-  }
-
-  /**
-   * Settles as `start` does, or rejects if the call's signal aborts or its deadline passes; the signal passed to
-   * `start` aborts then too. `outcome` is the outcome of an abandoned call.
-   */
-  bounded<T>(
-    kind: Operation,
-    call: Call,
-    start: (signal: AbortSignal) => Promise<T>,
-    outcome: 'not-applied' | 'unknown' = 'unknown',
-  ): Promise<T> {
-    return withDeadline(
-      {
-        timers: this.timers,
-        signal: call.signal,
-        deadline: call.deadline,
-        onDeadline: () => new TimeoutError(`${nameOf(kind)}: no answer before the deadline`, { outcome }),
-        onAbort: () => abortedError(kind, call.signal, outcome),
-      },
-      start,
-    );
-  }
-
-  private report({ service, method, operation }: Operation, startedAt: number, status: number | string): void {
-    const { clock, onApiCall } = this.context;
-    onApiCall({ service, method, operation, durationMs: clock.monotonic() - startedAt, status });
-  }
+/** Returns the request of a call. */
+export function requestOf(kind: Operation): Operation & { readonly name: string } {
+  return { ...kind, name: nameOf(kind) };
 }
 
 /** Returns the name of a call, e.g. `example cloud, instances: create`. */
-export function nameOf({ service, operation }: Operation): string {
+function nameOf({ service, operation }: Operation): string {
   return `example cloud, ${service}: ${operation}`;
-}
-
-function abortedError(kind: Operation, signal: AbortSignal, outcome: 'not-applied' | 'unknown'): AbortedError {
-  return new AbortedError(`${nameOf(kind)}: it was aborted`, { cause: signal.reason, outcome });
 }

@@ -1,20 +1,30 @@
 /** The client of an example cloud in this process. */
 
-import type { Call } from '@nodepool/core';
+import type { ApiClient, Call } from '@nodepool/core';
 import type { Readable } from 'node:stream';
-import { Caller, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
+import { apiClient, OPERATIONS, requestOf, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
+import { driverErrorOf } from '../errors.js';
 import type { ExampleCloud } from '../cloud/cloud.js';
 import type { Answer } from '../cloud/api-gateway.js';
-import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
+import {
+  CLOUD_ERROR_STATUS,
+  CloudError,
+  type CloudDescription,
+  type CloudImage,
+  type CloudInstance,
+  type ImageSpec,
+  type InstanceSpec,
+  type Page,
+} from '../cloud/types.js';
 
 export class InProcessClient implements ExampleCloudApi {
-  private readonly caller: Caller;
+  private readonly api: ApiClient;
 
   constructor(
     private readonly cloud: ExampleCloud,
     context: CallContext,
   ) {
-    this.caller = new Caller(context);
+    this.api = apiClient(context, (error, attempted) => driverErrorOf(attempted, error));
   }
 
   describe(call: Call): Promise<CloudDescription> {
@@ -53,11 +63,18 @@ export class InProcessClient implements ExampleCloudApi {
     return this.ask(OPERATIONS.listImages, call, () => this.cloud.listImages(marker));
   }
 
-  /** Calls the cloud. A synchronous response needs no deadline. */
+  /** Calls the cloud, and reports the status that it would answer over HTTP. */
   private ask<T>(kind: Operation, call: Call, ask: () => Answer<T>): Promise<T> {
-    return this.caller.run(kind, call, () => {
-      const answer = ask();
-      return answer instanceof Promise ? this.caller.bounded(kind, call, () => answer) : answer;
+    return this.api.send(requestOf(kind), call, async ({ http }) => {
+      try {
+        const answer = await ask();
+        http.answered({ status: 200, headers: {} });
+        return answer;
+      } catch (error) {
+        const status = error instanceof CloudError ? CLOUD_ERROR_STATUS[error.code] : 0;
+        if (status > 0) http.answered({ status, headers: {} });
+        throw error;
+      }
     });
   }
 }

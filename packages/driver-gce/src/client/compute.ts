@@ -1,21 +1,18 @@
-/** The calls to Compute Engine that this driver makes, each a task of the provider's task manager. */
+/** The calls to Compute Engine that this driver makes. */
 
 import {
-  DriverError,
-  ERROR_POLICIES,
-  isDriverError,
+  endOfOperation,
   objectAt,
-  retryAfterMsOf,
-  sleep,
   stringAt,
+  TransientError,
   type Call,
   type Clock,
-  type HttpExchange,
   type JsonObject,
-  type TaskManager,
+  type Lane,
+  type OperationState,
 } from '@nodepool/core';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
-import { errorOf, operationError, type Attempted } from '../errors.js';
+import { operationError } from '../errors.js';
 import { answerOf, linkAt, listAt } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
@@ -24,8 +21,12 @@ const PAGE_SIZE = 500;
 const MAX_PAGES = 1000;
 /** Interval between reads of an operation's state (ms). */
 const POLL_INTERVAL_MS = 2000;
+/** Time limit of a call (ms). */
+const CALL_TIMEOUT_MS = 120_000;
 /** Time limit of `wait`, which the cloud answers within two minutes (ms). A later answer was lost. */
 const WAIT_TIMEOUT_MS = 150_000;
+/** Calls that wait for an operation take long, and the cloud decides when they end. */
+const CALLS_AT_ONCE = 1000;
 /** Kind of an operation in answers. */
 const OPERATION = 'compute#operation';
 
@@ -45,12 +46,15 @@ export type InstanceBody = compute_v1.Schema$Instance;
 export type ImageBody = compute_v1.Schema$Image;
 
 export class Compute {
+  private readonly lane: Lane;
+
   constructor(
     private readonly google: Google,
     private readonly project: string,
-    private readonly tasks: TaskManager,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.lane = google.api.lane({ atOnce: CALLS_AT_ONCE });
+  }
 
   /** Creates an instance. Calls with the same `requestId` take effect once. */
   async insertInstance(zone: string, requestBody: InstanceBody, requestId: string, call: Call): Promise<Operation> {
@@ -136,21 +140,14 @@ export class Compute {
    */
   async finish(operation: Operation, what: string, call: Call, onAnswer?: () => void): Promise<void> {
     let latest = operation;
-    while (!latest.done) {
-      try {
-        latest = await this.waited(latest, call);
+    if (!latest.done) {
+      const read = async (own: Call): Promise<OperationState<undefined>> => {
+        latest = await this.waited(latest, own);
         onAnswer?.();
         // The cloud may answer early while the operation is still in progress.
-        if (!latest.done) await sleep(this.clock, POLL_INTERVAL_MS, call.signal);
-      } catch (error) {
-        if (!isDriverError(error)) throw error;
-        if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {
-          // A missing operation does not mean that the resource is missing.
-          const code = error.code === 'not-found' ? 'transient' : error.code;
-          throw new DriverError(code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
-        }
-        await sleep(this.clock, Math.max(POLL_INTERVAL_MS, retryAfterMsOf(error)), call.signal);
-      }
+        return latest.done ? { state: 'succeeded', result: undefined } : { state: 'running' };
+      };
+      await endOfOperation({ what, clock: this.clock, intervalMs: POLL_INTERVAL_MS, read }, call);
     }
     if (latest.errors.length > 0) throw operationError(what, latest.errors);
   }
@@ -199,10 +196,7 @@ export class Compute {
       if (next === undefined || next === '') return pages;
       token = { pageToken: next };
     } while (pages.length < MAX_PAGES);
-    throw errorOf(
-      { operation: `${service}.${operation}`, changesSomething: false, now: this.clock.now() },
-      new Error('the list does not end'),
-    );
+    throw new TransientError(`${service}.${operation}: the list does not end`, { outcome: 'not-applied' });
   }
 
   /** Makes a call and resolves with its answer, which must be of the given kind. */
@@ -213,24 +207,14 @@ export class Compute {
     operation: string,
     call: Call,
     work: (options: CallOptions) => Answer,
-    timeoutMs?: number,
+    timeoutMs = CALL_TIMEOUT_MS,
   ): Promise<JsonObject> {
     const name = `${service}.${operation}`;
-    const changesSomething = method !== 'GET';
-    const main = async (signal: AbortSignal, http: HttpExchange): Promise<JsonObject> => {
-      const attempted = (): Attempted => ({
-        operation: name,
-        changesSomething,
-        now: http.timeOfAnswer(this.clock.now()),
-      });
-      const own: Call = { signal, deadline: Infinity, log: call.log };
-      const { data } = await this.google.credentials.call(attempted, own, (headers) =>
-        work(callOptions(headers, signal, http)),
-      );
-      return answerOf(kind, data, name, changesSomething ? 'unknown' : 'not-applied');
-    };
-    const limit = timeoutMs === undefined ? {} : { timeoutMs };
-    return this.tasks.submit({ service, method, operation, main, ...limit }, call);
+    const { lane } = this;
+    return this.google.api.send({ service, method, operation, name, timeoutMs, lane }, call, async (attempt) => {
+      const { data } = await work(callOptions(attempt));
+      return answerOf(kind, data, name, method === 'GET' ? 'not-applied' : 'unknown');
+    });
   }
 
   private get api(): compute_v1.Compute {

@@ -13,12 +13,13 @@ import {
   AuthError,
   boundedAnswer,
   type AnswerHead,
+  type Attempt,
   type Granted,
   type HttpExchange,
   type ProviderContext,
 } from '@nodepool/core';
 import type { GceProvider } from '../config.js';
-import { Credentials } from './credentials.js';
+import { Credentials, remediedError } from './credentials.js';
 
 /** Loads Google's libraries when a provider starts; parsing a configuration does not require them. */
 const load = createRequire(__filename);
@@ -99,17 +100,16 @@ async function boundedFetch(...request: Parameters<typeof fetch>): Promise<Respo
   });
 }
 
-export function callOptions(headers: Headers, signal: AbortSignal, http: HttpExchange): CallOptions {
+export function callOptions({ credentials, http, signal }: Attempt<Headers>): CallOptions {
   return {
     ...httpClient(),
-    ...{ headers: new Headers(headers), signal, retry: false },
+    ...{ headers: new Headers(credentials), signal, retry: false },
     adapter: (options, send) => redirected(http, options, send),
   };
 }
 
 export interface Google {
-  readonly api: ApiClient;
-  readonly credentials: Credentials;
+  readonly api: ApiClient<Headers>;
   readonly gaxios: Gaxios.Gaxios;
   readonly compute: compute_v1.Compute;
   readonly storage: storage_v1.Storage;
@@ -119,26 +119,31 @@ export interface Google {
 
 /** Creates the clients. Credentials are read by the first call. */
 export function connect(
-  { credentialsFile, apiEndpoint, storageEndpoint }: GceProvider,
+  { credentialsFile, apiEndpoint, storageEndpoint, callsPerSecond }: GceProvider,
   { clock, onApiCall }: Pick<ProviderContext, 'clock' | 'onApiCall'>,
 ): Google {
   const library = load('google-auth-library') as typeof AuthLibrary;
   const { compute_v1: computeLibrary } = load('@googleapis/compute/build/v1.js') as typeof ComputeLibrary;
   const { storage_v1: storageLibrary } = load('@googleapis/storage/build/v1.js') as typeof StorageLibrary;
   const file = credentialsFile ?? process.env['GOOGLE_APPLICATION_CREDENTIALS'];
-  const api: ApiClient = new ApiClient({ clock, onApiCall, secrets: () => credentials.secrets });
-  const credentials: Credentials = new Credentials({
-    ...{ api, clock },
-    place:
-      file === undefined
-        ? `the application default credentials (a file of this user, or the metadata service at ${metadataHost()})`
-        : `the credentials in ${file}`,
-    logIn: ({ http }) => logIn(library, credentialsFile, http),
+  const place =
+    file === undefined
+      ? `the application default credentials (a file of this user, or the metadata service at ${metadataHost()})`
+      : `the credentials in ${file}`;
+  const api: ApiClient<Headers> = new ApiClient({
+    ...{ clock, onApiCall, callsPerSecond },
+    credentials: {
+      get: (call) => credentials.get(call),
+      renew: (used, refusal) => credentials.renew(used, refusal),
+    },
+    secrets: () => credentials.secrets,
+    errorOf: (error, attempted) => remediedError(attempted, error, place),
   });
+  const logInAgain = ({ http }: Attempt): Promise<Granted<Headers>> => logIn(library, credentialsFile, http);
+  const credentials: Credentials = new Credentials({ api, clock, place, logIn: logInAgain });
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
   return {
     api,
-    credentials,
     gaxios: new library.gaxios.Gaxios(),
     compute: new computeLibrary.Compute({ rootUrl: `${withoutSlash(apiEndpoint ?? COMPUTE_ENDPOINT)}/` }),
     storage: new storageLibrary.Storage({ rootUrl: `${storageUrl}/` }),

@@ -11,7 +11,6 @@ import {
   textsAt,
   TransientError,
   waitForRetry,
-  type ApiRequest,
   type Call,
   type Clock,
   type HttpExchange,
@@ -19,7 +18,6 @@ import {
   type RandomSource,
   type RetryOptions,
 } from '@nodepool/core';
-import { errorOf } from '../errors.js';
 import { answerOf, expectNoContent, listAt } from './answers.js';
 import { callOptions, redirected, type CallOptions, type Google } from './google.js';
 
@@ -76,11 +74,8 @@ export class Storage {
 
   async deleteObject(object: string, call: Call): Promise<void> {
     const { google, bucket } = this.options;
-    const { data } = await this.call<{ readonly status: number; readonly data: unknown }>(
-      'DELETE',
-      'objects.delete',
-      call,
-      (options) => google.storage.objects.delete({ bucket, object }, options),
+    const { data } = await this.call<{ readonly data: unknown }>('DELETE', 'objects.delete', call, (options) =>
+      google.storage.objects.delete({ bucket, object }, options),
     );
     expectNoContent(data, 'storage.objects.delete');
   }
@@ -229,26 +224,21 @@ export class Storage {
   }
 
   /** Makes a call with an abort signal, a deadline and metrics. */
-  private async call<T extends { readonly status: number }>(
+  private call<T>(
     method: string,
     operation: string,
     call: Call,
     work: (options: CallOptions, http: HttpExchange) => Promise<T>,
   ): Promise<T> {
-    const { google } = this.options;
-    const name = `storage.${operation}`;
-    const changesSomething = method !== 'GET';
-    const request: ApiRequest = {
-      ...{ service: 'storage', method, operation: operation.replace('.', '-'), name },
-      timeoutMs: CALL_TIMEOUT_MS,
-      errorOf: (error, now) => errorOf({ operation: name, changesSomething, now }, error),
+    const request = {
+      service: 'storage',
+      method,
+      operation: operation.replace('.', '-'),
+      name: `storage.${operation}`,
     };
-    return google.api.send(request, call, ({ signal, http, log }) =>
-      google.credentials.call(
-        () => ({ operation: name, changesSomething, now: http.timeOfAnswer(this.options.clock.now()) }),
-        { signal, log, deadline: Infinity },
-        (headers) => work(callOptions(headers, signal, http), http),
-      ),
+    const limits = { timeoutMs: CALL_TIMEOUT_MS, lane: 'none' } as const;
+    return this.options.google.api.send({ ...request, ...limits }, call, (attempt) =>
+      work(callOptions(attempt), attempt.http),
     );
   }
 }

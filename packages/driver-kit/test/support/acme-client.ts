@@ -16,7 +16,7 @@ import {
   type DriverError,
   type ProviderContext,
 } from '@nodepool/core';
-import { AcmeError, type AcmeCloud, type ListedServer, type Tags } from './acme-cloud.js';
+import { ACME_HOST, AcmeError, type AcmeCloud, type ListedServer, type Tags } from './acme-cloud.js';
 
 export interface AcmeClient {
   describe(call: Call): Promise<{ readonly zones: readonly string[]; readonly limit: number }>;
@@ -34,7 +34,7 @@ export interface AcmeClient {
 /** Converts an error of the cloud to one of core. */
 export type Explain = (error: AcmeError) => DriverError;
 
-export const explain: Explain = ({ kind, message }) => {
+export const explain: Explain = ({ kind, message, retryAfterMs }) => {
   switch (kind) {
     case 'missing':
     case 'not-found':
@@ -42,7 +42,7 @@ export const explain: Explain = ({ kind, message }) => {
     case 'conflict':
       return new ConflictError(message);
     case 'throttle':
-      return new ThrottledError(message, { retryAfterMs: 2000 });
+      return new ThrottledError(message, { retryAfterMs });
     case 'auth':
       return new AuthError(message);
     case 'quota':
@@ -52,7 +52,11 @@ export const explain: Explain = ({ kind, message }) => {
     case 'invalid':
       return new ConfigurationError(message);
     case 'echo':
-      return new TransientError('acme: a proxy answered');
+      return new TransientError(`acme: a proxy answered (answer of ${ACME_HOST}: 502)`);
+    case 'redirect-away':
+      return new TransientError(`acme: ${ACME_HOST} redirects to another host: ${message}`);
+    case 'endless':
+      return new TransientError('acme: the answer is too long', { outcome: 'not-applied' });
     default:
       return new TransientError(message);
   }

@@ -9,10 +9,22 @@ export const ACME_TOKEN = 'acme-token-0123456789';
 
 /** An error of the cloud: the kind of fault, or the missing resource. */
 export class AcmeError extends Error {
-  constructor(readonly kind: FaultKind | 'missing') {
-    super(kind === 'echo' ? `acme: echo of Authorization: ${ACME_TOKEN}` : `acme: ${kind}`);
+  constructor(
+    readonly kind: AcmeFault | 'missing',
+    readonly retryAfterMs = 2000,
+    detail = '',
+  ) {
+    super(kind === 'echo' ? `acme: echo of Authorization: ${ACME_TOKEN}` : `acme: ${kind}${detail}`);
   }
 }
+
+/** Host of the cloud in messages; its calls are those of an object in this process. */
+export const ACME_HOST = 'acme.example';
+
+/** A fault of the kit, or one of the fixture's `HttpControls`. */
+export type AcmeFault = FaultKind | 'redirect-away' | 'redirect-status' | 'endless';
+
+type Planned = Omit<PlannedFault, 'kind'> & { readonly kind: AcmeFault; readonly retryAfterMs?: number };
 
 export type Tags = Readonly<Record<string, string>>;
 
@@ -74,17 +86,25 @@ export class AcmeCloud {
   reusesIds = false;
   private servers: Server[] = [];
   private images: Image[] = [];
-  private planned: PlannedFault[] = [];
+  /** Address of the redirects of `redirect-away`. */
+  redirectsTo = '';
+  /** True if all calls are redirected within the host, which a correct client does not notice. */
+  isMoved = false;
+  /** True if the credentials were replaced, which a correct client does not notice. */
+  hasNewCredentials = false;
+  private planned: Planned[] = [];
   private made = 0;
 
   constructor(readonly clock: Clock) {}
 
-  plan(fault: PlannedFault): void {
+  plan(fault: Planned): void {
     this.planned.push(fault);
   }
 
   clearFaults(): void {
     this.planned = [];
+    this.redirectsTo = '';
+    this.isMoved = false;
   }
 
   /** Returns the existing servers without the lag of listings, for observers outside the cloud. */
@@ -235,23 +255,25 @@ export class AcmeCloud {
 
   private async call<T>(operation: PlannedFault['operation'], signal: AbortSignal, effect: () => T): Promise<T> {
     if (signal.aborted) throw abortReason(signal);
-    const kind = this.nextFault(operation);
+    if (this.redirectsTo !== '') throw new AcmeError('redirect-away', undefined, ` ${this.redirectsTo}`);
+    const fault = this.nextFault(operation);
+    const kind = fault?.kind;
     await sleep(this.clock, LATENCY_MS / 2, signal);
     if (kind === 'hang') await sleep(this.clock, 365 * 86_400_000, signal);
     const isLate = kind === 'lose-answer' || kind === 'fail-after';
-    if (kind !== undefined && !isLate) throw new AcmeError(kind);
+    if (kind !== undefined && !isLate) throw new AcmeError(kind, fault?.retryAfterMs);
     const result = effect();
     await sleep(this.clock, LATENCY_MS / 2, signal);
     if (kind !== undefined) throw new AcmeError(kind);
     return result;
   }
 
-  private nextFault(operation: PlannedFault['operation']): FaultKind | undefined {
-    const concerned = (fault: PlannedFault): boolean => fault.operation === 'any' || fault.operation === operation;
+  private nextFault(operation: PlannedFault['operation']): Planned | undefined {
+    const concerned = (fault: Planned): boolean => fault.operation === 'any' || fault.operation === operation;
     const due = this.planned.find((fault) => fault.skip === 0 && concerned(fault));
     this.planned = this.planned
       .filter((fault) => fault !== due)
       .map((fault) => (concerned(fault) ? { ...fault, skip: Math.max(0, fault.skip - 1) } : fault));
-    return due?.kind;
+    return due;
   }
 }

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Adapter, Driver, JsonObject } from '@nodepool/core';
 import { ABILITIES, abilitiesExcept, simulatedTime, type DriverFixture } from '../../src/index.js';
-import { ACME_TOKEN, AcmeCloud } from './acme-cloud.js';
+import { ACME_HOST, ACME_TOKEN, AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
 
@@ -96,6 +96,15 @@ export function fixtureOf(
         plan: (fault) => cloud.plan(fault),
         clearFaults: () => cloud.clearFaults(),
         secrets: () => [ACME_TOKEN],
+        http: {
+          host: ACME_HOST,
+          moveCalls: () => void Object.assign(cloud, { isMoved: true }),
+          redirectTo: (url) => void Object.assign(cloud, { redirectsTo: url }),
+          redirectCreations: () => cloud.plan({ operation: 'create', kind: 'redirect-status', skip: 0 }),
+          answerEndlessly: () => cloud.plan({ operation: 'any', kind: 'endless', skip: 0 }),
+          throttleUntil: (retryAfterMs) => cloud.plan({ operation: 'any', kind: 'throttle', skip: 0, retryAfterMs }),
+        },
+        replaceCredentials: () => void Object.assign(cloud, { hasNewCredentials: true }),
         imageLabel: { pool: 'main', label: 'own' },
         machineTypeLabel: { pool: 'main', label: 'either' },
         close: () => undefined,

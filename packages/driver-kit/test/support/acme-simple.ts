@@ -27,12 +27,22 @@ export function acmeSimpleDriver(cloud: AcmeCloud, polls = false): Driver {
           const image = imageExternalId === undefined ? 'debian' : idOf(imageExternalId);
           const size = machineType ?? label.machineTypes?.[0];
           const task = { service: 'servers', method: 'POST', operation: 'create' };
+          // The task manager ends the task: its deadline moves by the time in the queue.
           const create = (signal: AbortSignal): Promise<string> =>
-            client!.create({ ...tags }, availabilityZone ?? 'north', image, { ...call, signal }, size);
+            client!.create(
+              { ...tags },
+              availabilityZone ?? 'north',
+              image,
+              { ...call, signal, deadline: Infinity },
+              size,
+            );
           const id = await tasks.submit({ ...task, main: create }, call);
           if (polls) {
             const poll = { service: 'servers', method: 'GET', operation: 'poll' };
-            await tasks.submit({ ...poll, main: (signal) => client!.describe({ ...call, signal }) }, call);
+            await tasks.submit(
+              { ...poll, main: (signal) => client!.describe({ ...call, signal, deadline: Infinity }) },
+              call,
+            );
           }
           return id;
         },
@@ -42,7 +52,7 @@ export function acmeSimpleDriver(cloud: AcmeCloud, polls = false): Driver {
               service: 'servers',
               method: 'DELETE',
               operation: 'delete',
-              main: (signal) => client!.remove(idOf(externalId), { ...call, signal }),
+              main: (signal) => client!.remove(idOf(externalId), { ...call, signal, deadline: Infinity }),
             },
             call,
           ),

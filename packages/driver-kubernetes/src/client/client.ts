@@ -8,17 +8,15 @@ import {
   stringAt,
   TransientError,
   type ApiCall,
-  type ApiRequest,
+  type ApiOperation,
   type Call,
   type Clock,
-  type HttpExchange,
   type JsonObject,
 } from '@nodepool/core';
-import { connectionErrorOf, errorOf, type Attempted } from '../errors.js';
-import type { HttpRequest } from './connections.js';
+import { connectionErrorOf, errorOf, ErrorStatus } from '../errors.js';
 import type { ClusterAccess } from './kubeconfig.js';
 import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';
-import type { Transport } from './transport.js';
+import type { Message as HttpMessage, Transport, Used } from './transport.js';
 
 const SERVICE = 'kubernetes';
 /** Objects per page of a list. */
@@ -28,7 +26,6 @@ const WATCH_SECONDS = 1800;
 /** Time in addition to `WATCH_SECONDS` after which an open watch is aborted (s). */
 const WATCH_GRACE_SECONDS = 60;
 const WATCH_TIMEOUT_MS = (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000;
-const CALL_TIMEOUT_MS = 60_000;
 /** Maximum length of an event of a watch in characters; etcd stores objects of up to 1.5 MiB. */
 const MAX_EVENT = 16 * 2 ** 20;
 /** Types of events of a watch that contain an object of the collection. */
@@ -71,11 +68,18 @@ export interface ClientOptions {
 }
 
 export class Client {
-  private readonly api: ApiClient;
+  private readonly api: ApiClient<Used>;
 
   constructor(private readonly options: ClientOptions) {
-    const { clock, callsPerSecond, onApiCall, transport } = options;
-    this.api = new ApiClient({ clock, callsPerSecond, onApiCall, secrets: () => transport.secrets });
+    const { clock, callsPerSecond, onApiCall, server, transport } = options;
+    this.api = new ApiClient({
+      ...{ clock, callsPerSecond, onApiCall, credentials: transport },
+      secrets: () => transport.secrets,
+      errorOf: (error, attempted) =>
+        error instanceof ErrorStatus
+          ? errorOf(attempted, error, transport.access.source)
+          : connectionErrorOf(attempted, server, error),
+    });
   }
 
   async get(collection: Collection, name: string, call: Call): Promise<KubernetesObject> {
@@ -134,17 +138,12 @@ export class Client {
       timeoutSeconds: String(WATCH_SECONDS),
     });
     const message = { method: 'GET', verb: 'watch', path: pathOf(collection) + query } as const;
-    await this.measured(collection, message, { call, timeoutMs }, async (sent) => {
-      const { status, retryAfter, body } = await transport.stream(sent);
-      if (status >= 300) {
-        const text = await answerText(body);
-        throw errorOf(this.attempted(collection, message, sent.http), { status, retryAfter, text });
-      }
+    await this.api.send({ ...operationOf(collection, message), timeoutMs }, call, async (attempt) => {
+      const { body } = await transport.send(message, 'watches', attempt);
       onOpen?.();
       for await (const line of linesOf(body)) {
-        if (onEvent(eventOf(this.answerIn(line, collection, message)))) return status;
+        if (onEvent(eventOf(this.answerIn(line, collection, message)))) return;
       }
-      return status;
     });
   }
 
@@ -164,15 +163,11 @@ export class Client {
     await this.options.transport.close();
   }
 
-  private async call(collection: Collection, message: Message, call: Call): Promise<JsonObject> {
-    let data: JsonObject = {};
-    await this.measured(collection, message, { call, timeoutMs: CALL_TIMEOUT_MS }, async (sent) => {
-      const answer = await this.options.transport.send(sent);
-      if (answer.status >= 300) throw errorOf(this.attempted(collection, message, sent.http), answer);
-      data = this.answerIn(answer.text, collection, message);
-      return answer.status;
+  private call(collection: Collection, message: Message, call: Call): Promise<JsonObject> {
+    return this.api.send(operationOf(collection, message), call, async (attempt) => {
+      const { body } = await this.options.transport.send(message, 'calls', attempt);
+      return this.answerIn(await answerText(body), collection, message);
     });
-    return data;
   }
 
   /**
@@ -182,55 +177,27 @@ export class Client {
   private answerIn(text: string, collection: Collection, message: Message): JsonObject {
     const { answer, cause } = parsed(text);
     if (answer !== undefined && IS_EXPECTED[message.verb](answer, collection.kind.objectKind)) return answer;
-    const { operation, changesSomething } = this.attempted(collection, message);
     throw new TransientError(
-      `${operation}: the answer is not one of the Kubernetes API; does a proxy answer for ${this.options.server}?`,
-      { cause, outcome: changesSomething ? 'unknown' : 'not-applied' },
+      `${nameOf(collection, message)}: the answer is not one of the Kubernetes API; does a proxy answer for ${this.options.server}?`,
+      { cause, outcome: message.method === 'GET' ? 'not-applied' : 'unknown' },
     );
-  }
-
-  /** Sends a message within the rate limit and the deadline, and reports the call. */
-  private async measured(
-    collection: Collection,
-    message: Message,
-    { call, timeoutMs }: { readonly call: Call; readonly timeoutMs: number },
-    send: (request: HttpRequest) => Promise<number>,
-  ): Promise<void> {
-    const { method, verb, path, body } = message;
-    const attempted = this.attempted(collection, message);
-    const request: ApiRequest = {
-      ...{
-        service: SERVICE,
-        method,
-        operation: `${collection.kind.name}.${verb}`,
-        name: attempted.operation,
-        timeoutMs,
-      },
-      errorOf: (error, now) => connectionErrorOf({ ...attempted, now }, this.options.server, error),
-    };
-    await this.api.send(request, await this.api.turn(call), async ({ signal, http }) => ({
-      status: await send({ method, path, body, signal, http }),
-    }));
-  }
-
-  private attempted({ kind, namespace }: Collection, { verb, method }: Message, http?: HttpExchange): Attempted {
-    const now = this.options.clock.now();
-    const place = namespace === undefined ? '' : ` in ${namespace}`;
-    return {
-      operation: `${verb} ${kind.name}${place}`,
-      changesSomething: method !== 'GET',
-      now: http?.timeOfAnswer(now) ?? now,
-      source: this.access.source,
-    };
   }
 }
 
-interface Message {
-  readonly method: HttpRequest['method'];
+interface Message extends HttpMessage {
   /** Verb of the API, for metrics and messages. */
   readonly verb: 'get' | 'list' | 'watch' | 'create' | 'delete';
-  readonly path: string;
-  readonly body?: string;
+}
+
+function operationOf(collection: Collection, message: Message): ApiOperation & { readonly name: string } {
+  const { method, verb } = message;
+  const operation = `${collection.kind.name}.${verb}`;
+  return { service: SERVICE, method, operation, name: nameOf(collection, message) };
+}
+
+/** Returns the name of a call in messages, e.g. `create pods in main-0000000001`. */
+function nameOf({ kind, namespace }: Collection, { verb }: Message): string {
+  return `${verb} ${kind.name}${namespace === undefined ? '' : ` in ${namespace}`}`;
 }
 
 function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {

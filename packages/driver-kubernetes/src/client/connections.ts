@@ -26,7 +26,7 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path and query. */
   readonly path: string;
-  readonly body: string | undefined;
+  readonly body?: string | undefined;
   readonly signal: AbortSignal;
   readonly http: HttpExchange;
 }

@@ -4,7 +4,16 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { answerText, AuthError, headerIn, isUntrusted, toDriverError, type Clock, type Logger } from '@nodepool/core';
+import {
+  answerText,
+  toDriverError,
+  type ApiCredentials,
+  type Attempt,
+  type Clock,
+  type Logger,
+  type Refusal,
+} from '@nodepool/core';
+import { ErrorStatus } from '../errors.js';
 import { Connections, type HttpRequest, type Response } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
@@ -13,18 +22,8 @@ const READ_INTERVAL_MS = 1000;
 /** Maximum age of a token that is passed on to Zuul (ms). A former token can remain valid for a while. */
 const TOKEN_AGE_MS = 60_000;
 const UNAUTHORIZED = 401;
-
-export interface HttpAnswer {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-  readonly text: string;
-}
-
-export interface HttpStream {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-  readonly body: AsyncIterable<Uint8Array>;
-}
+/** A message of a call. */
+export type Message = Pick<HttpRequest, 'method' | 'path' | 'body'>;
 
 export interface TransportOptions {
   readonly access: ClusterAccess;
@@ -36,12 +35,12 @@ export interface TransportOptions {
 }
 
 /** Credentials that a call was sent with. */
-interface Used {
+export interface Used {
   readonly connections: Connections;
   readonly authorization: string | undefined;
 }
 
-export class Transport {
+export class Transport implements ApiCredentials<Used> {
   private connections: Connections;
   private readAt = -Infinity;
 
@@ -59,15 +58,15 @@ export class Transport {
     return this.connections.secrets;
   }
 
-  async send(message: HttpRequest): Promise<HttpAnswer> {
-    const { status, headers, body } = await this.request(message, 'calls');
-    return { status, retryAfter: headerIn(headers, 'retry-after'), text: await answerText(body) };
-  }
-
-  /** Resolves when the server has accepted the watch. The body ends with an error when the signal aborts. */
-  async stream(message: HttpRequest): Promise<HttpStream> {
-    const { status, headers, body } = await this.request(message, 'watches');
-    return { status, retryAfter: headerIn(headers, 'retry-after'), body };
+  /** Sends a message of a call. Rejects with `ErrorStatus` for an answer with an error; else, its body continues. */
+  async send(message: Message, use: 'calls' | 'watches', attempt: Attempt<Used>): Promise<Response> {
+    const { http, signal, credentials } = attempt;
+    // Connections that were replaced in the meantime accept no calls.
+    const { connections, authorization } =
+      credentials.connections === this.connections ? credentials : await this.get();
+    const response = await connections.request({ ...message, http, signal }, use, authorization);
+    if (response.status < 300) return response;
+    throw new ErrorStatus(response.status, await answerText(response.body));
   }
 
   /** Resolves with the user's token as of the last minute; undefined if the user has none. */
@@ -81,23 +80,22 @@ export class Transport {
     return this.connections.destroy();
   }
 
-  private async request(message: HttpRequest, use: 'calls' | 'watches', isRepetition = false): Promise<Response> {
-    let { connections } = this;
-    let authorization: string | undefined;
-    try {
-      do {
-        ({ connections } = this);
-        authorization = await connections.authorization();
-        // Connections that were replaced in the meantime accept no calls.
-      } while (connections !== this.connections);
-      const answer = await connections.request(message, use, authorization);
-      if (answer.status !== UNAUTHORIZED || isRepetition) return answer;
-      if (!(await this.hasOthers({ connections, authorization }))) return answer;
-      await answer.body.dump();
-    } catch (error) {
-      if (isRepetition || !isRefusal(error) || !(await this.hasOthers({ connections, authorization }))) throw error;
+  /** Resolves with the credentials of a call. Reads the files again if the token file cannot be read. */
+  async get(): Promise<Used> {
+    for (let isRepetition = false; ; isRepetition = true) {
+      const { connections } = this;
+      try {
+        const authorization = await connections.authorization();
+        if (connections === this.connections) return { connections, authorization };
+      } catch (error) {
+        if (isRepetition || !(await this.hasOthers({ connections, authorization: undefined }))) throw error;
+      }
     }
-    return this.request(message, use, true);
+  }
+
+  /** Resolves with true if there are other credentials than those of a call that was refused, e.g. with status 401. */
+  async renew(used: Used, { error, status }: Refusal): Promise<boolean> {
+    return (status === UNAUTHORIZED || error.code === 'certificate') && this.hasOthers(used);
   }
 
   /** Resolves with true if there are now other credentials than those of a refused call. */
@@ -136,9 +134,4 @@ export class Transport {
     // Calls and watches in progress continue until they end.
     former.close().catch((error: unknown) => log.warn('Connections could not be closed', { error }));
   }
-}
-
-/** Returns true for an unreadable token file, and for a certificate of the server that is not trusted. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof AuthError || isUntrusted(error);
 }

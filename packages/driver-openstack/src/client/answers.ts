@@ -12,19 +12,20 @@ export function jsonOf({ text }: HttpAnswer): unknown {
   }
 }
 
-/**
- * Returns the mapping in an answer. Throws `TransientError`, because a truncated or garbled answer may be complete on a
- * retry.
- */
-export function objectOf(answer: HttpAnswer, operation: string): JsonObject {
-  const value = jsonOf(answer);
-  if (isJsonObject(value)) return value;
-  throw unreadable(operation, `it is no JSON object: ${answer.text.slice(0, 100)}`);
+/** The text of an answer and its JSON. */
+export interface ReadAnswer {
+  readonly text: string;
+  readonly body: unknown;
+}
+
+/** Returns the reason if an answer is no JSON object: the page of a proxy, or a truncated one. */
+export function notAnObject({ text, body }: ReadAnswer): string | undefined {
+  return isJsonObject(body) ? undefined : unusable(`it is no JSON object: ${text.slice(0, 100)}`);
 }
 
 /** Returns the mapping at a key of an answer. */
-export function memberOf(answer: HttpAnswer, key: string, operation: string): JsonObject {
-  const value = objectOf(answer, operation)[key];
+export function memberOf(body: JsonObject, key: string, operation: string): JsonObject {
+  const value = body[key];
   if (isJsonObject(value)) return value;
   throw unreadable(operation, `it has no ${key}`);
 }
@@ -47,14 +48,23 @@ export function requiredText(section: JsonObject, key: string, operation: string
 }
 
 /**
- * Throws `TransientError` unless the answer to a deletion, or to data, is of a service: 202 (cinder) or 204 without
- * content, or any that has a request id. A proxy that answers itself has not passed on the call.
+ * Returns the reason unless the answer to a deletion, or to data, is of a service: 202 (cinder) or 204 without content,
+ * or any that has a request id. A proxy that answers itself has not passed on the call.
  */
-export function expectReceipt({ status, headers, text }: HttpAnswer, operation: string): void {
-  if (headers['x-openstack-request-id'] !== undefined || ((status === 202 || status === 204) && text === '')) return;
-  throw unreadable(operation, `${status} ${text.trim().slice(0, 100)}; is this the endpoint of an OpenStack service?`);
+export function foreignReceipt({ status, headers, text }: HttpAnswer): string | undefined {
+  const isOfService = headers['x-openstack-request-id'] !== undefined;
+  if (isOfService || ((status === 202 || status === 204) && text === '')) return undefined;
+  return unusable(`${status} ${text.trim().slice(0, 100)}; is this the endpoint of an OpenStack service?`);
 }
 
+/**
+ * Returns the error for an answer without a required property. It passes: a truncated or garbled answer may be complete
+ * on a retry.
+ */
 function unreadable(operation: string, why: string): TransientError {
-  return new TransientError(`${operation}: the answer cannot be used: ${why}`, { outcome: 'unknown' });
+  return new TransientError(`${operation}: ${unusable(why)}`, { outcome: 'unknown' });
+}
+
+function unusable(why: string): string {
+  return `the answer cannot be used: ${why}`;
 }

@@ -13,7 +13,7 @@ import {
   type MakeCall,
 } from '@nodepool/core';
 import { ForeignNotFoundError } from '../errors.js';
-import { listOf, memberOf, objectOf, requiredText } from './answers.js';
+import { listOf, memberOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
@@ -71,7 +71,7 @@ export class Compute {
   async getServer(id: string, call: Call): Promise<Server> {
     const request = { ...get('server', `/servers/${encodeURIComponent(id)}`), headers: await this.withFlavors() };
     return readServer(
-      memberOf(await this.session.request(request, call), 'server', request.operation),
+      memberOf(await this.session.requestJson(request, call), 'server', request.operation),
       'compute: GET server',
     );
   }
@@ -80,7 +80,7 @@ export class Compute {
   async createServer(server: JsonObject, call: Call): Promise<string> {
     const request: ApiRequest = { ...post('servers', '/servers'), json: { server }, timeoutMs: CREATE_TIMEOUT_MS };
     return requiredText(
-      memberOf(await this.session.request(request, call), 'server', request.operation),
+      memberOf(await this.session.requestJson(request, call), 'server', request.operation),
       'id',
       request.operation,
     );
@@ -124,7 +124,7 @@ export class Compute {
   async limits(call: Call): Promise<ComputeLimits> {
     const request = get('limits', '/limits');
     const limits = objectAt(
-      memberOf(await this.session.request(request, call), 'limits', request.operation),
+      memberOf(await this.session.requestJson(request, call), 'limits', request.operation),
       'absolute',
     );
     if (limits === undefined) throw new TransientError(`${request.operation}: the answer has no absolute limits`);
@@ -146,10 +146,7 @@ export class Compute {
   private async negotiate(call: Call): Promise<number> {
     let described: JsonObject;
     try {
-      described = objectOf(
-        await this.session.request({ ...get('versions', '/'), atVersionRoot: true }, call),
-        'versions',
-      );
+      described = await this.session.requestJson({ ...get('versions', '/'), atVersionRoot: true }, call);
     } catch (error) {
       // Some clouds do not expose the root of the service.
       if (error instanceof NotFoundError || error instanceof ForeignNotFoundError) return 1;

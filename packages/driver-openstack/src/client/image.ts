@@ -2,7 +2,7 @@
 
 import { numberAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import type { Readable } from 'node:stream';
-import { objectOf, requiredText } from './answers.js';
+import { requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { textValues } from './server.js';
 import type { ApiRequest, Session } from './session.js';
@@ -56,13 +56,13 @@ export class Images {
   /** Rejects with `NotFoundError` if the image does not exist. */
   async getImage(id: string, call: Call): Promise<Image> {
     const request = get('image', `/images/${encodeURIComponent(id)}`);
-    return readImage(objectOf(await this.session.request(request, call), 'image: GET image'));
+    return readImage(await this.session.requestJson(request, call));
   }
 
   /** Creates an image without data. */
   async createImage(image: JsonObject, call: Call): Promise<Image> {
     const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
-    return readImage(objectOf(await this.session.request(request, call), 'image: POST images'));
+    return readImage(await this.session.requestJson(request, call));
   }
 
   /**

@@ -1,18 +1,26 @@
 /** Authenticates at identity v3. */
 
-import { AuthError, TokenSource, type Attempt, type Clock, type Granted } from '@nodepool/core';
-import { connectionErrorOf, detailOf } from '../errors.js';
+import {
+  AuthError,
+  TokenSource,
+  type Attempt,
+  type Clock,
+  type Granted,
+  type TokenSourceOptions,
+} from '@nodepool/core';
+import { connectionErrorOf, detailOf, errorOf } from '../errors.js';
 import { jsonOf } from './answers.js';
-import type { Caller, Operation } from './caller.js';
 import type { Credentials } from './credentials.js';
 import { readToken, type Token } from './tokens.js';
+import { ErrorStatus, sendMessage, type Transport } from './transport.js';
 
-const LOGIN: Operation = { service: 'identity', method: 'POST', operation: 'auth.tokens' };
+const LOGIN = { service: 'identity', method: 'POST', operation: 'auth.tokens' } as const;
+const NAME = 'identity: POST auth.tokens';
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 
-export interface LoginOptions {
-  readonly caller: Caller;
+export interface LoginOptions extends Pick<TokenSourceOptions<Token>, 'api'> {
   readonly clock: Clock;
+  readonly transport: Transport;
   /** Called before each login, because passwords change while the launcher runs. */
   readonly credentials: () => Credentials;
   /** Names the cloud in messages. */
@@ -23,29 +31,31 @@ export interface LoginOptions {
  * Returns the source of the token that all calls share. It rejects with an `AuthError` if the cloud refuses the
  * credentials.
  */
-export function tokenSource({ caller, clock, credentials, place }: LoginOptions): TokenSource<Token> {
+export function tokenSource({ api, clock, transport, credentials, place }: LoginOptions): TokenSource<Token> {
   let { identityUrl } = credentials();
+  const loginUrl = (): string => `${identityUrl}/auth/tokens`;
   return new TokenSource<Token>({
-    api: caller.api,
-    clock,
-    operation: LOGIN,
+    ...{ api, clock, operation: LOGIN },
     service: () => `the login at ${identityUrl}`,
-    logIn: async ({ signal, http }: Attempt): Promise<Granted<Token>> => {
+    logIn: async (attempt: Attempt): Promise<Granted<Token>> => {
       const current = credentials();
       ({ identityUrl } = current);
-      const url = `${identityUrl}/auth/tokens`;
-      const message = { url, headers: HEADERS, body: JSON.stringify(current.body) };
-      const answered = await caller.exchange(LOGIN.method, message, signal, http);
-      const { status, answer } = answered;
+      const message = { method: LOGIN.method, url: loginUrl(), headers: HEADERS, body: JSON.stringify(current.body) };
+      const answer = await sendMessage(transport, message, attempt);
+      return readToken(answer, jsonOf(answer), loginUrl());
+    },
+    errorOf: (error, login) => {
+      const attempted = { ...login, operation: NAME };
+      if (!(error instanceof ErrorStatus)) return connectionErrorOf(attempted, error);
+      const { answer } = error;
+      const { status } = answer;
       if (status === 401 || status === 403) {
         const said = `${status} ${detailOf(answer)}`;
-        throw new AuthError(`${place}: ${url} refuses the credentials (${said}); see "auth" of the cloud`);
+        return new AuthError(`${place}: ${loginUrl()} refuses the credentials (${said}); see "auth" of the cloud`);
       }
-      if (status < 300) return readToken(answer, jsonOf(answer), url);
-      const failure = caller.failureOf(LOGIN, answered);
+      const failure = errorOf(attempted, answer);
       // The service answers 404 for an application credential that was deleted.
-      throw failure.code === 'not-found' ? new AuthError(`${failure.message}; see "auth" of the cloud`) : failure;
+      return failure.code === 'not-found' ? new AuthError(`${failure.message}; see "auth" of the cloud`) : failure;
     },
-    errorOf: (error, now) => connectionErrorOf(caller.attempted(LOGIN, now), identityUrl, error),
   });
 }

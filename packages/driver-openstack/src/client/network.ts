@@ -112,7 +112,7 @@ export class Networking {
       },
     };
     return readFloatingIp(
-      memberOf(await this.session.request(request, call), 'floatingip', 'network: POST floatingips'),
+      memberOf(await this.session.requestJson(request, call), 'floatingip', 'network: POST floatingips'),
     );
   }
 

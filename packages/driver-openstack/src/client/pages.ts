@@ -1,9 +1,16 @@
 /** Reads paginated lists. */
 
-import { entriesAt, isDriverError, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
+import {
+  entriesAt,
+  isDriverError,
+  nameOfCall,
+  stringAt,
+  TransientError,
+  type Call,
+  type JsonObject,
+} from '@nodepool/core';
 import { UnknownPathError } from '../errors.js';
 import { listOf } from './answers.js';
-import { nameOf } from './caller.js';
 import type { ApiRequest, Session } from './session.js';
 
 /** The service has no such list. */
@@ -24,10 +31,10 @@ export async function allPages(
   const [path = ''] = request.path.split('?');
   const read = new Set<string>();
   for (let next: string | undefined = request.path; next !== undefined;) {
-    if (read.has(next)) throw new TransientError(`${nameOf(request)}: the pages of the list form a cycle`);
+    if (read.has(next)) throw new TransientError(`${nameOfCall(request)}: the pages of the list form a cycle`);
     read.add(next);
     const body = await pageAt(session, { ...request, path: next }, read.size > 1, call);
-    const page = listOf(body, key, nameOf(request));
+    const page = listOf(body, key, nameOfCall(request));
     for (const item of page) items.set(stringAt(item, 'id') ?? `no id ${items.size}`, item);
     const query = page.length === 0 ? undefined : nextQuery(body, key);
     next = query === undefined ? undefined : path + query;

@@ -1,6 +1,6 @@
 /** HTTP with persistent connections and the TLS settings of a cloud, independent of OpenStack. */
 
-import { answerText, ConfigurationError, isUntrusted, type Logger } from '@nodepool/core';
+import { answerText, ConfigurationError, isUntrusted, type Attempt, type Logger } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
@@ -36,11 +36,29 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
+/** An answer with a status of 300 or more. */
+export class ErrorStatus extends Error {
+  constructor(readonly answer: HttpAnswer) {
+    super(`status ${answer.status}`);
+  }
+}
+
 /** Sends requests. `send` resolves with the whole answer for any status. */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Closes the connections. */
   close(): Promise<void>;
+}
+
+/** Sends the message of a call, and follows redirects. Rejects with `ErrorStatus` for an answer with an error. */
+export async function sendMessage(
+  transport: Transport,
+  message: Omit<HttpRequest, 'signal'>,
+  { http, signal }: Pick<Attempt, 'http' | 'signal'>,
+): Promise<HttpAnswer> {
+  const answer = await http.send(message.url, message, (url) => transport.send({ ...message, url, signal }));
+  if (answer.status < 300) return answer;
+  throw new ErrorStatus(answer);
 }
 
 /**

@@ -46,7 +46,11 @@ export class BlockStorage {
     const path = `/volumes/${encodeURIComponent(id)}/metadata`;
     const request: ApiRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };
     // A page of a proxy does not prove that the volume has the entries.
-    memberOf(await this.session.request({ ...request, json: { metadata } }, call), 'metadata', 'volume: POST metadata');
+    memberOf(
+      await this.session.requestJson({ ...request, json: { metadata } }, call),
+      'metadata',
+      'volume: POST metadata',
+    );
   }
 
   async deleteVolume(id: string, call: Call): Promise<void> {
@@ -56,7 +60,7 @@ export class BlockStorage {
   async limits(call: Call): Promise<VolumeLimits> {
     const request = get('limits', '/limits');
     const limits = objectAt(
-      memberOf(await this.session.request(request, call), 'limits', request.operation),
+      memberOf(await this.session.requestJson(request, call), 'limits', request.operation),
       'absolute',
     );
     if (limits === undefined) throw new TransientError('volume: GET limits: the answer has no absolute limits');

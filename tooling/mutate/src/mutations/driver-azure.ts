@@ -60,8 +60,8 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
   {
     id: 'azure-answer-of-proxy',
     file: 'client/arm.ts',
-    find: 'checkOrigin(kind, status, headers);',
-    replace: '',
+    find: '{ ...kind, foreign: foreignOrigin }',
+    replace: 'kind',
     breaks: 'An answer without the mark of Azure is not that of a deletion.',
     tests: ['proxies.test.ts'],
   },

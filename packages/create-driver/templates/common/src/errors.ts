@@ -7,49 +7,34 @@
  * accepted a creation, the framework searches for the instance.
  */
 
-import {
-  AuthError,
-  CapacityError,
-  ConfigurationError,
-  ConflictError,
-  NotFoundError,
-  QuotaError,
-  ThrottledError,
-  toDriverError,
-  TransientError,
-  type DriverError,
-} from '@nodepool/core';
+import { connectionError, errorOfAnswer, type Attempted, type DriverError, type ErrorTable } from '@nodepool/core';
 import { ForeignAnswerError, TinyCloudError } from './tiny-cloud.js';
 
-const RETRY_AFTER_MS = 1000;
+/** The meaning of the cloud's errors. The first rule that applies counts. */
+const ERRORS: ErrorTable = {
+  vendor: 'mycloud',
+  retryAfterMs: 1000,
+  rules: [
+    { code: /^invalid$/, error: 'configuration' },
+    { code: /^unauthorized$/, error: 'auth' },
+    { code: /^quota$/, error: 'quota' },
+    { code: /^no-capacity$/, error: 'capacity' },
+    { code: /^not-found$/, error: 'not-found' },
+    { code: /^conflict$/, error: 'conflict' },
+    { code: /^throttled$/, error: 'throttled' },
+    // The call may have failed before or after it took effect.
+    { code: /^(internal|connection-lost)$/, error: 'transient' },
+  ],
+};
 
-/** Returns the error of `operation` as a Nodepool error. */
-export function driverErrorOf(operation: string, error: unknown): DriverError {
+/** Returns the error of a call as a Nodepool error. */
+export function driverErrorOf(error: unknown, attempted: Attempted): DriverError {
+  if (error instanceof TinyCloudError) {
+    return errorOfAnswer(ERRORS, { code: error.code, text: error.message, cause: error }, attempted);
+  }
   // A proxy may answer with 404 although the instance exists. Only a 404 in the format of the cloud is a proof.
   if (error instanceof ForeignAnswerError) {
-    return new TransientError(`mycloud, ${operation}: ${error.message}`, { cause: error, outcome: 'unknown' });
+    return errorOfAnswer(ERRORS, { status: error.status, text: error.message, cause: error }, attempted);
   }
-  if (!(error instanceof TinyCloudError)) return toDriverError(error);
-  const message = `mycloud, ${operation}: ${error.message}`;
-  const options = { cause: error };
-  switch (error.code) {
-    case 'invalid':
-      return new ConfigurationError(message, options);
-    case 'unauthorized':
-      return new AuthError(message, options);
-    case 'quota':
-      return new QuotaError(message, options);
-    case 'no-capacity':
-      return new CapacityError(message, options);
-    case 'not-found':
-      return new NotFoundError(message, options);
-    case 'conflict':
-      return new ConflictError(message, options);
-    case 'throttled':
-      return new ThrottledError(message, { ...options, retryAfterMs: RETRY_AFTER_MS });
-    // The call may have failed before or after it took effect.
-    case 'internal':
-    case 'connection-lost':
-      return new TransientError(message, { ...options, outcome: 'unknown' });
-  }
+  return connectionError(attempted, { cause: error });
 }

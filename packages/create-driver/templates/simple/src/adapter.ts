@@ -8,6 +8,8 @@ import {
   type Call,
   type CreateRequest,
   type ExternalId,
+  type ProviderConfig,
+  type ProviderContext,
   type SimpleTaskManagerAdapter,
   type SimpleTaskManagerInstance,
   type TaskManager,
@@ -23,39 +25,59 @@ export class MyCloudAdapter implements SimpleTaskManagerAdapter<MyCloudLabel> {
    * Deletions are then faster.
    */
   readonly uniqueIds = false;
-  private readonly client: Client;
+  private started: Client | undefined;
 
-  constructor(cloud: TinyCloud) {
-    this.client = new Client(cloud);
+  constructor(
+    private readonly config: Pick<ProviderConfig, 'name' | 'callsPerSecond'>,
+    private readonly cloud: TinyCloud,
+  ) {}
+
+  /**
+   * Starts the adapter; called before any other method. With a real cloud, send a call here to detect wrong credentials
+   * early. The task manager, which other methods also get, is for drivers without an `ApiClient`.
+   */
+  async start(context: ProviderContext): Promise<void> {
+    this.started ??= new Client(this.cloud, this.config, context);
+    return Promise.resolve();
+  }
+
+  /** Stops the adapter; called last. */
+  stop(): void {
+    this.started?.stop();
   }
 
   /** Starts the creation. The instance is ready once a listing shows it as ready. */
-  async createInstance(tasks: TaskManager, request: CreateRequest<MyCloudLabel>, call: Call): Promise<ExternalId> {
-    const { id } = await this.client.createInstance(tasks, specOf(request), call);
+  async createInstance(_tasks: TaskManager, request: CreateRequest<MyCloudLabel>, call: Call): Promise<ExternalId> {
+    const { id } = await this.client.createInstance(specOf(request), call);
     return id;
   }
 
   /** Starts the deletion. The instance is deleted once listings lack it. */
-  async deleteInstance(tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
-    await this.client.deleteInstance(tasks, idOf(externalId), call);
+  async deleteInstance(_tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
+    await this.client.deleteInstance(idOf(externalId), call);
   }
 
   /**
    * Resolves with all instances, including those that Nodepool did not create. Tags identify Nodepool's instances, and
    * the rest counts against the quota.
    */
-  async listInstances(tasks: TaskManager, call: Call): Promise<readonly SimpleTaskManagerInstance[]> {
-    const instances = await this.client.listInstances(tasks, call);
+  async listInstances(_tasks: TaskManager, call: Call): Promise<readonly SimpleTaskManagerInstance[]> {
+    const instances = await this.client.listInstances(call);
     return instances.map(instanceOf);
   }
 
   /** Resolves with the total limits of the project. The launcher subtracts the resources in use. */
-  async getQuotaLimits(tasks: TaskManager, call: Call): Promise<QuotaInformation> {
-    return QuotaInformation.limit({ ...(await this.client.limits(tasks, call)) });
+  async getQuotaLimits(_tasks: TaskManager, call: Call): Promise<QuotaInformation> {
+    return QuotaInformation.limit({ ...(await this.client.limits(call)) });
   }
 
   /** Resolves with the resources that one instance of a label needs. */
   getQuotaForLabel(_tasks: TaskManager, { cores, ram }: MyCloudLabel): Promise<QuotaInformation> {
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
+  }
+
+  private get client(): Client {
+    if (this.started === undefined) throw new Error(`provider ${this.config.name} was not started`);
+    return this.started;
   }
 }

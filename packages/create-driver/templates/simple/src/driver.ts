@@ -16,7 +16,7 @@ export function myCloudDriver({ cloud }: MyCloudDriverOptions = {}): Driver {
     name: 'mycloud',
     schema,
     getProviderConfig: loadProvider,
-    getAdapter: (config) => new MyCloudAdapter(cloud ?? TinyCloud.ofProject(config.project)),
+    getAdapter: (config) => new MyCloudAdapter(config, cloud ?? TinyCloud.ofProject(config.project)),
   });
 }
 

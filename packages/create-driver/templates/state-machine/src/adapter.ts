@@ -4,7 +4,6 @@
  */
 
 import {
-  createTaskManager,
   isDriverError,
   QuotaInformation,
   type Adapter,
@@ -17,7 +16,6 @@ import {
   type ProviderContext,
   type Resource,
   type StateMachine,
-  type TaskManager,
 } from '@nodepool/core';
 import { Client } from './client.js';
 import type { MyCloudLabel } from './config.js';
@@ -26,53 +24,37 @@ import { DeleteMachine } from './delete-machine.js';
 import { idOf, instanceOf, specOf } from './instance.js';
 import type { TinyCloud } from './tiny-cloud.js';
 
-/** Maximum number of calls in progress; set it to what your cloud supports. */
-const CALLS_AT_ONCE = 10;
-/** Time limit of a call in milliseconds, after which its outcome is unknown. */
-const CALL_TIMEOUT_MS = 60_000;
-
 export class MyCloudAdapter implements Adapter<MyCloudLabel> {
   /**
    * Set this to true only if your cloud never gives the id of a deleted instance to a new one, e.g. if ids are UUIDs.
    * Deletions are then faster.
    */
   readonly uniqueIds = false;
-  private readonly client: Client;
-  private manager: TaskManager | undefined;
+  private started: Client | undefined;
 
   constructor(
     private readonly config: Pick<ProviderConfig, 'name' | 'callsPerSecond'>,
-    cloud: TinyCloud,
-  ) {
-    this.client = new Client(cloud);
-  }
+    private readonly cloud: TinyCloud,
+  ) {}
 
   /**
    * Starts the adapter; called before any other method. With a real cloud, send a call here to detect wrong credentials
    * early.
    */
-  async start({ clock, onApiCall, log }: ProviderContext): Promise<void> {
-    this.manager ??= createTaskManager({
-      clock,
-      onApiCall,
-      log,
-      callsPerSecond: this.config.callsPerSecond,
-      concurrency: CALLS_AT_ONCE,
-      callTimeoutMs: CALL_TIMEOUT_MS,
-    });
+  async start(context: ProviderContext): Promise<void> {
+    this.started ??= new Client(this.cloud, this.config, context);
     return Promise.resolve();
   }
 
   /** Stops the adapter; called last. */
-  async stop(): Promise<void> {
-    this.manager?.stop();
-    await this.manager?.join();
+  stop(): void {
+    this.started?.stop();
   }
 
   /** Creates a machine for one attempt to create one instance. */
   getCreateStateMachine(request: CreateRequest<MyCloudLabel>, saved: JsonValue): StateMachine {
     const spec = specOf(request);
-    return new CreateMachine((call) => this.client.createInstance(this.tasks, spec, call), {
+    return new CreateMachine((call) => this.client.createInstance(spec, call), {
       attempt: request.tags.nodepool_launch_attempt,
       saved,
       externalId: request.externalId,
@@ -81,7 +63,7 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
 
   /** Creates a machine that deletes an instance and is complete once the instance no longer exists. */
   getDeleteStateMachine(externalId: ExternalId): StateMachine {
-    return new DeleteMachine(externalId, (id, call) => this.client.deleteInstance(this.tasks, id, call));
+    return new DeleteMachine(externalId, (id, call) => this.client.deleteInstance(id, call));
   }
 
   /**
@@ -89,7 +71,7 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
    * the rest counts against the quota.
    */
   async listInstances(call: Call): Promise<readonly Instance[]> {
-    const instances = await this.client.listInstances(this.tasks, call);
+    const instances = await this.client.listInstances(call);
     return instances.map(instanceOf);
   }
 
@@ -98,14 +80,14 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
    * if your driver creates them.
    */
   async listResources(call: Call): Promise<readonly Resource[]> {
-    const instances = await this.client.listInstances(this.tasks, call);
+    const instances = await this.client.listInstances(call);
     return instances.map(({ id, name, tags }) => ({ kind: 'instance', externalId: id, name, tags }));
   }
 
   /** Deletes a listed resource. Resolves if the resource no longer exists. */
   async deleteResource({ externalId }: Resource, call: Call): Promise<void> {
     try {
-      await this.client.deleteInstance(this.tasks, idOf(externalId), call);
+      await this.client.deleteInstance(idOf(externalId), call);
     } catch (error) {
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
     }
@@ -113,7 +95,7 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
 
   /** Resolves with the total limits of the project. The launcher subtracts the resources in use. */
   async getQuotaLimits(call: Call): Promise<QuotaInformation> {
-    return QuotaInformation.limit({ ...(await this.client.limits(this.tasks, call)) });
+    return QuotaInformation.limit({ ...(await this.client.limits(call)) });
   }
 
   /** Resolves with the resources that one instance of a label needs. */
@@ -121,8 +103,8 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
   }
 
-  private get tasks(): TaskManager {
-    if (this.manager === undefined) throw new Error(`provider ${this.config.name} was not started`);
-    return this.manager;
+  private get client(): Client {
+    if (this.started === undefined) throw new Error(`provider ${this.config.name} was not started`);
+    return this.started;
   }
 }

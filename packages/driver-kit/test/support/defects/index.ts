@@ -1,6 +1,7 @@
 /** A defective driver for each rule of the contract. */
 
 import { callsDefects } from './calls.js';
+import { clientDefects } from './client.js';
 import { configurationDefects } from './configuration.js';
 import { copiesDefects } from './copies.js';
 import type { Defect } from './defect.js';
@@ -17,6 +18,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...idsDefects,
   ...listingsDefects,
   ...callsDefects,
+  ...clientDefects,
   ...imagesDefects,
   ...copiesDefects,
   ...configurationDefects,
