@@ -24,10 +24,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Returns the packages and bundled libraries with files in the list. */
+/**
+ * Returns the packages and bundled libraries with files in the list. The functions that compiled schemas call do not
+ * count as the compiler of schemas.
+ */
 function packagesIn(file: string): ReadonlySet<string> {
   const names = readFileSync(file, 'utf8')
     .split('\n')
+    .filter((path) => !path.includes('/ajv/dist/runtime/'))
     .map((path) => {
       const bundled = /\/dist\/vendor\/([^/]+)\.cjs$/.exec(path)?.[1];
       const library = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
