@@ -49,6 +49,8 @@ const CERTIFICATE_ADVICE: Readonly<Record<string, string | undefined>> = {
     'has expired (CERT_HAS_EXPIRED); it must be renewed in the cloud, unless the clock of this host is wrong',
   CERT_NOT_YET_VALID: 'is not valid yet (CERT_NOT_YET_VALID); check the clock of this host and that of the cloud',
 };
+/** Name of undici's errors of an answer that is not HTTP. */
+const PARSER_ERROR = 'HTTPParserError';
 /** Code of the DOMException with which `AbortSignal.timeout` aborts. */
 const DOM_TIMEOUT_ERR = 23;
 
@@ -96,8 +98,10 @@ export function isUntrusted(error: unknown): boolean {
 }
 
 /** Returns the error code. A host with several addresses fails with one error per address. */
-function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | undefined {
+function codeIn({ name, code, errors }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof code === 'string') return code;
+  // undici gives some errors of its HTTP parser no code.
+  if (name === PARSER_ERROR) return PARSER_ERROR;
   if (!Array.isArray(errors)) return undefined;
   return errors.filter(isRecord).map(codeIn).find((each) => each !== undefined); // prettier-ignore
 }
@@ -105,7 +109,9 @@ function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | u
 function kindOf(code: string): NetworkFailure['code'] | undefined {
   if (TIMED_OUT.has(code)) return 'timeout';
   if (BAD_CERTIFICATE.test(code)) return 'certificate';
-  return NEVER_SENT.has(code) || BROKEN.has(code) || code.startsWith('HPE_') ? 'transient' : undefined;
+  return NEVER_SENT.has(code) || BROKEN.has(code) || code.startsWith('HPE_') || code === PARSER_ERROR
+    ? 'transient'
+    : undefined;
 }
 
 /**
