@@ -26,8 +26,8 @@ export interface TaskManager {
   readonly queueLength: number;
   /**
    * Queues the task and resolves with its result. Rejects with a `DriverError`: that of `main`, `AbortedError` if the
-   * call's signal aborts first or the manager is stopped, or `TimeoutError` at the deadline, which moves by the time that
-   * the task waits in the queue.
+   * call's signal aborts first or the manager is stopped, or `TimeoutError` at the deadline, which moves by the time in
+   * the queue.
    */
   submit<T>(task: Task<T>, call: Call): Promise<T>;
   /** Rejects new tasks, runs the waiting tasks, then ends. */
