@@ -8,21 +8,14 @@
 
 import {
   AuthError,
-  CapacityError,
   certificateAdvice,
   CertificateError,
-  ConfigurationError,
-  ConflictError,
   errorOfAnswer,
-  InstanceFailedError,
   isDriverError,
   isJsonObject,
   lineOf,
   networkCauseOf,
-  QuotaError,
-  RefusedError,
   stringAt,
-  ThrottledError,
   TransientError,
   type Attempted,
   type DriverError,
@@ -138,21 +131,27 @@ export function errorOf(attempted: Attempted, cause: unknown): DriverError {
   return errorOfAnswer(ERRORS, answer, attempted);
 }
 
+/** The meaning of the codes of failed operations and resources, which exist. */
+const FAILURES: ErrorTable = {
+  ...ERRORS,
+  rules: [
+    { code: MAY_PASS, error: 'refused', outcome: 'applied' },
+    { code: CONFIGURATION, error: 'configuration', outcome: 'applied' },
+    { text: QUOTA, error: 'quota', outcome: 'applied' },
+    { text: CAPACITY, error: 'capacity', outcome: 'applied' },
+    { code: THROTTLED, error: 'throttled', outcome: 'applied' },
+    { code: TRANSIENT, error: 'transient', outcome: 'applied' },
+    { text: LABEL_FORBIDDEN, error: 'configuration', outcome: 'applied' },
+    { code: AUTH, error: 'auth', outcome: 'applied' },
+    { code: CONFLICT, error: 'conflict', outcome: 'applied' },
+    { error: 'instance-failed' },
+  ],
+};
+
 /** Returns the `DriverError` for a failed operation or resource. The call took effect. */
 export function failureOf(what: string, said: CloudError): DriverError {
-  const message = `${what}: ${summary(said)}`;
-  const options = { outcome: 'applied' } as const;
-  if (MAY_PASS.has(said.code)) return new RefusedError(message, options);
-  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
-  if (QUOTA.test(textOf(said))) return new QuotaError(message, options);
-  if (CAPACITY.test(textOf(said))) return new CapacityError(message, options);
-  if (THROTTLED.test(said.code))
-    return new ThrottledError(message, { ...options, retryAfterMs: DEFAULT_RETRY_AFTER_MS });
-  if (TRANSIENT.test(said.code)) return new TransientError(message, options);
-  if (LABEL_FORBIDDEN.test(textOf(said))) return new ConfigurationError(message, options);
-  if (AUTH.test(said.code)) return new AuthError(message, options);
-  if (CONFLICT.test(said.code)) return new ConflictError(message, options);
-  return new InstanceFailedError(message, options);
+  const answer = { code: said.code, text: textOf(said), summary: summary(said) };
+  return errorOfAnswer(FAILURES, answer, { operation: what, changesSomething: true, now: 0 });
 }
 
 /**

@@ -7,24 +7,16 @@
 
 import {
   AuthError,
-  CapacityError,
-  ConfigurationError,
-  ConflictError,
   connectionError,
-  DriverError,
   errorOfAnswer,
   isDriverError,
   isJsonObject,
   lineOf,
-  NotFoundError,
-  QuotaError,
   stringAt,
-  ThrottledError,
-  TransientError,
   type Attempted,
+  type DriverError,
   type ErrorTable,
   type JsonObject,
-  type Outcome,
 } from '@nodepool/core';
 import { listAt } from './client/answers.js';
 
@@ -136,6 +128,23 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   );
 }
 
+/** The meaning of the codes of failed operations. */
+const OPERATION_ERRORS: ErrorTable = {
+  ...ERRORS,
+  rules: [
+    { code: THROTTLED, error: 'throttled' },
+    { code: CAPACITY, error: 'capacity' },
+    { code: QUOTA, error: 'quota' },
+    { code: /NOT_FOUND/, error: 'not-found' },
+    { code: /PERMISSION|FORBIDDEN/, error: 'auth' },
+    { code: BUSY, error: 'conflict' },
+    { code: /ALREADY_EXISTS/, error: 'conflict' },
+    { code: CONFIGURATION_CODES, error: 'configuration' },
+    { code: INTERNAL_CODES, error: 'transient', outcome: 'unknown' },
+    { error: 'unexpected' },
+  ],
+};
+
 /**
  * Returns the `DriverError` for a failed operation. Its resource does not exist, unless the failure is internal to the
  * cloud.
@@ -143,17 +152,9 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
 export function operationError(operation: string, errors: readonly JsonObject[]): DriverError {
   const [first = {}] = errors;
   const code = stringAt(first, 'code') ?? 'UNKNOWN';
-  const message = `${operation} failed: ${errors.map((each) => `${stringAt(each, 'code') ?? ''} ${stringAt(each, 'message') ?? ''}`.trim()).join('; ')}`;
-  const outcome: Outcome = 'not-applied';
-  if (THROTTLED.test(code)) return new ThrottledError(message, { retryAfterMs: DEFAULT_RETRY_AFTER_MS });
-  if (CAPACITY.test(code)) return new CapacityError(message, { outcome });
-  if (QUOTA.test(code)) return new QuotaError(message, { outcome });
-  if (/NOT_FOUND/.test(code)) return new NotFoundError(message, { outcome });
-  if (/PERMISSION|FORBIDDEN/.test(code)) return new AuthError(message, { outcome });
-  if (BUSY.test(code) || /ALREADY_EXISTS/.test(code)) return new ConflictError(message, { outcome });
-  if (CONFIGURATION_CODES.has(code)) return new ConfigurationError(message, { outcome });
-  if (INTERNAL_CODES.has(code)) return new TransientError(message);
-  return new DriverError('unexpected', message);
+  const text = errors.map((each) => `${stringAt(each, 'code') ?? ''} ${stringAt(each, 'message') ?? ''}`.trim());
+  const attempted = { operation: `${operation} failed`, changesSomething: true, now: 0 };
+  return errorOfAnswer(OPERATION_ERRORS, { code, text: '', summary: text.join('; ') }, attempted);
 }
 
 function answerIn(error: unknown): ErrorAnswer | undefined {

@@ -66,27 +66,26 @@ export interface ApiClientOptions<C> {
  *   // The SDK must neither repeat calls nor limit their rate: `maxAttempts: 1`, `retryMode: 'standard'`.
  *   credentials: { get: () => Promise.resolve(this.ec2), renew: () => this.readProfileAgain() },
  *   secrets: () => [this.secretKey],
- *   answerIn: (error) => {
- *     const { $response: answer } = error as { $response?: { statusCode: number; headers: Record<string, string> } };
- *     return answer && { status: answer.statusCode, headers: answer.headers };
+ *   answerIn(error) {
+ *     if (!(error instanceof EC2ServiceException) || error.$response === undefined) return undefined;
+ *     const { statusCode: status, headers } = error.$response;
+ *     return { status, headers };
  *   },
  *   // `ERRORS` is the table of the vendor's codes, see `ErrorTable`.
- *   errorOf: (error, attempted) =>
- *     error instanceof EC2ServiceException
- *       ? errorOfAnswer(ERRORS, { code: error.name, text: error.message, cause: error }, attempted)
- *       : connectionError(attempted, { cause: error }),
+ *   errorOf(error, attempted) {
+ *     if (!(error instanceof EC2ServiceException)) return connectionError(attempted, { cause: error });
+ *     const { $metadata, name: code, message: text } = error;
+ *     return errorOfAnswer(ERRORS, { status: $metadata.httpStatusCode, code, text, cause: error }, attempted);
+ *   },
  * });
  * const reads = api.lane({ callsPerSecond: 10 * config.callsPerSecond });
  *
+ * // Each answer of AWS has a request id; that of a proxy has none.
+ * const withoutRequestId = ({ $metadata }: MetadataBearer): string | undefined =>
+ *   $metadata.requestId === undefined ? 'the answer has no request id; a proxy may have sent it' : undefined;
+ *
  * const { Reservations } = await api.send(
- *   {
- *     service: 'ec2',
- *     method: 'GET',
- *     operation: 'DescribeInstances',
- *     lane: reads,
- *     // Each answer of AWS has a request id; that of a proxy has none.
- *     foreign: ({ $metadata }) => ($metadata.requestId === undefined ? 'the answer has no request id' : undefined),
- *   },
+ *   { service: 'ec2', method: 'GET', operation: 'DescribeInstances', lane: reads, foreign: withoutRequestId },
  *   call,
  *   ({ credentials: ec2, signal }) => ec2.send(new DescribeInstancesCommand({}), { abortSignal: signal }),
  * );

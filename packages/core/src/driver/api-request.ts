@@ -70,7 +70,7 @@ export interface ApiRequest<T> extends ApiOperation {
   readonly lane?: Lane | 'none';
   /**
    * Returns the reason if the result is not an answer of the vendor, but e.g. the page of a proxy; undefined if it is.
-   * The call then fails with `TransientError`.
+   * The call then fails with `TransientError`. TypeScript needs the type of the parameter.
    */
   readonly foreign?: (result: T) => string | undefined;
 }

@@ -29,7 +29,10 @@ export type MakeSimpleTaskManagerDriver = <L extends LabelConfig, P extends Prov
 /** An instance as the cloud lists it. */
 export type SimpleTaskManagerInstance = Instance;
 
-/** A cloud, as the framework uses it. Sends every remote call through `tasks`: `await tasks.submit({...})`. */
+/**
+ * A cloud, as the framework uses it. Sends every remote call through `tasks`, or through an `ApiClient` of its own,
+ * which also handles credentials and foreign answers.
+ */
 export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
   readonly listIntervalMs?: number;

@@ -25,9 +25,9 @@ export interface TaskManager {
   /** Number of waiting tasks. */
   readonly queueLength: number;
   /**
-   * Queues the task and resolves with its result. Rejects with `AbortedError` if the call's signal aborts first or the
-   * manager is stopped, or with `TimeoutError` at the deadline, which moves by the time that the task waits in the
-   * queue.
+   * Queues the task and resolves with its result. Rejects with a `DriverError`: that of `main`, `AbortedError` if the
+   * call's signal aborts first or the manager is stopped, or `TimeoutError` at the deadline, which moves by the time in
+   * the queue.
    */
   submit<T>(task: Task<T>, call: Call): Promise<T>;
   /** Rejects new tasks, runs the waiting tasks, then ends. */

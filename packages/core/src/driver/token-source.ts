@@ -28,7 +28,8 @@ export interface Granted<T> {
 }
 
 export interface TokenSourceOptions<T> {
-  readonly api: Pick<ApiClient<unknown>, 'logIn'>;
+  /** Returns the client, whose credentials are often this source. */
+  readonly api: () => Pick<ApiClient<unknown>, 'logIn'>;
   readonly clock: Clock;
   readonly operation: ApiOperation;
   /** Names the login service in messages, e.g. `the login at https://login.example.org`. */
@@ -123,7 +124,7 @@ export class TokenSource<T> implements ApiCredentials<T> {
     const { api, clock, errorOf, logIn, operation } = this.options;
     let retryAfterMs: number | undefined;
     try {
-      const { token, lifeMs } = await api.logIn(
+      const { token, lifeMs } = await api().logIn(
         { ...operation, name: this.options.service(), timeoutMs: LOGIN_TIMEOUT_MS, errorOf },
         call,
         (attempt) => logIn(attempt).finally(() => (retryAfterMs = attempt.http.retryAfterMs(clock.now()))),

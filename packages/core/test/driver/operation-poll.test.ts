@@ -10,6 +10,7 @@ import {
   silentLogger,
   ThrottledError,
   TransientError,
+  type DriverError,
   type OperationState,
 } from '../../src/index.js';
 import { watch } from './provider-harness.js';
@@ -59,7 +60,7 @@ describe('an operation', () => {
     expect(reads).toEqual([0, 2000, 11_000]);
   });
 
-  it.each([
+  it.each<[string, DriverError, string]>([
     ['that is missing', new NotFoundError('no such operation'), 'transient'],
     ['that must not be read', new AuthError('forbidden'), 'auth'],
   ])('%s has an unknown outcome', async (_what, error, code) => {

@@ -85,16 +85,12 @@ export class Arm {
 
   constructor(private readonly options: ArmOptions) {
     const { clock, callsPerSecond, onApiCall, readAuth } = options;
+    this.credentials = new Credentials({ read: readAuth, api: () => this.api, client: this.client, clock });
     this.api = new ApiClient({
-      ...{ clock, callsPerSecond, onApiCall },
-      credentials: {
-        get: (call) => this.credentials.get(call),
-        renew: (used, refusal) => this.credentials.renew(used, refusal),
-      },
+      ...{ clock, callsPerSecond, onApiCall, credentials: this.credentials },
       secrets: () => this.credentials.secrets,
       errorOf: (error, attempted) => errorOf(attempted, error),
     });
-    this.credentials = new Credentials({ read: readAuth, api: this.api, client: this.client, clock });
     this.subscriptionId = this.credentials.auth.subscriptionId;
   }
 

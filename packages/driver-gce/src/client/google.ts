@@ -130,17 +130,13 @@ export function connect(
     file === undefined
       ? `the application default credentials (a file of this user, or the metadata service at ${metadataHost()})`
       : `the credentials in ${file}`;
+  const logInAgain = ({ http }: Attempt): Promise<Granted<Headers>> => logIn(library, credentialsFile, http);
+  const credentials = new Credentials({ api: () => api, clock, place, logIn: logInAgain });
   const api: ApiClient<Headers> = new ApiClient({
-    ...{ clock, onApiCall, callsPerSecond },
-    credentials: {
-      get: (call) => credentials.get(call),
-      renew: (used, refusal) => credentials.renew(used, refusal),
-    },
+    ...{ clock, onApiCall, callsPerSecond, credentials },
     secrets: () => credentials.secrets,
     errorOf: (error, attempted) => remediedError(attempted, error, place),
   });
-  const logInAgain = ({ http }: Attempt): Promise<Granted<Headers>> => logIn(library, credentialsFile, http);
-  const credentials: Credentials = new Credentials({ api, clock, place, logIn: logInAgain });
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
   return {
     api,

@@ -66,19 +66,16 @@ export class Session {
 
   constructor(private readonly options: SessionOptions) {
     const { clock, onApiCall, cloud, credentials, callsPerSecond, transport } = options;
+    const place = `${cloud.source}: cloud ${cloud.name}`;
+    this.tokens = tokenSource({ api: () => this.api, clock, transport, credentials, place });
     this.api = new ApiClient({
       ...{ clock, onApiCall, callsPerSecond, pauses: 'service' },
-      credentials: {
-        get: (call) => this.tokens.get(call),
-        renew: (token, refusal) => this.tokens.renew(token, refusal),
-      },
+      credentials: this.tokens,
       secrets: () => [this.tokens.latest?.value, ...secretsIn(credentials())],
       errorOf: failureOf,
     });
     this.writes = this.api.lane({ atOnce: WRITES_AT_ONCE });
     this.reads = this.api.lane({ atOnce: READS_AT_ONCE });
-    const place = `${cloud.source}: cloud ${cloud.name}`;
-    this.tokens = tokenSource({ api: this.api, clock, transport, credentials, place });
   }
 
   /** Returns the project id of the token, or undefined if the token has no project scope. */
