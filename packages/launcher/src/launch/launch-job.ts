@@ -28,8 +28,13 @@ export interface AttemptFacts {
 
 /** Outcomes of launch attempts. */
 export type AttemptOutcome =
-  /** The attempt has reached this evidence. */
-  | { readonly kind: 'reached'; readonly attempt: AttemptFacts; readonly evidence: LaunchEvidence }
+  /** The attempt has reached this evidence. `isLate`: it took longer than usual. */
+  | {
+      readonly kind: 'reached';
+      readonly attempt: AttemptFacts;
+      readonly evidence: LaunchEvidence;
+      readonly isLate?: boolean;
+    }
   /** `retrying`: a step of the attempt has failed, which the driver repeats. */
   | {
       readonly kind: 'attempt-failed' | 'retrying';
@@ -70,7 +75,10 @@ export interface LaunchJob {
   needOf(offer: Offer): Resources;
   /** Starts measuring an attempt with this offer, and abandons it if it is slow. */
   watch(offer: Offer, attempt: WatchedLaunch): TimedLaunch;
-  /** Abandons an attempt without an instance if its provider is in trouble, until the returned function is called. */
+  /**
+   * Abandons an attempt without an instance if its provider is in trouble, and one that the cloud refuses, until the
+   * returned function is called.
+   */
   watchProvider(attempt: StrandedLaunch): () => void;
   /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;

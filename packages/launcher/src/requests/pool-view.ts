@@ -75,7 +75,10 @@ export interface OfferView {
   begin(offers: readonly Offer[]): () => void;
   /** Starts measuring a launch with this offer, and abandons it if it is slow. */
   watch(offer: Offer, launch: WatchedLaunch): TimedLaunch;
-  /** Abandons a launch without an instance if the provider is in trouble, until the returned function is called. */
+  /**
+   * Abandons a launch without an instance if the provider is in trouble, and one that the cloud refuses, until the
+   * returned function is called.
+   */
   watchProvider(launch: StrandedLaunch): () => void;
 }
 
