@@ -244,7 +244,7 @@ export class PoolOffers {
     return usable;
   }
 
-  /** Returns true if the breaker of the offer admits no launch. One launch at a time probes the slow offers of a label. */
+  /** Returns true if no launch is admitted. Slow offers of a label are probed by one launch at a time. */
   private isClosed(offer: Offer): boolean {
     const breaker = this.breakerOf(offer);
     if (breaker === undefined || !breaker.admits) return breaker !== undefined;
