@@ -89,7 +89,7 @@ describe('a deletion that the cloud accepts and does not complete', () => {
     expect(await world.end()).toEqual([]);
   });
 
-  it('stops to count after five minutes if its driver says so, for as many nodes as the limit allows', async () => {
+  it('stops counting after five minutes if its driver says so, for as many nodes as the limit allows', async () => {
     await start(1, false);
     await returned(1);
     const id = await world.submit(['small']);
