@@ -29,6 +29,8 @@ import type { Accepted, Progress } from './client/arm.js';
 import { nameOf } from './instance.js';
 import type { ProviderSession } from './provider-session.js';
 
+/** Time after which a deletion in progress is reported (ms). */
+const REPORT_MS = 60_000;
 /** Interval between queries for a VM that is being deleted (ms). */
 const POLL_INTERVAL_MS = 5000;
 
@@ -38,7 +40,9 @@ export class DeleteMachine implements StateMachine {
   private readonly following = new PendingCall<Progress>();
   private readonly confirmation = new PendingCall<'gone' | 'going' | 'there'>();
   private readonly search = new PendingCall<string | undefined>();
+  waitsFor: string | undefined;
   private operationUrl: string | undefined;
+  private followedSince: number | undefined;
   /** The VM's resource group if it is not that of the provider. */
   private group: string | undefined;
   /** True if Azure has deleted the VM. */
@@ -97,7 +101,14 @@ export class DeleteMachine implements StateMachine {
       return this.following.start(client.progress(`deletion of VM ${this.name}`, this.operationUrl ?? '', call));
     try {
       const progress = this.following.take();
-      if (progress.status === 'running') return { next: 'delay', ms: progress.retryAfterMs };
+      if (progress.status === 'running') {
+        const now = this.session.clock.monotonic();
+        this.followedSince ??= now;
+        if (now - this.followedSince >= REPORT_MS) {
+          this.waitsFor = `Azure has accepted the deletion of VM ${this.name}, and its operation is in progress`;
+        }
+        return { next: 'delay', ms: progress.retryAfterMs };
+      }
       this.operationUrl = undefined;
       if (progress.status === 'failed') throw progress.error;
       this.deleted = true;
@@ -128,6 +139,7 @@ export class DeleteMachine implements StateMachine {
     if (!this.confirmation.settled) return this.startConfirmation(call);
     const answer = this.confirmation.take();
     if (answer === 'gone') return this.finish();
+    if (answer === 'going') this.waitsFor = `VM ${this.name} has the provisioning state Deleting`;
     if (answer === 'there') this.state = 'start';
     return { next: 'delay', ms: POLL_INTERVAL_MS };
   }

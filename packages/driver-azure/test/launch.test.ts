@@ -419,6 +419,18 @@ describe('a deletion', () => {
     expect(everything()).toEqual([]);
   });
 
+  it('is reported if Azure does not complete it', async () => {
+    const test = await provider();
+    const { externalId } = await test.launch();
+    open.cloud.configure({ deleteMs: 200_000 });
+    const reported: string[] = [];
+    await test.cleanUp(externalId, undefined, { onWaiting: (reason) => void reported.push(reason) });
+    expect(reported).toEqual([
+      expect.stringMatching(/^Azure has accepted the deletion of VM np\S+, and its operation/),
+    ]);
+    expect(open.cloud.calls.count('virtualMachines.delete')).toBe(1);
+  });
+
   it('succeeds for a nonexistent VM', async () => {
     const test = await provider();
     await test.cleanUp('np-never-was');

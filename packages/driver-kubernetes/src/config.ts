@@ -83,7 +83,9 @@ export function loadProvider(
     loadPool: (pool, source) => loadPool(pool, source, context),
   });
   if (!isLabelValue(common.name)) context.problem(['name'], NOT_A_LABEL_VALUE);
-  return { ...common, flavour, contextName: stringAt(section, 'context') };
+  // Kubernetes does not charge a quota for their CPU and memory either, so that a lost node does not block the owner:
+  // https://github.com/kubernetes/kubernetes/blob/master/pkg/quota/v1/evaluator/core/pods.go (`QuotaV1Pod`).
+  return { ...common, flavour, contextName: stringAt(section, 'context'), countsUnendedDeletions: false };
 }
 
 const NOT_A_LABEL_VALUE = {

@@ -23,6 +23,7 @@ import {
 } from '@nodepool/core';
 import type { Collection, KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
+import { describeTermination } from './termination.js';
 
 /** Interval between two looks at the copy of the object (ms). A look makes no call. */
 const CHECK_INTERVAL_MS = 500;
@@ -40,6 +41,7 @@ export class DeleteMachine implements StateMachine {
   private readonly search = new PendingCall<Target | undefined>();
   private readonly deletion = new PendingCall<void>();
   private target: Target | undefined;
+  waitsFor: string | undefined;
   private waitMs = FIRST_WAIT_MS;
   private deletionAcceptedAt = 0;
 
@@ -113,7 +115,9 @@ export class DeleteMachine implements StateMachine {
       return { next: 'complete' };
     }
     this.target = found;
-    return found.object.isBeingDeleted ? this.leave() : this.delete(found, call);
+    if (!found.object.isBeingDeleted) return this.delete(found, call);
+    this.waitsFor = describeTermination(found.collection.kind, found.object);
+    return this.leave();
   }
 
   private delete({ collection, object }: Target, call: MachineCall): Advance {

@@ -35,6 +35,7 @@ const FRESH_LISTING: Advance = { next: 'listing' };
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'detaching' | 'deleting' | 'leaving' | 'confirming' | 'gone' = 'start';
   private readonly pending = new PendingCall<'accepted' | 'gone'>();
+  waitsFor: string | undefined;
   private repeatMs = FIRST_REPEAT_MS;
   /** `Clock.monotonic` time (ms) of the last accepted deletion. */
   private askedAt = 0;
@@ -112,7 +113,11 @@ export class DeleteMachine implements StateMachine {
       return this.pending.start(this.confirm(call));
     }
     // A failed deletion leaves the server in ERROR; a lost one leaves it unchanged.
-    const forgotten = serverOf(instance)?.task !== 'deleting';
+    const server = serverOf(instance);
+    const forgotten = server?.task !== 'deleting';
+    if (server !== undefined && listing.askedAt - this.askedAt >= MAX_REPEAT_MS) {
+      this.waitsFor = `nova has accepted the deletion; the server is ${server.status}, task state ${server.task ?? 'none'}`;
+    }
     if (!forgotten || listing.askedAt - this.askedAt < this.repeatMs) return FRESH_LISTING;
     this.repeatMs = Math.min(2 * this.repeatMs, MAX_REPEAT_MS);
     return this.askForDeletion(call);

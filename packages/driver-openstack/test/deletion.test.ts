@@ -26,6 +26,15 @@ describe('a deletion', () => {
     expect(test.apiCalls.at(-1)).toMatchObject({ operation: 'server', method: 'GET', status: 404 });
   });
 
+  it('reports what nova shows of a server that stays in task state deleting', async () => {
+    const id = await launched();
+    open.cloud.configure({ deleteMs: 300_000 });
+    const reported: string[] = [];
+    await test.cleanUp(id, undefined, { onWaiting: (reason) => void reported.push(reason) });
+    expect(reported).toEqual(['nova has accepted the deletion; the server is ACTIVE, task state deleting']);
+    expect(test.count('server', 'DELETE')).toBe(1);
+  });
+
   it('succeeds for a nonexistent server', async () => {
     const id = await launched();
     open.cloud.faults.removeServer(id);

@@ -184,6 +184,24 @@ describe('a label that the cloud refuses for a while', () => {
     expect(await ended(id)).toBe('fulfilled');
   });
 
+  it('after the creation is served elsewhere at once, without a second instance', async () => {
+    const other = provider('other', [pool('main', ['small'], { priority: 100 })]);
+    await world.launcher([demo({ priority: 10 }), other], 'launcher1', drivers());
+    overrides = (each) =>
+      launchesBy(async (node) => {
+        await node.save({ externalId: 'refused', machine: null });
+        node.onRetry?.(refused);
+        return silent();
+      }, each);
+    const began = world.clock.monotonic();
+    const id = await world.submit(['small']);
+    expect(await ended(id)).toBe('fulfilled');
+    expect(world.clock.monotonic() - began).toBeLessThan(40_000);
+    await world.clock.advance(60_000);
+    expect([...world.nodes().values()]).toMatchObject([{ provider: 'other', allocated_to: id }]);
+    expect(launches).toBe(1);
+  });
+
   it('for more than five minutes and in several attempts is declined, and then tried again', async () => {
     await world.launcher([demo()], 'launcher1', drivers());
     failure = refused;

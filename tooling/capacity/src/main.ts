@@ -22,8 +22,10 @@ const HELP = `Usage: pnpm capacity [options]
 
 Measures on a virtual clock how long requests wait while a cloud fails, and compares their 95th percentile with 1.3 times
 that of an undisturbed run. There are two series: one of four regions of the example driver fails, and the simulated
-cloud of every other driver fails beside a healthy one. Each run takes about a minute.
+cloud of every other driver fails beside a healthy one. A run of the first series takes minutes, one of the second
+series seconds.
 
+  --series NAME    only this series: regions, drivers
   --driver NAME    only the second series, for this driver, repeatable: ${matrixDrivers().join(', ')}
   --trouble TEXT   only the troubles of the second series whose titles contain the text
   --scenario NAME  only this one of the first series, repeatable: ${DISTURBANCES.map(({ name }) => name).join(', ')}
@@ -34,7 +36,7 @@ cloud of every other driver fails beside a healthy one. Each run takes about a m
   --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
   --jobs N         number of runs at a time (default 1)
   --now            omit the runs without circuit breakers and offers
-  --write          write the tables to docs/capacity.md
+  --write          write the tables to docs/capacity.md; only whole ones, so not with --driver, --trouble, --scenario
   --log            print warnings and errors of the launcher
   --help           this text
 
@@ -43,6 +45,7 @@ Exit status: 0 all targets are met, 1 one is missed, 2 wrong usage or a run fail
 Example:
   $ pnpm capacity --scenario down --seed 7
   $ pnpm capacity --driver kubernetes --trouble silent
+  $ pnpm capacity --series drivers --jobs 2 --write
 `;
 
 const MINUTE_MS = 60_000;
@@ -149,6 +152,7 @@ function readArguments(): Selection | undefined {
   const { values } = parseArgs({
     options: {
       scenario: { type: 'string', multiple: true },
+      series: { type: 'string' },
       driver: { type: 'string', multiple: true },
       trouble: { type: 'string', default: '' },
       seed: { type: 'string', default: '1' },
@@ -163,8 +167,16 @@ function readArguments(): Selection | undefined {
     },
   });
   if (values.help) return undefined;
-  const names = values.scenario ?? (values.driver === undefined ? DISTURBANCES.map(({ name }) => name) : []);
-  const drivers = values.driver ?? (values.scenario === undefined ? matrixDrivers() : []);
+  const { series, scenario: chosen, driver } = values;
+  if (series !== undefined && series !== 'regions' && series !== 'drivers') {
+    throw new UsageError(`there is no series ${series}`);
+  }
+  const isPart = chosen !== undefined || driver !== undefined || values.trouble !== '';
+  if (values.write && isPart) throw new UsageError('--write is not possible with --driver, --trouble or --scenario');
+  const hasRegions = series !== 'drivers' && driver === undefined;
+  const hasDrivers = series !== 'regions' && chosen === undefined;
+  const names = chosen ?? (hasRegions ? DISTURBANCES.map(({ name }) => name) : []);
+  const drivers = driver ?? (hasDrivers ? matrixDrivers() : []);
   const unknown = drivers.find((driver) => !matrixDrivers().includes(driver));
   if (unknown !== undefined) throw new UsageError(`there is no driver ${unknown}`);
   const scenarios = names.map((name) => {

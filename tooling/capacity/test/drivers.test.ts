@@ -18,7 +18,9 @@ describe.each([...TARGETS])('a cloud of driver %s that is preferred', (driver, o
     'refusing connections',
     'answering 503, Retry-After: 600',
     ...(driver === 'openstack' ? ['silent'] : []),
-    ...(driver === 'kubernetes' ? ['pods whose secrets are not cached for 12 s'] : []),
+    ...(driver === 'kubernetes'
+      ? ['pods whose secrets are not cached for 20 s', 'pods that can never pull their image']
+      : []),
   ])('and is %s delays no request', async (title) => {
     const waits = await runCell({ ...PERIODS, seed: 1, open, trouble: troubleNamed(title), isPreferred: true });
     const { failed, p95Ms, requests } = resultOf(waits, PERIODS);

@@ -12,6 +12,16 @@ const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 /** Certificate of the authority in secrets; clients only pass it on. */
 const CA = Buffer.from('-----BEGIN CERTIFICATE-----\nc2ltdWxhdGVk\n-----END CERTIFICATE-----\n').toString('base64');
 
+/** Interval of looks at a dead node (ms). */
+const DEAD_MS = 1000;
+/** Condition of a namespace whose pod has no kubelet that ends it. */
+const REMAINING = {
+  type: 'NamespaceContentRemaining',
+  status: 'True',
+  reason: 'SomeResourcesRemain',
+  message: 'Some resources are remaining: pods. has 1 resource instances',
+};
+
 export class Controllers {
   /** The service accounts of issued tokens. */
   private readonly accounts = new Map<string, { readonly namespace: string; readonly name: string }>();
@@ -48,7 +58,7 @@ export class Controllers {
       if (failure !== undefined && forMs < Infinity) this.later(forMs, () => this.runPod(object, 'starting'));
       if (forMs < Infinity) this.later(forMs + bootMs, () => this.runPod(object));
     }
-    if (kind === PODS && isDeletion) this.later(deleteMs, () => this.store.remove(PODS, object));
+    if (kind === PODS && isDeletion) this.later(deleteMs, () => this.endPod(object));
   }
 
   private later(ms: number, work: () => void): void {
@@ -75,8 +85,22 @@ export class Controllers {
     this.store.update(SECRETS, secret, { data });
   }
 
+  private endPod(pod: StoredObject): void {
+    if (this.state.settings.isNodeDead === true) this.later(DEAD_MS, () => this.endPod(pod));
+    else this.store.remove(PODS, pod);
+  }
+
   private endNamespace(namespace: StoredObject): void {
     const { name } = namespace.metadata;
+    if (this.state.settings.isNodeDead === true) {
+      const status = { phase: 'Terminating', conditions: [REMAINING] };
+      const present = this.store.get(NAMESPACES, name);
+      if (present?.metadata.uid !== namespace.metadata.uid) return;
+      const isKnown = objectAt(present, 'status')?.['conditions'] !== undefined;
+      if (!isKnown) this.store.update(NAMESPACES, present, { status });
+      this.later(DEAD_MS, () => this.endNamespace(namespace));
+      return;
+    }
     for (const kind of KINDS) for (const object of this.store.list(kind, name)) this.store.remove(kind, object);
     this.store.remove(NAMESPACES, namespace);
   }

@@ -9,6 +9,8 @@ export interface ClusterSettings {
   readonly podFailure: { readonly kind: PodFailureKind; readonly forMs: number } | undefined;
   /** Time from the deletion of a namespace, or of a pod that runs, until it no longer exists (ms). */
   readonly deleteMs: number;
+  /** True while deleted namespaces and running pods stay `Terminating`, as with a dead node. Default false. */
+  readonly isNodeDead?: boolean;
   /** Time until a controller has written the token of a service account, or the account of a new namespace (ms). */
   readonly controllerMs: number;
   readonly latencyMs: number;

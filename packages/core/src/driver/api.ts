@@ -309,6 +309,8 @@ export interface NodeCleanup extends Call {
   readonly launchAttempt: string | null;
   /** Reports a failed attempt to delete an instance, which the driver repeats by itself. */
   readonly onFailedAttempt?: ((error: Error) => void) | undefined;
+  /** Reports the cloud's description of a deletion that it has accepted and does not complete. */
+  readonly onWaiting?: ((reason: string) => void) | undefined;
   readonly saved: JsonValue;
   save(progress: { readonly machine: JsonValue }): Promise<void>;
 }

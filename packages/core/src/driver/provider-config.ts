@@ -25,6 +25,11 @@ export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
    * Default true.
    */
   readonly createsNodes?: boolean | undefined;
+  /**
+   * False if an instance that the cloud has marked as deleted occupies nothing that limits are for. The launcher then
+   * stops counting it if its deletion takes longer than five minutes. Default true.
+   */
+  readonly countsUnendedDeletions?: boolean | undefined;
   readonly pools: ReadonlyMap<string, PoolConfig<L>>;
   /** Disk images that builders upload to this provider, by name. */
   readonly diskImages: ReadonlyMap<string, ProviderDiskImage>;

@@ -140,6 +140,11 @@ export interface StateMachine {
   readonly state: string;
   /** Set as soon as it is known. */
   readonly externalId: ExternalId | undefined;
+  /**
+   * The cloud's description of a deletion that it has accepted and does not complete, in words for operators. Undefined
+   * for the first seconds, and for machines that create.
+   */
+  readonly waitsFor?: string | undefined;
   advance(call: MachineCall): Advance;
   save(): JsonValue;
 }

@@ -49,7 +49,7 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
   // A launch reports this cause only after its second failure, so one report is enough.
   configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'created' },
   node: { failures: 3, backOff: { firstMs: 10_000, longestMs: 5 * MINUTE_MS }, healedBy: 'ready' },
-  slow: { failures: 2, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
+  slow: { failures: 2, backOff: { firstMs: 2 * MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
 };
 
 const EVIDENCE: Readonly<Record<Evidence, number>> = { answered: 0, accepted: 1, created: 2, ready: 3 };
@@ -81,7 +81,7 @@ export interface BreakerFailure {
 export interface BreakerEnvironment {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Called after every transition. */
+  /** Called after every transition, and when a probe begins or ends without a result: `admits` may have changed. */
   readonly onChange: () => void;
   /**
    * Makes a call that reads from the cloud, before a launch probes it. Resolves with the failure, or with undefined if
@@ -129,6 +129,11 @@ export class CircuitBreaker {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
   }
 
+  /** True while a launch is the probe. */
+  get isProbing(): boolean {
+    return this.probe !== undefined;
+  }
+
   /** Consecutive failures; failures of launches that ran while the breaker was open do not count. */
   get failuresInRow(): number {
     return this.failures;
@@ -150,6 +155,7 @@ export class CircuitBreaker {
     if (this.current !== 'half-open' || this.probe !== undefined) return () => undefined;
     const probe = Symbol('probe');
     this.probe = probe;
+    this.env.onChange();
     return () => {
       if (this.probe !== probe || this.stopped) return;
       this.probe = undefined;

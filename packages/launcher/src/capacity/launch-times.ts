@@ -48,10 +48,14 @@ export class OfferTimes<Launch extends RunningLaunch = RunningLaunch> {
     public isHealthy: () => boolean,
   ) {}
 
-  ready(launch: Launch): void {
-    this.durations.push(this.clock.monotonic() - launch.startedAt);
+  /** Records a successful launch. Returns true if it took longer than launches of the offer usually do. */
+  ready(launch: Launch): boolean {
+    const durationMs = this.clock.monotonic() - launch.startedAt;
+    const isLate = durationMs >= (this.overdueMs() ?? Infinity);
+    this.durations.push(durationMs);
     if (this.durations.length > SAMPLES) this.durations.shift();
     this.youngestReady = Math.max(this.youngestReady, launch.startedAt);
+    return isLate;
   }
 
   /**
@@ -67,16 +71,28 @@ export class OfferTimes<Launch extends RunningLaunch = RunningLaunch> {
 
   /**
    * Returns true if the offer is stuck: several launches are overdue, no launch that began after them has succeeded
-   * here, and one has succeeded in another healthy offer.
+   * here, and launches elsewhere are not known to be as late. A pool that has launched nothing yet counts as better: it
+   * is the usual alternative of a preferred pool.
    */
   isStuck(): boolean {
-    const longest = estimate(this.durations, 1);
-    if (longest === undefined) return false;
-    const limitMs = Math.max(OVERDUE_FLOOR_MS, OVERDUE_FACTOR * longest);
+    const limitMs = this.overdueMs();
+    if (limitMs === undefined) return false;
     const startedBy = this.clock.monotonic() - limitMs;
     const [first, ...more] = this.unanswered(startedBy);
     if (first === undefined || 1 + more.length < (this.isHealthy() ? OVERDUE_LAUNCHES : 1)) return false;
-    return this.others().some((other) => other.youngestReady > first.startedAt && other.isHealthy());
+    const others = this.others();
+    const isBetter = (other: OfferTimes<Launch>): boolean =>
+      other.isHealthy() && (other.youngestReady > first.startedAt || other.unanswered(startedBy).length === 0);
+    return others.every(({ place }) => place.pool === this.place.pool) || others.some(isBetter);
+  }
+
+  /**
+   * Returns the age at which launches count as overdue, in milliseconds: longer than the newest launches of the offer,
+   * or if there are too few, than those of other offers by far.
+   */
+  private overdueMs(): number | undefined {
+    const longest = estimate(this.durations, 1);
+    return longest === undefined ? this.limitMs() : Math.max(OVERDUE_FLOOR_MS, OVERDUE_FACTOR * longest);
   }
 
   /** Returns running launches that began by that time and after those that have succeeded, oldest first. */

@@ -105,8 +105,7 @@ export class PoolOffers {
   }
 
   admits(offer: Offer): boolean {
-    if (!this.isKnown(offer.label, offer.machineType)) return false;
-    return this.breakerOf(offer)?.admits ?? true;
+    return this.isKnown(offer.label, offer.machineType) && !this.isClosed(offer);
   }
 
   obstacleOf(offer: Offer): BreakerObstacle | undefined {
@@ -127,8 +126,15 @@ export class PoolOffers {
     for (const zone of zones) this.breaker({ ...offer, zone }).failed(failure);
   }
 
-  succeeded(offer: Offer, evidence: LaunchEvidence, startedAt: number): void {
-    this.breaker(offer).succeeded(evidence, startedAt);
+  /** Records the progress of a launch. A late one (`isLate`) does not prove that a slow offer has recovered. */
+  succeeded(offer: Offer, evidence: LaunchEvidence, startedAt: number, isLate = false): void {
+    const breaker = this.breaker(offer);
+    if (!isLate || breaker.obstacle?.cause !== 'slow') {
+      breaker.succeeded(evidence, startedAt);
+      return;
+    }
+    const seconds = Math.round((this.context.clock.monotonic() - startedAt) / 1000);
+    breaker.failed({ cause: 'slow', reason: `a node was ready only after ${seconds} s`, startedAt });
   }
 
   /** Makes the next probe of full offers due at once: the cloud may have capacity for one more instance now. */
@@ -162,7 +168,7 @@ export class PoolOffers {
 
   /** Returns the labels of the pool for which no offer admits a launch at the moment. */
   closedLabels(): string[] {
-    return this.labelsWithout((offer) => this.breakerOf(offer)?.admits !== false);
+    return this.labelsWithout((offer) => !this.isClosed(offer));
   }
 
   /** True if every offer of every label has an obstacle. */
@@ -247,6 +253,15 @@ export class PoolOffers {
       passed += 1;
     }
     return usable;
+  }
+
+  /** Returns true if no launch is admitted. Slow offers of a label are probed by one launch at a time. */
+  private isClosed(offer: Offer): boolean {
+    const breaker = this.breakerOf(offer);
+    if (breaker === undefined || !breaker.admits) return breaker !== undefined;
+    if (breaker.obstacle?.cause !== 'slow') return false;
+    const others = [...this.known.values()].filter((each) => each.offer.label === offer.label);
+    return others.some((each) => each.breaker.isProbing && each.breaker.obstacle?.cause === 'slow');
   }
 
   private isSlow(offer: Offer): boolean {

@@ -26,8 +26,11 @@ interface TimedAttempt extends WatchedLaunch {
 /** A launch that is running. */
 export interface TimedLaunch {
   readonly startedAt: number;
-  /** Ends the measurement. `isReady` is true if the launch has succeeded. */
-  end(isReady: boolean): void;
+  /**
+   * Ends the measurement. `isReady` is true if the launch has succeeded. Returns true if a success took longer than
+   * usual.
+   */
+  end(isReady: boolean): boolean;
 }
 
 interface WatchedOffer {
@@ -61,8 +64,9 @@ export class SlowLaunches {
     return {
       startedAt: launch.startedAt,
       end: (isReady) => {
-        if (times.running.delete(launch) && isReady) times.ready(launch);
+        const isLate = times.running.delete(launch) && isReady && times.ready(launch);
         if (times.running.size === 0) cancel(offer);
+        return isLate;
       },
     };
   }
@@ -102,7 +106,7 @@ export class SlowLaunches {
     const stuck = times.unanswered(offer.stuckAt).filter(({ canMove }) => canMove());
     const moved = stuck.slice(0, MOVES_PER_CHECK);
     for (const launch of moved) {
-      const why = 'launches of this offer take much longer than usual, and other offers do not';
+      const why = 'launches of this offer take much longer than usual, and others can serve the request';
       launch.abandon(new SlowLaunchError(`the launch has taken ${seconds(now - launch.startedAt)}; ${why}`));
     }
     if (moved.length === 0) this.checkLone(offer, now);

@@ -1,9 +1,10 @@
 /**
- * Ends launch attempts of a provider in trouble that have no instance yet, once another pool can serve them. The cloud
- * is searched for what such an attempt may have created before its record is deleted.
+ * Ends launch attempts of a provider in trouble that have no instance yet, and attempts that the cloud refuses at the
+ * moment, once another pool can serve them. The cloud is searched for what an attempt without an instance may have
+ * created before its record is deleted.
  */
 
-import { TransientError, type Clock, type Timer } from '@nodepool/core';
+import { TransientError, type Clock, type DriverError, type Timer } from '@nodepool/core';
 import type { CircuitBreaker } from './circuit-breaker.js';
 
 /** Interval of the checks while launches are running, milliseconds. */
@@ -17,9 +18,11 @@ export interface StrandedLaunch {
   readonly startedAt: number;
   /** Returns true if no instance of the attempt is known. */
   readonly lacksInstance: () => boolean;
+  /** Returns the refusal that the cloud has reported while the driver waits for it to pass. */
+  readonly refusal: () => DriverError | undefined;
   /** Returns true if another pool can serve the request. */
   readonly canMoveOn: () => boolean;
-  readonly abandon: (reason: TransientError) => void;
+  readonly abandon: (reason: DriverError) => void;
 }
 
 /** The health of the provider. */
@@ -63,6 +66,11 @@ export class StrandedLaunches {
   }
 
   private check(): void {
+    const refused = [...this.running].filter(({ refusal, canMoveOn }) => refusal() !== undefined && canMoveOn());
+    for (const { refusal, abandon } of refused.slice(0, MOVES_PER_CHECK)) {
+      const reason = refusal();
+      if (reason !== undefined) abandon(reason);
+    }
     const waiting = [...this.running].filter(({ lacksInstance }) => lacksInstance());
     const [oldest] = waiting;
     if (oldest === undefined) return;

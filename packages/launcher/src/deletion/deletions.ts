@@ -27,6 +27,7 @@ import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { nodeFields } from '../record-fields.js';
+import { StuckDeletions } from './stuck-deletions.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
@@ -60,6 +61,7 @@ export class Deletions implements Controller {
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
   private readonly log: Logger;
+  private readonly stuck: StuckDeletions;
   /** Aborts when the connection is suspended. Until it is confirmed again, other programs may hold the locks. */
   private suspension = new AbortController();
 
@@ -67,11 +69,17 @@ export class Deletions implements Controller {
     private readonly context: LauncherContext,
     private readonly provider: Provider,
     private readonly comparison: RecordComparison,
+    /** Stops counting a node against the limits. Returns false if it must count. */
+    stopCounting: (nodeId: string) => boolean,
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
     const { store } = context;
     this.log = context.log.with({ provider: provider.config.name });
+    this.stuck = new StuckDeletions(context.clock, this.log, (id, reason) => {
+      if (provider.config.countsUnendedDeletions !== false || !stopCounting(id)) return;
+      this.decided(id, 'deletion waits', `${reason}; the node no longer counts against the limits`);
+    });
     this.queue = new WorkQueue({
       ...context,
       name: (id) => `delete node ${id}`,
@@ -115,6 +123,7 @@ export class Deletions implements Controller {
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();
+    this.stuck.stop();
   }
 
   private considerAll(): void {
@@ -202,6 +211,9 @@ export class Deletions implements Controller {
     log.info('Deleting node', { was: entry.node.state });
     this.decided(id, 'deletes it', `it was ${entry.node.state}`);
     let isGone: boolean;
+    const { state, state_time: since } = entry.node;
+    const ageMs = state === 'deleting' ? Math.max(this.context.clock.now() - since * 1000, 0) : 0;
+    this.stuck.begin(id, ageMs);
     try {
       isGone = await this.deleteUntilGone(handle, log);
     } catch (error) {
@@ -213,6 +225,7 @@ export class Deletions implements Controller {
       if (this.signal.aborted) return;
       throw error;
     } finally {
+      this.stuck.end(id);
       // The lock is released even if another program wrote the record without it: otherwise no launcher could retry.
       await handle.lock.release();
     }
@@ -272,6 +285,7 @@ export class Deletions implements Controller {
 
   /** Shows the latest answer of the cloud in the explanation of the node. */
   private failedAttempt(id: string, error: unknown): void {
+    this.stuck.answered(id, reasonOf(error), false);
     this.decided(id, 'deletion failed; retrying', reasonOf(error));
   }
 
@@ -306,6 +320,10 @@ export class Deletions implements Controller {
       installation: this.context.store.installation.id,
       launchAttempt: progress?.attempt ?? null,
       onFailedAttempt: (error) => this.failedAttempt(handle.id, error),
+      onWaiting: (reason) => {
+        this.decided(handle.id, 'deletion waits', reason);
+        this.stuck.answered(handle.id, reason, true);
+      },
       saved: progress?.machine ?? null,
       save: ({ machine }) => {
         const { progress: recorded } = handle.node;

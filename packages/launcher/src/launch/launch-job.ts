@@ -27,8 +27,13 @@ export interface AttemptFacts {
 
 /** Outcomes of launch attempts. */
 export type AttemptOutcome =
-  /** The attempt has reached this evidence. */
-  | { readonly kind: 'reached'; readonly attempt: AttemptFacts; readonly evidence: LaunchEvidence }
+  /** The attempt has reached this evidence. `isLate`: it took longer than usual. */
+  | {
+      readonly kind: 'reached';
+      readonly attempt: AttemptFacts;
+      readonly evidence: LaunchEvidence;
+      readonly isLate?: boolean;
+    }
   /** `retrying`: a step of the attempt has failed, which the driver repeats. */
   | {
       readonly kind: 'attempt-failed' | 'retrying';

@@ -222,6 +222,7 @@ async function attempt(
     abandoned ??= reason;
     launch?.abandon(abandoned);
   };
+  let refusal: DriverError | undefined;
   const timed = job.pool.watch(offer, { canMove: () => retries.canMove(offer), abandon });
   const { startedAt } = timed;
   const facts = { offer, startedAt };
@@ -229,6 +230,7 @@ async function attempt(
   const endWatch = job.pool.watchProvider({
     startedAt,
     lacksInstance: () => !hasInstance(),
+    refusal: () => refusal,
     canMoveOn: () => canMoveOn(job),
     abandon,
   });
@@ -239,6 +241,7 @@ async function attempt(
       onRetry: (failure) => {
         const fault = faultOf(failure, true, context.capacity.breakers);
         job.report({ kind: 'retrying', attempt: facts, fault, failure });
+        if (fault.scope === 'offer') refusal = failure;
       },
     });
     const change = await launch.run();
@@ -246,8 +249,8 @@ async function attempt(
     const { number } = recordedProgress(job);
     context.timelines.attempted(job.node.id, place, { number, offer: nameOf(offer), error: undefined });
     context.timelines.stage(job.node.id, place, 'launched');
-    timed.end(true);
-    job.report({ kind: 'reached', attempt: facts, evidence: 'ready' });
+    const isLate = timed.end(true);
+    job.report({ kind: 'reached', attempt: facts, evidence: 'ready', isLate });
     return { offer, startedAt, failure: undefined, change };
   } catch (error) {
     // Another launcher has locked the record, or it cannot be written: this launcher must not delete the instance.

@@ -116,7 +116,10 @@ export class Pool {
     return slowLaunches.begin({ pool: this.name, ...offer }, isHealthy, launch);
   }
 
-  /** Abandons a launch without an instance if the provider is in trouble, until the returned function is called. */
+  /**
+   * Abandons a launch without an instance if the provider is in trouble, and one that the cloud refuses, until the
+   * returned function is called.
+   */
   watchProvider(launch: StrandedLaunch): () => void {
     return this.sources.strandedLaunches.begin(launch);
   }

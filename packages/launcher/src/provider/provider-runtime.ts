@@ -232,7 +232,13 @@ export class ProviderRuntime {
       onRetry: health.callFailed.bind(health),
     };
     if (!(await this.supervised.start({ ...parts, onFailure }, signal))) return;
-    this.deletions = new Deletions(context, provider, this.comparison, this.deleting.signal);
+    this.deletions = new Deletions(
+      context,
+      provider,
+      this.comparison,
+      (nodeId) => this.share.ledger.release(nodeId),
+      this.deleting.signal,
+    );
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
       runLeakRounds(context, provider, health, this.comparison, signal),

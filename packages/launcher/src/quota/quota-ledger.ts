@@ -48,6 +48,8 @@ export class QuotaLedger {
     role === 'tentative' ? scopes : undefined,
   );
   private readonly free = new Index<CountedNode>(({ scopes, role }) => (role === 'free' ? scopes : undefined));
+  /** Nodes that do not count although their records remain, with the keys of their pools. */
+  private readonly released = new Map<string, string>();
   private tenants: ReadonlyMap<string, Resources> = new Map();
   /** The scopes of each pool, which remain the same. */
   private readonly scopesOfPools = new WeakMap<PoolRef, readonly QuotaScope[]>();
@@ -74,6 +76,21 @@ export class QuotaLedger {
     for (const tenant of new Set([...before.keys(), ...limits.keys()])) {
       this.tenantScope(tenant).setLimit(QuotaInformation.limit(limits.get(tenant) ?? {}));
     }
+  }
+
+  /**
+   * Stops counting a node that the cloud is deleting for too long. Returns false if as many nodes of its pool as its
+   * limit allows do not count already: whatever blocks their deletions may block all, and the cloud must not fill up.
+   */
+  release(id: string): boolean {
+    const entry = this.store.nodes.get(id);
+    if (entry === undefined || this.released.has(id) || roleOf(entry.node, entry.locked) !== 'leaving') return false;
+    const scope = this.poolScope(entry.node.provider ?? '', entry.node.pool ?? '');
+    const others = [...this.released.values()].filter((key) => key === scope.key).length;
+    if (others >= scope.limit.get('instances')) return false;
+    this.released.set(id, scope.key);
+    this.count({ id, after: entry });
+    return true;
   }
 
   /** Returns the limits of the pool and the amounts that its nodes use. */
@@ -213,7 +230,9 @@ export class QuotaLedger {
 
   private readonly count = ({ id, after: entry }: Pick<Change<NodeEntry>, 'id' | 'after'>): void => {
     const before = this.nodes.get(id);
-    const after = entry === undefined ? undefined : this.counted(entry, before);
+    if (entry === undefined) this.released.delete(id);
+    const isReleased = entry !== undefined && this.released.has(id) && roleOf(entry.node, entry.locked) === 'leaving';
+    const after = entry === undefined || isReleased ? undefined : this.counted(entry, before);
     if (before === after) return;
     const isOnlyRole = before?.use === after?.use;
     if (before !== undefined) this.add(before, -1, isOnlyRole);

@@ -204,8 +204,8 @@ export class RequestPath implements ScheduledPool {
         scheduler.recorded(requestId);
         return;
       case 'reached': {
-        const { attempt, evidence } = outcome;
-        this.pool.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt);
+        const { attempt, evidence, isLate = false } = outcome;
+        this.pool.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt, isLate);
         health.launchReached(evidence, attempt.startedAt);
         if (evidence === 'ready') this.resources.concurrency.succeeded();
         return;

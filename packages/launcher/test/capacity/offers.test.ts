@@ -278,6 +278,40 @@ describe('a pool that accepts creations and never finishes them', () => {
     expect(launches.every((place) => place.startsWith('other/'))).toBe(true);
   });
 
+  /** Starts a launcher with a preferred pool whose launches are stuck from now on. */
+  async function stuck(): Promise<void> {
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    await world.launcher([region('demo', {}, { priority: 10 }), region('other')], 'launcher1', drivers());
+    for (let index = 0; index < 20; index += 1) await served(await world.submit(['small']));
+    spoils = (place, each) => (place.startsWith('demo/') ? never(place, each) : undefined);
+    launches = [];
+  }
+
+  it('loses its requests to a pool that has launched nothing yet', async () => {
+    await stuck();
+    const ids = [];
+    // Two in one of the zones are enough.
+    for (let index = 0; index < 3; index += 1) ids.push(await world.submit(['small']));
+    await world.clock.advance(40_000);
+    ids.push(await world.submit(['small']));
+    const since = world.clock.monotonic();
+    for (const id of ids) expect(await ended(id)).toBe('fulfilled');
+    expect(world.clock.monotonic() - since).toBeLessThan(70_000);
+    expect(launches.filter((place) => place.startsWith('other/'))).toHaveLength(4);
+  });
+
+  it('delays no other request while it is probed', async () => {
+    await stuck();
+    for (const id of [await world.submit(['small']), await world.submit(['small'])]) await served(id);
+    await world.clock.advance(120_000);
+    launches = [];
+    const probe = await world.submit(['small']);
+    await world.until('it is probed', () => launches.length > 0);
+    for (let index = 0; index < 3; index += 1) expect(await served(await world.submit(['small']))).toBeLessThan(40_000);
+    expect(launches.filter((place) => place.startsWith('demo/'))).toHaveLength(1);
+    await served(probe);
+  });
+
   it('still gets requests while the other pools are full', async () => {
     const sections = [region('demo'), region('other', { 'max-servers': 30 })];
     const { launcher } = await world.launcher(sections, 'launcher1', drivers());

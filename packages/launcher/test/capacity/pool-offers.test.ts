@@ -87,4 +87,22 @@ describe('a slow offer', () => {
     const { zone, blocked } = offers.plan(['small']);
     expect([zone, blocked?.cause]).toEqual(['zone-2', 'slow']);
   });
+
+  it('is probed in one zone at a time, and only a launch in usual time closes it', async () => {
+    offers.setZones(['zone-1', 'zone-2']);
+    const [first, second] = [offer('m1', 'zone-1'), offer('m1', 'zone-2')];
+    fail('slow', first);
+    while (offers.health().some(({ state }) => state === 'open')) await clock.runNext();
+    const ready = (isLate: boolean): void => {
+      const end = offers.begin([first]);
+      expect(offers.admits(second)).toBe(false);
+      offers.succeeded(first, 'ready', clock.monotonic(), isLate);
+      end();
+    };
+    ready(true);
+    expect(offers.obstacleOf(first)).toMatchObject({ cause: 'slow', state: 'open', times: 2 });
+    while (offers.obstacleOf(first)?.state === 'open') await clock.runNext();
+    ready(false);
+    expect(offers.admits(first)).toBe(true);
+  });
 });

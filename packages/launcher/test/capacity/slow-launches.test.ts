@@ -146,6 +146,25 @@ describe('launches of a stuck offer are abandoned', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(4000);
   });
 
+  it('together, if no other pool has launched anything yet', async () => {
+    launches.forget('b');
+    const stuck: Launch[] = [];
+    for (let index = 0; index < 25; index += 1) {
+      stuck.push(begin('a'));
+      await clock.advance(5000);
+    }
+    expect(stuck.slice(0, 3).map(({ abandonedAt }) => abandonedAt)).toEqual([106, 101, 96]);
+    expect(stuck.slice(0, 21).map(({ abandonedAt }) => abandonedAt)).not.toContain(undefined);
+  });
+
+  it('together, if it has launched nothing yet and takes twice as long as others', async () => {
+    const stuck = Array.from({ length: 2 }, () => begin('c'));
+    await clock.advance(60_000);
+    stuck.push(begin('c'));
+    await clock.advance(65_000);
+    expect(stuck.map(({ abandonedAt }) => abandonedAt)).toEqual([120, 120, 60]);
+  });
+
   it('not while launches that started later succeed there', async () => {
     const stuck = await stuckBesideOthers(10);
     begin('a').end(true);
@@ -167,6 +186,18 @@ describe('launches of a stuck offer are abandoned', () => {
     movable.add('a');
     await clock.advance(10_000);
     expect(stuck.filter(({ abandonedAt }) => abandonedAt === undefined)).toEqual([]);
+  });
+
+  it('and a later success counts as late if it took as long', async () => {
+    for (const [ageMs, isLate] of [
+      [99_000, false],
+      [130_000, true],
+    ] as const) {
+      movable.clear();
+      const launch = begin('a');
+      await clock.advance(ageMs);
+      expect(launch.end(true)).toBe(isLate);
+    }
   });
 
   it('one by one while its breaker is not closed', async () => {

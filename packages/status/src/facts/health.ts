@@ -1,5 +1,8 @@
 /** The health of providers and of the offers of their pools, as data. */
 
+/** Age at which a deletion counts as stuck (ms). */
+export const STUCK_DELETION_MS = 300_000;
+
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 /** The cause for which a breaker is open. */

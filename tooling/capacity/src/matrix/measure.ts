@@ -6,7 +6,7 @@ import { BOUND, seconds, tableOf } from '../report.js';
 import { quantile, writtenBetween, type Wait } from '../statistics.js';
 import type { CellPeriods } from './cell.js';
 import { TARGETS } from './targets.js';
-import { troubleNamed, TROUBLES, type Trouble } from './troubles.js';
+import { TROUBLES, type Trouble } from './troubles.js';
 
 /** Periods of a cell. */
 export const PERIODS: CellPeriods = { calmMs: 120_000, disturbedMs: 480_000, afterMs: 60_000 };
@@ -16,12 +16,6 @@ export const LONG_DISTURBANCE_MS = 1_800_000;
 export function periodsOf(trouble: Trouble | undefined): CellPeriods {
   return trouble?.isNoticedLate === true ? { ...PERIODS, disturbedMs: LONG_DISTURBANCE_MS } : PERIODS;
 }
-
-/**
- * Longest wait in a preferred cloud whose trouble is noticed late, as a multiple of the bound: a launch counts as slow
- * after twice the usual time, and is then repeated elsewhere.
- */
-const LATE_FACTOR = 2.5;
 
 /** A cell to measure, as its process receives it. */
 export interface CellOrder {
@@ -49,8 +43,6 @@ export interface CellRow {
   readonly driver: string;
   readonly title: string;
   readonly boundMs: number;
-  /** True if only launches that take longer than usual show the trouble. */
-  readonly isNoticedLate: boolean;
   readonly equal: CellResult;
   readonly preferred: CellResult;
 }
@@ -61,8 +53,8 @@ export const SPECIAL_TROUBLES: Readonly<Record<string, readonly string[]>> = {
   azure: ['showing an expired certificate', 'AllocationFailed', 'QuotaExceeded', 'image not replicated yet'],
   gce: ['ZONE_RESOURCE_POOL_EXHAUSTED', 'QUOTA_EXCEEDED', 'VM_MIN_COUNT_NOT_REACHED'],
   kubernetes: [
-    'pods that cannot pull their image for 12 s',
-    'pods whose secrets are not cached for 12 s',
+    'pods that cannot pull their image for 20 s',
+    'pods whose secrets are not cached for 20 s',
     'pods that can never pull their image',
     'pods that arrive at full nodes (OutOfcpu)',
     'pods that fit on no node',
@@ -115,22 +107,18 @@ export async function measureMatrix(
     const [equal, preferred] = [results[index], results[index + 1]];
     if (isPreferred || equal === undefined || preferred === undefined) return [];
     if (trouble === undefined) calmMs = Math.max(equal.p95Ms, preferred.p95Ms);
-    const isNoticedLate = trouble !== undefined && troubleNamed(trouble).isNoticedLate === true;
-    return [{ driver, title: trouble ?? 'undisturbed', boundMs: BOUND * calmMs, isNoticedLate, equal, preferred }];
+    return [{ driver, title: trouble ?? 'undisturbed', boundMs: BOUND * calmMs, equal, preferred }];
   });
 }
 
 /** Returns the targets that a row misses, as sentences. */
-export function cellMisses({ driver, title, boundMs, isNoticedLate, equal, preferred }: CellRow): readonly string[] {
-  const slow = isNoticedLate ? equal.p95Ms : Math.max(equal.p95Ms, preferred.p95Ms);
-  const lateBoundMs = LATE_FACTOR * boundMs;
-  return [
-    ...(isNoticedLate && preferred.longestMs > lateBoundMs
-      ? [`${driver}, ${title}, preferred: a wait is ${seconds(preferred.longestMs)}, above ${seconds(lateBoundMs)}`]
-      : []),
-    ...(slow > boundMs ? [`${driver}, ${title}: p95 is ${seconds(slow)}, above ${seconds(boundMs)}`] : []),
-    ...(equal.failed + preferred.failed > 0 ? [`${driver}, ${title}: requests failed`] : []),
+export function cellMisses({ driver, title, boundMs, equal, preferred }: CellRow): readonly string[] {
+  const of = (what: string, { p95Ms, failed }: CellResult): string[] => [
+    ...(p95Ms > boundMs ? [`${what}: p95 is ${seconds(p95Ms)}, above ${seconds(boundMs)}`] : []),
+    ...(failed > 0 ? [`${what}: requests failed`] : []),
   ];
+  const what = `${driver}, ${title}`;
+  return [...of(what, equal), ...of(`${what}, preferred`, preferred)];
 }
 
 /** Returns the rows as a table in Markdown. */

@@ -16,7 +16,7 @@ const ALL = '*';
 /** Time after which nova's scheduler gives up (ms). */
 const SCHEDULING_MS = 3000;
 /** Time for which pods fail in the disturbances of pods (ms). */
-const POD_FAILURE_MS = 12_000;
+const POD_FAILURE_MS = 20_000;
 
 interface SimulatedCloud<S> {
   readonly faults: { clear(): void };
@@ -221,8 +221,8 @@ const kubernetes: OpenTarget = async ({ clock, random }) => {
     fail,
     refuseLogin: () => fail({ kind: 'status', status: 401 }),
     special: new Map([
-      ['pods that cannot pull their image for 12 s', pods('missing', POD_FAILURE_MS)],
-      ['pods whose secrets are not cached for 12 s', pods('secret', POD_FAILURE_MS)],
+      ['pods that cannot pull their image for 20 s', pods('missing', POD_FAILURE_MS)],
+      ['pods whose secrets are not cached for 20 s', pods('secret', POD_FAILURE_MS)],
       ['pods that can never pull their image', pods('missing', Infinity)],
       ['pods that arrive at full nodes (OutOfcpu)', pods('full', Infinity)],
       ['pods that fit on no node', pods('huge', Infinity)],

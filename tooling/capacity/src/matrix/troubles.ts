@@ -13,7 +13,7 @@ export interface Trouble {
 
 /** `Retry-After` of a maintenance page (s). */
 const MAINTENANCE_S = 600;
-const SLOW_ANSWER_MS = 2000;
+const SLOW_ANSWER_MS = 5000;
 const SLOW_BOOT_MS = 360_000;
 const NEVER_MS = 86_400_000;
 
@@ -24,7 +24,7 @@ export const TROUBLES: readonly Trouble[] = [
   { title: 'refusing connections', begin: ({ refuse }) => refuse() },
   failing('silent', { kind: 'hang', when: 'before' }),
   failing('closing connections without an answer', { kind: 'cut', when: 'before' }),
-  failing('answering after 2 s', { kind: 'latency', ms: SLOW_ANSWER_MS }),
+  { ...failing('answering after 5 s', { kind: 'latency', ms: SLOW_ANSWER_MS }), isNoticedLate: true },
   failing('answering 503', { kind: 'status', status: 503 }),
   failing('answering 503, Retry-After: 600', { kind: 'status', status: 503, retryAfter: MAINTENANCE_S }),
   failing('answering 429, Retry-After: 600', { kind: 'status', status: 429, retryAfter: MAINTENANCE_S }),
@@ -40,8 +40,8 @@ export const TROUBLES: readonly Trouble[] = [
   },
 ];
 
-/** Disturbances of one cloud that are noticed late: pods whose failure only their time limit shows. */
-const LATE_SPECIAL: ReadonlySet<string> = new Set(['pods that can never pull their image', 'pods that fit on no node']);
+/** Disturbances of one cloud that are noticed late: an autoscaler may still add a node for such a pod. */
+const LATE_SPECIAL: ReadonlySet<string> = new Set(['pods that fit on no node']);
 
 /** Returns the disturbance of this title, of any cloud or only of the target's. */
 export function troubleNamed(title: string): Trouble {

@@ -117,6 +117,7 @@ export class NodeCleanups {
       saved: known ? cleanup.saved : null,
       random,
       onFailedAttempt: cleanup.onFailedAttempt,
+      onWaiting: cleanup.onWaiting,
       make: (saved) => {
         if (!isLogged) logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
         isLogged = true;

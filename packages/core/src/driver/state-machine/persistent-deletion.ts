@@ -17,6 +17,8 @@ export interface PersistentDeletionOptions {
   readonly random: RandomSource;
   /** Receives each failure after which the deletion is repeated. */
   readonly onFailedAttempt?: ((error: Error) => void) | undefined;
+  /** Receives each new `waitsFor` of the adapter's machine. */
+  readonly onWaiting?: ((reason: string) => void) | undefined;
   /** Creates a deletion machine of the adapter from saved state. */
   readonly make: (saved: JsonValue) => StateMachine;
 }
@@ -35,6 +37,7 @@ export class PersistentDeletion implements StateMachine {
   /** True if a listing was requested since the last failure. */
   private asked = false;
   private listingDeadline = new ListingDeadline();
+  waitsFor: string | undefined;
   /** Error of the latest attempt. */
   lastError: DriverError | undefined;
 
@@ -83,7 +86,11 @@ export class PersistentDeletion implements StateMachine {
 
   private step(call: MachineCall): Advance {
     this.inner ??= this.options.make(this.saved);
-    return this.inner.advance(call);
+    const advance = this.inner.advance(call);
+    const { waitsFor } = this.inner;
+    if (waitsFor !== undefined && waitsFor !== this.waitsFor) this.options.onWaiting?.(waitsFor);
+    this.waitsFor = waitsFor;
+    return advance;
   }
 
   private recover(error: DriverError, call: MachineCall): Advance {

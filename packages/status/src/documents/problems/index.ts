@@ -4,6 +4,7 @@ import { formatProblem } from '@nodepool/config';
 import { strandedNodes } from '@nodepool/store';
 import { oncePerMoment, shortened, type Observed } from '../sources.js';
 import type { Problem } from '../../client/model.js';
+import { STUCK_DELETION_MS } from '../../facts/health.js';
 import { latestDecision } from '../../explain/explanation.js';
 import { imagesStatus } from '../images.js';
 import { labelsStatus } from '../labels.js';
@@ -19,8 +20,6 @@ import type { LauncherFacts, ProblemSources } from './sources.js';
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const;
 const MAX_DETAILS = 10;
-/** Time in seconds after which a deletion is stuck. */
-const STUCK_SECONDS = 600;
 
 export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
   const { store, status, clock } = observed;
@@ -100,7 +99,7 @@ function troublesOf({ store, activity }: Observed): ProblemSources['troubles'] {
 
 function stuckNodes({ store, clock, decisions }: Observed): ProblemSources['stuck'] {
   const stuck = [...store.nodes.inState('deleting')].filter(
-    ({ node }) => clock.now() / 1000 - node.state_time > STUCK_SECONDS,
+    ({ node }) => clock.now() - node.state_time * 1000 >= STUCK_DELETION_MS,
   );
   return stuck.map((entry) => ({ entry, answer: latestDecision(decisions.of('node', entry.id)) ?? 'no answer yet' }));
 }

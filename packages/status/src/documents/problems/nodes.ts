@@ -22,8 +22,9 @@ export function stuckDeletions({ stuck }: ProblemSources): Problem[] {
       since: oldest[0]?.entry.node.state_time ?? null,
       cause: 'cloud',
       details: withRest(details, found.length),
-      effect: 'they count against the limits',
-      remedy: 'See `nodepool describe node ID`. Delete the instance with the tools of the cloud if its API refuses to.',
+      effect: 'they count against the limits unless their last answer says that they no longer do',
+      remedy:
+        'See `nodepool describe node ID`. Remove what the last answer names, or delete the instance, with the tools of the cloud.',
     };
   });
 }
