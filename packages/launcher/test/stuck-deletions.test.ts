@@ -5,7 +5,9 @@ import { silentLogger, type LogFields, type Logger, type Provider } from '@nodep
 import type { NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from '@nodepool/status';
 import { faultyDriver } from './support/faulty-driver.js';
+import { StatusSite } from './support/status-site.js';
 import { World, pool, provider } from './support/world.js';
+import type { Problem } from '../src/web/status/client/model.js';
 
 const REASON = 'namespace n is Terminating: pods remain';
 
@@ -75,6 +77,27 @@ describe('a deletion that the cloud accepts and does not complete', () => {
     complete();
     await world.until('they are deleted', () => world.nodes().size === 0);
     expect(of(/^No deletion is stuck/)).toMatchObject([['warn', 'No deletion is stuck any more', { nodes: 2 }]]);
+    expect(await world.end()).toEqual([]);
+  });
+
+  it('is a problem of the page and of the metrics after five minutes, with the words of the cloud', async () => {
+    const sections = [provider('demo', [pool('main', ['small'])])];
+    const site = await StatusSite.start(world, sections, { config: waiting(true) });
+    await returned(1);
+    const problems = async (): Promise<readonly Problem[]> =>
+      (await site.get<{ readonly problems: readonly Problem[] }>('overview')).problems;
+    await world.clock.advance(290_000);
+    expect(await problems()).toEqual([]);
+    await world.clock.advance(30_000);
+    const [id = ''] = world.nodes().keys();
+    const details = [expect.stringContaining(`${id}: `)];
+    expect(await problems()).toMatchObject([{ kind: 'stuck-deletions', subject: { id: 'demo' }, details }]);
+    expect((await problems())[0]?.details[0]).toContain(REASON);
+    expect(await site.metrics(/^nodepool_problems.*stuck-deletions/)).toEqual([expect.stringMatching(/ 1$/)]);
+    complete();
+    await world.until('it is deleted', () => world.nodes().size === 0);
+    expect(await problems()).toEqual([]);
+    await site.stop();
     expect(await world.end()).toEqual([]);
   });
 
