@@ -7,7 +7,7 @@ import { DecisionLog } from '@nodepool/status';
 import { faultyDriver } from './support/faulty-driver.js';
 import { StatusSite } from './support/status-site.js';
 import { World, pool, provider } from './support/world.js';
-import type { Problem } from '../src/web/status/client/model.js';
+import type { StatusModel } from '@nodepool/status/web';
 
 const REASON = 'namespace n is Terminating: pods remain';
 
@@ -84,8 +84,8 @@ describe('a deletion that the cloud accepts and does not complete', () => {
     const sections = [provider('demo', [pool('main', ['small'])])];
     const site = await StatusSite.start(world, sections, { config: waiting(true) });
     await returned(1);
-    const problems = async (): Promise<readonly Problem[]> =>
-      (await site.get<{ readonly problems: readonly Problem[] }>('overview')).problems;
+    const problems = async (): Promise<readonly StatusModel.Problem[]> =>
+      (await site.get<{ readonly problems: readonly StatusModel.Problem[] }>('overview')).problems;
     await world.clock.advance(290_000);
     expect(await problems()).toEqual([]);
     await world.clock.advance(30_000);
