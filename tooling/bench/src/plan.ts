@@ -119,7 +119,7 @@ export const SCENARIOS: readonly Scenario[] = [
         signal,
       );
       return [
-        row('r  resident memory: idle', idle, 75 * MEBIBYTE, mebibytes, '-'),
+        row('r  resident memory: idle', idle, 90 * MEBIBYTE, mebibytes, '-'),
         row('   … with 1,000 ready nodes', thousand, 120 * MEBIBYTE, mebibytes, '-'),
         row('   … with 10,000 ready nodes', tenThousandNodes, 190 * MEBIBYTE, mebibytes, '-'),
       ];

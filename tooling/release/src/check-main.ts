@@ -1,6 +1,6 @@
 /** Implements `pnpm release:check`: packs every public package, checks its content, installs it alone, and runs it. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,6 +23,7 @@ and install scripts of all dependencies. PACKAGE is a name, with or without its 
   --repository URL  the repository that packages must name, for provenance; default: that of GITHUB_SERVER_URL and
                     GITHUB_REPOSITORY; without any, this is not checked
   --signatures      also verify the registry's signatures of all dependencies; needs the internet
+  --sbom FOLDER     also write the bill of materials of each installation there (CycloneDX)
   --keep            keep the packed and installed files, and print their path
   --help            this text
 
@@ -43,9 +44,11 @@ interface Selection {
   readonly names: readonly string[];
   readonly repository: string | undefined;
   readonly signatures: boolean;
+  /** Folder for the bills of materials; undefined for none. */
+  readonly sbom: string | undefined;
 }
 
-async function checkAll({ names, repository, signatures }: Selection, scratch: string): Promise<boolean> {
+async function checkAll({ names, repository, signatures, sbom }: Selection, scratch: string): Promise<boolean> {
   const progress = new Progress((text) => void process.stdout.write(text));
   const workspace = await copyWorkspace(workspaceRoot(), join(scratch, 'checkout'));
   const chosen = names.length === 0 ? workspace.packages : names.map((name) => packageNamed(workspace, name));
@@ -59,12 +62,13 @@ async function checkAll({ names, repository, signatures }: Selection, scratch: s
   if (repository === undefined)
     progress.say('not checked: the field "repository" and links to it (give --repository URL)');
   const rules = manifestRules(workspace, repository);
+  if (sbom !== undefined) await mkdir(sbom, { recursive: true });
   const reports: PackageReport[] = [];
   for (const { name } of chosen) {
     const all = withNeeds(workspace, name).flatMap((each) => packed.get(each.name) ?? []);
     const subject = packed.get(name);
     if (subject === undefined) continue;
-    const report = await checkPackage(subject, all, rules, { scratch, signatures });
+    const report = await checkPackage(subject, all, rules, { scratch, signatures, sbom });
     progress.say(`${name}: ${report.findings.length === 0 ? 'ok' : `${report.findings.length} found`}`);
     for (const { check, message } of report.findings) progress.text(`        ${check}: ${message}\n`);
     reports.push(report);
@@ -79,6 +83,7 @@ async function main(): Promise<void> {
     options: {
       repository: { type: 'string' },
       signatures: { type: 'boolean', default: false },
+      sbom: { type: 'string' },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -91,8 +96,8 @@ async function main(): Promise<void> {
   for (const name of positionals) packageNamed(workspace, name);
   const scratch = await mkdtemp(join(tmpdir(), 'nodepool-release-check-'));
   try {
-    const { signatures, repository = repositoryUrl(process.env) } = values;
-    const passed = await checkAll({ names: positionals, repository, signatures }, scratch);
+    const { signatures, sbom, repository = repositoryUrl(process.env) } = values;
+    const passed = await checkAll({ names: positionals, repository, signatures, sbom }, scratch);
     if (!passed) process.exitCode = 1;
   } finally {
     if (values.keep) process.stdout.write(`kept in ${scratch}\n`);

@@ -1,6 +1,7 @@
 /** Runs all checks of a package. */
 
 import { join } from 'node:path';
+import { writeBill } from './bill-of-materials.js';
 import { checkEngines } from './checks/engines.js';
 import { checkFiles } from './checks/files.js';
 import { checkInstallScripts, checkLicences } from './checks/licences.js';
@@ -21,6 +22,15 @@ export interface PackageReport {
   readonly installed: number | undefined;
 }
 
+export interface CheckOptions {
+  /** Folder for the installation. */
+  readonly scratch: string;
+  /** Also verifies the registry's signatures, see `checkSignatures`. */
+  readonly signatures: boolean;
+  /** Folder for the bill of materials of the installation; undefined for none. */
+  readonly sbom: string | undefined;
+}
+
 /** Runs the checks that only require the packed package. */
 export async function checkPacked(packed: PackedPackage, rules: ManifestRules): Promise<Finding[]> {
   const { manifest, source } = packed;
@@ -34,24 +44,26 @@ export async function checkPacked(packed: PackedPackage, rules: ManifestRules): 
 
 /**
  * Runs all checks. `withNeeds` contains the package and its workspace dependencies, packed; they are installed in a
- * folder below `scratch`. `signatures` also verifies those of the registry, see `checkSignatures`.
+ * folder below `scratch`.
  */
 export async function checkPackage(
   packed: PackedPackage,
   withNeeds: readonly PackedPackage[],
   rules: ManifestRules,
-  { scratch, signatures }: { readonly scratch: string; readonly signatures: boolean },
+  { scratch, signatures, sbom }: CheckOptions,
 ): Promise<PackageReport> {
   const found = [
     ...(await checkPacked(packed, rules)),
     ...(await checkPackaging(packed)),
     ...(await checkTypes(packed)),
   ];
-  const folder = join(scratch, `alone-${packed.source.name.replaceAll(/[@/]/g, '-')}`);
+  const short = packed.source.name.replace('@', '').replace('/', '-');
+  const folder = join(scratch, `alone-${short}`);
   try {
     const { packages } = await installPacked(withNeeds, folder);
     found.push(...checkLicences(packages), ...checkInstallScripts(packages), ...checkOrigins(packages));
     found.push(...checkEngines(packages));
+    if (sbom !== undefined) await writeBill(folder, withNeeds, join(sbom, `${short}.cdx.json`));
     if (signatures) found.push(...(await checkSignatures(folder)));
     found.push(...(await checkExports(packed.source, folder)), ...(await checkSmoke(packed.source, folder)));
     return { packed, findings: found, installed: packages.length };

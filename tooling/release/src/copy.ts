@@ -68,7 +68,7 @@ export async function resetTo(folder: string, commitId: string): Promise<void> {
   await git(['clean', '--quiet', '--force', '-d'], folder);
 }
 
-/** Compiles packages of a copy and their dependencies, then bundles the dependencies that a package contains. */
+/** Compiles packages of a copy and their dependencies, then runs the scripts that add other files to `dist`. */
 export async function build(root: string, packages: readonly PublicPackage[]): Promise<void> {
   await run(join(root, 'node_modules', '.bin', 'tsc'), ['-b', ...packages.map(({ folder }) => folder)], { cwd: root });
   for (const { folder, manifest } of packages) {

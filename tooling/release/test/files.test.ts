@@ -110,6 +110,13 @@ describe('the check of files', () => {
     );
   });
 
+  it('reports a bundle without its notices and the list of its parts', async () => {
+    expect(await found({ ...GOOD, 'dist/vendor/x.cjs': '' })).toBe(
+      'dist/vendor/x.cdx.json is not packed; tooling/setup/bundle.mjs writes it\n' +
+        'dist/vendor/x.notices.txt is not packed; tooling/setup/bundle.mjs writes it',
+    );
+  });
+
   it('accepts a source map that contains its sources', async () => {
     const map = JSON.stringify({ sources: ['../src/gone.ts'], sourcesContent: [''] });
 

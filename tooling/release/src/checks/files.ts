@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { access, constants, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { isJsonObject, stringsAt, textsAt, type JsonValue } from '@nodepool/core';
+import { missingLists } from '../bill-of-materials.js';
 import { findings, type Finding } from '../finding.js';
 import type { PackedPackage } from '../pack.js';
 
@@ -29,6 +30,7 @@ export async function checkFiles(
 ): Promise<Finding[]> {
   return findings('files', [
     ...missing(packed),
+    ...missingLists(packed),
     ...unwanted(packed.files),
     ...(await namedFiles(packed)),
     ...(await sourceMaps(packed)),
