@@ -1,4 +1,4 @@
-/** The bill of materials of an installation (CycloneDX): its packages, and the libraries that they contain as bundles. */
+/** The bill of materials of an installation (CycloneDX): its packages, and the libraries that are bundled in them. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
