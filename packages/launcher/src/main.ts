@@ -39,7 +39,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
       if (webapp) {
         load('@nodepool/daemon/web');
         await nextTurn();
-        load('./web/index.js');
+        load('@nodepool/status/web');
         await nextTurn();
       }
       return new LauncherDaemon({ ...setup, webapp, fqdn, stateDir, backfillWindowMs: backfillWindow * 1000 });
