@@ -119,7 +119,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: 'if (request.requestor === MIN_READY_REQUESTOR) return true;',
     replace: '',
     breaks: 'Min-ready nodes use no reserved capacity.',
-    tests: ['order-of-service.test.ts', 'waiting.test.ts', 'quota.test.ts', 'quota-ledger.test.ts', 'supply.test.ts'],
+    tests: ['waiting.test.ts', 'quota.test.ts', 'quota-ledger.test.ts', 'supply.test.ts'],
   },
   {
     id: 'launcher-backfill-for-ever',
