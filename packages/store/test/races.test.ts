@@ -1,6 +1,7 @@
 /** Several stores compete for the same records: exactly one gets them, and the others leave nothing behind. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { sleep } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import type { AcceptedRequest, NodeHandle, Store } from '@nodepool/store';
 import { Simulation, given, nodeData, requestData } from './simulation.js';
@@ -193,6 +194,26 @@ describe('nodes that are created once', () => {
     expect(ids).toEqual([]);
     expect([...store.nodes.ofProvider('rack')]).toHaveLength(1);
     simulation.expectMirrored(store);
+  });
+
+  it('are planned from the records of other programs whose reads are late', async () => {
+    simulation = new Simulation();
+    const client = simulation.client();
+    const get = client.get.bind(client);
+    client.get = async (path, options) => {
+      if (path.startsWith('/nodepool/nodes/')) await sleep(simulation.clock, 1000);
+      return get(path, options);
+    };
+    const store = await simulation.store(client);
+    await simulation.run(theirs());
+    const planned: number[] = [];
+    await simulation.run(
+      store.nodes.createOnce('rack', () => {
+        planned.push([...store.nodes.ofProvider('rack')].length);
+        return [];
+      }),
+    );
+    expect(planned).toEqual([1]);
   });
 
   it('are created although other programs create nodes all the time', async () => {
