@@ -20,6 +20,8 @@ const SITE: Site = {
   providers: { one: { images: ['debian'] }, two: { images: ['debian'] } },
 };
 
+const WITHOUT_ONE: Site = { ...SITE, providers: { one: { images: [] }, two: { images: ['debian'] } } };
+
 /** Starts a builder that builds and uploads `count` times. */
 async function builder(count: number, site: Site = SITE): Promise<RunningBuilder> {
   const running = await world.builder(site);
@@ -221,6 +223,32 @@ describe('the cleanup of an image', () => {
     await world.until('it is built', () => running.dib.jobs.length === 3);
     await world.after(10 * MINUTE);
     expect(world.uploads('debian', 'two')).toHaveLength(2);
+  });
+});
+
+describe('an upload in progress', () => {
+  it.each([
+    ['its provider does not list the image any more', (running: RunningBuilder) => running.apply(WITHOUT_ONE)],
+    [
+      'an operator deletes its build',
+      async (running: RunningBuilder) => {
+        running.apply({ ...SITE, images: { debian: { pause: true } } });
+        const build = { image: 'debian', id: running.dib.jobs[0]?.build ?? '' };
+        const { images } = await world.operator();
+        const locked = await world.during(images.tryLockBuild(build, { change: { state: 'deleting' } }));
+        await world.during(locked?.release() ?? Promise.resolve());
+      },
+    ],
+  ])('is not deleted before its end although %s', async (_reason, change) => {
+    world.cloud.uploadMs = [30 * MINUTE, 30 * MINUTE];
+    const running = await world.builder(SITE);
+    await world.until('the upload is in progress', () => world.cloud.startedUploads.includes('one'));
+    await change(running);
+    await world.after(20 * MINUTE);
+    expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
+    await world.after(2 * HOUR);
+    expect(world.uploads('debian', 'one')).toEqual([]);
+    expect(world.cloud.ofProvider('one')).toEqual([]);
   });
 });
 
