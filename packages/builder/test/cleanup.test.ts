@@ -366,12 +366,15 @@ describe('after a builder has died', () => {
     world.server.heal(zk);
   });
 
-  it('records of its builds are deleted by other builders, and its files after its restart', async () => {
+  it('records of its builds are deleted by other builders after an hour, and its files after its restart', async () => {
     const first = await builder(1);
     await first.stop();
     const [old] = idsOnDisk(first);
-    const second = await world.builder({ ...SITE, images: { debian: { rebuildAgeMs: HOUR } } });
-    await world.until('there are newer ones', () => second.dib.jobs.length === 3);
+    await world.builder({ ...SITE, images: { debian: { rebuildAgeMs: HOUR } } });
+    const isMarked = (): boolean => world.builds('debian').some(({ id, state }) => id === old && state === 'deleting');
+    await world.until('there are newer ones', isMarked);
+    await world.after(50 * MINUTE);
+    expect(isMarked()).toBe(true);
     await world.until('its build is gone', () => world.builds('debian').every(({ id }) => id !== old));
     expect(idsOnDisk(first)).toEqual([old]);
     const back = await world.builder(SITE, first.machine);
