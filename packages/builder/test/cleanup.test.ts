@@ -411,6 +411,9 @@ describe('files', () => {
       zooKeeper.create(`/nodepool/images/debian/builds/${known}`, new TextEncoder().encode('{"state":')),
     );
     const running = await world.builder({ images: {}, providers: {} }, machine);
+    // The first check is after ten minutes.
+    await world.after(10.5 * MINUTE);
+    expect(idsOnDisk(running)).toEqual([known, 'b'.repeat(32)].sort());
     await world.after(30 * MINUTE);
     expect(idsOnDisk(running)).toEqual([known]);
   });
