@@ -79,7 +79,11 @@ describe('the deletion of a namespace', () => {
     cluster.add('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata, status: { phase: 'Active' } }, name);
   }
 
-  const names = (): readonly string[] => open.cluster.list('namespaces').map(({ metadata }) => metadata.name);
+  /** Returns the names of the namespaces that are not being deleted. */
+  const names = (): readonly string[] =>
+    open.cluster
+      .list('namespaces')
+      .flatMap(({ metadata }) => (metadata.deletionTimestamp === undefined ? [metadata.name] : []));
 
   it('of a node does not affect a namespace that has replaced it', async () => {
     await changedBefore('namespaces.delete', replace);

@@ -54,6 +54,13 @@ describe('an upload', () => {
     });
   });
 
+  it('fails and leaves nothing behind if the image has another SHA-512 than the file, and no MD5', async () => {
+    open.cloud.configure({ damagesImages: true });
+    const failure = await failureOf(test.upload(file));
+    expect(failure).toMatchObject({ code: 'transient', message: expect.stringContaining('was damaged') });
+    expect(ours()).toEqual([]);
+  });
+
   it('is refused by name if the cloud accepts images only by tasks', async () => {
     const { env } = open.environment;
     const cloudsYaml = join(folder, 'clouds.yaml');
