@@ -144,6 +144,27 @@ describe('a ready node', () => {
     expect(world.nodes().has(node)).toBe(false);
   });
 
+  it('whose instance was stopped for minutes is kept if only one listing lacks it then', async () => {
+    let stopped = '';
+    let lacks = false;
+    const list = (all: readonly Instance[]): readonly Instance[] => {
+      if (lacks) {
+        lacks = false;
+        return [];
+      }
+      return all.map((each) => (each.externalId === stopped ? { ...each, ready: false } : each));
+    };
+    await world.launcher([demo()], 'launcher1', listing(list));
+    const [node = ''] = await settledNodes(1);
+    stopped = instanceOf(node);
+    await world.clock.advance(3 * MINUTE_MS);
+    lacks = true;
+    await world.until('a list lacks it', () => !lacks);
+    stopped = '';
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+  });
+
   it.each([
     ['node', { nodepool_node_id: '0000009999' }],
     ['provider', { nodepool_provider_name: 'another' }],

@@ -143,6 +143,10 @@ describe('a request', () => {
     expect(await world.run(request.revise({ relativePriority: 8 }))).toBe(false);
     expect(world.records('requests').get(request.id)).toMatchObject({ relative_priority: 7 });
     await world.run(world.zooKeeper.delete(path));
+    const fulfilled = { state: 'fulfilled', node_types: ['small'], nodes: [] };
+    await world.run(world.zooKeeper.set(`/nodepool/requests/${request.id}`, encode(fulfilled)));
+    expect(await world.run(request.revise({ relativePriority: 8 }))).toBe(false);
+    expect(world.records('requests').get(request.id)).toEqual(fulfilled);
     await world.run(request.cancel());
     await expect(world.run(request.revise({ relativePriority: 9 }))).rejects.toThrow(RequestRemovedError);
   });
@@ -203,6 +207,20 @@ it('nodes that were locked and could not be marked in-use are returned', async (
   expect([...world.records('nodes').values()].map(({ state }) => state)).not.toContain('in-use');
 });
 
+it('nodes are returned if the lock of one of them is lost before they are marked in-use', async () => {
+  const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
+  let lost: string | undefined;
+  world.server.onCommit(() => {
+    if (lost !== undefined || world.records('requests').has(request.id)) return;
+    [lost = ''] = world.contenders();
+    void world.zooKeeper.delete(lost);
+  });
+  await expect(world.run(request.take())).rejects.toThrow(LeaseLostError);
+  await world.clock.advance(1000);
+  expect(lost).toMatch(/^\/nodepool\/nodes\//);
+  expect(world.contenders()).toEqual([]);
+});
+
 describe('a lease', () => {
   it('locks the nodes and deletes the request, marks them in use, then used, and unlocks them', async () => {
     const request = await world.run(world.requestor.request({ labels: ['big', 'small'] }));
@@ -250,13 +268,16 @@ describe('a lease', () => {
     expect(world.contenders()).toEqual([]);
   });
 
-  it('is rejected when a node was deleted before it was locked; no lock remains', async () => {
+  it.each([
+    ['deleted', { state: 'deleting' }],
+    ['allocated to another request', { allocated_to: '200-0000009999' }],
+    ['released', { allocated_to: null }],
+  ])('is rejected when a node was %s before it was locked; no lock remains', async (_what, change) => {
     const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
     const [first = ''] = await world.run(request.fulfilled());
     const path = `/nodepool/nodes/${first}`;
-    await world.run(
-      world.zooKeeper.set(path, encode({ state: 'deleting', type: ['small'], allocated_to: request.id })),
-    );
+    const record = { state: 'ready', type: ['small'], allocated_to: request.id, ...change };
+    await world.run(world.zooKeeper.set(path, encode(record)));
 
     await expect(world.run(request.lock())).rejects.toThrow(NodeNotReadyError);
     await world.clock.advance(1000);
