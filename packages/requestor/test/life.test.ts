@@ -268,21 +268,32 @@ describe('a lease', () => {
     expect(world.contenders()).toEqual([]);
   });
 
-  it.each([
-    ['deleted', { state: 'deleting' }],
-    ['allocated to another request', { allocated_to: '200-0000009999' }],
-    ['released', { allocated_to: null }],
-  ])('is rejected when a node was %s before it was locked; no lock remains', async (_what, change) => {
+  it('is rejected when a node was deleted before it was locked; no lock remains', async () => {
     const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
     const [first = ''] = await world.run(request.fulfilled());
     const path = `/nodepool/nodes/${first}`;
-    const record = { state: 'ready', type: ['small'], allocated_to: request.id, ...change };
-    await world.run(world.zooKeeper.set(path, encode(record)));
+    await world.run(
+      world.zooKeeper.set(path, encode({ state: 'deleting', type: ['small'], allocated_to: request.id })),
+    );
 
     await expect(world.run(request.lock())).rejects.toThrow(NodeNotReadyError);
     await world.clock.advance(1000);
     expect(world.contenders()).toEqual([]);
     await world.run(request.cancel());
+  });
+
+  it('is rejected when a node was allocated to another request before it was locked; no lock remains', async () => {
+    const other = await world.run(world.requestor.request({ labels: ['small'] }));
+    const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
+    const [first = ''] = await world.run(request.fulfilled());
+    const moved = { state: 'ready', type: ['small'], allocated_to: other.id };
+    await world.run(world.zooKeeper.set(`/nodepool/nodes/${first}`, encode(moved)));
+
+    await expect(world.run(request.lock())).rejects.toThrow(`is ready and allocated to ${other.id}`);
+    await world.clock.advance(1000);
+    expect(world.contenders()).toEqual([]);
+    await world.run(request.cancel());
+    await world.run(other.cancel());
   });
 
   it('is lost when another program deletes a lock', async () => {
