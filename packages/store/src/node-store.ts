@@ -9,7 +9,7 @@ import {
   type TransactionResult,
 } from '@nodepool/zookeeper';
 import { nodeCodec } from './codec/node.js';
-import type { Node, NodeData } from '@nodepool/core';
+import { sleep, type Node, type NodeData } from '@nodepool/core';
 import type { CorruptRecord } from './errors.js';
 import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
 import { isStale } from './commit.js';
@@ -32,6 +32,8 @@ const NO_DATA = new Uint8Array();
  * every attempt may fail.
  */
 const MAX_GUARDED = 20;
+/** Wait (ms) between checks whether the caches are complete. */
+const CHECK_AGAIN_MS = 50;
 
 export class NodeRecords implements NodeStore {
   private readonly byState = new KeyIndex<NodeRecord>();
@@ -159,7 +161,7 @@ export class NodeRecords implements NodeStore {
     plan: () => readonly NodeData[],
     options?: CallOptions,
   ): Promise<readonly string[]> {
-    const { zooKeeper, caches } = this.context;
+    const { zooKeeper, caches, clock } = this.context;
     const path = supplyPath(provider);
     for (let failures = 0; ; failures += 1) {
       const version = await this.supplyVersion(path, options);
@@ -167,6 +169,8 @@ export class NodeRecords implements NodeStore {
       // The cache then has the records of every transaction up to this version.
       do {
         if (!caches.complete) await caches.ready(options);
+        // The caches are not complete before the state of the server is checked, which needs further answers.
+        if (!caches.complete) await sleep(clock, CHECK_AGAIN_MS, options?.signal);
         await caches.pendingReads(NODES_ROOT, () => true);
       } while (!caches.complete);
       await settleEvents();

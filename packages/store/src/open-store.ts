@@ -1,7 +1,7 @@
 /** Creates a `Store` over a ZooKeeper client. */
 
 import { isZooKeeperError, lockRecipe, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
-import { type Clock, type Timer, silentLogger, type Logger, type RandomSource } from '@nodepool/core';
+import { silentLogger, sleep, type Clock, type Logger, type RandomSource, type Timer } from '@nodepool/core';
 import type { Store } from './api.js';
 import { Caches } from './caches.js';
 import { ComponentRegistry } from './component-store.js';
@@ -26,6 +26,8 @@ export interface StoreOptions {
 
 /** Wait (ms) after an error that does not say when to retry. */
 const RETRY_MS = 1000;
+/** Wait (ms) between checks whether the caches are complete. */
+const CHECK_AGAIN_MS = 50;
 
 /** Opens a store, which is idle until started. The store does not own the client: closing the store leaves it open. */
 export function openStore(zooKeeper: ZooKeeper, options: StoreOptions): Store {
@@ -89,8 +91,18 @@ class ZooKeeperStore implements Store {
   }
 
   async ready(options?: CallOptions): Promise<void> {
-    await this.context.caches.ready(options);
-    if (!this.readOnly) await this.installation.ready(options);
+    const { caches, clock } = this.context;
+    await caches.ready(options);
+    if (this.readOnly) return;
+    await this.installation.ready(options);
+    const deadline = clock.monotonic() + (options?.timeoutMs ?? Infinity);
+    // The caches are not complete before the state of the server is checked, which needs further answers.
+    while (!caches.complete) {
+      if (clock.monotonic() >= deadline) throw new Error('the state of ZooKeeper was not checked in time');
+      await sleep(clock, CHECK_AGAIN_MS, options?.signal);
+      this.closing.signal.throwIfAborted();
+      await caches.ready(options);
+    }
   }
 
   onComplete(listener: (complete: boolean) => void): () => void {

@@ -216,6 +216,31 @@ describe('nodes that are created once', () => {
     expect(planned).toEqual([1]);
   });
 
+  it('are created once the state of the server is checked after a new connection', async () => {
+    simulation = new Simulation();
+    const client = simulation.client();
+    const exists = client.exists.bind(client);
+    let delayMs = 0;
+    client.exists = async (path, options) => {
+      const waitMs = path === '/nodepool/nodes' ? delayMs : 0;
+      delayMs -= waitMs;
+      if (waitMs > 0) await sleep(simulation.clock, waitMs);
+      return exists(path, options);
+    };
+    const store = await simulation.store(client);
+    simulation.server.partition(client, 'cut');
+    await simulation.clock.advance(2000);
+    delayMs = 5000;
+    simulation.server.heal(client);
+    expect(await simulation.clock.runUntil(() => client.state === 'connected', 60_000)).toBe(true);
+    const ready = store.ready();
+    await simulation.clock.advance(2000);
+    expect(store.complete).toBe(false);
+    const ids = await simulation.run(store.nodes.createOnce('rack', () => [nodeData({ provider: 'rack' })]));
+    expect([ids.length, store.complete]).toEqual([1, true]);
+    await simulation.run(ready);
+  });
+
   it('are created although other programs create nodes all the time', async () => {
     const { store, before } = await interrupted();
     before(theirs);
