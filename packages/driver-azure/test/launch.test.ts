@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import { sleep, type JsonObject } from '@nodepool/core';
 import { SAMPLE_GALLERY, type Resource } from '@nodepool/simulated-azure';
 import { VirtualClock } from '@nodepool/core/testing';
 import { callOn, failureOf } from '@nodepool/driver-kit';
@@ -250,7 +250,7 @@ describe('a launch under faults', () => {
     const test = await provider();
     expect((await test.failedLaunch()).message).toContain('no VM size');
     open.cloud.configure({ missingSizes: [] });
-    await open.time.clock.advance(10_000);
+    await test.end(sleep(open.time.clock, 10_000));
     await test.launch();
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });
