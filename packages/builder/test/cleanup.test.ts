@@ -227,11 +227,17 @@ describe('the cleanup of an image', () => {
 });
 
 describe('an upload in progress', () => {
-  it.each([
-    ['its provider does not list the image any more', (running: RunningBuilder) => running.apply(WITHOUT_ONE)],
+  it.each<[string, (running: RunningBuilder) => Promise<void>]>([
+    [
+      'its provider does not list the image any more',
+      (running) => {
+        running.apply(WITHOUT_ONE);
+        return Promise.resolve();
+      },
+    ],
     [
       'an operator deletes its build',
-      async (running: RunningBuilder) => {
+      async (running) => {
         running.apply({ ...SITE, images: { debian: { pause: true } } });
         const build = { image: 'debian', id: running.dib.jobs[0]?.build ?? '' };
         const { images } = await world.operator();

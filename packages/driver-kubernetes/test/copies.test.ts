@@ -55,7 +55,9 @@ describe('the deletion of a namespace', () => {
     open = await openCluster('kubernetes');
     const driver = kubernetesDriver('kubernetes', open.environment);
     provider = await new TestProvider({ time: open.time, driver, section: section('kubernetes') }).start();
-    name = String((await provider.launch()).externalId);
+    const { externalId } = await provider.launch();
+    if (typeof externalId !== 'string') throw new TypeError('ids are texts');
+    name = externalId;
     const on = (call: { readonly operation: string }): boolean => {
       if (call.operation !== operation) return false;
       change();
