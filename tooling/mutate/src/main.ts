@@ -18,7 +18,8 @@ see them, until the first one fails. Without ids, all defects.
 
   --part FOLDER    only defects of this folder, e.g. packages/core; repeatable
   --jobs N         number of defects at a time (default 1)
-  --limit SECONDS  stop a test file after this time; it counts as failed if it ends without the defect (default 300)
+  --limit SECONDS  stop a test file after this time, or later on a busy machine; it counts as failed if it ends without
+                   the defect (default 300)
   --results FILE   continue an interrupted run: add each result to FILE, and repeat those only that are unexpected,
                    or whose sources or tests have changed since; defects named by their ids are always repeated
   --list           print the defects without running tests
