@@ -20,6 +20,8 @@ const SITE: Site = {
   providers: { one: { images: ['debian'] }, two: { images: ['debian'] } },
 };
 
+const WITHOUT_ONE: Site = { ...SITE, providers: { one: { images: [] }, two: { images: ['debian'] } } };
+
 /** Starts a builder that builds and uploads `count` times. */
 async function builder(count: number, site: Site = SITE): Promise<RunningBuilder> {
   const running = await world.builder(site);
@@ -224,6 +226,38 @@ describe('the cleanup of an image', () => {
   });
 });
 
+describe('an upload in progress', () => {
+  it.each<[string, (running: RunningBuilder) => Promise<void>]>([
+    [
+      'its provider does not list the image any more',
+      (running) => {
+        running.apply(WITHOUT_ONE);
+        return Promise.resolve();
+      },
+    ],
+    [
+      'an operator deletes its build',
+      async (running) => {
+        running.apply({ ...SITE, images: { debian: { pause: true } } });
+        const build = { image: 'debian', id: running.dib.jobs[0]?.build ?? '' };
+        const { images } = await world.operator();
+        const locked = await world.during(images.tryLockBuild(build, { change: { state: 'deleting' } }));
+        await world.during(locked?.release() ?? Promise.resolve());
+      },
+    ],
+  ])('is not deleted before its end although %s', async (_reason, change) => {
+    world.cloud.uploadMs = [30 * MINUTE, 30 * MINUTE];
+    const running = await world.builder(SITE);
+    await world.until('the upload is in progress', () => world.cloud.startedUploads.includes('one'));
+    await change(running);
+    await world.after(20 * MINUTE);
+    expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
+    await world.after(2 * HOUR);
+    expect(world.uploads('debian', 'one')).toEqual([]);
+    expect(world.cloud.ofProvider('one')).toEqual([]);
+  });
+});
+
 describe('an interrupted upload', () => {
   it('keeps its record if one list lacks its image', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];
@@ -338,12 +372,15 @@ describe('after a builder has died', () => {
     world.server.heal(zk);
   });
 
-  it('records of its builds are deleted by other builders, and its files after its restart', async () => {
+  it('records of its builds are deleted by other builders after an hour, and its files after its restart', async () => {
     const first = await builder(1);
     await first.stop();
     const [old] = idsOnDisk(first);
-    const second = await world.builder({ ...SITE, images: { debian: { rebuildAgeMs: HOUR } } });
-    await world.until('there are newer ones', () => second.dib.jobs.length === 3);
+    await world.builder({ ...SITE, images: { debian: { rebuildAgeMs: HOUR } } });
+    const isMarked = (): boolean => world.builds('debian').some(({ id, state }) => id === old && state === 'deleting');
+    await world.until('there are newer ones', isMarked);
+    await world.after(50 * MINUTE);
+    expect(isMarked()).toBe(true);
     await world.until('its build is gone', () => world.builds('debian').every(({ id }) => id !== old));
     expect(idsOnDisk(first)).toEqual([old]);
     const back = await world.builder(SITE, first.machine);
@@ -380,6 +417,9 @@ describe('files', () => {
       zooKeeper.create(`/nodepool/images/debian/builds/${known}`, new TextEncoder().encode('{"state":')),
     );
     const running = await world.builder({ images: {}, providers: {} }, machine);
+    // The first check is after ten minutes.
+    await world.after(10.5 * MINUTE);
+    expect(idsOnDisk(running)).toEqual([known, 'b'.repeat(32)].sort());
     await world.after(30 * MINUTE);
     expect(idsOnDisk(running)).toEqual([known]);
   });

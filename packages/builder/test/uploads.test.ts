@@ -54,6 +54,15 @@ describe('a build', () => {
     });
   });
 
+  it('is not uploaded by a builder that has not built it, although it can read the files', async () => {
+    const { machine } = await world.builder({ images: { debian: { formats: ['qcow2'] } }, providers: {} });
+    await world.until('it is built', () => world.readyBuilds('debian') === 1);
+    await world.builder(SITE, { ...machine, name: 'another', builderId: 'id-of-another' });
+    await world.after(HOUR);
+    expect(world.cloud.startedUploads).toEqual([]);
+    expect(world.uploads('debian', 'one')).toEqual([]);
+  });
+
   it('gets the name that the provider configures', async () => {
     const upload = { imageNameFormat: 'ci/{image_name}.{upload_id}.{other}' };
     await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });

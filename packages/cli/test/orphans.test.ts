@@ -41,7 +41,7 @@ beforeEach(async () => {
         config,
         start: async () => {},
         stop() {},
-        listNodes: async () => globalThis.toyCloud.resources.map((each) => ({ ...each, ready: true, deleted: false })),
+        listNodes: async () => globalThis.toyCloud.resources.map((each) => ({ ready: true, deleted: false, ...each })),
         cleanupLeakedResources: async (round) => {
           const cloud = globalThis.toyCloud;
           await cloud.beforeList();
@@ -222,6 +222,20 @@ describe('nodepool orphans', () => {
     expect(out.printed.trim()).toBe('cloud/orphan-2');
   });
 
+  it('adopts no instance that is being deleted', async () => {
+    const leaving = { ...instance('leaving'), deleted: true };
+    globalThis.toyCloud.resources = [leaving, instance('orphan-1')];
+    expect(await world.run('orphans', 'adopt', 'cloud')).toMatchObject({ code: 0 });
+    expect([...world.store.nodes.inState('hold')].map(({ node }) => node.external_id)).toEqual(['orphan-1']);
+  });
+
+  it('fails if it could not list the resources of a provider', async () => {
+    globalThis.toyCloud.beforeList = () => Promise.reject(new Error('the cloud is closed'));
+    const { code, out } = await world.run('orphans', 'list');
+    expect(code).toBe(1);
+    expect(out.noted).toContain('provider cloud: the cloud is closed');
+  });
+
   it('suspends deletions, retires ready nodes, and confirms', async () => {
     const ready = await world.node({ state: 'ready', provider: 'cloud' });
     const used = await world.node({ state: 'in-use', provider: 'cloud' });
@@ -247,7 +261,11 @@ describe('nodepool orphans', () => {
     await world.until(() => world.store.nodes.get(own)?.node.state === 'used');
     expect(world.store.nodes.get(other)?.node.state).toBe('ready');
     expect(world.store.suspensions.all()).toMatchObject([{ provider: 'cloud' }]);
+    await world.store.suspensions.suspend('another', 'a test');
+    await world.until(() => world.store.suspensions.all().length === 2);
     expect(await world.run('orphans', 'confirm', 'cloud', '--force')).toMatchObject({ code: 0 });
+    await world.until(() => world.store.suspensions.all().length < 2);
+    expect(world.store.suspensions.all()).toMatchObject([{ provider: 'another' }]);
   });
 
   it('does not delete another orphan that has got the id of a chosen one', async () => {

@@ -141,6 +141,17 @@ describe('metrics', () => {
     expect(counts).toContain('meal_seconds_count{guest="1"} 2');
     expect(dropped).toEqual(['served_total', 'meal_seconds']);
   });
+
+  it('have room for another series after one was removed', async () => {
+    const dropped: string[] = [];
+    const prometheus = openPrometheus((metric) => dropped.push(metric));
+    for (let table = 0; table < 5000; table += 1) prometheus.set(SEATS, { table: String(table) }, 1);
+    prometheus.set(SEATS, { table: '7' }, undefined);
+    prometheus.set(SEATS, { table: 'another' }, 1);
+    const text = await prometheus.text();
+    expect([text.includes('seats{table="7"}'), text.includes('seats{table="another"} 1')]).toEqual([false, true]);
+    expect(dropped).toEqual([]);
+  });
 });
 
 describe('statsd', () => {

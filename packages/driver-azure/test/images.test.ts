@@ -116,6 +116,7 @@ describe('an upload', () => {
     ['a file without a footer', { cookie: 'nothing!' }, 'no VHD footer'],
     ['a dynamic disk', { type: 3 }, 'dynamic disk'],
     ['a size that is not a whole number of MiB', { bytes: 2 ** 20 + 512 }, 'not a whole number of MiB'],
+    ['a truncated disk', { recordedBytes: 10 * 2 ** 20 }, 'its footer says 10485760'],
   ])('refuses %s before it creates a disk', async (_what, options, reason) => {
     await writeFile(file, vhd(options));
     const failure = await failureOf(test.upload(file));

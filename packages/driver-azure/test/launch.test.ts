@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import { sleep, type JsonObject } from '@nodepool/core';
 import { SAMPLE_GALLERY, type Resource } from '@nodepool/simulated-azure';
 import { VirtualClock } from '@nodepool/core/testing';
 import { callOn, failureOf } from '@nodepool/driver-kit';
@@ -245,6 +245,25 @@ describe('a launch', () => {
 });
 
 describe('a launch under faults', () => {
+  it('can use a size that the location has got since the last list of sizes', async () => {
+    open.cloud.configure({ missingSizes: ['Standard_B1ls'] });
+    const test = await provider();
+    expect((await test.failedLaunch()).message).toContain('no VM size');
+    open.cloud.configure({ missingSizes: [] });
+    await test.end(sleep(open.time.clock, 10_000));
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
+  it('waits for a VM that Azure does not know yet after it accepted its creation', async () => {
+    const test = await provider();
+    const fault = { kind: 'status', status: 404, code: 'ResourceNotFound' } as const;
+    open.cloud.faults.add({ on: 'virtualMachines.get', fault, times: 3 });
+    const { externalId } = await test.launch();
+    expect(open.cloud.list(VMS).map(({ name }) => name)).toEqual([externalId]);
+    expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
+  });
+
   it('finds its VM by name if the answer is lost', async () => {
     const test = await provider();
     open.cloud.faults.add({ on: 'virtualMachines.put', fault: { kind: 'cut', when: 'after' } });
@@ -451,6 +470,16 @@ describe('a deletion', () => {
     const changed = await provider({ 'resource-group': 'other' });
     await changed.cleanUp(externalId);
     expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
+  it('is repeated if the VM still exists after Azure accepted it', async () => {
+    const test = await provider();
+    const { externalId } = await test.launch();
+    const fault = { kind: 'status', status: 202, code: 'Accepted' } as const;
+    open.cloud.faults.add({ on: 'virtualMachines.delete', fault });
+    await test.cleanUp(externalId);
+    expect(open.cloud.calls.count('virtualMachines.delete')).toBe(2);
+    expect(everything()).toEqual([]);
   });
 
   it('succeeds after a lost answer and an error', async () => {

@@ -8,6 +8,8 @@ import { checksum } from '../src/vhd.js';
 export interface VhdOptions {
   /** Size of the disk without its footer. */
   readonly bytes?: number;
+  /** Size that the footer names. Default `bytes`. */
+  readonly recordedBytes?: number;
   /** 2: fixed, 3: dynamic, 4: differencing. */
   readonly type?: number;
   readonly cookie?: string;
@@ -17,13 +19,14 @@ const SECTOR_BYTES = 512;
 const DATA = Buffer.from(Array.from({ length: 251 }, (_, index) => index));
 
 /** Returns a disk with some data at its start, followed by zeros and the footer. */
-export function vhd({ bytes = 9 * 2 ** 20, type = 2, cookie = 'conectix' }: VhdOptions = {}): Buffer {
+export function vhd(options: VhdOptions = {}): Buffer {
+  const { bytes = 9 * 2 ** 20, recordedBytes = bytes, type = 2, cookie = 'conectix' } = options;
   const disk = Buffer.alloc(bytes + SECTOR_BYTES);
   disk.fill(DATA, 0, Math.min(bytes, 2 ** 20));
   const footer = disk.subarray(bytes);
   footer.write(cookie, 0, 'latin1');
-  footer.writeBigUInt64BE(BigInt(bytes), 40);
-  footer.writeBigUInt64BE(BigInt(bytes), 48);
+  footer.writeBigUInt64BE(BigInt(recordedBytes), 40);
+  footer.writeBigUInt64BE(BigInt(recordedBytes), 48);
   footer.writeUInt32BE(type, 60);
   footer.writeUInt32BE(checksum(footer), 64);
   return disk;

@@ -165,6 +165,14 @@ describe('an upload', () => {
     expect(open.cloud.inspect.objects()).toEqual([]);
   });
 
+  it('creates no image if the bucket has stored other data', async () => {
+    open.cloud.configure({ damagesObjects: true });
+    const error = await failureOf(provider.upload(file));
+    expect(error).toMatchObject({ code: 'transient', message: expect.stringContaining('was damaged') });
+    expect(open.cloud.inspect.images()).toEqual([]);
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
   it('leaves no file open if the bucket refuses its beginning', async () => {
     open.cloud.faults.add({ on: 'objects.insert', fault: { kind: 'status', status: 403 } });
     expect((await failureOf(provider.upload(file))).code).toBe('auth');

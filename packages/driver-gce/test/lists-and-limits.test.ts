@@ -36,6 +36,16 @@ describe('the need of a label', () => {
 });
 
 describe('quotas', () => {
+  it('of 0 for preemptible resources are omitted, because these count as regular ones then', async () => {
+    const { cloud, provider } = await openWith(section());
+    cloud.setLimits({ INSTANCES: 10, CPUS: 24, PREEMPTIBLE_CPUS: 0, NVIDIA_T4_GPUS: 0, SNAPSHOTS: 5 });
+    const { provider: of } = provider;
+    if (of.getQuotaLimits === undefined) throw new Error('the provider has no limits');
+    const limits = await provider.end(of.getQuotaLimits(provider.call()));
+    expect(limits.toResources()).toMatchObject({ instances: 10, CPUS: 24, NVIDIA_T4_GPUS: 0 });
+    expect(limits.get('PREEMPTIBLE_CPUS')).toBe(Infinity);
+  });
+
   it('have the metric names that Google publishes', () => {
     const { schemas } = JSON.parse(readFileSync(DEFINITIONS, 'utf8')) as {
       schemas: { Quota: { properties: { metric: { enum: string[] } } } };

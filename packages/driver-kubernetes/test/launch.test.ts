@@ -139,6 +139,21 @@ it('pods of other programs count against the quota of their project until they h
   });
 });
 
+it('the limits are those of the quotas for all pods of the project, in the units of the configuration', async () => {
+  await start('openshiftpods');
+  const addQuota = (name: string, spec: JsonObject): void =>
+    open.cluster.add('resourcequotas', { apiVersion: 'v1', kind: 'ResourceQuota', spec }, name, POOL);
+  addQuota('all', { hard: { pods: '20', 'requests.memory': '3Gi', 'requests.ephemeral-storage': '5G' } });
+  addQuota('cores', { hard: { cpu: '1500m', memory: '4Gi' } });
+  addQuota('some', { hard: { pods: '1' }, scopes: ['BestEffort'] });
+  const scope = { scopeName: 'PriorityClass', operator: 'In', values: ['high'] };
+  addQuota('selected', { hard: { pods: '2' }, scopeSelector: { matchExpressions: [scope] } });
+  const { provider: of } = provider;
+  if (of.getQuotaLimits === undefined) throw new Error('the provider has no limits');
+  const limits = await provider.end(of.getQuotaLimits(provider.call()));
+  expect(limits.toResources()).toEqual({ instances: 20, cores: 1.5, ram: 3072, 'ephemeral-storage': 5000 });
+});
+
 it('calls that wait for the rate limit for longer than two minutes are made', async () => {
   await start('kubernetes', { type: 'namespace' }, { rate: 1, 'launch-timeout': 3600 });
   open.cluster.configure({ latencyMs: 50 });

@@ -120,3 +120,14 @@ it('a launch succeeds after an outage of the cluster of one minute', async () =>
   away.remove();
   expect((await provider.end(launch)).interfaceIp).toBe('pod');
 });
+
+it('events that arrive in several pieces take effect', async () => {
+  open.cluster.configure({ splitEventsMs: 100 });
+  open.cluster.watches.drop();
+  await pass(5000);
+  const watches = provider.count('namespaces.watch');
+  const { externalId } = await provider.launch();
+  await provider.cleanUp(externalId);
+  expect(await provider.end(provider.provider.listNodes(provider.call()))).toEqual([]);
+  expect(provider.count('namespaces.watch')).toBe(watches);
+});

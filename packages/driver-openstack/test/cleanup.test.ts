@@ -44,6 +44,16 @@ describe('a clean-up round', () => {
     expect(address?.description.length).toBeLessThanOrEqual(255);
   });
 
+  it('finds floating IPs by the tags for which their description has room', async () => {
+    await started({ name: 'p'.repeat(110) }, {}, { 'auto-floating-ip': true });
+    await test.launch();
+    const [address] = open.cloud.inspect.floatingIps();
+    expect(address?.description.length).toBeLessThanOrEqual(255);
+    const offered = await test.cleanUpRound();
+    const { nodepool_pool_name: _pool, ...tags } = test.tagsOf('0000000001');
+    expect(offered.find(({ kind }) => kind === 'floating-ip')?.tags).toEqual(tags);
+  });
+
   it('reports a leaked volume of this provider, and no volume without its tags', async () => {
     await started();
     await leakedVolume();
@@ -78,6 +88,16 @@ describe('a clean-up round', () => {
     for (let round = 0; round < 5; round += 1) {
       await test.cleanUpRound(() => true);
       await pass(60_000);
+    }
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
+  });
+
+  it('keeps unattached floating IPs of nodes with records, although clean-floating-ips is set', async () => {
+    await started({ 'clean-floating-ips': true });
+    await looseFloatingIp('nodepool_node_id=0000000009 nodepool_provider_name=test');
+    for (let round = 0; round < 3; round += 1) {
+      await test.cleanUpRound();
+      await pass(61_000);
     }
     expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
   });
@@ -129,6 +149,17 @@ describe('ports with status DOWN', () => {
     expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
   });
 
+  it('are not deleted if compute has not created them', async () => {
+    await started({ 'port-cleanup-interval': 60 });
+    await downPort('11111111-2222-3333-4444-555555555555', 'network:dhcp');
+    await downPort('', 'compute:nova');
+    for (let minute = 0; minute < 4; minute += 1) {
+      await test.cleanUpRound();
+      await pass(60_000);
+    }
+    expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(2);
+  });
+
   it('are not deleted if port-cleanup-interval is 0', async () => {
     await started({ 'port-cleanup-interval': 0 });
     await downPort('11111111-2222-3333-4444-555555555555');
@@ -148,14 +179,14 @@ async function leakedVolume(): Promise<void> {
 }
 
 /** Creates an unattached floating IP outside Nodepool. */
-async function looseFloatingIp(): Promise<void> {
+async function looseFloatingIp(description = ''): Promise<void> {
   const { id } = await network('public');
-  await send('network', '/floatingips', { floatingip: { floating_network_id: id } });
+  await send('network', '/floatingips', { floatingip: { floating_network_id: id, description } });
 }
 
-async function downPort(deviceId: string): Promise<void> {
+async function downPort(deviceId: string, deviceOwner = 'compute:nova'): Promise<void> {
   const { id } = await network('private');
-  const port = { network_id: id, name: 'forgotten', device_id: deviceId, device_owner: 'compute:nova' };
+  const port = { network_id: id, name: 'forgotten', device_id: deviceId, device_owner: deviceOwner };
   await send('network', '/ports', { port });
 }
 

@@ -54,6 +54,13 @@ describe('an upload', () => {
     });
   });
 
+  it('fails and leaves nothing behind if the image has another SHA-512 than the file, and no MD5', async () => {
+    open.cloud.configure({ damagesImages: true });
+    const failure = await failureOf(test.upload(file));
+    expect(failure).toMatchObject({ code: 'transient', message: expect.stringContaining('was damaged') });
+    expect(ours()).toEqual([]);
+  });
+
   it('is refused by name if the cloud accepts images only by tasks', async () => {
     const { env } = open.environment;
     const cloudsYaml = join(folder, 'clouds.yaml');
@@ -164,7 +171,9 @@ describe('the deletion of an image', () => {
     expect(await failureOf(remove())).toMatchObject({
       code: 'transient',
       outcome: 'unknown',
-      message: expect.stringMatching(/^image: DELETE image: .*is this the endpoint of an OpenStack service\? \(answer of /),
+      message: expect.stringMatching(
+        /^image: DELETE image: .*is this the endpoint of an OpenStack service\? \(answer of /,
+      ),
     });
     expect(ours()).toHaveLength(1);
     await remove();

@@ -216,9 +216,19 @@ describe('an instance', () => {
     expect(world.nodes().get(node)?.external_id).toBe(own);
   });
 
+  it('of another pool is not treated as a duplicate', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    await world.clock.advance(15_000);
+    const unknown = await createInstance({ ...ours(node, 'late'), nodepool_pool_name: 'another' });
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unknown)).toBe(true);
+  });
+
   it('without an attempt is not treated as a duplicate', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
+    await world.clock.advance(15_000);
     const { nodepool_launch_attempt: _attempt, ...withoutAttempt } = ours(node);
     const unknown = await createInstance(withoutAttempt);
     await world.clock.advance(10 * MINUTE_MS);

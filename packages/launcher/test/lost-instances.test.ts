@@ -144,17 +144,38 @@ describe('a ready node', () => {
     expect(world.nodes().has(node)).toBe(false);
   });
 
-  it('whose instance id belongs to another node is deleted without that instance', async () => {
-    const owners = new Map<string, string>();
+  it('whose instance was stopped for minutes is kept if only one listing lacks it then', async () => {
+    let stopped = '';
+    let lacks = false;
+    const list = (all: readonly Instance[]): readonly Instance[] => {
+      if (lacks) {
+        lacks = false;
+        return [];
+      }
+      return all.map((each) => (each.externalId === stopped ? { ...each, ready: false } : each));
+    };
+    await world.launcher([demo()], 'launcher1', listing(list));
+    const [node = ''] = await settledNodes(1);
+    stopped = instanceOf(node);
+    await world.clock.advance(3 * MINUTE_MS);
+    lacks = true;
+    await world.until('a list lacks it', () => !lacks);
+    stopped = '';
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+  });
+
+  it.each([
+    ['node', { nodepool_node_id: '0000009999' }],
+    ['provider', { nodepool_provider_name: 'another' }],
+  ])('whose instance id belongs to another %s is deleted without that instance', async (_what, ofAnother) => {
+    const owners = new Map<string, Readonly<Record<string, string>>>();
     const list = (all: readonly Instance[]): readonly Instance[] =>
-      all.map((each) => {
-        const owner = owners.get(externalIdKey(each.externalId));
-        return owner === undefined ? each : { ...each, tags: { ...each.tags, nodepool_node_id: owner } };
-      });
+      all.map((each) => ({ ...each, tags: { ...each.tags, ...owners.get(externalIdKey(each.externalId)) } }));
     await world.launcher([demo()], 'launcher1', listing(list));
     const [node = ''] = await settledNodes(1);
     const instance = instanceOf(node);
-    owners.set(instance, '0000009999');
+    owners.set(instance, ofAnother);
     const deleted: string[] = [];
     const deleteInstance = world.cloud.deleteInstance.bind(world.cloud);
     world.cloud.deleteInstance = (id) => {

@@ -70,6 +70,26 @@ describe('a request whose launcher lost its lock', () => {
     await world.during(zk.close());
   });
 
+  it('waits again after minutes in which no pool has continued its launch, although that pool is registered', async () => {
+    await (await world.launcher([])).stop();
+    const zk = world.server.connect();
+    const create = async (path: string, record: JsonObject, mode: 'ephemeral' | 'persistent'): Promise<unknown> =>
+      world.during(zk.create(path, Buffer.from(JSON.stringify(record)), { mode: `${mode}-sequential` }));
+    const python = { id: 'python', name: 'main', provider_name: 'elsewhere', supported_labels: ['small'] };
+    const component = { hostname: 'python', kind: 'pool', state: 'running', version: '11', model_api: 0 };
+    await create('/nodepool/components/pool/python', { ...component, ...python, priority: 100 }, 'ephemeral');
+    const id = await world.submit(['small']);
+    await world.during(world.requestor.change(`/nodepool/requests/${id}`, { state: 'pending' }));
+    const node = { provider: 'elsewhere', pool: 'main', type: ['small'], state: 'building', allocated_to: id };
+    await create('/nodepool/nodes/', { ...node, state_time: 1, created_time: 1 }, 'persistent');
+    await world.launcher([provider('demo', [pool('main', ['large'])])]);
+    await world.clock.advance(240_000);
+    expect(world.stateOf(id)).toBe('pending');
+    await world.clock.advance(180_000);
+    expect(world.stateOf(id)).toBe('requested');
+    await world.during(zk.close());
+  });
+
   it('changes no other ready node when it releases its own', async () => {
     // The first launcher creates the root znodes.
     await (await world.launcher([])).stop();

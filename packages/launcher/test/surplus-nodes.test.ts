@@ -64,6 +64,20 @@ describe('a ready node that no request needs', () => {
     expect([...world.nodes().keys()].every((node) => added.includes(node))).toBe(true);
   });
 
+  it('stays while another of its labels needs it for min-ready', async () => {
+    const large = { name: 'large', minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity };
+    const labels = new Map([...(idleFor().labels ?? []), ['large', large] as const]);
+    const { launcher } = await world.launcher([demo()], 'launcher1', { labels });
+    await world.until('there is one', () => [...world.nodes().values()].some(isReady));
+    const [node = ''] = world.nodes().keys();
+    await world.during(world.requestor.change(`${NODES}/${node}`, { type: ['large', 'small'] }));
+    await world.clock.advance(3 * IDLE_MS);
+    expect([...world.nodes().keys()]).toEqual([node]);
+    const withoutMinReady = new Map([...labels, ['large', { ...large, minReady: 0 }] as const]);
+    await world.during(launcher.apply(world.config([demo()], { labels: withoutMinReady })));
+    await world.until('it is deleted', () => world.nodes().size === 0);
+  });
+
   it('stays while another program has its lock', async () => {
     await world.launcher([demo()], 'launcher1', idleFor());
     const node = await freeNode('small');

@@ -240,6 +240,17 @@ describe('when capacity is short', () => {
     expect([...world.nodes().keys()].sort()).toEqual([nodes[1], nodes[2], launched]);
   });
 
+  it('a small node is not evicted if the large one that is evicted suffices', async () => {
+    const sizes = { small: 'small', other: 'large', large: 'large' };
+    const labels = Object.entries(sizes).map(([name, size]) => ({ name, 'cloud-image': 'debian', size }));
+    await world.launcher([demo({ labels, 'max-servers': 2, 'max-ram': 1024 + 16_384 })]);
+    const small = await idle('small');
+    const other = await idle('other');
+    const [launched] = await world.fulfilled(await world.submit(['large']));
+    expect([...world.nodes().keys()].sort()).toEqual([small, launched]);
+    expect(world.nodes().has(other)).toBe(false);
+  });
+
   it('as many nodes are evicted as the request needs', async () => {
     await world.launcher([demo({ 'max-servers': 3 })]);
     for (let i = 0; i < 3; i += 1) await idle('small', { reuse: false });
@@ -254,6 +265,33 @@ describe('when capacity is short', () => {
     const nodes = await world.fulfilled(await world.submit(['large', 'large']));
     expect(nodes).toContain(large);
     expect([...world.nodes().keys()]).not.toContain(small);
+  });
+
+  it('a node that the request can use is not evicted for its other nodes', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    const inUse = await world.served(['large']);
+    const small = await idle('small');
+    const waits = await world.submit(['small', 'large']);
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
+    expect(world.nodes().get(small)?.state).toBe('ready');
+    await world.giveBack(inUse);
+    expect(await world.fulfilled(waits)).toContain(small);
+  });
+
+  it('a node that an earlier request of a tenant at its limit will use is not evicted', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', {
+      tenantLimits: new Map([['red', { instances: 1 }]]),
+    });
+    const small = await idle('small', { tenant: 'blue' });
+    const inUse = await world.served(['large'], { tenant: 'red' });
+    const earlier = await world.submit(['small'], { tenant: 'red', priority: 100 });
+    await world.clock.advance(1000);
+    const later = await world.submit(['large'], { tenant: 'blue' });
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
+    expect(world.nodes().get(small)?.state).toBe('ready');
+    await world.giveBack(inUse);
+    expect(await world.fulfilled(earlier)).toEqual([small]);
+    await world.fulfilled(later);
   });
 
   it('nothing is evicted if the request would still not fit', async () => {
@@ -325,6 +363,18 @@ describe('when capacity is short', () => {
 });
 
 describe('min-ready', () => {
+  it('of another launcher uses no capacity that a request waits for, whatever its priority', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    const inUse = await world.served(['large']);
+    const waits = await world.submit(['large', 'large'], { priority: 950 });
+    await world.clock.advance(1000);
+    const theirs = await world.submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false });
+    await world.inState(theirs, 'failed');
+    expect(world.nodes().size).toBe(1);
+    await world.giveBack(inUse);
+    await world.fulfilled(waits);
+  });
+
   it('evicts no nodes, and uses no capacity that another request waits for', async () => {
     await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', keep({ small: 1 }));
     await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));

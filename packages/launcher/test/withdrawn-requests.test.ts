@@ -1,7 +1,7 @@
 /** Tests that requests that are withdrawn while a launcher answers them leave no lock behind. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import { sleep, type JsonObject } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { REQUESTS, World, pool, provider } from './support/world.js';
 
@@ -82,4 +82,28 @@ it('the withdrawal of an orphaned request frees its ready nodes', async () => {
     { state: 'hold', allocated_to: null },
   ];
   expect(states).toEqual([ready, ready, held, held]);
+});
+
+it('a ready node stays with its request although the launcher has read the node first', async () => {
+  const { zk: client } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const get = client.get.bind(client);
+  const late = new Set<string>();
+  client.get = async (path, options) => {
+    const isFirst = path.startsWith(`${REQUESTS}/`) && !late.has(path);
+    if (isFirst) {
+      late.add(path);
+      await sleep(world.clock, 10_000);
+    }
+    return get(path, options);
+  };
+  const id = await world.during(world.requestor.put(['small'], { state: 'fulfilled' }));
+  const node = { provider: 'demo', pool: 'main', type: ['small'], state: 'ready', allocated_to: id };
+  const data = Buffer.from(JSON.stringify({ ...node, state_time: 1, created_time: 1 }));
+  await world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
+  await world.clock.advance(20_000);
+  expect([...late]).toEqual([`${REQUESTS}/${id}`]);
+  expect([...world.nodes().values()]).toMatchObject([{ state: 'ready', allocated_to: id }]);
+  await world.during(world.requestor.withdraw(id));
+  await world.clock.advance(1000);
+  expect([...world.nodes().values()]).toMatchObject([{ state: 'ready', allocated_to: null }]);
 });

@@ -283,7 +283,10 @@ test('the levels behind an alias count from the top of the document', () => {
     ).join('');
   const deep = (depth: number): string => `${levels('x', 300)}deep: ${'['.repeat(depth)}*a299${']'.repeat(depth)}\n`;
   expect(parseYaml(deep(50)).problems).toEqual([]);
-  expect(parseYaml(deep(150)).problems).toMatchObject([{ expected: 'at most 400 levels of nesting' }]);
+  const { problems } = parseYaml(deep(150));
+  expect(problems).toMatchObject([{ expected: 'at most 400 levels of nesting' }]);
+  // The innermost list of the text: a key and 149 lists are above it.
+  expect(problems[0]?.path).toHaveLength(150);
 });
 
 test.each([

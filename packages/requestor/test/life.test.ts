@@ -143,6 +143,10 @@ describe('a request', () => {
     expect(await world.run(request.revise({ relativePriority: 8 }))).toBe(false);
     expect(world.records('requests').get(request.id)).toMatchObject({ relative_priority: 7 });
     await world.run(world.zooKeeper.delete(path));
+    const fulfilled = { state: 'fulfilled', node_types: ['small'], nodes: [] };
+    await world.run(world.zooKeeper.set(`/nodepool/requests/${request.id}`, encode(fulfilled)));
+    expect(await world.run(request.revise({ relativePriority: 8 }))).toBe(false);
+    expect(world.records('requests').get(request.id)).toEqual(fulfilled);
     await world.run(request.cancel());
     await expect(world.run(request.revise({ relativePriority: 9 }))).rejects.toThrow(RequestRemovedError);
   });
@@ -201,6 +205,20 @@ it('nodes that were locked and could not be marked in-use are returned', async (
   await world.clock.advance(1000);
   expect(world.contenders()).toEqual([]);
   expect([...world.records('nodes').values()].map(({ state }) => state)).not.toContain('in-use');
+});
+
+it('nodes are returned if the lock of one of them is lost before they are marked in-use', async () => {
+  const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
+  let lost: string | undefined;
+  world.server.onCommit(() => {
+    if (lost !== undefined || world.records('requests').has(request.id)) return;
+    [lost = ''] = world.contenders();
+    void world.zooKeeper.delete(lost);
+  });
+  await expect(world.run(request.take())).rejects.toThrow(LeaseLostError);
+  await world.clock.advance(1000);
+  expect(lost).toMatch(/^\/nodepool\/nodes\//);
+  expect(world.contenders()).toEqual([]);
 });
 
 describe('a lease', () => {
@@ -262,6 +280,20 @@ describe('a lease', () => {
     await world.clock.advance(1000);
     expect(world.contenders()).toEqual([]);
     await world.run(request.cancel());
+  });
+
+  it('is rejected when a node was allocated to another request before it was locked; no lock remains', async () => {
+    const other = await world.run(world.requestor.request({ labels: ['small'] }));
+    const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
+    const [first = ''] = await world.run(request.fulfilled());
+    const moved = { state: 'ready', type: ['small'], allocated_to: other.id };
+    await world.run(world.zooKeeper.set(`/nodepool/nodes/${first}`, encode(moved)));
+
+    await expect(world.run(request.lock())).rejects.toThrow(`is ready and allocated to ${other.id}`);
+    await world.clock.advance(1000);
+    expect(world.contenders()).toEqual([]);
+    await world.run(request.cancel());
+    await world.run(other.cancel());
   });
 
   it('is lost when another program deletes a lock', async () => {

@@ -107,8 +107,12 @@ export class Store {
 
   /** Resolves once `complete`. */
   async ready(options?: CallOptions): Promise<void> {
-    await this.context.caches.ready(options);
-    if (!this.readOnly) await this.installation.ready(options);
+    const { caches } = this.context;
+    await caches.ready(options);
+    if (this.readOnly) return;
+    await this.installation.ready(options);
+    // The caches are not complete before the state of the server is checked, which needs further answers.
+    await caches.completed(options);
   }
 
   /** Calls `listener` on every change of `complete`. Returns a function that removes the listener. */

@@ -3,9 +3,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { runCommandLine, UsageError } from '@nodepool/harness';
+import { interruption, runCommandLine, UsageError } from '@nodepool/harness';
 import { MUTATIONS } from './mutations/index.js';
 import type { Mutation } from './mutation.js';
+import { MisfitError, placesOf } from './places.js';
 import { isExpected, markdown } from './report.js';
 import { ResultsFile } from './results-file.js';
 import { runMutation, type MutationResult } from './run-mutation.js';
@@ -13,13 +14,16 @@ import { runMutation, type MutationResult } from './run-mutation.js';
 const HELP = `Usage: pnpm mutate [options] [ID...]
 
 Applies deliberate defects to the sources, one at a time and without changing a file, and runs the tests that should
-see them. Without ids, all defects.
+see them, until the first one fails. Without ids, all defects.
 
   --part FOLDER    only defects of this folder, e.g. packages/core; repeatable
   --jobs N         number of defects at a time (default 1)
-  --limit SECONDS  stop a test file, or the tests of a package, after this time; it counts as failed (default 600)
-  --results FILE   read the defects that tests have seen from FILE, run the others only, and add their results
+  --limit SECONDS  stop a test file after this time, or later on a busy machine; it counts as failed if it ends without
+                   the defect (default 300)
+  --results FILE   continue an interrupted run: add each result to FILE, and repeat those only that are unexpected,
+                   or whose sources or tests have changed since; defects named by their ids are always repeated
   --list           print the defects without running tests
+  --check          only check that each defect fits the sources and that its tests exist
   --output         print the output of tests that see nothing
   --write          write the table to docs/development.md
   --help           this text
@@ -28,7 +32,7 @@ Exit status: 0 every defect is seen, except those with a reason; 1 otherwise, 2 
 
 Example:
   $ pnpm mutate --part packages/driver-gce
-  $ pnpm mutate --results /tmp/mutations.jsonl --write
+  $ pnpm mutate --results mutations.jsonl --write
 `;
 
 const ROOT = resolve(__dirname, '..', '..', '..');
@@ -42,7 +46,10 @@ interface Selection {
   readonly limitMs: number;
   /** Path of the file of results. */
   readonly results: string | undefined;
+  /** Results of the file are not used. */
+  readonly repeat: boolean;
   readonly list: boolean;
+  readonly check: boolean;
   readonly output: boolean;
   readonly write: boolean;
 }
@@ -57,6 +64,8 @@ async function main(): Promise<void> {
     for (const { id, file, breaks } of selection.mutations) process.stdout.write(`${id}  ${file}  ${breaks}\n`);
     return;
   }
+  checkAll(selection.mutations);
+  if (selection.check) return;
   const results = await runAll(selection);
   const unexpected = results.filter((result) => !isExpected(result));
   process.stdout.write(`\n${results.length - unexpected.length} of ${results.length} as expected\n`);
@@ -70,9 +79,10 @@ function readArguments(): Selection | undefined {
     options: {
       part: { type: 'string', multiple: true },
       jobs: { type: 'string', default: '1' },
-      limit: { type: 'string', default: '600' },
+      limit: { type: 'string', default: '300' },
       results: { type: 'string' },
       list: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
       output: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -94,7 +104,9 @@ function readArguments(): Selection | undefined {
     jobs: positive('--jobs', values.jobs),
     limitMs: positive('--limit', values.limit) * 1000,
     results: values.results,
+    repeat: positionals.length > 0,
     list: values.list,
+    check: values.check,
     output: values.output,
     write: values.write,
   };
@@ -106,15 +118,31 @@ function positive(option: string, text: string): number {
   throw new UsageError(`${option}: expected a whole number above 0, found ${JSON.stringify(text)}`);
 }
 
+/** Prints the files that have been moved. Throws if a defect does not fit the sources. */
+function checkAll(mutations: readonly Mutation[]): void {
+  const problems: string[] = [];
+  for (const mutation of mutations) {
+    try {
+      for (const moved of placesOf(mutation, ROOT).moved) process.stdout.write(`${mutation.id}: ${moved}\n`);
+    } catch (error) {
+      if (!(error instanceof MisfitError)) throw error;
+      problems.push(error.message);
+    }
+  }
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+}
+
 async function runAll(selection: Selection): Promise<readonly MutationResult[]> {
-  const { mutations, jobs, limitMs, output } = selection;
-  const file = selection.results === undefined ? undefined : await ResultsFile.read(selection.results);
-  const results = mutations.flatMap((mutation) => file?.find(mutation) ?? []);
+  const { mutations, jobs, limitMs, output, repeat } = selection;
+  const signal = interruption();
+  const file = selection.results === undefined ? undefined : ResultsFile.read(resolve(selection.results), ROOT);
+  const earlier = repeat ? [] : mutations.flatMap((mutation) => file?.find(mutation) ?? []);
+  const results = earlier.filter(isExpected);
   const known = new Set(results.map(({ mutation }) => mutation));
   const left = mutations.filter((mutation) => !known.has(mutation));
   const work = async (): Promise<void> => {
     for (let mutation = left.shift(); mutation !== undefined; mutation = left.shift()) {
-      const result = await runMutation(mutation, { root: ROOT, limitMs });
+      const result = await runMutation(mutation, { root: ROOT, limitMs, signal });
       results.push(result);
       await file?.add(result);
       process.stdout.write(`${lineOf(result, results.length, mutations.length)}\n`);
@@ -126,10 +154,11 @@ async function runAll(selection: Selection): Promise<readonly MutationResult[]> 
 }
 
 function lineOf(result: MutationResult, count: number, total: number): string {
-  const { mutation, seenBy, stopped } = result;
-  const how = stopped ? ', whose tests did not end' : '';
+  const { mutation, seenBy, stopped, failedTest } = result;
+  const how = stopped ? ', which does not end' : failedTest === undefined ? '' : `: ${failedTest}`;
   const outcome = seenBy === undefined ? 'SURVIVES' : `seen by ${seenBy}${how}`;
-  return `[${count}/${total}] ${mutation.id}: ${outcome}${isExpected(result) ? '' : ' (unexpected)'}`;
+  const seconds = Math.round(result.ms / 1000);
+  return `[${count}/${total}] ${mutation.id} (${seconds} s)${isExpected(result) ? '' : ' UNEXPECTED'}: ${outcome}`;
 }
 
 async function writeTable(table: string): Promise<void> {

@@ -1,5 +1,6 @@
 /** The table of the results, for the documentation. */
 
+import { packageOf } from './places.js';
 import type { MutationResult } from './run-mutation.js';
 
 /** Returns true if the result is the expected one. */
@@ -7,23 +8,35 @@ export function isExpected({ mutation, seenBy }: MutationResult): boolean {
   return (seenBy !== undefined) === (mutation.survives === undefined);
 }
 
-/** Returns a table with a row per part of the repository, and a list of the defects that no test sees. */
+/** Returns a table with a row per package, the duration of all tests, and a list of the defects that no test sees. */
 export function markdown(results: readonly MutationResult[]): string {
   const parts = new Map<string, { total: number; seen: number }>();
   for (const { mutation, seenBy } of results) {
-    const part = mutation.file.split('/').slice(0, 2).join('/');
+    const part = packageOf(mutation.file);
     const { total, seen } = parts.get(part) ?? { total: 0, seen: 0 };
     parts.set(part, { total: total + 1, seen: seen + (seenBy === undefined ? 0 : 1) });
   }
   const rows = [...parts].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const table = [
-    '| part | defects | seen by tests |',
+    '| package | defects | seen by tests |',
     '| --- | --- | --- |',
     ...rows.map(([part, { total, seen }]) => `| \`${part}\` | ${total} | ${seen} |`),
+    `| all | ${results.length} | ${results.filter(({ seenBy }) => seenBy !== undefined).length} |`,
   ];
-  const survivors = results.filter(({ seenBy }) => seenBy === undefined);
+  const minutes = Math.ceil(results.reduce((sum, { ms }) => sum + ms, 0) / 60_000);
+  const survivors = results.filter(({ seenBy }) => seenBy === undefined).toSorted(byFile);
   const list = survivors.map(
     ({ mutation: { breaks, file, survives = 'a test is missing' } }) => `- ${breaks} (\`${file}\`): ${survives}`,
   );
-  return [...table, '', ...(list.length === 0 ? ['Tests see all of them.'] : ['Not seen:', '', ...list])].join('\n');
+  return [
+    ...table,
+    '',
+    `All tests together took ${minutes} minutes, one defect at a time.`,
+    '',
+    ...(list.length === 0 ? ['Tests see all of them.'] : ['Not seen:', '', ...list]),
+  ].join('\n');
+}
+
+function byFile(a: MutationResult, b: MutationResult): number {
+  return a.mutation.file < b.mutation.file ? -1 : 1;
 }

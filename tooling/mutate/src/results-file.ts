@@ -1,43 +1,57 @@
-/** A file of results, so that a long run can be made in parts: one line of JSON per defect that tests have seen. */
+/** A file of results, so that a long run can be interrupted and continued: one line of JSON per result. */
 
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { appendFile, readFile } from 'node:fs/promises';
-import { isJsonObject, stringAt } from '@nodepool/core';
+import { existsSync, readFileSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isJsonObject, numberAt, stringAt, type JsonObject } from '@nodepool/core';
 import type { Mutation } from './mutation.js';
+import { placesOf } from './places.js';
 import type { MutationResult } from './run-mutation.js';
 
 export class ResultsFile {
   private constructor(
-    private readonly file: string,
-    private readonly seenBy: ReadonlyMap<string, string>,
+    private readonly path: string,
+    private readonly root: string,
+    private readonly results: ReadonlyMap<string, JsonObject>,
   ) {}
 
   /** Reads the file; a missing one has no results. */
-  static async read(file: string): Promise<ResultsFile> {
-    const seenBy = new Map<string, string>();
-    for (const line of existsSync(file) ? (await readFile(file, 'utf8')).split('\n') : []) {
+  static read(path: string, root: string): ResultsFile {
+    const results = new Map<string, JsonObject>();
+    for (const line of existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []) {
       const result: unknown = line === '' ? undefined : JSON.parse(line);
-      const [key, by] = isJsonObject(result) ? [stringAt(result, 'defect'), stringAt(result, 'seenBy')] : [];
-      if (key !== undefined && by !== undefined) seenBy.set(key, by);
+      if (!isJsonObject(result)) continue;
+      const id = stringAt(result, 'id');
+      if (id !== undefined) results.set(id, result);
     }
-    return new ResultsFile(file, seenBy);
+    return new ResultsFile(path, root, results);
   }
 
-  /** Returns the result of an earlier run; undefined if no test saw the defect, or if the defect has changed since. */
+  /** Returns the latest result; undefined if the defect, its file or one of its test files has changed since. */
   find(mutation: Mutation): MutationResult | undefined {
-    const seenBy = this.seenBy.get(keyOf(mutation));
-    return seenBy === undefined ? undefined : { mutation, seenBy, stopped: false, output: '' };
+    const result = this.results.get(mutation.id);
+    if (result === undefined || stringAt(result, 'of') !== this.fingerprintOf(mutation)) return undefined;
+    return {
+      mutation,
+      seenBy: stringAt(result, 'seenBy'),
+      failedTest: stringAt(result, 'failedTest'),
+      stopped: result['stopped'] === true,
+      ms: numberAt(result, 'ms') ?? 0,
+      output: '',
+    };
   }
 
-  async add({ mutation, seenBy }: MutationResult): Promise<void> {
-    if (seenBy !== undefined) await appendFile(this.file, `${JSON.stringify({ defect: keyOf(mutation), seenBy })}\n`);
+  async add({ mutation, seenBy, failedTest, stopped, ms }: MutationResult): Promise<void> {
+    const of = this.fingerprintOf(mutation);
+    const result = { id: mutation.id, of, seenBy, failedTest, stopped, ms: Math.round(ms) };
+    await appendFile(this.path, `${JSON.stringify(result)}\n`);
   }
-}
 
-function keyOf({ id, file, find, replace }: Mutation): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([file, find, replace]))
-    .digest('hex');
-  return `${id} ${hash.slice(0, 16)}`;
+  private fingerprintOf(mutation: Mutation): string {
+    const { file, tests } = placesOf(mutation, this.root);
+    const texts = [file, ...tests].map((path) => readFileSync(join(this.root, path), 'utf8'));
+    const hash = createHash('sha256').update(JSON.stringify([mutation.find, mutation.replace, ...texts]));
+    return hash.digest('hex').slice(0, 16);
+  }
 }

@@ -1,13 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { tmpdir } from 'node:os';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { parseSync } from '@swc/core';
-import { mutated, type Mutation } from '../src/mutation.js';
+import type { Mutation } from '../src/mutation.js';
 import { MUTATIONS } from '../src/mutations/index.js';
+import { placesOf } from '../src/places.js';
 import { isExpected, markdown } from '../src/report.js';
 import { ResultsFile } from '../src/results-file.js';
-import { runMutation } from '../src/run-mutation.js';
+import { mutated, runMutation } from '../src/run-mutation.js';
 
 const ROOT = join(__dirname, '..', '..', '..');
 
@@ -26,8 +27,9 @@ describe('the tests of a defect', () => {
   it('see it, and no file has changed', async () => {
     const before = readFileSync(join(ROOT, SLOTS.file), 'utf8');
     const result = await runMutation(SLOTS, LIMITS);
-    expect(result).toMatchObject({ seenBy: 'packages/core', stopped: false });
-    expect(result.output).toContain('slots');
+    expect(result).toMatchObject({ seenBy: SLOTS.tests[0], stopped: false });
+    expect(result.failedTest).toBeDefined();
+    expect(result.output).toContain(result.failedTest);
     expect(isExpected(result)).toBe(true);
     expect(readFileSync(join(ROOT, SLOTS.file), 'utf8')).toBe(before);
   });
@@ -42,27 +44,35 @@ describe('the tests of a defect', () => {
     expect(markdown([accepted])).toContain(
       'A slot is free after its use. (`packages/core/src/runtime/slots.ts`): it has',
     );
-    expect(markdown([accepted])).toContain('| `packages/core` | 1 | 0 |');
+    expect(markdown([accepted])).toContain('| `packages/core` | 1 | 0 |\n| all | 1 | 0 |');
   });
 
-  it('are stopped if they do not end', async () => {
+  it('are stopped if they do not end because of the defect', async () => {
     const endless = { ...SLOTS, id: 'slots-endless', replace: 'for (;;);' };
-    const result = await runMutation(endless, { root: ROOT, limitMs: 8000 });
-    expect(result).toMatchObject({ seenBy: 'packages/core', stopped: true });
+    const result = await runMutation(endless, { root: ROOT, limitMs: 20_000 });
+    expect(result).toMatchObject({ seenBy: SLOTS.tests[0], failedTest: undefined, stopped: true });
+    await expect(runMutation(SLOTS, { root: ROOT, limitMs: 1 })).rejects.toThrow(/without a defect, too/);
+  });
+
+  it('end with an interruption', async () => {
+    const interrupted = new AbortController();
+    const run = runMutation(SLOTS, { ...LIMITS, signal: interrupted.signal });
+    interrupted.abort(new Error('interrupted'));
+    await expect(run).rejects.toThrow('interrupted');
   });
 });
 
 describe('the list of defects', () => {
-  it('fits the sources', () => {
-    for (const mutation of MUTATIONS) {
-      const text = readFileSync(join(ROOT, mutation.file), 'utf8');
-      const changed = mutated(text, mutation);
-      expect(changed).not.toBe(text);
+  it.each(MUTATIONS.map((mutation) => [mutation.id, mutation] as const))(
+    'fits the sources: %s',
+    async (_, mutation) => {
+      const { file } = placesOf(mutation, ROOT);
+      const changed = await mutated(mutation, ROOT);
+      expect(changed).not.toBe(readFileSync(join(ROOT, file), 'utf8'));
       // A file that cannot be compiled would fail all tests.
       expect(() => parseSync(changed, { syntax: 'typescript' })).not.toThrow();
-      for (const test of mutation.tests) expect([test, existsSync(join(ROOT, test))]).toEqual([test, true]);
-    }
-  });
+    },
+  );
 
   it('has unique names', () => {
     const ids = MUTATIONS.map(({ id }) => id);
@@ -70,26 +80,86 @@ describe('the list of defects', () => {
   });
 });
 
-it('rejects a text that occurs more than once', () => {
-  expect(() => mutated('a a', { ...SLOTS, find: 'a' })).toThrow(/occurs more than once/);
-  expect(() => mutated('b', { ...SLOTS, find: 'a' })).toThrow(/does not occur/);
+/** A repository with the given files. */
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'mutate-'));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(join(root, file)), { recursive: true });
+  writeFileSync(join(root, file), text);
+}
+
+describe('the files of a defect', () => {
+  const defect: Mutation = { ...SLOTS, file: 'packages/a/src/x.ts', find: 'one', tests: ['packages/a/test/x.test.ts'] };
+
+  it('are found where they are', () => {
+    write('packages/a/src/x.ts', 'one');
+    write('packages/a/src/y.ts', 'one');
+    write('packages/a/test/x.test.ts', '');
+    expect(placesOf(defect, root)).toEqual({ file: defect.file, tests: defect.tests, moved: [] });
+  });
+
+  it('are found where they have been moved in the package', () => {
+    write('packages/a/src/folder/x.ts', 'one');
+    write('packages/a/src/y.ts', 'one');
+    write('packages/a/test/folder/x.test.ts', '');
+    expect(placesOf(defect, root)).toEqual({
+      file: 'packages/a/src/folder/x.ts',
+      tests: ['packages/a/test/folder/x.test.ts'],
+      moved: [
+        'packages/a/src/x.ts is now packages/a/src/folder/x.ts',
+        'packages/a/test/x.test.ts is now packages/a/test/folder/x.test.ts',
+      ],
+    });
+  });
+
+  it('are found in another package with the same name', () => {
+    write('packages/a/src/x.ts', 'another');
+    write('packages/b/src/x.ts', 'one');
+    write('packages/b/test/x.test.ts', '');
+    write('packages/c/src/y.ts', 'one');
+    write('packages/c/test/x.test.ts', '');
+    const { file, tests } = placesOf(defect, root);
+    expect([file, ...tests]).toEqual(['packages/b/src/x.ts', 'packages/b/test/x.test.ts']);
+  });
+
+  it('must be unique', () => {
+    write('packages/a/src/x.ts', 'one one');
+    expect(() => placesOf(defect, root)).toThrow('mutation slots-leak: its text occurs 2 times in packages/a/src/x.ts');
+    write('packages/a/src/x.ts', 'two');
+    expect(() => placesOf(defect, root)).toThrow('its text does not occur in packages/a');
+    write('packages/a/src/y.ts', 'one');
+    expect(() => placesOf(defect, root)).toThrow('there is no packages/a/test/x.test.ts');
+    write('packages/a/src/z.ts', 'one');
+    expect(() => placesOf(defect, root)).toThrow(/its text occurs in .*y.ts and .*z.ts/);
+  });
 });
 
 describe('a file of results', () => {
-  it('has the defects that tests have seen, until they change', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'mutate-'));
-    try {
-      const file = join(folder, 'results');
-      const results = await ResultsFile.read(file);
-      const other = { ...SLOTS, id: 'slots-other' };
-      await results.add({ mutation: SLOTS, seenBy: 'packages/core', stopped: false, output: '' });
-      await results.add({ mutation: other, seenBy: undefined, stopped: false, output: '' });
-      const later = await ResultsFile.read(file);
-      expect(later.find(SLOTS)).toMatchObject({ mutation: SLOTS, seenBy: 'packages/core' });
-      expect(later.find({ ...SLOTS, replace: 'this.taken += 1;' })).toBeUndefined();
-      expect(later.find(other)).toBeUndefined();
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+  const file = 'packages/core/src/runtime/slots.ts';
+  const [test] = SLOTS.tests;
+  const seen = { mutation: SLOTS, seenBy: test, failedTest: 'slots', stopped: false, ms: 1000, output: '' };
+
+  it('has the results until the defect, its file or its tests change', async () => {
+    write(file, SLOTS.find);
+    write(String(test), '');
+    const path = join(root, 'results');
+    const read = (mutation: Mutation): unknown => ResultsFile.read(path, root).find(mutation);
+    const other = { ...SLOTS, id: 'slots-other' };
+    const results = ResultsFile.read(path, root);
+    await results.add(seen);
+    await results.add({ ...seen, mutation: other, seenBy: undefined, failedTest: undefined });
+    expect(read(SLOTS)).toEqual(seen);
+    expect(read(other)).toMatchObject({ seenBy: undefined, ms: 1000 });
+    expect(read({ ...SLOTS, replace: 'this.taken += 1;' })).toBeUndefined();
+    write(file, `${SLOTS.find} `);
+    expect(read(SLOTS)).toBeUndefined();
+    write(file, SLOTS.find);
+    write(String(test), ' ');
+    expect(read(SLOTS)).toBeUndefined();
   });
 });

@@ -74,7 +74,9 @@ export class Region {
     const wanted = /^location eq '(.*)'$/.exec(context.query.get('$filter') ?? '')?.[1];
     // The published filter is by name, so this simulation does not accept a display name such as `Central US`.
     const isWanted = wanted === undefined || wanted.toLowerCase() === SAMPLE.location;
-    return this.cloud.page(isWanted ? SAMPLE_SIZES.map(skuOf) : [], context);
+    const { missingSizes } = this.cloud.settings;
+    const sizes = SAMPLE_SIZES.filter(({ name }) => isWanted && !missingSizes.includes(name));
+    return this.cloud.page(sizes.map(skuOf), context);
   }
 
   private usages(context: AzureContext): Answer {

@@ -23,6 +23,8 @@ export interface CloudSettings {
   readonly tokenSeconds: number;
   /** Maximum calls per minute; further ones are answered with 429. */
   readonly callsPerMinute: number;
+  /** Names of VM sizes that the location does not have yet. */
+  readonly missingSizes: readonly string[];
 }
 
 export const DEFAULT_SETTINGS: CloudSettings = {
@@ -36,6 +38,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   retryAfterSeconds: 5,
   tokenSeconds: 3600,
   callsPerMinute: Infinity,
+  missingSizes: [],
 };
 
 /** Ids and credentials of the sample account. */

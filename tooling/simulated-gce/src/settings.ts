@@ -17,6 +17,8 @@ export interface CloudSettings {
   readonly clockAheadMs?: number;
   /** Disks of images must have a multiple of this size (bytes). */
   readonly diskGrainBytes: number;
+  /** True if the bucket stores other data than it receives. */
+  readonly damagesObjects: boolean;
   /** Maximum number of items per page. */
   readonly pageSize: number;
   /** Maximum calls to Compute Engine per second; further ones are refused with 403 `rateLimitExceeded`. */
@@ -31,6 +33,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   listLagMs: 0,
   latencyMs: 0,
   diskGrainBytes: 2 ** 30,
+  damagesObjects: false,
   pageSize: 500,
   callsPerSecond: Infinity,
 };

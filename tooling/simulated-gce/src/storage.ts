@@ -130,6 +130,7 @@ export class Buckets {
     const { name, metadata, pieces, received: size } = session;
     const md5 = createHash('md5');
     for (const piece of pieces) md5.update(piece);
+    if (this.state.settings.damagesObjects) md5.update('damage');
     const object: ObjectRecord = { name, metadata, pieces: [...pieces], size, md5Hash: md5.digest('base64') };
     this.objects.set(name, object);
     // Frees the content of deleted objects.

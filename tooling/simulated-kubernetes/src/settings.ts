@@ -20,6 +20,8 @@ export interface ClusterSettings {
   readonly pageLimit: number;
   /** Interval of bookmarks in watches (ms). */
   readonly bookmarkMs: number;
+  /** Time between the two halves of an event in new watches (ms); undefined if events are sent as a whole. */
+  readonly splitEventsMs?: number;
   /** Number of changes that watches can continue from; older versions are answered with 410. */
   readonly history: number;
   /** True if the cluster also has the projects of OpenShift. */

@@ -42,6 +42,8 @@ export interface SimulatedKubernetes {
   add(plural: string, object: JsonObject, name: string, namespace?: string): void;
   /** Replaces the status of a pod. */
   setPodStatus(namespace: string, name: string, status: JsonObject): void;
+  /** Replaces the labels of an object. */
+  setLabels(plural: string, name: string, labels: Readonly<Record<string, string>>, namespace?: string): void;
   /** Removes an object at once, and all that a namespace contains. */
   remove(plural: string, name: string, namespace?: string): void;
   /** Accepts another token of the user `admin`, `provisioner` or `limited`. The kubeconfig file does not change. */
@@ -84,6 +86,11 @@ export async function startSimulatedKubernetes(options: SimulatedKubernetesOptio
       const pod = store.get(PODS, name, namespace);
       if (pod === undefined) throw new Error(`there is no pod ${name} in ${namespace}`);
       store.update(PODS, pod, { status });
+    },
+    setLabels: (plural, name, labels, namespace) => {
+      const object = store.get(kindOf(plural), name, namespace);
+      if (object === undefined) throw new Error(`there is no ${name} among ${plural}`);
+      store.update(kindOf(plural), object, { metadata: { ...object.metadata, labels: { ...labels } } });
     },
     remove: (plural, name, namespace) => removeAll(store, kindOf(plural), name, namespace),
     addToken: (user, token) => void access.tokens.set(token, user),

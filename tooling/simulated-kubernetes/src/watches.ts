@@ -41,9 +41,9 @@ export class Watches {
   start(request: WatchRequest): Readable {
     const { clock, settings } = this.state;
     const stream = new PassThrough();
-    const send = (type: string, object: JsonObject): void => {
-      stream.write(`${JSON.stringify({ type, object })}\n`);
-    };
+    const write =
+      settings.splitEventsMs === undefined ? writer(stream) : this.splitting(stream, settings.splitEventsMs);
+    const send = (type: string, object: JsonObject): void => write(`${JSON.stringify({ type, object })}\n`);
     if (request.sendsExisting) {
       const existing = this.store.list(request.source, request.namespace).filter(request.matches);
       for (const object of existing) send('ADDED', request.show(object));
@@ -83,6 +83,20 @@ export class Watches {
     return stream;
   }
 
+  /** Returns a function that writes texts in two halves. */
+  private splitting(stream: PassThrough, delayMs: number): (text: string) => void {
+    let rest = '';
+    return (text) => {
+      const half = text.length >> 1;
+      stream.write(rest + text.slice(0, half));
+      rest = text.slice(half);
+      this.state.clock.schedule(delayMs, () => {
+        if (stream.writable) stream.write(rest);
+        rest = '';
+      });
+    };
+  }
+
   /** Breaks the connections of all watches. */
   drop(): void {
     for (const stream of [...this.open]) stream.destroy(new Error('the watch was dropped'));
@@ -92,6 +106,10 @@ export class Watches {
   end(): void {
     for (const stream of [...this.open]) stream.end();
   }
+}
+
+function writer(stream: PassThrough): (text: string) => void {
+  return (text) => void stream.write(text);
 }
 
 /** Returns the event of a change for a watch with a selector: objects enter and leave the selection. */

@@ -37,6 +37,8 @@ export interface CloudSettings {
   readonly microversion: string;
   /** Maximum size of image data that can be read back (bytes). Larger data is verified and dropped. */
   readonly keepImageBytes: number;
+  /** True if images get other data than was sent, and no MD5, as in a cloud that allows SHA-2 only. */
+  readonly damagesImages?: boolean;
 }
 
 export const DEFAULT_SETTINGS: CloudSettings = {

@@ -53,13 +53,8 @@ function verdictOfOwn({ deleted, failed, ready }: Instance, id: ExternalId, isSe
 
 /** Returns false if the tags of the instance name another node. Tags that are missing prove nothing. */
 function belongsTo(node: Node, { tags }: Instance): boolean {
-  const { nodepool_node_id: nodeId, nodepool_provider_name: provider, nodepool_launch_attempt: attempt } = tags;
-  const known = node.progress?.attempt ?? '';
-  return (
-    (nodeId ?? node.id) === node.id &&
-    (provider ?? node.provider) === node.provider &&
-    (attempt === undefined || known === '' || attempt === known)
-  );
+  const { nodepool_node_id: nodeId, nodepool_provider_name: provider } = tags;
+  return (nodeId ?? node.id) === node.id && (provider ?? node.provider) === node.provider;
 }
 
 function named(id: ExternalId): string {

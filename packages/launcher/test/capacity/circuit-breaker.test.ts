@@ -143,6 +143,46 @@ describe('a half-open breaker', () => {
   });
 });
 
+describe('a breaker whose cloud can be asked', () => {
+  beforeEach(() => {
+    const onChange = (): void => void transitions.push(breaker.state);
+    const check = (): Promise<undefined> => Promise.resolve(undefined);
+    breaker = new CircuitBreaker({ clock, random: seededRandom(1), onChange, check });
+  });
+
+  it('closes a minute after an answer if no launch probes it', async () => {
+    fails('capacity');
+    await untilHalfOpen();
+    await clock.advance(59_000);
+    expect(breaker.state).toBe('half-open');
+    await clock.advance(2000);
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('stays half-open while a launch probes it', async () => {
+    fails('capacity');
+    await untilHalfOpen();
+    const end = breaker.begin();
+    await clock.advance(180_000);
+    expect(breaker.state).toBe('half-open');
+    end();
+    await clock.advance(61_000);
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('closes with an answer only if no launch has failed', async () => {
+    for (let count = 0; count < 3; count += 1) fails('unreachable', { isOfCall: true });
+    breaker.answered();
+    expect(breaker.state).toBe('closed');
+    for (let count = 0; count < 3; count += 1) fails('unreachable');
+    await untilHalfOpen();
+    await clock.advance(1);
+    fails('unreachable', { isOfCall: true });
+    breaker.answered();
+    expect(breaker.state).toBe('half-open');
+  });
+});
+
 describe('a stopped breaker', () => {
   it('neither waits nor changes because of launches that end later', () => {
     breaker.stop();

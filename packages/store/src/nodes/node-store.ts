@@ -187,7 +187,7 @@ export class NodeStore {
       const guard = failures < MAX_GUARDED ? await this.nextIdIsFree(options) : [];
       // The cache then has the records of every transaction up to this version.
       do {
-        if (!caches.complete) await caches.ready(options);
+        if (!caches.complete) await caches.completed(options);
         await caches.pendingReads(NODES_ROOT, () => true);
       } while (!caches.complete);
       await settleEvents();

@@ -13,7 +13,7 @@ import {
   type WriteExpectation,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
-import type { Emitter, Clock, Logger } from '@nodepool/core';
+import { linkSignals, untilAborted, type Clock, type Emitter, type Logger, type Timer } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
 
 const SLASH = 0x2f;
@@ -89,6 +89,7 @@ export class Caches {
   private readonly caches: Cache[] = [];
   private readonly listeners: Emitter<boolean>;
   private wasComplete = false;
+  private readonly closing = new AbortController();
   /** True from a failed read until all caches are complete again. */
   private disturbed = false;
 
@@ -144,6 +145,35 @@ export class Caches {
     );
   }
 
+  /**
+   * Resolves once `complete`, which may be later than `ready`. Rejects when the signal aborts, after `timeoutMs`, or when
+   * the caches are closed.
+   */
+  async completed(options: CallOptions = {}): Promise<void> {
+    await this.ready(options);
+    if (this.wasComplete) return;
+    const { signal, timeoutMs } = options;
+    const ending = linkSignals(this.closing.signal, ...(signal === undefined ? [] : [signal]));
+    let timer: Timer | undefined;
+    let unsubscribe = (): void => undefined;
+    const complete = new Promise<void>((resolve, reject) => {
+      unsubscribe = this.onComplete((isComplete) => {
+        if (isComplete) resolve();
+      });
+      if (timeoutMs === undefined) return;
+      timer = this.clock.schedule(timeoutMs, () =>
+        reject(new Error('the caches of ZooKeeper were not complete in time')),
+      );
+    });
+    try {
+      await untilAborted(complete, ending.signal);
+    } finally {
+      unsubscribe();
+      timer?.cancel();
+      ending.unlink();
+    }
+  }
+
   onComplete(listener: (complete: boolean) => void): () => void {
     return this.listeners.on(listener);
   }
@@ -184,6 +214,7 @@ export class Caches {
   }
 
   close(): void {
+    this.closing.abort(new Error('the store is closed'));
     for (const { tree } of this.caches) tree?.close();
   }
 

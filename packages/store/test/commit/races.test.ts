@@ -1,6 +1,7 @@
 /** Several stores compete for the same records: exactly one gets them, and the others leave nothing behind. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { sleep } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import type { AcceptedRequest, NodeHandle, Store } from '@nodepool/store';
 import { Simulation, given, nodeData, requestData } from '../simulation.js';
@@ -193,6 +194,51 @@ describe('nodes that are created once', () => {
     expect(ids).toEqual([]);
     expect([...store.nodes.ofProvider('rack')]).toHaveLength(1);
     simulation.expectMirrored(store);
+  });
+
+  it('are planned from the records of other programs whose reads are late', async () => {
+    simulation = new Simulation();
+    const client = simulation.client();
+    const get = client.get.bind(client);
+    client.get = async (path, options) => {
+      if (path.startsWith('/nodepool/nodes/')) await sleep(simulation.clock, 1000);
+      return get(path, options);
+    };
+    const store = await simulation.store(client);
+    await simulation.run(theirs());
+    const planned: number[] = [];
+    await simulation.run(
+      store.nodes.createOnce('rack', () => {
+        planned.push([...store.nodes.ofProvider('rack')].length);
+        return [];
+      }),
+    );
+    expect(planned).toEqual([1]);
+  });
+
+  it('are created once the state of the server is checked after a new connection', async () => {
+    simulation = new Simulation();
+    const client = simulation.client();
+    const exists = client.exists.bind(client);
+    let delayMs = 0;
+    client.exists = async (path, options) => {
+      const waitMs = path === '/nodepool/nodes' ? delayMs : 0;
+      delayMs -= waitMs;
+      if (waitMs > 0) await sleep(simulation.clock, waitMs);
+      return exists(path, options);
+    };
+    const store = await simulation.store(client);
+    simulation.server.partition(client, 'cut');
+    await simulation.clock.advance(2000);
+    delayMs = 5000;
+    simulation.server.heal(client);
+    expect(await simulation.clock.runUntil(() => client.state === 'connected', 60_000)).toBe(true);
+    const ready = store.ready();
+    await simulation.clock.advance(2000);
+    expect(store.complete).toBe(false);
+    const ids = await simulation.run(store.nodes.createOnce('rack', () => [nodeData({ provider: 'rack' })]));
+    expect([ids.length, store.complete]).toEqual([1, true]);
+    await simulation.run(ready);
   });
 
   it('are created although other programs create nodes all the time', async () => {

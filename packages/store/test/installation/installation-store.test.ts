@@ -35,6 +35,22 @@ describe('the id of an installation', () => {
     for (const store of stores) store.close();
   });
 
+  it('that cannot be read is not replaced if another process has repaired it meanwhile', async () => {
+    await simulation.store();
+    await simulation.run(simulation.other.set(PATH, Buffer.from('not an id')));
+    const client = simulation.client();
+    const get = client.get.bind(client);
+    let reads = 0;
+    client.get = async (path, options) => {
+      const found = await get(path, options);
+      if (path === PATH && (reads += 1) === 1) await simulation.other.set(PATH, Buffer.from('repaired'));
+      return found;
+    };
+    const store = await simulation.store(client);
+    await simulation.settled();
+    expect([store.installation.id, onServer()]).toEqual(['repaired', 'repaired']);
+  });
+
   it('is unchanged after a restart', async () => {
     const before = (await simulation.store()).installation.id;
     expect((await simulation.store()).installation.id).toBe(before);

@@ -2,7 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Store } from '@nodepool/store';
+import { sleep } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Simulation } from '../simulation.js';
 
 const ID = '/nodepool/installation';
@@ -18,6 +20,55 @@ afterEach(() => simulation.close());
 async function createNodes(store: Store, count: number): Promise<void> {
   await simulation.run(store.nodes.create(Array.from({ length: count }, () => nodeDataWith({}))));
 }
+
+/** Returns a client that cannot write suspensions until `end` is called. */
+function withoutWrites(): { readonly client: ZooKeeper; readonly end: () => void } {
+  const client = simulation.client();
+  const create = client.create.bind(client);
+  let fails = true;
+  client.create = (path, data, options) =>
+    fails && path.startsWith(ROOT) ? Promise.reject(new Error('no')) : create(path, data, options);
+  return { client, end: () => (fails = false) };
+}
+
+describe('a suspension that cannot be written', () => {
+  it('takes effect at once, and is written later', async () => {
+    const { client, end } = withoutWrites();
+    const store = await simulation.store(client);
+    await simulation.run(simulation.other.set(ID, Buffer.from('another')));
+    await simulation.clock.advance(10_000);
+    expect(await simulation.run(store.suspensions.check('demo'))).toMatchObject({ provider: null });
+    expect(simulation.paths(`${ROOT}/`)).toEqual([]);
+    end();
+    await simulation.clock.advance(10_000);
+    expect(simulation.json(`${ROOT}/installation`)).toMatchObject({ reason: expect.stringContaining('another') });
+  });
+
+  it('is not written to another installation', async () => {
+    const { client, end } = withoutWrites();
+    const store = await simulation.store(client);
+    const { id } = store.installation;
+    await simulation.run(simulation.other.set(ID, Buffer.from('another')));
+    await simulation.clock.advance(10_000);
+    await simulation.run(simulation.other.set(ID, Buffer.from(id)));
+    end();
+    await simulation.clock.advance(10_000);
+    expect(simulation.paths(`${ROOT}/`)).toEqual([]);
+    expect(await simulation.run(store.suspensions.check('demo'))).toBeUndefined();
+  });
+
+  it('is not written after an operator has ended it', async () => {
+    const { client, end } = withoutWrites();
+    const store = await simulation.store(client);
+    await simulation.run(simulation.other.set(ID, Buffer.from('another')));
+    await simulation.clock.advance(10_000);
+    await simulation.run(store.suspensions.resume(null));
+    end();
+    await simulation.clock.advance(10_000);
+    expect(simulation.paths(`${ROOT}/`)).toEqual([]);
+    expect(await simulation.run(store.suspensions.check('demo'))).toBeUndefined();
+  });
+});
 
 describe('deletions are suspended', () => {
   it('by no ordinary start, restart or loss of the connection', async () => {
@@ -74,6 +125,38 @@ describe('deletions are suspended', () => {
     });
     await simulation.settled();
     expect(simulation.json(`${ROOT}/installation`)).toMatchObject({ nextNode: '0000000002' });
+  });
+
+  it('when the transactions start again, because an older state with the same nodes was restored', async () => {
+    const store = await simulation.store();
+    await createNodes(store, 2);
+    const backup = simulation.server.snapshot();
+    for (let count = 0; count < 5; count += 1) await simulation.run(simulation.other.create(`/other-${count}`));
+    expect(await simulation.run(store.suspensions.check('demo'))).toBeUndefined();
+    simulation.server.restore(backup);
+    await simulation.run(store.ready());
+    expect(await simulation.run(store.suspensions.check('demo'))).toMatchObject({
+      reason: expect.stringContaining('its newest transaction is'),
+    });
+  });
+
+  it('before the store is complete, so that new nodes cannot hide that the ids start again', async () => {
+    const client = simulation.client();
+    const exists = client.exists.bind(client);
+    let delayMs = 0;
+    client.exists = async (path, options) => {
+      if (path === '/nodepool/nodes') await sleep(simulation.clock, delayMs);
+      return exists(path, options);
+    };
+    const store = await simulation.store(client);
+    const backup = simulation.server.snapshot();
+    await createNodes(store, 3);
+    await simulation.run(store.suspensions.check('demo'));
+    delayMs = 1000;
+    simulation.server.restore(backup);
+    expect(await simulation.clock.runUntil(() => !store.complete, 60_000)).toBe(true);
+    await simulation.run(store.ready());
+    expect(store.suspensions.all()).toMatchObject([{ provider: null }]);
   });
 
   it('for one provider, and not for others', async () => {

@@ -92,6 +92,19 @@ describe('a burst of 20,000 writes of 4 kB', () => {
   });
 });
 
+it('a request larger than the window is sent when no other one is in flight', async () => {
+  await start();
+  const small = zk.set('/a', DATA);
+  const large = zk.set('/b', Buffer.alloc(500_000));
+  await clock.settle();
+  expect(peer.xids).toHaveLength(1);
+  serve(1);
+  await clock.settle();
+  expect(peer.xids).toHaveLength(2);
+  serve(1);
+  await Promise.all([small, large]);
+});
+
 describe('a ping', () => {
   it('is sent before queued requests, also while another ping is unanswered', async () => {
     await start();

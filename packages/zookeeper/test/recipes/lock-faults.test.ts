@@ -65,6 +65,26 @@ describe('acquire', () => {
     },
   );
 
+  it('acquires with the next session if the contender’s session expires before its creation is known', async () => {
+    await settled(client.create('/lock'));
+    const create = client.create.bind(client);
+    let created: string | undefined;
+    client.create = async (path, data, options) => {
+      const answer = await create(path, data, options);
+      if (created !== undefined) return answer;
+      created = answer.path;
+      server.partition(client);
+      await new Promise<void>((resolve) => clock.schedule(15_000, resolve));
+      server.heal(client);
+      await client.connected();
+      return answer;
+    };
+    const lock = await settled(locks.acquire('/lock'));
+    expect(lock.contender).not.toBe(created);
+    expect(contenders()).toEqual([lock.contender]);
+    expect(lock.lost.aborted).toBe(false);
+  });
+
   it('deletes the contender after an abort while the connection is suspended', async () => {
     const held = await settled(otherLocks.acquire('/lock'));
     const controller = new AbortController();

@@ -31,7 +31,7 @@ export const CORE: readonly Mutation[] = inPackage('packages/core', [
     file: 'driver/retry-after.ts',
     find: 'Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS)',
     replace: 'Math.max(ms, 0)',
-    breaks: 'A cloud cannot demand a wait of more than ten minutes.',
+    breaks: 'A cloud cannot demand a wait of more than a minute.',
     tests: ['driver/retry-after.test.ts'],
   },
   {

@@ -14,9 +14,11 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
 import { LAUNCHER } from './launcher.js';
+import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
 import { STORE } from './store.js';
+import { STORE_SUSPENSIONS } from './store-suspensions.js';
 import { ZOOKEEPER } from './zookeeper.js';
 
 export const MUTATIONS: readonly Mutation[] = [
@@ -33,8 +35,10 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
   ...LAUNCHER,
+  ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
   ...STORE,
+  ...STORE_SUSPENSIONS,
   ...ZOOKEEPER,
 ];

@@ -74,11 +74,19 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     tests: ['lost-instances.test.ts'],
   },
   {
-    id: 'launcher-instance-of-other-attempt',
+    id: 'launcher-instance-of-other-node',
     file: 'provider/instance-verdict.ts',
-    find: "(attempt === undefined || known === '' || attempt === known)",
-    replace: 'true',
-    breaks: 'An instance of another launch attempt is not that of the node.',
+    find: '(nodeId ?? node.id) === node.id && ',
+    replace: '',
+    breaks: 'An instance with the id of that of the node may belong to another node.',
+    tests: ['lost-instances.test.ts'],
+  },
+  {
+    id: 'launcher-instance-of-other-provider',
+    file: 'provider/instance-verdict.ts',
+    find: ' && (provider ?? node.provider) === node.provider',
+    replace: '',
+    breaks: 'An instance with the id of that of the node may belong to another provider.',
     tests: ['lost-instances.test.ts'],
   },
   {
@@ -111,7 +119,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: 'if (request.requestor === MIN_READY_REQUESTOR) return true;',
     replace: '',
     breaks: 'Min-ready nodes use no reserved capacity.',
-    tests: ['order-of-service.test.ts', 'waiting.test.ts', 'quota.test.ts', 'quota-ledger.test.ts', 'supply.test.ts'],
+    tests: ['waiting.test.ts', 'quota.test.ts', 'quota-ledger.test.ts', 'supply.test.ts'],
   },
   {
     id: 'launcher-backfill-for-ever',

@@ -89,6 +89,6 @@ export const ZOOKEEPER: readonly Mutation[] = inPackage('packages/zookeeper', [
     find: 'path.charCodeAt(this.prefix.length) === 0x2f ? path.slice(this.prefix.length) : undefined',
     replace: 'path.slice(this.prefix.length)',
     breaks: 'A path that only begins with the name of the chroot is outside of it.',
-    tests: ['behaviour/simulated.test.ts', 'client/requests.test.ts', 'client/watches.test.ts'],
+    tests: ['client/server-list.test.ts'],
   },
 ]);

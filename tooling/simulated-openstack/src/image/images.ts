@@ -104,7 +104,7 @@ export class CloudImages {
   /** Receives the data. If the stream fails, the image remains unchanged and the promise rejects. */
   async receive(image: ImageRecord, data: AsyncIterable<Uint8Array>): Promise<void> {
     const [md5, sha512] = [createHash('md5'), createHash('sha512')];
-    const limit = this.state.settings.keepImageBytes;
+    const { keepImageBytes: limit, damagesImages = false } = this.state.settings;
     let kept: Uint8Array[] | undefined = [];
     let size = 0;
     image.status = 'saving';
@@ -120,9 +120,10 @@ export class CloudImages {
       image.status = 'queued';
       throw error;
     }
+    if (damagesImages) sha512.update('damage');
     this.finish(image, {
       size,
-      md5: md5.digest('hex'),
+      md5: damagesImages ? null : md5.digest('hex'),
       sha512: sha512.digest('hex'),
       data: kept === undefined ? undefined : Buffer.concat(kept),
     });

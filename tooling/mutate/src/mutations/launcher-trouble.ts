@@ -1,0 +1,140 @@
+/** Defects of the circuit breakers, of the checks of instances, and of the readiness of labels. */
+
+import { inPackage, type Mutation } from '../mutation.js';
+
+const BREAKER = ['capacity/circuit-breaker.test.ts', 'cloud-trouble.test.ts'];
+const INSTANCES = ['lost-instances.test.ts'];
+const READINESS = ['label-readiness.test.ts'];
+
+export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launcher', [
+  {
+    id: 'launcher-failures-together',
+    file: 'capacity/circuit-breaker.ts',
+    find: "(this.current === 'open' || startedAt < this.opened.at)",
+    replace: "this.current === 'open'",
+    breaks: 'The failure of a launch that began before a breaker opened does not open it again.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-old-success',
+    file: 'capacity/circuit-breaker.ts',
+    find: 'startedAt < opened.at || ',
+    replace: '',
+    breaks: 'The success of a launch that began before a breaker opened does not close it.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-early-evidence',
+    file: 'capacity/circuit-breaker.ts',
+    find: ' || EVIDENCE[evidence] < EVIDENCE[opened.healedBy]',
+    replace: '',
+    breaks: 'A breaker of nodes that fail closes after a login, and not after a creation.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-start-of-trouble',
+    file: 'capacity/circuit-breaker.ts',
+    find: 'since: before?.since ?? clock.now(),',
+    replace: 'since: clock.now(),',
+    breaks: 'A breaker that opens again is open since the first failure.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-longest-demand',
+    file: 'capacity/circuit-breaker.ts',
+    find: 'Math.min(retryAfterMs, LONGEST_DEMAND_MS)',
+    replace: 'retryAfterMs',
+    breaks: 'A cloud cannot demand a long time without a probe.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-probe-without-result',
+    file: 'capacity/circuit-breaker.ts',
+    find: 'if (this.probe !== probe || this.stopped) return;\n      this.probe = undefined;',
+    replace: 'if (this.probe !== probe || this.stopped) return;',
+    breaks: 'Another launch is the probe after one that ended without a result.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-unprobed-breaker',
+    file: 'capacity/circuit-breaker.ts',
+    find: 'if (this.env.check !== undefined) this.closeUnprobed();',
+    replace: '',
+    breaks: 'A breaker closes after a while if its cloud answers and no launch probes it.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-answered-call',
+    file: 'capacity/circuit-breaker.ts',
+    find: "isOfCall && (before?.healedBy ?? 'answered') === 'answered' ? 'answered' : healedBy",
+    replace: "isOfCall ? 'answered' : healedBy",
+    breaks: 'An answer to a call that reads does not close a breaker that launches have opened.',
+    tests: BREAKER,
+  },
+  {
+    id: 'launcher-hanging-list',
+    file: 'provider/instance-checks.ts',
+    find: 'this.impatientUntil = clock.monotonic() + PATIENCE_MS;',
+    replace: '',
+    breaks: 'After a list did not arrive in time, no hand-over waits for the next one.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-own-list',
+    file: 'provider/instance-checks.ts',
+    find: 'this.running ??= this.list()',
+    replace: 'this.running = this.list()',
+    breaks: 'Hand-overs at the same time share one list.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-node-after-list',
+    file: 'provider/lost-nodes.ts',
+    find: '!isFree(entry) || !candidates.has(entry.id)',
+    replace: '!isFree(entry)',
+    breaks: 'A node that is free since a list was requested is not judged by that list.',
+    survives:
+      'the next list counts again, except for a failed instance, and the lock refuses a record that has changed',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-many-missing-instances',
+    file: 'provider/lost-nodes.ts',
+    find: 'due.filter(({ loss }) => this.implausible === undefined || !isMissing(loss.kind))',
+    replace: 'due',
+    breaks: 'If the instances of many nodes are missing, none of the nodes is deleted.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-lost-once',
+    file: 'provider/lost-nodes.ts',
+    find: 'first: known?.kind === kind ? known.first : listing.askedAt',
+    replace: 'first: known?.first ?? listing.askedAt',
+    breaks: 'The time of a loss begins again with another kind of loss.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-unready-image',
+    file: 'provider/label-readiness.ts',
+    find: "if (cause !== 'image') found.set(label, obstacle);",
+    replace: 'found.set(label, obstacle);',
+    breaks: 'The launcher does not warn about an image that the builder reports.',
+    tests: READINESS,
+  },
+  {
+    id: 'launcher-unready-provider',
+    file: 'provider/label-readiness.ts',
+    find: "obstacle === undefined || cause === 'provider'",
+    replace: 'obstacle === undefined',
+    breaks: 'A provider in trouble is not reported once more for each of its labels.',
+    tests: READINESS,
+  },
+  {
+    id: 'launcher-ready-again',
+    file: 'provider/label-readiness.ts',
+    find: 'this.known = found;',
+    replace: '',
+    breaks: 'The obstacle of a label is logged once, and its end.',
+    tests: READINESS,
+  },
+]);
