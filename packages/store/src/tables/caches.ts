@@ -146,8 +146,8 @@ export class Caches {
   }
 
   /**
-   * Resolves once `complete`, which may be later than `ready`. Rejects when the signal aborts, after `timeoutMs`, or when
-   * the caches are closed.
+   * Resolves once `complete`, which may be later than `ready`. Rejects when the signal aborts, after `timeoutMs`, or
+   * when the caches are closed.
    */
   async completed(options: CallOptions = {}): Promise<void> {
     await this.ready(options);

@@ -132,7 +132,7 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
   {
     id: 'cli-chosen-orphans',
     file: 'commands/orphans.ts',
-    find: 'return id === undefined || id.includes(text);',
+    find: 'return id === undefined || id.includes(externalIdText(externalId));',
     replace: 'return true;',
     breaks: 'Only the orphans with the given ids are adopted or deleted.',
     tests: ['orphans.test.ts'],

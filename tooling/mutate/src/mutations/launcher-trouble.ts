@@ -42,8 +42,8 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-longest-demand',
     file: 'capacity/circuit-breaker.ts',
-    find: 'Math.min(retryAfterMs, LONGEST_DEMAND_MS)',
-    replace: 'retryAfterMs',
+    find: 'Math.min(retryAfterMs ?? 0, LONGEST_DEMAND_MS)',
+    replace: 'retryAfterMs ?? 0',
     breaks: 'A cloud cannot demand a long time without a probe.',
     tests: BREAKER,
   },
@@ -58,8 +58,8 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-unprobed-breaker',
     file: 'capacity/circuit-breaker.ts',
-    find: 'if (this.env.check !== undefined) this.closeUnprobed();',
-    replace: '',
+    find: '    this.closeUnprobed();\n    this.env.onChange();',
+    replace: '    this.env.onChange();',
     breaks: 'A breaker closes after a while if its cloud answers and no launch probes it.',
     tests: BREAKER,
   },
@@ -115,7 +115,7 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   },
   {
     id: 'launcher-unready-image',
-    file: 'provider/label-readiness.ts',
+    file: 'pool/label-readiness.ts',
     find: "if (cause !== 'image') found.set(label, obstacle);",
     replace: 'found.set(label, obstacle);',
     breaks: 'The launcher does not warn about an image that the builder reports.',
@@ -123,7 +123,7 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   },
   {
     id: 'launcher-unready-provider',
-    file: 'provider/label-readiness.ts',
+    file: 'pool/label-readiness.ts',
     find: "obstacle === undefined || cause === 'provider'",
     replace: 'obstacle === undefined',
     breaks: 'A provider in trouble is not reported once more for each of its labels.',
@@ -131,7 +131,7 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   },
   {
     id: 'launcher-ready-again',
-    file: 'provider/label-readiness.ts',
+    file: 'pool/label-readiness.ts',
     find: 'this.known = found;',
     replace: '',
     breaks: 'The obstacle of a label is logged once, and its end.',

@@ -2,13 +2,13 @@
 
 import { inPackage, type Mutation } from '../mutation.js';
 
-const TESTS = ['suspensions.test.ts', 'installation.test.ts'];
+const TESTS = ['installation/suspension-store.test.ts', 'installation/installation-store.test.ts'];
 const DELETIONS = ['packages/launcher/test/suspended-deletions.test.ts'];
 
 export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-older-record',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'this.wentBack(`the record of node ${id} had a newer version`);',
     replace: '',
     breaks: 'A record with an older version than before suspends deletions.',
@@ -17,7 +17,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-older-transaction',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'if (zxid < newest && !this.options.readOnly) {',
     replace: 'if (false) {',
     breaks: 'A server with older transactions than before suspends deletions.',
@@ -26,7 +26,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-ids-again',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'if (issued < before && !this.options.readOnly) {',
     replace: 'if (false) {',
     breaks: 'Ids of nodes that start again suspend deletions.',
@@ -35,7 +35,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-suspension-of-all',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'of new Set([INSTALLATION, nameOfScope(provider)])',
     replace: 'of [nameOfScope(provider)]',
     breaks: 'A suspension of all deletions applies to each provider.',
@@ -44,7 +44,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-unwritten-suspension',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'if (own !== undefined) return own.suspension;',
     replace: '',
     breaks: 'A suspension takes effect before it is written.',
@@ -53,7 +53,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-failed-suspension',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'this.retry = this.context.clock.schedule(RETRY_MS, () => void this.writeAll());',
     replace: '',
     breaks: 'A suspension whose write has failed is written later.',
@@ -62,7 +62,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-suspension-of-other-ensemble',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: '(await this.options.installation(options)) === own.installation',
     replace: 'true',
     breaks: 'A suspension is not written to another installation.',
@@ -70,7 +70,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-unchecked-connection',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'isUsable: () => options.readOnly || this.isChecked,',
     replace: 'isUsable: () => true,',
     breaks: 'A store is complete after the state of its server was checked.',
@@ -79,7 +79,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-known-installation',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'if (this.issued.has(after) || this.options.readOnly) return;',
     replace: 'if (this.options.readOnly) return;',
     breaks: 'The return to a known installation suspends nothing.',
@@ -87,7 +87,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-resumed-before-write',
-    file: 'suspensions.ts',
+    file: 'installation/suspension-store.ts',
     find: 'this.unwritten.delete(name);\n    try {',
     replace: 'try {',
     breaks: 'A suspension that an operator ends is not written later.',
@@ -95,7 +95,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-new-id-without-suspension',
-    file: 'installation.ts',
+    file: 'installation/installation-store.ts',
     find: 'await this.options.suspend(id, options);\n    await zooKeeper.set(',
     replace: 'await zooKeeper.set(',
     breaks: 'Deletions are suspended when an operator changes the id of the installation.',
@@ -104,7 +104,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-unreadable-id',
-    file: 'installation.ts',
+    file: 'installation/installation-store.ts',
     find: 'bytesOf(known ?? fresh)',
     replace: 'bytesOf(fresh)',
     breaks: 'An id of the installation that cannot be read is replaced by the known one.',
@@ -112,7 +112,7 @@ export const STORE_SUSPENSIONS: readonly Mutation[] = inPackage('packages/store'
   },
   {
     id: 'store-id-of-other-process',
-    file: 'installation.ts',
+    file: 'installation/installation-store.ts',
     find: '{ ...options, version: there.stat.version }',
     replace: 'options',
     breaks: 'An id that another process has written meanwhile is not replaced.',
