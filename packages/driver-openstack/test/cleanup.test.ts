@@ -151,7 +151,7 @@ describe('ports with status DOWN', () => {
 
   it('are not deleted if compute has not created them', async () => {
     await started({ 'port-cleanup-interval': 60 });
-    await downPort('11111111-2222-3333-4444-555555555555', 'network:dhcp');
+    await downPort('11111111-2222-3333-4444-555555555555', 'Octavia');
     await downPort('', 'compute:nova');
     for (let minute = 0; minute < 4; minute += 1) {
       await test.cleanUpRound();

@@ -31,7 +31,7 @@ export function markdown(results: readonly MutationResult[]): string {
   return [
     ...table,
     '',
-    `All tests together took ${minutes} minutes, one defect at a time.`,
+    `The tests of the last run of each defect took ${minutes} minutes together.`,
     '',
     ...(list.length === 0 ? ['Tests see all of them.'] : ['Not seen:', '', ...list]),
   ].join('\n');
