@@ -1,7 +1,5 @@
 /** The main function of the program: from the command line to the exit code. */
 
-import { createRequire } from 'node:module';
-import { nextTurn } from '@nodepool/core';
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
@@ -9,7 +7,6 @@ import { OTHER_ADDRESS } from './context.js';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
-const load = createRequire(__filename);
 const printError = (text: string): void => void process.stderr.write(text);
 
 /**

@@ -29,7 +29,7 @@ const PROGRAMS = ['packages/launcher/src', 'packages/builder/src', 'packages/con
 const API = join(root, 'packages/core/src/driver');
 const FRAMEWORKS = ['state-machine', 'simple'].map((folder) => join(API, folder));
 /** Functions of core that the programs call with a provider. */
-const CALLED_BY_PROGRAMS = ['start-provider.ts', 'cloud-deletion.ts'].map((file) => join(API, file));
+const CALLED_BY_PROGRAMS = ['supervised-provider.ts', 'cloud-deletion.ts'].map((file) => join(API, file));
 
 const OPTIONS: ts.CompilerOptions = {
   module: ts.ModuleKind.Node16,

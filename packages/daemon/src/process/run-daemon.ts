@@ -39,7 +39,7 @@ export interface DaemonRun {
   /** e.g. `nodepool-launcher`. */
   readonly name: string;
   readonly options: DaemonOptions;
-  readonly signals: ProcessSignals;
+  readonly signals: Pick<ProcessSignals, 'deliverTo'>;
   /** True if there is an endpoint to read metrics from. */
   readonly prometheus: boolean;
   /** Logged at the stop signal. */
@@ -157,7 +157,7 @@ async function serve(
     const connection = new FirstConnection({ ...setup, connect, webEndpoint, name, clock: systemClock, signal });
     control.connects(connection);
     const connected = await connection.connected();
-    daemon = await make({ ...setup, ...connected });
+    daemon = await makeOrClose(() => make({ ...setup, ...connected }), connected.zooKeeper);
   } catch (error) {
     if (signal.aborted) return;
     throw error;
@@ -171,5 +171,15 @@ async function serve(
   } finally {
     // Runs after a failed start, too, because open connections would keep the process alive.
     await daemon.stop();
+  }
+}
+
+/** Closes the connection if the daemon cannot be created: it would keep the process alive. */
+async function makeOrClose(make: () => Daemon | Promise<Daemon>, zooKeeper: ZooKeeper): Promise<Daemon> {
+  try {
+    return await make();
+  } catch (error) {
+    await zooKeeper.close();
+    throw error;
   }
 }

@@ -150,10 +150,10 @@ describe('a breaker whose cloud can be asked', () => {
     breaker = new CircuitBreaker({ clock, random: seededRandom(1), onChange, check });
   });
 
-  it('closes a minute after an answer if no launch probes it', async () => {
+  it('closes a while after an answer if no launch probes it', async () => {
     fails('capacity');
     await untilHalfOpen();
-    await clock.advance(59_000);
+    await clock.advance(14_000);
     expect(breaker.state).toBe('half-open');
     await clock.advance(2000);
     expect(breaker.state).toBe('closed');

@@ -43,7 +43,7 @@ export function explainTlsError(error: Error, context: TlsContext): string {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     const names = 'reason' in error ? String(error.reason) : error.message;
     const remedy =
-      'is it the right server? If it is, set tls.servername, or tls.verifyHostname (verify-hostname in zookeeper-tls) to false';
+      'is it the right server? If it is, set verify-hostname in zookeeper-tls to false (programs: tls.servername)';
     return `the server's certificate is not for ${context.expectedName}: ${names}; ${remedy}`;
   }
   if (CLIENT_CERTIFICATE_ALERT.test(code)) return `${aboutClientCertificate(context)} (${code})`;
