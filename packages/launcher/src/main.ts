@@ -32,13 +32,6 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     printError,
     make: async (setup) => {
       const fqdn = await fullyQualifiedHostname();
-      // Each in a separate turn of the event loop; see `bin.ts`.
-      if (webapp) {
-        load('@nodepool/daemon/web');
-        await nextTurn();
-        load('@nodepool/status/web');
-        await nextTurn();
-      }
       return new LauncherDaemon({ ...setup, webapp, fqdn, stateDir, backfillWindowMs: backfillWindow * 1000 });
     },
   });

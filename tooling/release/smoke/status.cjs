@@ -1,3 +1,6 @@
+// Records a decision, and loads the pages.
+'use strict';
+
 const { DecisionLog, NodeTally } = require('@nodepool/status');
 const { createWebServer } = require('@nodepool/status/web');
 const clock = { now: () => 0, monotonic: () => 0, schedule: () => ({ cancel: () => undefined }) };
