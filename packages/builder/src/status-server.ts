@@ -3,15 +3,9 @@
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Clock, Logger } from '@nodepool/core';
 import type { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
-import {
-  addMetricsPage,
-  createHttpServer,
-  sendError,
-  type HttpApp,
-  type HttpServer,
-  type Route,
-} from '@nodepool/daemon/web';
-import { reportImage, type ImageReport, type Store } from '@nodepool/store';
+import { addMetricsPage, createHttpServer, type HttpApp, type HttpServer } from '@nodepool/daemon/web';
+import { imageRoutes, probeRoutes } from '@nodepool/status/routes';
+import type { Store } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
 import { OTHER_ADDRESS } from './program.js';
 
@@ -44,32 +38,14 @@ function addRoutes(app: HttpApp, options: StatusServerOptions): void {
     void reply.headers({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
     done();
   });
-  app.get('/ready', (_request, reply) => {
-    void reply.type('text/plain; charset=UTF-8');
-    if (isReady(store)) return reply.send('OK');
-    return reply.code(503).send('not ready: the builder does not see all records of ZooKeeper');
+  probeRoutes(app, {
+    store,
+    isReady: () => isReady(store),
+    missing: () => 'the builder does not see all records of ZooKeeper',
   });
-  app.get('/health', (_request, reply) =>
-    reply.send({
-      status: isReady(store) ? 'ok' : 'degraded',
-      ready: isReady(store),
-      zookeeper: store.zooKeeper.state,
-      caches: store.complete ? 'complete' : 'incomplete',
-    }),
-  );
+  imageRoutes(app, clock, { store, config });
   app.get('/', (_request, reply) => reply.type('text/plain; charset=UTF-8').send(overviewText(options)));
   app.get('/status/v1/overview', (_request, reply) => reply.send({ time: clock.now() / 1000, ...overview(options) }));
-  app.get('/status/v1/images', (_request, reply) => {
-    const images = [...imageNames(options)].sort().map((name) => imageReport(store, config(), name));
-    return reply.send({ time: clock.now() / 1000, images });
-  });
-  app.get<Route>('/status/v1/image/*', (request, reply) => {
-    const name = request.params['*'] ?? '';
-    if (imageNames(options).has(name)) {
-      return reply.send({ time: clock.now() / 1000, image: imageReport(store, config(), name) });
-    }
-    return sendError(request, reply, 404, `there is no image ${JSON.stringify(name)}`);
-  });
 }
 
 /** The JSON of `/status/v1/overview`; times are in unix seconds, ages in seconds. */
@@ -116,13 +92,4 @@ function seconds(ms: number): string {
 
 function isReady(store: Store): boolean {
   return store.complete && store.zooKeeper.state === 'connected';
-}
-
-function imageNames({ store, config }: StatusServerOptions): ReadonlySet<string> {
-  const configured = [...config().diskImages.values()].filter(({ abstract }) => !abstract);
-  return new Set([...configured.map(({ name }) => name), ...store.images.images()]);
-}
-
-function imageReport(store: Store, { diskImages }: NodepoolConfig, name: string): ImageReport {
-  return reportImage(store.images, name, diskImages.get(name)?.pause === true);
 }

@@ -77,7 +77,6 @@ export * from './driver/base-task-manager-provider.js';
 export * from './driver/rate-limiter.js';
 export { RequestTemplate, requestTemplatesAt, TemplateError } from './driver/request-template.js';
 export { checkInstances, externalIdKey, IndexedListing } from './driver/state-machine/listing.js';
-export { GuardedCalls } from './driver/state-machine/guarded-calls.js';
 export * from './driver/state-machine/attempt-lookup.js';
 export * from './driver/state-machine/driver.js';
 export * from './driver/state-machine/pending-call.js';

@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isJsonObject, sleep, type JsonObject } from '@nodepool/core';
 import { TestProvider } from '@nodepool/driver-kit';
@@ -188,7 +188,8 @@ describe('certificates', () => {
   async function startWithTls(): Promise<void> {
     const server = certificate('first-server');
     front = createServer({ ...server, requestCert: true, rejectUnauthorized: false }, (incoming, outgoing) => {
-      const shown = (incoming.socket as TLSSocket).getPeerX509Certificate();
+      const { socket } = incoming;
+      const shown = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
       const token = shown?.subject === `CN=${accepted}` ? 'admin-token' : 'unknown';
       const headers = { ...incoming.headers, authorization: `Bearer ${token}` };
       const { method, url = '' } = incoming;

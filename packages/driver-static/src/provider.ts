@@ -3,9 +3,10 @@
  */
 
 import {
+  AbortedError,
   ConfigurationError,
-  GuardedCalls,
   KeyScanError,
+  TimeoutError,
   TimerQueue,
   type Call,
   type Instance,
@@ -16,6 +17,7 @@ import {
   type ProviderContext,
   type Readiness,
   type SuppliedMachine,
+  withDeadline,
 } from '@nodepool/core';
 import type { Addresses, Resolve } from './addresses.js';
 import type { StaticMachine, StaticProviderConfig } from './config.js';
@@ -33,9 +35,13 @@ export class StaticProvider implements Provider {
     // A builder provides neither of these and needs no machines.
     if (nodeSupply === undefined || loginScan === undefined) return;
     // The system's resolver knows neither deadlines nor signals.
-    const guarded = new GuardedCalls(new TimerQueue(clock));
-    const resolve = (host: string, call: Call): Promise<Addresses> =>
-      guarded.make(`the resolution of host name ${host}`, call, () => this.resolve(host));
+    const timers = new TimerQueue(clock);
+    const resolve = (host: string, { signal, deadline }: Call): Promise<Addresses> => {
+      const name = `the resolution of host name ${host}`;
+      const onDeadline = (): Error => new TimeoutError(`${name} had no answer in time`);
+      const onAbort = (cause: Error): Error => new AbortedError(`${name} was aborted`, { cause });
+      return withDeadline({ timers, signal, deadline, onDeadline, onAbort }, () => this.resolve(host));
+    };
     const machines = [...this.config.pools.values()].flatMap((pool) =>
       pool.machines.map((machine): SuppliedMachine => {
         const { name: hostname, connection, labels, slots } = machine;

@@ -1,10 +1,10 @@
 /** Tests that deletions continue while other programs change the records. */
 
-import { expect, it, jest } from '@jest/globals';
-import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
-import type { CloudSettings } from '@nodepool/driver-example';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { DriverError, silentLogger, type LogFields, type Logger } from '@nodepool/core';
+import type { CloudSettings, ExampleCloud } from '@nodepool/driver-example';
 import { DecisionLog } from '@nodepool/status';
-import { World, pool, provider } from './support/world.js';
+import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 const NO_FAULTS: CloudSettings['faults'] = {
   'create-errors': 0,
@@ -93,4 +93,80 @@ it('the launcher shows the answer of a cloud that refuses a deletion within seco
   world.cloud.configure({ faults: NO_FAULTS });
   await world.until('the node is gone', () => world.nodes().size === 0);
   expect(await world.end()).toEqual([]);
+});
+
+describe('a deletion that the cloud refuses', () => {
+  let world: World;
+  let lines: string[];
+  let launchers: RunningLauncher[];
+  let node: string;
+  let refused: jest.SpiedFunction<ExampleCloud['deleteInstance']>;
+
+  beforeEach(async () => {
+    world = new World();
+    lines = [];
+    const line = (message: string): void => void lines.push(message);
+    const log: Logger = { ...silentLogger, with: () => log, named: () => log, info: line, warn: line };
+    world.log = log;
+    const providers = [provider('demo', [pool('main', ['small'])])];
+    launchers = [await world.launcher(providers), await world.launcher(providers, 'launcher2')];
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    node = taken.ids[0]!;
+    const refusal = new DriverError('unexpected', 'the cloud refuses it for good');
+    refused = jest.spyOn(world.cloud, 'deleteInstance').mockImplementation(() => Promise.reject(refusal));
+    await world.during(world.requestor.giveBack(taken));
+    // The next attempt is due half a minute later.
+    await world.until('the cloud has refused it often', () => refused.mock.calls.length === 7);
+  });
+
+  function deletionsOf({ launcher }: RunningLauncher): readonly string[] {
+    return launcher.activity().flatMap(({ deletions }) => deletions);
+  }
+
+  /** Returns the launcher that holds the lock of the node, and the other one. */
+  function owners(): readonly [RunningLauncher, RunningLauncher] {
+    const [first, second] = launchers;
+    const isFirst = deletionsOf(first!).includes(node);
+    return isFirst ? [first!, second!] : [second!, first!];
+  }
+
+  it('keeps its lock until the next attempt, so that no other launcher repeats it', async () => {
+    expect(world.lockHolders().filter((path) => path.startsWith(`/nodepool/nodes/${node}/`))).toHaveLength(1);
+    refused.mockRestore();
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    const counted = ['Deleting node', 'Deleting a node failed; retrying', 'Deleted node'];
+    const failures = Array<string>(7).fill('Deleting a node failed; retrying');
+    expect(lines.filter((line) => counted.includes(line))).toEqual([counted[0], ...failures, counted[2]]);
+    expect(world.cloud.existingInstances()).toEqual([]);
+    expect(await world.end()).toEqual([]);
+  });
+
+  it('continues at once with a changed configuration of the provider', async () => {
+    const [owner] = owners();
+    refused.mockRestore();
+    const started = world.clock.now();
+    const changed = world.config([provider('demo', [pool('main', ['small'])], { 'launch-timeout': 1000 })]);
+    await world.during(Promise.resolve(owner.launcher.apply(changed)));
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    expect(world.clock.now() - started).toBeLessThan(20_000);
+    expect(lines.filter((line) => line === 'Deleting node')).toHaveLength(2);
+    expect(await world.end()).toEqual([]);
+  });
+
+  it('is abandoned by a launcher whose session ends before the next attempt', async () => {
+    const [owner, other] = owners();
+    world.server.partition(owner.zk);
+    const attempts = refused.mock.calls.length;
+    await world.until('the other launcher repeats it', () => refused.mock.calls.length > attempts);
+    expect(deletionsOf(other)).toEqual([node]);
+    world.server.heal(owner.zk);
+    await world.until('the session is replaced', () => owner.zk.state === 'connected');
+    await world.clock.advance(2000);
+    expect(deletionsOf(owner)).toEqual([]);
+    expect(lines).toContain('Abandoned the deletion: another program owns the node now');
+    refused.mockRestore();
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    expect(await world.end()).toEqual([]);
+  });
 });

@@ -2,7 +2,7 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import type { Adapter, Advance, StateMachine } from '../../src/index.js';
+import { driverCall, type Adapter, type Advance, type StateMachine } from '../../src/index.js';
 import { ProviderHarness, watch } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
@@ -185,9 +185,18 @@ describe('a defective driver', () => {
 
   it('that never answers delays only its caller, until the deadline', async () => {
     const harness = await harnessWith({ listInstances: () => new Promise(() => undefined) });
-    await expect(harness.finish(watch(harness.provider.listNodes(harness.call())))).rejects.toMatchObject({
-      code: 'timeout',
-    });
+    const { provider, clock } = harness;
+    const listed = driverCall(clock, 'the list', harness.call(), (bounded) => provider.listNodes(bounded));
+    await expect(harness.finish(watch(listed))).rejects.toMatchObject({ code: 'timeout' });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('that never answers ends for its caller when the provider is stopped', async () => {
+    const harness = await harnessWith({ listInstances: () => new Promise(() => undefined) });
+    const listed = watch(harness.provider.listNodes(harness.call()));
+    harness.provider.stop();
+    await expect(harness.finish(listed)).rejects.toMatchObject({ code: 'aborted' });
+    expect(harness.clock.monotonic()).toBe(0);
   });
 
   it('whose calls do not stop is abandoned', async () => {

@@ -1,17 +1,19 @@
 /** The acme cloud's calls for the driver: with deadlines, reported to the metrics, and with errors of core. */
 
 import {
+  AbortedError,
   AuthError,
   CapacityError,
   ConfigurationError,
   ConflictError,
-  GuardedCalls,
   NotFoundError,
   QuotaError,
   ThrottledError,
+  TimeoutError,
   TimerQueue,
   TransientError,
   toDriverError,
+  withDeadline,
   type Call,
   type DriverError,
   type ProviderContext,
@@ -63,12 +65,17 @@ export const explain: Explain = ({ kind, message, retryAfterMs }) => {
 };
 
 export function acmeClient(cloud: AcmeCloud, { clock, onApiCall }: ProviderContext, translate: Explain): AcmeClient {
-  const guarded = new GuardedCalls(new TimerQueue(clock));
+  const timers = new TimerQueue(clock);
   const run = async <T>(operation: string, call: Call, ask: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const startedAt = clock.monotonic();
     let status: string | number = 200;
+    const limits = {
+      ...{ timers, signal: call.signal, deadline: call.deadline },
+      onDeadline: () => new TimeoutError(`${operation} had no answer in time`),
+      onAbort: (cause: Error) => new AbortedError(`${operation} was aborted`, { cause }),
+    };
     try {
-      return await guarded.make(operation, call, async ({ signal }) => {
+      return await withDeadline(limits, async (signal) => {
         try {
           return await ask(signal);
         } catch (error) {

@@ -17,22 +17,13 @@ import {
 } from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { causeOf } from './launch-fault.js';
-import type {
-  BreakerCause,
-  BreakerObstacle,
-  BreakerState,
-  OfferHealth,
-  ProviderCondition,
-  ProviderTrouble,
-} from '@nodepool/status';
-import { describeFault, describeObstacle } from '@nodepool/status';
-import { nameOf, STATE_VALUES, type PoolOffers } from './pool-offers.js';
+import type { BreakerCause, BreakerState, OfferHealth } from '@nodepool/status';
+import { STATE_VALUES, type PoolOffers } from './pool-offers.js';
+import { conditionOf, conditionOfStart, type Condition, type FailedListings } from './provider-condition.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics.js';
 
 /** Time after which a provider that has not started counts as failing, milliseconds. */
 const SLOW_START_MS = 30_000;
-/** Number of failed listings of the resources in a row after which the provider is `degraded`. */
-const FAILED_LISTINGS = 2;
 /**
  * Time without any answer after which a cloud counts as unreachable while a launch or a listing waits for one,
  * milliseconds. Answers to other calls prove that the cloud works, so a single slow call does not count.
@@ -41,26 +32,12 @@ const SILENT_MS = 10_000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
 const SUSPICION_MS = 2000;
 
-export interface ProviderState {
-  readonly state: ProviderCondition;
+export interface ProviderState extends Condition {
   /** Undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** The trouble behind the state; undefined in the states `starting` and `serving`. */
-  readonly trouble: ProviderTrouble | undefined;
 }
-
-/** A state without the time of its last change. */
-type StateWithoutTime = Pick<ProviderState, 'state' | 'trouble'>;
-
-const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
-  auth: 'misconfigured',
-  configuration: 'misconfigured',
-  certificate: 'unreachable',
-  throttled: 'unavailable',
-  unreachable: 'unreachable',
-};
 
 export interface HealthEnvironment {
   readonly clock: Clock;
@@ -76,9 +53,8 @@ export class ProviderHealth {
   private readonly pools: PoolOffers[] = [];
   private serving = false;
   /** The reason why the start fails, if it does. */
-  private start: StateWithoutTime | undefined;
-  /** Failed listings of the resources in a row; `since` is the time of the first in milliseconds since the epoch. */
-  private listings: { readonly failed: number; readonly since: number; readonly reason: string } | undefined;
+  private start: Condition | undefined;
+  private listings: FailedListings | undefined;
   /** Host of the last call; undefined if the driver does not tell. */
   private host: string | undefined;
   /** Status of the last call. */
@@ -106,7 +82,7 @@ export class ProviderHealth {
     this.known = { state: 'starting', reason: undefined, since: clock.now(), trouble: undefined };
     this.report(0);
     this.slowStart = clock.schedule(SLOW_START_MS, () => {
-      this.start ??= this.startTrouble('unreachable', `its start has not ended for ${SLOW_START_MS / 1000} s`);
+      this.start ??= this.startTrouble('start', `its start has not ended for ${SLOW_START_MS / 1000} s`);
       this.refresh();
       this.onChange();
     });
@@ -141,7 +117,7 @@ export class ProviderHealth {
   startFailed(error: DriverError): void {
     const cause = causeOf(error);
     const reason = `it could not be started: ${error.message}`;
-    this.start = this.startTrouble(CONDITIONS[cause] ?? 'unreachable', reason, cause === 'node' ? 'start' : cause);
+    this.start = this.startTrouble(cause === 'node' ? 'start' : cause, reason);
     this.refresh();
     this.onChange();
   }
@@ -240,44 +216,13 @@ export class ProviderHealth {
     this.report(undefined);
   }
 
-  private find(): StateWithoutTime {
-    const { obstacle } = this.breaker;
-    if (!this.serving) return this.start ?? { state: 'starting', trouble: undefined };
-    if (obstacle !== undefined) {
-      const state = CONDITIONS[obstacle.cause] ?? 'degraded';
-      return { state, trouble: troubleOf('its cloud', obstacle, '', undefined) };
-    }
-    const closed = this.pools.flatMap((pool) =>
-      pool.obstructed().flatMap((each) => (each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }])),
-    );
-    const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
-    if (worst?.obstacle === undefined) return this.listingTrouble() ?? { state: 'serving', trouble: undefined };
-    const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
-    const subject = `pool ${worst.pool}, ${nameOf(worst)}`;
-    const labels = [...new Set(closed.map(({ label }) => label))];
-    // A provider that still launches nodes for other labels is not out of service.
-    const isUsable = this.pools.some((pool) => !pool.isObstructed);
-    const state = isUsable ? 'degraded' : (CONDITIONS[worst.cause] ?? 'degraded');
-    return { state, trouble: troubleOf(subject, worst.obstacle, more, labels) };
+  private find(): Condition {
+    const { serving: isServing, start, pools, listings } = this;
+    return conditionOf({ isServing, start, obstacle: this.breaker.obstacle, pools, listings });
   }
 
-  private listingTrouble(): StateWithoutTime | undefined {
-    if (this.listings === undefined || this.listings.failed < FAILED_LISTINGS) return undefined;
-    const { since, reason: last } = this.listings;
-    const reason = `its cloud has not listed its resources since ${new Date(since).toISOString()}: ${last}`;
-    return {
-      state: 'degraded',
-      trouble: { cause: 'listing', reason, fault: reason, since, nextProbe: undefined, labels: [] },
-    };
-  }
-
-  private startTrouble(
-    state: ProviderCondition,
-    reason: string,
-    cause: ProviderTrouble['cause'] = 'start',
-  ): StateWithoutTime {
-    const since = this.start?.trouble?.since ?? this.env.clock.now();
-    return { state, trouble: { cause, reason, fault: reason, since, nextProbe: undefined, labels: undefined } };
+  private startTrouble(cause: BreakerCause | 'start', reason: string): Condition {
+    return conditionOfStart(cause, reason, this.start?.trouble?.since ?? this.env.clock.now());
   }
 
   /** Returns the host of the last call as the end of a message, unless the message names it. */
@@ -350,16 +295,4 @@ export class ProviderHealth {
   private get labels(): Readonly<Record<'provider' | 'pool' | 'label' | 'zone' | 'machine_type', string>> {
     return { provider: this.provider, pool: '', label: '', zone: '', machine_type: '' };
   }
-}
-
-function troubleOf(
-  subject: string,
-  obstacle: BreakerObstacle,
-  more: string,
-  labels: readonly string[] | undefined,
-): ProviderTrouble {
-  const { cause, since } = obstacle;
-  const nextProbe = obstacle.state === 'open' ? obstacle.nextProbe : undefined;
-  const reason = `${describeObstacle(subject, obstacle)}${more}`;
-  return { cause, reason, fault: `${describeFault(subject, obstacle)}${more}`, since, nextProbe, labels };
 }

@@ -1,14 +1,13 @@
 /**
- * Deletes the nodes of one provider, first in the cloud, then in ZooKeeper, in reaction to changes of records. A
- * deletion that the cloud refuses is retried with back-off until it succeeds, and does not delay other deletions.
+ * Deletes the nodes of one provider, first in the cloud, then in ZooKeeper, in reaction to changes of records. The work
+ * queue repeats a deletion that the cloud refuses until it succeeds, under the lock of the first attempt; it does not
+ * delay other deletions. The driver repeats failed calls within an attempt.
  */
 
 import {
-  backOffMs,
   errorCodeOf,
   linkSignals,
   reasonOf,
-  sleep,
   Slots,
   WorkQueue,
   type Call,
@@ -57,6 +56,8 @@ export class Deletions implements Controller {
   /** Pending deletions, by node id. */
   private readonly queue: WorkQueue<string>;
   private readonly locking = new Slots(LOCKING);
+  /** Nodes whose lock is held by a deletion that runs or waits for its next attempt, by node id. */
+  private readonly held = new Map<string, NodeHandle>();
   /** Messages of the reported causes that block the deletion of records, by node id. */
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
@@ -102,8 +103,11 @@ export class Deletions implements Controller {
       }),
     ];
     const onState = (): void => {
-      if (store.zooKeeper.state === 'connected') this.suspension = new AbortController();
-      else this.suspension.abort(new Error('the connection to ZooKeeper is suspended'));
+      if (store.zooKeeper.state === 'connected') {
+        this.suspension = new AbortController();
+        // Deletions whose lock was lost with the former session are abandoned before their next attempt.
+        for (const { id, lock } of this.held.values()) if (!lock.held) this.queue.forgetFailures(id);
+      } else this.suspension.abort(new Error('the connection to ZooKeeper is suspended'));
     };
     store.zooKeeper.on('state', onState);
     this.unsubscribe.push(() => store.zooKeeper.off('state', onState));
@@ -112,18 +116,20 @@ export class Deletions implements Controller {
 
   /** Returns the ids of the nodes whose deletion is in progress. */
   ids(): readonly string[] {
-    return [...this.queue.runningKeys];
+    return [...new Set([...this.held.keys(), ...this.queue.runningKeys])];
   }
 
   /** Returns true while this launcher deletes the node. */
   isDeleting(id: string): boolean {
-    return this.queue.isRunning(id);
+    return this.held.has(id) || this.queue.isRunning(id);
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();
     this.stuck.stop();
+    // A deletion in progress releases its lock itself.
+    for (const handle of this.held.values()) if (!this.queue.isRunning(handle.id)) void this.release(handle);
   }
 
   private considerAll(): void {
@@ -136,7 +142,7 @@ export class Deletions implements Controller {
 
   private forget(id: string): void {
     this.blocked.delete(id);
-    this.queue.remove(id);
+    if (!this.held.has(id)) this.queue.remove(id);
   }
 
   private isDue(entry: NodeEntry): boolean {
@@ -147,11 +153,14 @@ export class Deletions implements Controller {
   }
 
   private async reconcile(id: string): Promise<Reconciled> {
-    const entry = this.dueEntry(id);
-    if (entry === undefined) return 'done';
-    const waitMs = await this.waitOf(entry);
-    if (waitMs > 0) return { requeueAfterMs: waitMs };
-    await this.delete(id);
+    if (!this.held.has(id)) {
+      const entry = this.dueEntry(id);
+      if (entry === undefined) return 'done';
+      const waitMs = await this.waitOf(entry);
+      if (waitMs > 0) return { requeueAfterMs: waitMs };
+    }
+    const handle = this.held.get(id) ?? (await this.locking.run(this.signal, () => this.take(id)));
+    if (handle !== undefined) await this.delete(handle);
     return 'done';
   }
 
@@ -178,10 +187,19 @@ export class Deletions implements Controller {
     return entry !== undefined && this.isDue(entry) ? entry : undefined;
   }
 
-  /** Reports each cause that blocks a record once. */
+  /** Reports a failed attempt, and each cause that blocks a record once. */
   private failed(id: string, error: unknown, retry: Retry | undefined): void {
-    if (this.signal.aborted) return;
+    const handle = this.held.get(id);
+    if (this.signal.aborted) {
+      if (handle !== undefined) void this.release(handle);
+      return;
+    }
     const { log } = this.context;
+    if (handle !== undefined) {
+      log.warn('Deleting a node failed; retrying', { ...this.about(id), seconds: retry && retry.waitMs / 1000, error });
+      this.failedAttempt(id, error);
+      return;
+    }
     const fields = { ...this.about(id), failures: retry?.failures, seconds: retry && retry.waitMs / 1000 };
     if (!(error instanceof ForeignZnodesError)) {
       log.error('The deletion of a node failed; retrying', error, fields);
@@ -203,32 +221,29 @@ export class Deletions implements Controller {
     };
   }
 
-  private async delete(id: string): Promise<void> {
-    const taken = await this.locking.run(this.signal, () => this.take(id));
-    if (taken === undefined) return;
-    const { entry, handle } = taken;
-    const log = this.log.with(nodeFields(this.context.store, entry));
-    log.info('Deleting node', { was: entry.node.state });
-    this.decided(id, 'deletes it', `it was ${entry.node.state}`);
+  /**
+   * Deletes a locked node in the cloud, then its record. After a failure, the lock is held until the next attempt, so
+   * that no other launcher deletes the node meanwhile.
+   */
+  private async delete(handle: NodeHandle): Promise<void> {
+    const { id, lock } = handle;
+    const log = this.logOf(handle);
     let isGone: boolean;
-    const { state, state_time: since } = entry.node;
-    const ageMs = state === 'deleting' ? Math.max(this.context.clock.now() - since * 1000, 0) : 0;
-    this.stuck.begin(id, ageMs);
     try {
-      isGone = await this.deleteUntilGone(handle, log);
+      await this.confirmed(lock);
+      await this.deleteInCloud(handle, log);
+      isGone = await handle.remove();
     } catch (error) {
-      if (!handle.lock.held || error instanceof LostOwnershipError) {
-        const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
-        log.warn('Abandoned the deletion: another program owns the node now', failure);
-        return;
-      }
-      if (this.signal.aborted) return;
-      throw error;
-    } finally {
-      this.stuck.end(id);
+      const isLost = !lock.held || error instanceof LostOwnershipError;
+      if (!isLost && !this.signal.aborted) throw error;
       // The lock is released even if another program wrote the record without it: otherwise no launcher could retry.
-      await handle.lock.release();
+      await this.release(handle);
+      if (!isLost) return;
+      const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
+      log.warn('Abandoned the deletion: another program owns the node now', failure);
+      return;
     }
+    await this.release(handle);
     if (isGone) {
       log.info('Deleted node');
       this.provider.nodeDeletedNotification?.(handle.node);
@@ -238,8 +253,26 @@ export class Deletions implements Controller {
     if (paths.length > 0) throw new ForeignZnodesError(paths);
   }
 
-  /** Locks the node and marks it as `deleting` if it is still to be deleted. Resolves with its former record, too. */
-  private async take(id: string): Promise<{ readonly entry: NodeEntry; readonly handle: NodeHandle } | undefined> {
+  private async release({ id, lock }: NodeHandle): Promise<void> {
+    this.held.delete(id);
+    this.stuck.end(id);
+    await lock.release();
+  }
+
+  /** Resolves once the connection is confirmed. Rejects if the provider is stopped or the lock is lost. */
+  private async confirmed(lock: NodeHandle['lock']): Promise<void> {
+    const { zooKeeper } = this.context.store;
+    if (lock.held && zooKeeper.state === 'connected') return;
+    const link = linkSignals(this.signal, lock.lost);
+    try {
+      await zooKeeper.connected({ signal: link.signal });
+    } finally {
+      link.unlink();
+    }
+  }
+
+  /** Locks the node and marks it as `deleting` if it is still to be deleted. */
+  private async take(id: string): Promise<NodeHandle | undefined> {
     // The record may have changed while other nodes were being locked.
     const entry = this.dueEntry(id);
     if (entry === undefined || (isUnfinished(entry.node) && !(await this.isAbandoned(entry)))) return undefined;
@@ -247,7 +280,13 @@ export class Deletions implements Controller {
       from: entry,
       change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
     });
-    return handle && { entry, handle };
+    if (handle === undefined) return undefined;
+    this.held.set(id, handle);
+    const { state, state_time: since } = entry.node;
+    this.stuck.begin(id, state === 'deleting' ? Math.max(this.context.clock.now() - since * 1000, 0) : 0);
+    this.logOf(handle).info('Deleting node', { was: entry.node.state });
+    this.decided(id, 'deletes it', `it was ${entry.node.state}`);
+    return handle;
   }
 
   /**
@@ -260,27 +299,8 @@ export class Deletions implements Controller {
     return this.dueEntry(id) !== undefined;
   }
 
-  /**
-   * Resolves once the cloud has confirmed the deletion: with true if the record is deleted, with false if the record
-   * remains in state `deleted`.
-   */
-  private async deleteUntilGone(handle: NodeHandle, log: Logger): Promise<boolean> {
-    const { clock, random } = this.context;
-    for (let failures = 1; ; failures += 1) {
-      try {
-        await this.deleteInCloud(handle, log);
-        return await handle.remove();
-      } catch (error) {
-        if (this.signal.aborted || !handle.lock.held || error instanceof LostOwnershipError) throw error;
-        const waitMs = backOffMs(failures, error, random);
-        log.warn('Deleting a node failed; retrying', { seconds: waitMs / 1000, error });
-        this.failedAttempt(handle.id, error);
-        await untilAnyAborts([this.signal, handle.lock.lost], async (signal) => {
-          await sleep(clock, waitMs, signal);
-          await this.context.store.zooKeeper.connected({ signal });
-        });
-      }
-    }
+  private logOf(handle: NodeHandle): Logger {
+    return this.log.with(nodeFields(this.context.store, handle));
   }
 
   /** Shows the latest answer of the cloud in the explanation of the node. */
@@ -330,19 +350,6 @@ export class Deletions implements Controller {
         return recorded === null ? Promise.resolve() : handle.update({ progress: { ...recorded, machine } });
       },
     };
-  }
-}
-
-/** Runs `work` with a signal that aborts with the first of these. */
-async function untilAnyAborts(
-  signals: readonly AbortSignal[],
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const link = linkSignals(...signals);
-  try {
-    await work(link.signal);
-  } finally {
-    link.unlink();
   }
 }
 

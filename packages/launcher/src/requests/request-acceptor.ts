@@ -8,7 +8,6 @@ import { aboutRequest, acceptRequest, declineRequest, requeueRequest, type Sched
 import type { Pool } from '../pool/pool.js';
 import { RequestFulfilment } from './request-fulfilment.js';
 import type { ReportOutcome } from './request-outcome.js';
-import { slotsOf } from './slots.js';
 import type { Termination } from './termination.js';
 
 /** Delay before a request is retried after an error without a retry time, milliseconds. */
@@ -77,9 +76,7 @@ export class RequestAcceptor {
         // The records count from here on.
         hold?.release();
         if (accepted === undefined) return undefined;
-        const { allocation, driverHandler, abandonedBy } = scheduled;
-        const slots = slotsOf(allocation, accepted.reused);
-        const handler = new RequestFulfilment(this.pool, { accepted, slots, driverHandler, abandonedBy }, this.report);
+        const handler = new RequestFulfilment(this.pool, scheduled, accepted, this.report);
         this.handlers.set(entry.id, handler);
         if (this.pool.context.store.requests.get(entry.id) === undefined) handler.cancel();
         if (this.stopped) handler.stop();

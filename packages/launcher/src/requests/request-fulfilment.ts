@@ -4,14 +4,7 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import {
-  CallbackController,
-  addAbortCallback,
-  removeAbortCallback,
-  type Logger,
-  type NodeData,
-  type NodeRequestHandler,
-} from '@nodepool/core';
+import { CallbackController, addAbortCallback, removeAbortCallback, type Logger, type NodeData } from '@nodepool/core';
 import {
   LostOwnershipError,
   NODEPOOL_ROOT,
@@ -22,24 +15,16 @@ import {
 import type { RequestActivity } from '@nodepool/status';
 import { nameOf } from '../capacity/pool-offers.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
-import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';
 import { labelFields } from '../launch/node-record.js';
+import { firstAttempt } from '../launch/recorded-attempt.js';
 import { confirmQuota } from '../quota/quota-confirmation.js';
 import type { Pool } from '../pool/pool.js';
+import type { ScheduledRequest } from './acceptance.js';
 import { requestFields } from './request-info.js';
 import { recordDecision, type ReportOutcome } from './request-outcome.js';
-import { isHeld, tentativeRecords, unconfirmedPart, type HeldSlot, type Slot } from './slots.js';
+import { isHeld, slotsOf, tentativeRecords, unconfirmedPart, type HeldSlot, type Slot } from './slots.js';
 import { abandon, describeTermination, type Termination } from './termination.js';
-
-/** An accepted request with the nodes allocated to it. */
-export interface FulfilmentInput {
-  readonly accepted: AcceptedRequest;
-  readonly slots: readonly Slot[];
-  readonly driverHandler: NodeRequestHandler;
-  /** Ids of pools that could not launch its nodes before. */
-  readonly abandonedBy: ReadonlySet<string>;
-}
 
 /** Result of the check of ready nodes. `changes` are due to the checks, in the order of the nodes. */
 type Reused =
@@ -55,15 +40,18 @@ export class RequestFulfilment {
   /** True once the limits are confirmed for everything that the request has. */
   private confirmed = false;
   private readonly request: RequestHandle;
+  private readonly slots: readonly Slot[];
   private readonly log: Logger;
 
   constructor(
     private readonly pool: Pool,
-    private readonly input: FulfilmentInput,
+    private readonly scheduled: ScheduledRequest,
+    private readonly accepted: AcceptedRequest,
     private readonly report: ReportOutcome,
   ) {
-    const { request } = input.accepted;
+    const { request } = accepted;
     this.request = request;
+    this.slots = slotsOf(scheduled.allocation, accepted.reused);
     this.log = pool.context.log.with(requestFields(pool, request));
     // Each node adds listeners; the default limit would warn of a leak.
     setMaxListeners(0, this.ending.signal);
@@ -84,7 +72,7 @@ export class RequestFulfilment {
 
   /** Returns the locks and nodes of the request, for the stack dump. */
   activity(): RequestActivity {
-    const held = this.input.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
+    const held = this.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
     return {
       request: this.request.id,
       ending: this.termination === undefined ? undefined : describeTermination(this.termination),
@@ -106,7 +94,7 @@ export class RequestFulfilment {
     if (termination === undefined) return undefined;
     this.end(termination);
     const { pool, request, confirmed, log, report } = this;
-    await abandon({ pool, request, slots: this.input.slots, confirmed, log, report }, termination);
+    await abandon({ pool, request, slots: this.slots, confirmed, log, report }, termination);
     return termination;
   }
 
@@ -119,7 +107,7 @@ export class RequestFulfilment {
         onRecorded();
       }
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
-      const slots = this.input.slots.filter(isHeld);
+      const slots = this.slots.filter(isHeld);
       const toLaunch = slots.filter((slot) => slot.toLaunch);
       const ready = slots.filter((slot) => !slot.toLaunch);
       const reused = ready.length === 0 ? NOTHING_REUSED : await this.reuse(ready);
@@ -128,7 +116,7 @@ export class RequestFulfilment {
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
       if (launched.kind === 'failed') return this.termination ?? launched;
       if (this.termination !== undefined) return this.termination;
-      if (!this.input.driverHandler.launchesComplete()) {
+      if (!this.scheduled.driverHandler.launchesComplete()) {
         const { driver } = this.pool.provider.config;
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
       }
@@ -147,8 +135,7 @@ export class RequestFulfilment {
 
   /** Confirms the quota, then locks the records of nodes to launch, which makes them `building`. */
   private async confirm(): Promise<Termination | undefined> {
-    const { pool, request, input } = this;
-    const { slots, accepted } = input;
+    const { pool, request, slots, accepted } = this;
     const records = tentativeRecords(slots, accepted.created);
     const created = accepted.created[Symbol.iterator]();
     const toLaunch = slots.filter(({ node }) => node === undefined);
@@ -193,7 +180,7 @@ export class RequestFulfilment {
       if (check.kind === 'unusable') return check;
       changes.push(check.change);
     }
-    for (const { node } of ready) this.input.driverHandler.nodeReusedNotification?.(node.node);
+    for (const { node } of ready) this.scheduled.driverHandler.nodeReusedNotification?.(node.node);
     return { kind: 'usable', changes };
   }
 
@@ -222,8 +209,8 @@ export class RequestFulfilment {
   }
 
   private launchJob({ label, upload, resumed, node }: HeldSlot): LaunchJob {
-    const { pool } = this;
-    const { driverHandler, slots, abandonedBy } = this.input;
+    const { pool, slots } = this;
+    const { driverHandler, abandonedBy } = this.scheduled;
     return {
       ...{ node, pool, driverHandler, label, upload, abandonedBy },
       request: this.request.request,

@@ -1,7 +1,7 @@
 /** The documents of disk images with their builds and uploads. */
 
-import { reportImage } from '@nodepool/store';
 import type { ImageDocument, ImagesDocument, ImageStatus } from '../client/model.js';
+import { imageNames, imageReport, type ImageSources } from './image-reports.js';
 import { oncePerMoment, type Observed } from './sources.js';
 import type { Parameters } from './parameters.js';
 
@@ -10,21 +10,20 @@ export function imagesDocument(observed: Observed): ImagesDocument {
 }
 
 export const imagesStatus = oncePerMoment((observed) =>
-  [...imageNames(observed)].sort().map((name) => imageStatus(observed, name)),
+  [...imageNames(sourcesOf(observed))].sort().map((name) => imageStatus(observed, name)),
 );
 
 /** Returns undefined if nothing is known of the image. */
 export function imageDocument(observed: Observed, { id }: Parameters): ImageDocument | undefined {
-  return imageNames(observed).has(id) ? { image: imageStatus(observed, id) } : undefined;
+  return imageNames(sourcesOf(observed)).has(id) ? { image: imageStatus(observed, id) } : undefined;
 }
 
-function imageNames({ store, status }: Observed): ReadonlySet<string> {
-  const configured = [...status.config().diskImages.values()].filter(({ abstract }) => !abstract);
-  return new Set([...configured.map(({ name }) => name), ...store.images.images()]);
+function sourcesOf({ store, status }: Observed): ImageSources {
+  return { store, config: status.config };
 }
 
-function imageStatus({ store, status }: Observed, name: string): ImageStatus {
-  const { diskImages, providers } = status.config();
+function imageStatus(observed: Observed, name: string): ImageStatus {
+  const { providers } = observed.status.config();
   const labels = [...providers.values()].flatMap(({ pools }) =>
     [...pools.values()].flatMap((pool) =>
       [...pool.labels.values()]
@@ -32,6 +31,5 @@ function imageStatus({ store, status }: Observed, name: string): ImageStatus {
         .map((label) => label.name),
     ),
   );
-  const pause = diskImages.get(name)?.pause === true;
-  return { ...reportImage(store.images, name, pause), labels: [...new Set(labels)].sort() };
+  return { ...imageReport(sourcesOf(observed), name), labels: [...new Set(labels)].sort() };
 }

@@ -1,22 +1,25 @@
 /** `/ready` and `/health`, for load balancers, orchestrators and monitoring. The answers are never cached. */
 
-import type { WebRoutes } from './context.js';
+import type { HttpApp } from '@nodepool/daemon/web';
+import type { Store } from '@nodepool/store';
 
-export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
-  /**
-   * Answers 200 `OK` while ZooKeeper is connected and every provider serves requests or is known to fail; otherwise
-   * 503.
-   */
+export interface ProbeSources {
+  readonly store: Pick<Store, 'complete' | 'zooKeeper'>;
+  readonly isReady: () => boolean;
+  /** Returns what a program that is not ready waits for, for people. */
+  readonly missing: () => string;
+}
+
+export function probeRoutes(app: HttpApp, { store, isReady, missing }: ProbeSources): void {
+  /** Answers 200 `OK` if the program is ready; otherwise 503. */
   app.get('/ready', (_request, reply) => {
     void reply.type('text/plain; charset=UTF-8').header('Cache-Control', 'no-store');
-    if (isReady()) return reply.send('OK');
-    const missing = store.complete ? 'providers are starting' : 'the launcher does not see all records of ZooKeeper';
-    return reply.code(503).send(`not ready: ${missing}`);
+    return isReady() ? reply.send('OK') : reply.code(503).send(`not ready: ${missing()}`);
   });
 
   /**
    * Answers 200 as long as the process responds, since a restart would not repair ZooKeeper. `status` is `degraded`
-   * while the launcher cannot see all records.
+   * while the program cannot see all records.
    */
   app.get('/health', (_request, reply) => {
     const connected = store.zooKeeper.state === 'connected';
@@ -27,4 +30,4 @@ export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
       caches: store.complete ? 'complete' : 'incomplete',
     });
   });
-};
+}

@@ -11,6 +11,7 @@ import type { Call } from '../call.js';
 import type { Instance, WorkInProgress } from '../api.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
+import type { StepGuard } from './creation-guard.js';
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';
 import { ProgressSaver } from './progress-saver.js';
 
@@ -22,6 +23,7 @@ export interface MachineWork {
   readonly nodeId: string;
   /** Creates the machine; called once, when the work begins. */
   readonly makeMachine: () => StateMachine;
+  readonly guard?: StepGuard | undefined;
   readonly call: Call;
   /**
    * Returns a function that saves the current progress; undefined if there is nothing to save. Called whenever the
@@ -156,7 +158,18 @@ export class MachineRun implements ListingWaiter {
       listing: this.env.feed.latest,
       onRetry: this.work.onRetry,
     };
-    this.apply(this.machine.advance(call), now);
+    this.apply(this.guarded(call), now);
+  }
+
+  private guarded(call: MachineCall): Advance {
+    const { machine } = this;
+    const { guard } = this.work;
+    if (guard === undefined) return machine.advance(call);
+    try {
+      return guard.after(machine.advance(guard.before(call)));
+    } catch (error) {
+      throw guard.failed(error, call, machine);
+    }
   }
 
   private apply(advance: Advance, now: number): void {

@@ -50,7 +50,9 @@ export class NodeCleanups {
     this.results.delete(nodeId);
     const ending = this.supervise(cleanup);
     this.underway.set(nodeId, ending);
-    const work = async (): Promise<void> => void (await ending);
+    const work = async (): Promise<void> => {
+      await ending;
+    };
     this.options.tasks.run(`cleanup of node ${nodeId}`, work, undefined, this.origin);
   }
 

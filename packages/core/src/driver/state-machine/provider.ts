@@ -18,11 +18,11 @@ import type {
   Resource,
   WorkInProgress,
 } from '../api.js';
-import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
+import { AbortedError, ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
 import type { Adapter } from '../state-machine-api.js';
-import { GuardedCalls } from './guarded-calls.js';
+import { driverCall } from '../supervised-provider.js';
 import { InstanceCheck } from './instance-check.js';
 import { identityOf } from './instance-identity.js';
 import { checkInstances, externalIdKey } from './listing.js';
@@ -45,7 +45,8 @@ interface ProviderSession {
   readonly context: ProviderContext;
   readonly runner: MachineRunner;
   readonly cleanups: NodeCleanups;
-  readonly calls: GuardedCalls;
+  /** Aborts when the provider is stopped. */
+  readonly stopping: AbortController;
 }
 
 export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfig<L>> implements Provider {
@@ -67,7 +68,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       this.images = new ManagedImages({
         images: adapter.images,
         clock: () => this.started().context.clock,
-        call: (what, call, work) => this.call(what, call, work),
+        call: (what, call, work) => this.call(what, call, work, call.deadline),
       });
     }
     // The provider has an optional method only if the adapter implements it.
@@ -218,13 +219,13 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       onRetry,
       makeDeletion: (externalId, saved, cleanup) => adapter.getDeleteStateMachine(externalId, saved, cleanup.log),
     });
-    return { context, runner, cleanups, calls: new GuardedCalls(timers) };
+    return { context, runner, cleanups, stopping: new AbortController() };
   }
 
   private haltIfStopped(): void {
     if (!this.stopped) return;
     this.session?.runner.stop();
-    this.session?.calls.stop();
+    this.session?.stopping.abort(new AbortedError('the provider was stopped'));
   }
 
   /** Stops the adapter. `stop` has already ended everything else. */
@@ -290,8 +291,26 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     }
   }
 
-  private async call<T>(what: string, call: Call, work: (guarded: Call) => Promise<T>): Promise<T> {
-    return this.started().calls.make(`${what} of provider ${this.config.name}`, call, work);
+  /**
+   * Makes a call that ends when the provider is stopped, whatever the adapter does. The program that made it bounds its
+   * time with `driverCall`, so there is a deadline only for calls of the provider itself.
+   */
+  private async call<T>(
+    what: string,
+    call: Call,
+    work: (guarded: Call) => Promise<T>,
+    deadline = Infinity,
+  ): Promise<T> {
+    const { context, stopping } = this.started();
+    const guarded = async ({ signal }: Call): Promise<T> => {
+      try {
+        return await work({ ...call, signal });
+      } catch (error) {
+        throw toDriverError(error);
+      }
+    };
+    const name = `${what} of provider ${this.config.name}`;
+    return driverCall(context.clock, name, { ...call, deadline }, guarded, [stopping.signal]);
   }
 
   private started(): ProviderSession {

@@ -4,7 +4,7 @@ import type { LaunchedInstance, NodeLaunch, NodeRequestHandler, RequestInfo } fr
 import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { LabelConfig, PoolConfig } from '../provider-config.js';
 import type { Adapter, StateMachine } from '../state-machine-api.js';
-import { GuardedCreation } from './guarded-creation.js';
+import { creationGuard } from './creation-guard.js';
 import { identityOf } from './instance-identity.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
@@ -38,6 +38,7 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
         kind: 'create',
         nodeId: launch.nodeId,
         makeMachine: () => this.makeMachine(launch),
+        guard: creationGuard(this.options.adapter.uniqueIds === true ? undefined : identityOf(launch.tags)),
         call: launch,
         progress: progressOf(launch),
         onRetry: launch.onRetry,
@@ -60,11 +61,10 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
       throw new ConfigurationError(`label ${launch.label} is not in pool ${pool.name} of provider ${provider}`);
     }
     const { hostname, availabilityZone, machineType, imageExternalId, tags, externalId } = launch;
-    const machine = adapter.getCreateStateMachine(
+    return adapter.getCreateStateMachine(
       { hostname, label, pool, availabilityZone, machineType, imageExternalId, tags, request, externalId },
       launch.saved,
     );
-    return new GuardedCreation(machine, adapter.uniqueIds === true ? undefined : identityOf(tags));
   }
 }
 
