@@ -1,9 +1,11 @@
 /** Queries a cloud outside of the launcher. */
 
 import {
+  SupervisedProvider,
   TaskSupervisor,
   TimeoutError,
   TimerQueue,
+  silentMetrics,
   withDeadline,
   type Call,
   type Clock,
@@ -39,6 +41,7 @@ export async function withStartedProvider<T>(
       return new RefusedError(message, { cause: new TimeoutError(message) });
     },
   };
+  const supervised = new SupervisedProvider(provider, { clock, random, log, tasks, metrics: silentMetrics });
   try {
     return await withDeadline(limits, async (signal) => {
       await provider.start({ clock, random, log, tasks, onApiCall: () => undefined });
@@ -46,6 +49,7 @@ export async function withStartedProvider<T>(
       return query({ signal, deadline, log });
     });
   } finally {
-    provider.stop();
+    // Without its end, a driver's open watches would keep the process alive.
+    await supervised.stop();
   }
 }
