@@ -59,8 +59,8 @@ export class RequestTemplate {
 
   /**
    * Parses a template. Placeholders are `{request.<field>}` and, for structures, `{request.<field>[key][key]}`, both
-   * optionally with a width or a number of digits, e.g. `{request.created_time:.0f}`; `{{` and `}}` are literal braces. Throws
-   * `TemplateError` if the template is invalid.
+   * optionally with a width or a number of digits, e.g. `{request.created_time:.0f}`; `{{` and `}}` are literal braces.
+   * Throws `TemplateError` if the template is invalid.
    */
   static parse(text: string): RequestTemplate {
     const parts: Part[] = [];
