@@ -6,6 +6,7 @@
 import { systemClock, type Clock } from '@nodepool/core';
 import { RefusedError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
 import { dataOf, printDescription, type DescribedKind } from '../describe/description.js';
+import { PLAIN } from '../display.js';
 import { describeExplanations } from '../describe/launcher-report.js';
 import { describeRecord } from '../describe/records.js';
 import { askLaunchers, checkLauncherUrl, documentOf, launcherUrls, type LauncherAnswer } from '../launchers.js';
@@ -112,6 +113,10 @@ function printKnown(
   if (known.length === 0) return false;
   const documents = known.map(({ document }) => document);
   if (format === 'json' || format === 'yaml') out.print(formatData(documents, format));
-  else printDescription(out, describeExplanations(kind, name, known, clock.now()), format);
+  else {
+    // Reasons are longer than terminals are wide, and must be complete.
+    const display = { ...(out.display?.() ?? PLAIN), size: { columns: Infinity, rows: Infinity } };
+    printDescription(out, describeExplanations(kind, name, known, clock.now()), format, display);
+  }
   return true;
 }
