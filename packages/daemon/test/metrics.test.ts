@@ -117,6 +117,18 @@ describe('metrics', () => {
     expect(counts).toContain('meal_seconds_count{guest="1"} 2');
     expect(dropped).toEqual(['served_total', 'meal_seconds']);
   });
+
+  it('of a removed gauge make room for others', async () => {
+    const dropped: string[] = [];
+    const prometheus = openPrometheus((metric) => dropped.push(metric));
+    for (let table = 0; table < 6000; table += 1) {
+      prometheus.set(SEATS, { table: String(table) }, 1);
+      prometheus.set(SEATS, { table: String(table) }, undefined);
+    }
+    prometheus.set(SEATS, { table: 'last' }, 2);
+    expect(await prometheus.text()).toContain('seats{table="last"} 2\n');
+    expect(dropped).toEqual([]);
+  });
 });
 
 describe('statsd', () => {
