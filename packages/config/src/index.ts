@@ -1,15 +1,15 @@
 export * from './types.js';
-export { sameProvider, type ConfigDiff, type NameChanges } from './diff.js';
+export { sameProvider, type ConfigDiff } from './diff.js';
 export { configurationPrints } from './fingerprint.js';
 export { requiredFormats } from './disk-images.js';
-export type { FileWatch, WatchFiles } from './file-watch.js';
+export type { WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
 export { readBySchema, type FileForm } from './read-by-schema.js';
 export { configSchema, secureSchema } from './schema.js';
 export { splitWords } from './shell-words.js';
 export { didYouMean } from './suggest.js';
-export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';
+export { ConfigWatcher, type ConfigWatcherOptions } from './watcher.js';
 export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';
 export {
   defaultDriverFolders,

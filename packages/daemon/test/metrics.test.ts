@@ -1,7 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import { Histogram, Registry } from 'prom-client';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { statsdName, statsdPart, type Counter, type Duration, type Gauge } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
@@ -77,29 +76,6 @@ describe('metrics', () => {
     expect(text).toContain('meal_seconds_bucket{le="1"} 0\nmeal_seconds_bucket{le="10"} 1\n');
     expect(text).toContain('seats{table="1"} 3\n');
     expect(text).not.toContain('table="2"');
-  });
-
-  it('have histograms with the text of prom-client', async () => {
-    const meals: Duration<'guest' | 'table'> = { ...MEAL, labels: ['guest', 'table'], buckets: [0.5, 1, 10] };
-    const registry = new Registry();
-    const { name, help, labels, buckets } = meals;
-    const reference = new Histogram({
-      ...{ name, help, registers: [registry] },
-      ...{ labelNames: [...labels], buckets: [...buckets] },
-    });
-    const prometheus = openPrometheus(() => undefined);
-    for (const [guest, table, seconds] of [
-      ['a "b"', '1', 0.25],
-      ['a "b"', '1', 0.5],
-      ['c', '', 10],
-      ['a "b"', '1', 11],
-      ['', 'c', 0],
-      ['c', '', 1e-7],
-    ] as const) {
-      prometheus.observe(meals, { guest, table }, seconds);
-      reference.observe({ guest, table }, seconds);
-    }
-    expect(await prometheus.text()).toBe(await registry.metrics());
   });
 
   it('are collected before they are read, and one that fails does not hide the others', async () => {

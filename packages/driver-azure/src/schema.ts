@@ -158,7 +158,7 @@ export const schema: JsonSchema = providerSchema({
       },
       tags: texts('Tags of the VM and of the resources that are created with it.'),
       'dynamic-tags': texts(
-        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a format of Python: `{request.created_time:.0f}`. `{{` and `}}` stand for braces.',
+        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a width or a number of digits: `{request.id:>20}`, `{request.created_time:.0f}`. `{{` and `}}` stand for braces.',
       ),
       'user-data': { type: 'string', description: 'User data, which the VM can read at any time.' },
       'custom-data': {

@@ -128,7 +128,7 @@ export const schema: JsonSchema = providerSchema({
       },
       'instance-properties': properties("Added to the server's metadata; values of at most 255 characters."),
       'dynamic-instance-properties': properties(
-        "Added to the server's metadata, with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a format of Python: `{request.created_time:.0f}`. `{{` and `}}` stand for braces.",
+        "Added to the server's metadata, with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a width or a number of digits: `{request.id:>20}`, `{request.created_time:.0f}`. `{{` and `}}` stand for braces.",
       ),
       userdata: { type: ['string', 'null'], description: 'User data of the server.' },
       networks: { ...names, description: "Default: the pool's." },

@@ -36,13 +36,6 @@ export type { SuspensionStore } from './installation/suspension-store.js';
 export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';
 export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
-export {
-  type DecisionExplanation,
-  type Explanation,
-  type PhaseExplanation,
-  type PoolExplanation,
-  explanationText,
-} from './lists/explanation.js';
 export { dibImageId, dibImageList, imageList, imageStatus, unresolvedFailure } from './lists/image-lists.js';
 export { type ImageReport, reportImage } from './lists/image-report.js';
 export { labelList } from './lists/label-list.js';

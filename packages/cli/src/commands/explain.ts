@@ -4,17 +4,17 @@
  */
 
 import { systemClock, type Clock } from '@nodepool/core';
-import { printable, type Explanation } from '@nodepool/store';
 import { RefusedError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
-import { dataOf, printDescription } from '../describe/description.js';
-import { mergedText, readExplanation } from '../describe/explanations.js';
+import { dataOf, printDescription, type DescribedKind } from '../describe/description.js';
+import { PLAIN } from '../display.js';
+import { describeExplanations } from '../describe/launcher-report.js';
 import { describeRecord } from '../describe/records.js';
 import { askLaunchers, checkLauncherUrl, documentOf, launcherUrls, type LauncherAnswer } from '../launchers.js';
 import { formatData } from '../lists/format-list.js';
 import { parseNodeId } from '../node-id.js';
 import { unknownSubject } from '../unknown-subject.js';
 
-export type ExplainedKind = Explanation['kind'];
+export type ExplainedKind = Exclude<DescribedKind, 'provider'>;
 
 export interface ExplainContext extends ConsoleContext {
   /** Aborts when the user interrupts the command. */
@@ -108,24 +108,15 @@ function printKnown(
   format: ListFormat,
 ): boolean {
   const known = answers.flatMap((answer) =>
-    answer.outcome === 'known' ? [{ launcher: answer.launcher, document: documentOf(answer) }] : [],
+    answer.outcome === 'known' ? [{ launcher: new URL(answer.launcher).host, document: documentOf(answer) }] : [],
   );
+  if (known.length === 0) return false;
   const documents = known.map(({ document }) => document);
-  const [first, ...rest] = known.map(({ launcher, document }) => ({
-    launcher,
-    explanation: readExplanation(kind, name, document),
-  }));
-  if (first === undefined) return false;
-  if (format === 'name') out.print(printable(name));
-  else if (format === 'json' || format === 'yaml') out.print(formatData(documents, format));
-  else
-    out.print(
-      mergedText([first, ...rest], clock.now())
-        .replace(CONTROLS, ' ')
-        .trimEnd(),
-    );
+  if (format === 'json' || format === 'yaml') out.print(formatData(documents, format));
+  else {
+    // Reasons are longer than terminals are wide, and must be complete.
+    const display = { ...(out.display?.() ?? PLAIN), size: { columns: Infinity, rows: Infinity } };
+    printDescription(out, describeExplanations(kind, name, known, clock.now()), format, display);
+  }
   return true;
 }
-
-/** Characters that control a terminal; line breaks are part of the text. */
-const CONTROLS = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

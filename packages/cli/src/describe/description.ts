@@ -34,11 +34,16 @@ export interface Section {
   readonly list: RecordList;
 }
 
-/** Prints the description. */
-export function printDescription(out: Output, description: Description, format: ListFormat): void {
+/** Prints the description; by default, its tables are as wide as the terminal. */
+export function printDescription(
+  out: Output,
+  description: Description,
+  format: ListFormat,
+  display: Display = out.display?.() ?? PLAIN,
+): void {
   if (format === 'name') out.print(printable(description.name));
   else if (format === 'json' || format === 'yaml') out.print(formatData(dataOf(description), format));
-  else out.print(textOf(description, out.display?.() ?? PLAIN));
+  else out.print(textOf(description, display));
 }
 
 /** Returns the description as one object. */

@@ -1,8 +1,8 @@
-/** Sections of a description from the status documents of launchers: reasons, health, timelines and decisions. */
+/** Descriptions from what launchers answer: reasons, health, answers of pools, timelines and decisions. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { ageColumn, formatAge, createRecordList, type ListColumn, type RecordList } from '@nodepool/store';
-import type { DescribedKind, Section } from './description.js';
+import type { DescribedKind, Description, Section } from './description.js';
 
 /** The document of one launcher about the subject. */
 export interface LauncherDocument {
@@ -18,15 +18,55 @@ interface Row {
 
 type Column = ListColumn<Row>;
 
+/** Describes a subject by the answers of launchers to `/explain/...`, at least one. */
+export function describeExplanations(
+  kind: DescribedKind,
+  name: string,
+  explanations: readonly LauncherDocument[],
+  now: number,
+): Description {
+  const documents = explanations.map(({ launcher, document }) => ({ launcher, document: asStatus(document) }));
+  const facts = Object.entries(objectIn(byKnowledge(documents)[0]?.document['facts']));
+  return {
+    kind,
+    name,
+    summary: launcherSummary(documents) ?? '',
+    facts: facts.map(([field, value]) => ({ field, title: field, value })),
+    sections: launcherSections(kind, documents, now),
+  };
+}
+
+/** Returns the explanation with the names of status documents. */
+function asStatus({ pools, timeline, ...others }: JsonObject): JsonObject {
+  const phases = objectsIn(timeline).map(({ seconds, lasts, ...phase }) => ({
+    ...phase,
+    to: lasts === true ? null : Number(phase['from']) + Number(seconds),
+  }));
+  return { ...others, poolAnswers: pools ?? [], timeline: phases };
+}
+
 /** Returns the summary of the launcher that has recorded most of the subject. */
 export function launcherSummary(documents: readonly LauncherDocument[]): string | undefined {
-  const known = documents.flatMap(({ document }) => {
-    const { summary, decisions, timeline } = document;
-    const knowledge = objectsIn(decisions).length + recordedPhases(objectsIn(timeline));
-    return typeof summary === 'string' && summary !== '' ? [{ summary, knowledge }] : [];
-  });
-  const [best] = known.sort((a, b) => b.knowledge - a.knowledge);
-  return best?.summary;
+  return byKnowledge(documents)
+    .map(({ document }) => document['summary'])
+    .find((summary): summary is string => typeof summary === 'string' && summary !== '');
+}
+
+/** Returns the summaries of the other launchers that have decided about the subject and say something else. */
+function otherSummaries(documents: readonly LauncherDocument[]): readonly Row[] {
+  const best = launcherSummary(documents);
+  return documents
+    .filter(({ document: { summary, decisions } }) => {
+      return typeof summary === 'string' && objectsIn(decisions).length > 0 && best?.startsWith(summary) === false;
+    })
+    .map(({ launcher, document }) => ({ launcher, value: document }));
+}
+
+/** Returns the documents in the order of the numbers of decisions and phases that the launchers recorded themselves. */
+function byKnowledge(documents: readonly LauncherDocument[]): readonly LauncherDocument[] {
+  const knowledge = ({ document: { decisions, timeline } }: LauncherDocument): number =>
+    objectsIn(decisions).length + recordedPhases(objectsIn(timeline));
+  return [...documents].sort((a, b) => knowledge(b) - knowledge(a));
 }
 
 function recordedPhases(timeline: readonly JsonObject[]): number {
@@ -52,6 +92,11 @@ export function launcherSections(
   const timeline = fullestTimeline(documents);
   const table = (columns: readonly Column[], of: readonly Row[]): RecordList => createRecordList(columns, 'all', of);
   return [
+    {
+      field: 'summaries',
+      title: 'Other launchers',
+      list: table([FROM, member('summary', 'Summary')], otherSummaries(documents)),
+    },
     {
       field: 'reasons',
       title: 'Waits for',
@@ -81,7 +126,10 @@ export function launcherSections(
     {
       field: 'answers',
       title: 'Answers of pools',
-      list: table([member('pool', 'Pool'), member('says', 'Answer'), FROM], ownAnswers(documents)),
+      list: table(
+        [member('pool', 'Pool'), member('says', 'Answer'), member('launcher', 'Launcher')],
+        poolAnswers(documents),
+      ),
     },
     {
       field: 'usage',
@@ -102,7 +150,7 @@ export function launcherSections(
       title: 'Decisions',
       list: table(
         decisionColumns(now),
-        rows((document) => document['decisions']),
+        rows((document) => document['decisions']).toSorted((a, b) => Number(a.value['last']) - Number(b.value['last'])),
       ),
     },
   ];
@@ -110,13 +158,23 @@ export function launcherSections(
 
 const MAX_ROWS = 20;
 
-/** Returns the answers of each launcher about its own pools, which alone know their labels and clouds. */
-function ownAnswers(documents: readonly LauncherDocument[]): readonly Row[] {
-  return documents.flatMap(({ launcher, document }) =>
-    objectsIn(document['poolAnswers'])
-      .filter((answer) => answer['launcher'] === objectIn(document['launcher'])['hostname'])
-      .map((value) => ({ launcher, value })),
+/**
+ * Returns each answer once; about a pool, only that of its own launcher if that has answered. Status documents do not
+ * mark answers about pools of others: the list of registered pools has these.
+ */
+function poolAnswers(documents: readonly LauncherDocument[]): readonly Row[] {
+  const keyOf = (...parts: readonly (JsonValue | undefined)[]): string => JSON.stringify(parts);
+  const all = documents.flatMap(({ launcher, document }) =>
+    objectsIn(document['poolAnswers']).map((value) => ({
+      launcher,
+      value,
+      own: value['own'] === true || value['launcher'] === objectIn(document['launcher'])['hostname'],
+      pool: keyOf(value['pool'], value['launcher']),
+    })),
   );
+  const answered = new Set(all.filter(({ own }) => own).map(({ pool }) => pool));
+  const kept = all.filter(({ own, pool, value }) => own || (value['own'] === false && !answered.has(pool)));
+  return [...new Map(kept.map((row) => [keyOf(row.pool, row.value['says']), row])).values()];
 }
 
 /** Returns the timeline of the subject and its nodes from the launcher that recorded most of it. */
@@ -175,6 +233,7 @@ function segmentColumns(now: number): readonly Column[] {
         typeof from === 'number' ? (typeof to === 'number' ? to : now / 1000) - from : null,
       text: (seconds) => (typeof seconds === 'number' ? durationText(seconds) : ''),
     },
+    { field: 'failed', header: 'Failed', value: ({ value }) => (value['failed'] === true ? 'yes' : null) },
     member('node', 'Node'),
     member('by', 'By'),
     member('detail', 'Detail'),

@@ -33,9 +33,9 @@ const FIELDS: Readonly<Record<string, Field>> = {
   labels: { kind: 'list', of: (request) => request.labels },
   requestor: { kind: 'text', of: (request) => request.requestor },
   requestor_data: { kind: 'any', of: (request) => request.requestorData },
-  relative_priority: { kind: 'integer', of: (request) => request.relativePriority },
+  relative_priority: { kind: 'number', of: (request) => request.relativePriority },
   event_id: { kind: 'text', of: (request) => request.eventId },
-  created_time: { kind: 'float', of: (request) => request.createdTime },
+  created_time: { kind: 'number', of: (request) => request.createdTime },
   tenant_name: { kind: 'text', of: (request) => request.tenantName },
 };
 
@@ -59,8 +59,8 @@ export class RequestTemplate {
 
   /**
    * Parses a template. Placeholders are `{request.<field>}` and, for structures, `{request.<field>[key][key]}`, both
-   * optionally with a format of Python, e.g. `{request.created_time:.0f}`; `{{` and `}}` are literal braces. Throws
-   * `TemplateError` if the template is invalid.
+   * optionally with a width or a number of digits, e.g. `{request.created_time:.0f}`; `{{` and `}}` are literal braces.
+   * Throws `TemplateError` if the template is invalid.
    */
   static parse(text: string): RequestTemplate {
     const parts: Part[] = [];

@@ -2,12 +2,13 @@
 
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
-import type { Gauge as GaugeSeries, Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@nodepool/core';
-import { Histogram } from './histogram.js';
-import { LabelTree, MAX_SERIES } from './label-tree.js';
 
 const load = createRequire(__filename);
+
+/** Limit of series per metric, since label values can come from outside. */
+const MAX_SERIES = 5000;
 
 /** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
@@ -17,9 +18,9 @@ export function openPrometheus(onDropped: (metric: string) => void): PrometheusS
 
 class Series implements PrometheusSeries {
   private readonly registry: Registry;
-  private readonly counters = new Map<Counter, LabelTree<Total>>();
-  private readonly gauges = new Map<Gauge, BoundedGauge>();
-  private readonly histograms = new Map<Duration, Histogram>();
+  private readonly counters = new Map<Counter, Bounded<PrometheusClient.Counter>>();
+  private readonly gauges = new Map<Gauge, Bounded<PrometheusClient.Gauge>>();
+  private readonly histograms = new Map<Duration, Bounded<PrometheusClient.Histogram>>();
 
   constructor(
     private readonly client: typeof PrometheusClient,
@@ -33,84 +34,87 @@ class Series implements PrometheusSeries {
   }
 
   increment(counter: Counter, labels: MetricLabels<string>, amount: number): void {
-    const total = (this.counters.get(counter) ?? this.addCounter(counter)).of(labels);
-    if (total !== undefined) total.value += amount;
+    const { Counter: Client } = this.client;
+    this.bounded(this.counters, counter, (options) => new Client(options))
+      .admitted(labels)
+      ?.inc(labels, amount);
   }
 
   observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void {
-    (this.histograms.get(duration) ?? this.addHistogram(duration)).observe(labels, seconds);
+    const { Histogram } = this.client;
+    const { buckets } = duration;
+    this.bounded(this.histograms, duration, (options) => new Histogram({ ...options, buckets: [...buckets] }))
+      .admitted(labels)
+      ?.observe(labels, seconds);
   }
 
   set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void {
-    const series = this.gauges.get(gauge) ?? this.addGauge(gauge);
-    if (value === undefined) {
-      if (series.admitted.delete(seriesKey(gauge, labels))) series.of.remove(labels);
-    } else if (this.admits(gauge, series, labels)) series.of.set(labels, value);
+    const { Gauge: Client } = this.client;
+    const series = this.bounded(this.gauges, gauge, (options) => new Client(options));
+    if (value !== undefined) series.admitted(labels)?.set(labels, value);
+    else if (series.forget(labels)) series.of.remove(labels);
   }
 
   text(): Promise<string> {
     return this.registry.metrics();
   }
 
-  private addCounter(counter: Counter): LabelTree<Total> {
-    const { name, help, labels: names } = counter;
-    const make = (labels: MetricLabels<string>): Total => ({ labels, value: 0 });
-    const totals = new LabelTree<Total>(names, make, () => this.onDropped(name));
-    this.counters.set(counter, totals);
-    const exported = new this.client.Counter({
-      ...{ name, help, labelNames: [...names], registers: [this.registry] },
-      // An increment of the client's counter takes several times as long as one of a total.
-      collect: () => {
-        exported.reset();
-        for (const { labels, value } of totals.all) exported.inc(labels, value);
-      },
-    });
-    return totals;
-  }
-
-  private addHistogram(duration: Duration): Histogram {
-    const histogram = new Histogram(duration, () => this.onDropped(duration.name));
-    this.histograms.set(duration, histogram);
-    histogram.register(this.registry);
-    return histogram;
-  }
-
-  private addGauge(gauge: Gauge): BoundedGauge {
-    const { name, help, labels } = gauge;
-    const of = new this.client.Gauge({ name, help, labelNames: [...labels], registers: [this.registry] });
-    const series: BoundedGauge = { of, admitted: new Set(), full: false };
-    this.gauges.set(gauge, series);
-    return series;
-  }
-
-  private admits(gauge: Gauge, series: BoundedGauge, labels: MetricLabels<string>): boolean {
-    const key = seriesKey(gauge, labels);
-    if (series.admitted.has(key)) return true;
-    if (series.admitted.size < MAX_SERIES) {
-      series.admitted.add(key);
-      return true;
+  private bounded<D extends Declared, M>(
+    known: Map<D, Bounded<M>>,
+    declared: D,
+    create: (options: ClientOptions) => M,
+  ): Bounded<M> {
+    let metric = known.get(declared);
+    if (metric === undefined) {
+      const { name, help, labels } = declared;
+      const of = create({ name, help, labelNames: [...labels], registers: [this.registry] });
+      metric = new Bounded(of, labels, () => this.onDropped(name));
+      known.set(declared, metric);
     }
-    if (!series.full) {
-      series.full = true;
-      this.onDropped(gauge.name);
-    }
-    return false;
+    return metric;
   }
 }
 
-/** The sum of a counter's increments with the same labels. */
-interface Total {
-  readonly labels: MetricLabels<string>;
-  value: number;
+type Declared = Pick<Gauge, 'name' | 'help' | 'labels'>;
+
+interface ClientOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+  readonly registers: Registry[];
 }
 
-interface BoundedGauge {
-  readonly of: GaugeSeries;
-  /** Label sets of the existing series. */
-  readonly admitted: Set<string>;
-  full: boolean;
-}
+/** A metric of prom-client with a limited number of series. */
+class Bounded<M> {
+  private readonly series = new Set<string>();
+  private isFull = false;
 
-function seriesKey({ labels: names }: Gauge, labels: MetricLabels<string>): string {
-  return names.map((name) => `${labels[name] ?? ''}\0`).join('');
+  /** `onDropped` is called once, for the first series that is dropped because there are too many. */
+  constructor(
+    readonly of: M,
+    private readonly names: readonly string[],
+    private readonly onDropped: () => void,
+  ) {}
+
+  /** Returns the metric if it may have a series of these labels. */
+  admitted(labels: MetricLabels<string>): M | undefined {
+    const key = this.keyOf(labels);
+    if (this.series.has(key)) return this.of;
+    if (this.series.size >= MAX_SERIES) {
+      if (!this.isFull) this.onDropped();
+      this.isFull = true;
+      return undefined;
+    }
+    this.series.add(key);
+    return this.of;
+  }
+
+  /** Returns true if there was a series of these labels. */
+  forget(labels: MetricLabels<string>): boolean {
+    return this.series.delete(this.keyOf(labels));
+  }
+
+  private keyOf(labels: MetricLabels<string>): string {
+    return this.names.map((name) => labels[name] ?? '').join('\0');
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * Chooses between speed and memory for V8's heap. While the process works, garbage is collected rarely; while it is
- * idle, V8 returns the memory of the last burst to the system, which it would otherwise keep.
+ * Makes V8 return the memory of the last burst to the system while the process is idle. Node.js 24 otherwise keeps it:
+ * 230 MiB in place of 60 MiB in a process that releases the records of a burst and then works for 1 % of the time.
  */
 
 import { performance, type EventLoopUtilization } from 'node:perf_hooks';
@@ -11,12 +11,6 @@ import type { Clock, Timer } from '@nodepool/core';
 const INTERVAL_MS = 1000;
 /** Share of the time that the event loop works, below which the process counts as idle. */
 const IDLE_BELOW = 0.1;
-
-/**
- * The space for new objects grows to its limit in two steps, as V8 shrinks it while the process is idle. The heap at
- * most doubles between collections, which costs no speed that could be measured.
- */
-const GROWTH = ['--semi-space-growth-factor=8', '--heap-growing-percent=100'] as const;
 
 export interface HeapPolicyOptions {
   readonly clock: Clock;
@@ -38,7 +32,6 @@ export class HeapPolicy {
   }
 
   start(): void {
-    for (const flag of GROWTH) this.setFlag(flag);
     this.look();
   }
 

@@ -2,9 +2,14 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/status';
-import { explainLabel, explainNode, explainRequest, type ExplanationSources } from '@nodepool/status/web';
+import {
+  explainLabel,
+  explainNode,
+  explainRequest,
+  explanationText,
+  type ExplanationSources,
+} from '@nodepool/status/web';
 import { KeyScanError } from '@nodepool/core';
-import { explanationText } from '@nodepool/store';
 import { World, pool, provider } from '../support/world.js';
 
 let world: World;

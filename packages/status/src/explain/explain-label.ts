@@ -1,6 +1,7 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
-import { describePool, SERVES_REQUESTS, type Explanation, type PoolExplanation } from '@nodepool/store';
+import { describePool, SERVES_REQUESTS } from '@nodepool/store';
+import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
 import type { OfferHealth } from '../facts/health.js';

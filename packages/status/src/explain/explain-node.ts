@@ -1,6 +1,7 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
-import type { Explanation, NodeEntry } from '@nodepool/store';
+import type { NodeEntry } from '@nodepool/store';
+import type { Explanation } from './explanation-text.js';
 import type { NodeLife } from '../timeline/node-life.js';
 import { explainDecisions, explainLife, latestDecision, sentence, type ExplanationSources } from './explanation.js';
 

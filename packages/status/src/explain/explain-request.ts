@@ -4,11 +4,10 @@ import type { NodeRequest } from '@nodepool/core';
 import {
   describePool as describeRecord,
   SERVES_REQUESTS,
-  type Explanation,
   type PoolComponentData,
-  type PoolExplanation,
   type RequestEntry,
 } from '@nodepool/store';
+import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
 import type { OfferHealth } from '../facts/health.js';

@@ -2,13 +2,8 @@
 
 import type { Clock } from '@nodepool/core';
 import type { Decision, DecisionLog } from '../facts/decisions.js';
-import {
-  describeOutage,
-  type DecisionExplanation,
-  type PhaseExplanation,
-  type PoolComponentData,
-  type Store,
-} from '@nodepool/store';
+import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
+import { type DecisionExplanation, type PhaseExplanation } from './explanation-text.js';
 import type { ProviderActivity, QueuePosition } from '../facts/activity.js';
 import type { Life } from '../timeline/life.js';
 import type { Timelines } from '../timeline/timelines.js';

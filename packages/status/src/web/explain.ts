@@ -8,7 +8,7 @@ import type { DecisionSubject } from '../facts/decisions.js';
 import { explainLabel } from '../explain/explain-label.js';
 import { explainNode } from '../explain/explain-node.js';
 import { explainRequest } from '../explain/explain-request.js';
-import { explanationText, type Explanation } from '@nodepool/store';
+import { explanationText, type Explanation } from '../explain/explanation-text.js';
 import type { ExplanationSources } from '../explain/explanation.js';
 import type { WebRoutes } from './context.js';
 

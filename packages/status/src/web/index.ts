@@ -7,3 +7,4 @@ export { explainLabel } from '../explain/explain-label.js';
 export { explainNode } from '../explain/explain-node.js';
 export { explainRequest } from '../explain/explain-request.js';
 export type { ExplanationSources } from '../explain/explanation.js';
+export { explanationText } from '../explain/explanation-text.js';

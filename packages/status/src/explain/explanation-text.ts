@@ -1,7 +1,7 @@
 /** Explanations of the state of a request, a node or a label, which launchers answer with, and their text. */
 
 import type { JsonValue } from '@nodepool/core';
-import { formatAge } from './age.js';
+import { formatAge } from '@nodepool/store';
 
 /** The JSON object that `/explain/...` of a launcher answers with. */
 export interface Explanation {
@@ -57,11 +57,10 @@ const CONTROLS = /\p{Cc}/gu;
 
 /**
  * Returns the explanation as text. `now` is in milliseconds since the epoch; ages have the form `DD:HH:MM:SS`.
- * `others`: lines after the summary.
  */
-export function explanationText(explanation: Explanation, now: number, others: readonly string[] = []): string {
+export function explanationText(explanation: Explanation, now: number): string {
   const { kind, id, summary, facts, pools, timeline, decisions } = explanation;
-  const lines = [`${kind} ${id}`, ...[summary, ...others].map((text) => `  ${text}`)];
+  const lines = [`${kind} ${id}`, `  ${summary}`];
   const known = Object.entries(facts).filter(([, value]) => value !== null && value !== '');
   if (known.length > 0) lines.push('', 'record:');
   for (const [name, value] of known)
