@@ -446,7 +446,7 @@ describe('nodepool alien-image-list', () => {
         name: 'toy',
         schema: { type: 'object' },
         getProviderConfig: (section) => ({ name: section.name, driver: 'toy', pools: new Map(), diskImages: new Map() }),
-        getProvider: () => ({ start: async () => {}, stop() {}, images: { listImages: async () => (${images}) } }),
+        getProvider: (config) => ({ config, start: async () => {}, stop() {}, join: async () => {}, images: { listImages: async () => (${images}) } }),
       };`,
     );
     await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
