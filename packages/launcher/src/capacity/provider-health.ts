@@ -29,6 +29,8 @@ const SLOW_START_MS = 30_000;
  * milliseconds. Answers to other calls prove that the cloud works, so a single slow call does not count.
  */
 const SILENT_MS = 10_000;
+/** Lateness of a timer that shows that the launcher was blocked (ms). */
+const LATE_MS = 1000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
 const SUSPICION_MS = 2000;
 
@@ -59,6 +61,8 @@ export class ProviderHealth {
   private host: string | undefined;
   /** Status of the last call. */
   private lastStatus: ApiCall['status'];
+  /** `Clock.monotonic` milliseconds of the last check that was late, because the launcher was blocked. */
+  private blockedUntil = -Infinity;
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
   private answered = 0;
@@ -159,14 +163,19 @@ export class ProviderHealth {
     return this.answered;
   }
 
-  /** Records that a launch or a listing has waited since `since` (`Clock.monotonic` ms) for the cloud. */
-  unanswered(since: number): void {
+  /**
+   * Records that a launch or a listing has waited since `since` (`Clock.monotonic` ms) for the cloud. `lateMs` is the
+   * lateness of the timer that noticed it: the launcher itself may have been blocked.
+   */
+  unanswered(since: number, lateMs: number): void {
+    const now = this.env.clock.monotonic();
+    // Answers may have arrived that the blocked launcher has not processed yet.
+    if (lateMs > LATE_MS) this.blockedUntil = now;
     // A driver that does not report its calls proves nothing.
     if (this.env.check === undefined || this.answered === 0 || this.breaker.state === 'open') return;
     // Calls wait for the end of the pause that the cloud demands.
     if (this.lastStatus === 'throttled') return;
-    const now = this.env.clock.monotonic();
-    const silentMs = now - Math.max(since, this.answeredAt);
+    const silentMs = now - Math.max(since, this.answeredAt, this.blockedUntil);
     if (silentMs < SILENT_MS) return;
     const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.lastHost()}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
@@ -179,8 +188,11 @@ export class ProviderHealth {
   watch(): () => void {
     const { clock } = this.env;
     const since = clock.monotonic();
+    let dueAt = since + SILENT_MS;
     const check = (): void => {
-      this.unanswered(since);
+      const now = clock.monotonic();
+      this.unanswered(since, now - dueAt);
+      dueAt = now + SILENT_MS;
       if (!this.stopped) timer = clock.schedule(SILENT_MS, check);
     };
     let timer = clock.schedule(SILENT_MS, check);

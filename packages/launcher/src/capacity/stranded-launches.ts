@@ -29,8 +29,8 @@ export interface StrandedLaunch {
 interface TroubledProvider {
   readonly breaker: Pick<CircuitBreaker, 'state'>;
   readonly state: { readonly reason: string | undefined };
-  /** Records that a launch has waited since `since` for the cloud to create anything. */
-  unanswered(since: number): void;
+  /** Records that a launch has waited since `since`; the check of the launches was late by `lateMs`. */
+  unanswered(since: number, lateMs: number): void;
 }
 
 export class StrandedLaunches {
@@ -58,14 +58,15 @@ export class StrandedLaunches {
   }
 
   private checkLater(): void {
+    const dueAt = this.clock.monotonic() + CHECK_MS;
     this.timer ??= this.clock.schedule(CHECK_MS, () => {
       this.timer = undefined;
-      this.check();
+      this.check(this.clock.monotonic() - dueAt);
       if (this.running.size > 0) this.checkLater();
     });
   }
 
-  private check(): void {
+  private check(lateMs: number): void {
     const refused = [...this.running].filter(({ refusal, canMoveOn }) => refusal() !== undefined && canMoveOn());
     for (const { refusal, abandon } of refused.slice(0, MOVES_PER_CHECK)) {
       const reason = refusal();
@@ -74,7 +75,7 @@ export class StrandedLaunches {
     const waiting = [...this.running].filter(({ lacksInstance }) => lacksInstance());
     const [oldest] = waiting;
     if (oldest === undefined) return;
-    this.health.unanswered(oldest.startedAt);
+    this.health.unanswered(oldest.startedAt, lateMs);
     if (this.health.breaker.state !== 'open') return;
     const reason = this.health.state.reason ?? 'its cloud fails';
     const movable = waiting.filter(({ canMoveOn }) => canMoveOn()).slice(0, MOVES_PER_CHECK);
