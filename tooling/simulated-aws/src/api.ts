@@ -102,8 +102,8 @@ export interface InspectedImage extends InspectedResource {
     readonly iops: number | undefined;
     readonly throughput: number | undefined;
   };
-  /** ARN of the image or snapshot in another region that it is a copy of. */
-  readonly copyOf: string | undefined;
+  /** The image that it is a copy of. */
+  readonly copyOf: { readonly imageId: string; readonly region: string } | undefined;
 }
 
 export interface InspectedSnapshot extends InspectedResource {
@@ -111,7 +111,10 @@ export interface InspectedSnapshot extends InspectedResource {
   readonly sizeGib: number;
   readonly description: string;
   readonly encrypted: boolean;
-  /** SHA-256 of the imported or written disk without its padding, in hexadecimal digits. */
+  /**
+   * SHA-256 of the imported or written disk without trailing zeros, in hexadecimal digits; undefined if the setting
+   * `storesContent` is false.
+   */
   readonly sha256: string | undefined;
 }
 

@@ -17,3 +17,4 @@ export {
   STRANGER,
   type AwsSettings,
 } from './settings.js';
+export { startSimulatedAws } from './start.js';
