@@ -4,7 +4,7 @@ import type { CloudState } from '@nodepool/simulated-cloud';
 import type { AwsCredentials, Permissions } from './api.js';
 import { ACCOUNT, ROLE_ARN, type AwsSettings } from './settings.js';
 
-/** Who makes a call. */
+/** A user or a role that makes a call. */
 export interface Principal {
   readonly arn: string;
   readonly userId: string;

@@ -1,4 +1,4 @@
-/** What tests see and do in the simulated cloud without its API. */
+/** The interface of the simulated cloud for tests, beside its API. */
 
 import type { CallLog, CloudConnections, FaultPlan, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
 import type { AwsFault } from './faults.js';
@@ -177,7 +177,7 @@ export interface CapacityLimit {
   remove(): void;
 }
 
-/** What AWS has to offer. Limits are cumulative: an instance must fit within each that matches it. */
+/** Capacity, offerings and prices. Limits are cumulative: an instance must fit within each that matches it. */
 export interface Capacity {
   /** Limits the number of matching instances that exist at once; 0 means that there is no capacity. */
   limit(match: InstanceMatch, count: number): CapacityLimit;

@@ -3,7 +3,8 @@
  * Starts a simulated AWS, prints its address and credentials as one line of JSON and runs until SIGTERM or SIGINT.
  *
  *   --port N           default: a free one
- *   --pending-ms N, --shutting-down-ms N, --resource-ms N, --import-ms N, --read-lag-ms N, --latency-ms N, --page-size N
+ *   --pending-ms N, --shutting-down-ms N, --resource-ms N, --import-ms N, --read-lag-ms N, --latency-ms N,
+ *   --page-size N
  *   --quota CODE=N     e.g. L-1216C47A=64; can be repeated
  */
 

@@ -31,6 +31,7 @@ export type Handlers = Readonly<Record<string, Handler>>;
  * Returns a handler for an operation whose input and output have the types of Amazon's SDK. The definitions, from which
  * these types come, have checked the input; the writers of answers check the output.
  */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- types the parameter of the callback
 export function operation<I extends object, O extends object>(
   handle: (input: I, call: AwsCall) => O | Promise<O>,
 ): Handler {

@@ -1,4 +1,4 @@
-/** What AWS has to offer: capacity by type, market and zone, offerings and spot prices. */
+/** The offer of AWS: capacity by type, market and zone, offerings and spot prices. */
 
 import type { CapacityLimit, InstanceMatch, Market } from './api.js';
 import { INSTANCE_TYPES } from './ec2/instance-types.js';

@@ -26,7 +26,7 @@ import type { AwsSettings } from './settings.js';
 import { Throttle } from './throttle.js';
 import type { Timeline } from './timeline.js';
 
-/** What all regions share. */
+/** The parts of the cloud that all regions share. */
 export interface World {
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -81,7 +81,7 @@ export class Region {
       ...[this.instances, this.volumes, this.snapshots, this.images, this.vpcs, this.subnets, this.groups],
       ...[this.keyPairs, this.interfaces, this.addresses, this.hosts, this.templates, this.spotRequests, this.fleets],
       ...[this.snapshotTasks, this.imageTasks],
-    ] as unknown as readonly Table<Resource>[];
+    ];
   }
 
   get now(): number {

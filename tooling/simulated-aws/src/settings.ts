@@ -60,12 +60,12 @@ export const DEFAULT_SETTINGS: AwsSettings = {
   ],
 };
 
-/** The region of the sample content; the others have networks, types and public images only. */
+/** The region of the sample content; every other region has networks, types and public images only. */
 export const REGION = 'us-east-1';
 export const ACCOUNT = '123456789012';
 /** Owner of the public images. */
 export const AMAZON = '137112412989';
-/** An account without relation to ours, which also shares images with everybody. */
+/** An account without relation to ours, which also shares its images with all accounts. */
 export const STRANGER = '999988887777';
 /** Name of the key pair. */
 export const KEY_NAME = 'nodepool';

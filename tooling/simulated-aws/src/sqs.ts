@@ -176,7 +176,7 @@ export class Queues {
   private require(url: string | undefined, { region }: AwsCall): Queue {
     const name = /\/\d{12}\/([\w-]+)$/.exec(url ?? '')?.[1];
     const queue = name === undefined ? undefined : this.queues.get(name);
-    if (queue?.region !== region || queue === undefined) throw nonExistent();
+    if (queue?.region !== region) throw nonExistent();
     return queue;
   }
 
@@ -289,6 +289,8 @@ function checkAttributes(attributes: SettableAttributes): Record<string, string>
 }
 
 function shown(message: Message, input: ReceiveMessageRequest): ShownMessage {
+  // Older clients use the former name of the parameter.
+  // eslint-disable-next-line @typescript-eslint/no-deprecated
   const names: readonly string[] = [...(input.MessageSystemAttributeNames ?? []), ...(input.AttributeNames ?? [])];
   const all: Readonly<Record<string, string>> = {
     SentTimestamp: String(message.sentAt),
@@ -304,7 +306,7 @@ function shown(message: Message, input: ReceiveMessageRequest): ShownMessage {
 
 function between(name: string, value: number, min: number, max: number): number {
   if (value >= min && value <= max) return value;
-  const message = `Value ${value} for parameter ${name} is invalid. Reason: Must be between ${min} and ${max}, if provided.`;
+  const message = `Value ${value} for parameter ${name} is invalid. Reason: Must be between ${min} and ${max}.`;
   throw new AwsError('InvalidParameterValue', message);
 }
 

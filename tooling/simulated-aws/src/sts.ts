@@ -10,7 +10,7 @@ import type {
   GetSessionTokenResponse,
   Credentials,
 } from '@aws-sdk/client-sts';
-import { Account, type KnownCredentials } from './account.js';
+import type { Account, KnownCredentials } from './account.js';
 import { operation, type Handlers } from './call.js';
 import { AwsError } from './protocol/aws-error.js';
 import { ACCOUNT, ROLE_ARN } from './settings.js';

@@ -1,4 +1,4 @@
-/** What the cloud does by itself at certain times. */
+/** The changes of the cloud that happen by themselves at certain times. */
 
 import type { Clock } from '@nodepool/core';
 

@@ -130,8 +130,8 @@ function poolsOf(region: Region, input: CreateFleetRequest, call: AwsCall): read
       return {
         description: {
           LaunchTemplateSpecification,
-          // What a request describes is what an answer shows.
-          Overrides: override as NonNullable<LaunchTemplateAndOverridesResponse['Overrides']>,
+          // An answer shows what the request describes.
+          Overrides: override,
         },
         priority: override.Priority ?? Infinity,
         input: withOverride(LaunchTemplateSpecification, version.data.NetworkInterfaces, override),
@@ -166,9 +166,7 @@ function withOverride(
     ...(zone === undefined && Placement === undefined
       ? {}
       : { Placement: { ...Placement, AvailabilityZone: zone ?? Placement?.AvailabilityZone } }),
-    ...(BlockDeviceMappings === undefined
-      ? {}
-      : { BlockDeviceMappings: BlockDeviceMappings as RunInstancesRequest['BlockDeviceMappings'] }),
+    ...(BlockDeviceMappings === undefined ? {} : { BlockDeviceMappings: BlockDeviceMappings }),
   };
 }
 

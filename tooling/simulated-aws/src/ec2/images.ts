@@ -154,7 +154,8 @@ function canUse(user: string, { isPublic, sharedWith, ownerId }: Image): boolean
 
 function checkName(region: Region, name: string): void {
   if (!NAME.test(name)) {
-    const message = `AMI names must be between 3 and 128 characters long, and may contain letters, numbers, '(', ')', '.', '-', '/' and '_'`;
+    const message = `AMI names must be between 3 and 128 characters long, and may contain letters, numbers, '(', ')', \
+'.', '-', '/' and '_'`;
     throw new AwsError('InvalidAMIName.Malformed', message);
   }
   const other = region.images.all().find((image) => image.ownerId === ACCOUNT && image.name === name);
@@ -243,7 +244,8 @@ function copy(
     const volumes = original.volumes.map((volume): ImageVolume => {
       const from = source.snapshots.get(volume.snapshotId);
       if (from === undefined) return volume;
-      const description = `Copied for DestinationAmi ${resource.id} from SourceAmi ${sourceId} for SourceSnapshot ${from.id}.`;
+      const description = `Copied for DestinationAmi ${resource.id} from SourceAmi ${sourceId} for SourceSnapshot \
+${from.id}.`;
       const encrypted = input.Encrypted ?? from.encrypted;
       const snapshot = copySnapshot(region, from, { description, encrypted, tags: byType.get('snapshot') }, call);
       return { ...volume, encrypted, snapshotId: snapshot.id };

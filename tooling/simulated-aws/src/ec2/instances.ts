@@ -61,7 +61,7 @@ export function instanceHandlers(regionOf: (call: AwsCall) => Region): Handlers 
       takeTokens(region, 'StopInstances', instances.length);
       const spot = instances.find(({ market }) => market === 'spot');
       if (spot !== undefined) {
-        const message = `You can't stop the Spot Instance '${spot.id}' because it is associated with a one-time Spot Instance request.`;
+        const message = `You can't stop the Spot Instance '${spot.id}': its Spot Instance request is a one-time one.`;
         throw new AwsError('UnsupportedOperation', message);
       }
       const StoppingInstances = changes(instances, (each) => stop(region, each, call.now, TERMINATED_BY_USER));
@@ -212,7 +212,8 @@ function terminateInstances(region: Region, ids: readonly string[], call: AwsCal
   const instances = named(region, ids, call);
   const guarded = instances.find(({ protectedFromTermination }) => protectedFromTermination);
   if (guarded !== undefined) {
-    const message = `The instance '${guarded.id}' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.`;
+    const hint = `Modify its 'disableApiTermination' instance attribute and try again.`;
+    const message = `The instance '${guarded.id}' may not be terminated. ${hint}`;
     throw new AwsError('OperationNotPermitted', message);
   }
   takeTokens(region, 'TerminateInstances', instances.length);

@@ -117,7 +117,8 @@ function subnetOf(
   if (subnetId !== undefined) {
     const subnet = region.subnets.one(subnetId, asOf);
     if (wanted !== undefined && wanted !== subnet.zone) {
-      const message = `Value (${wanted}) for parameter availabilityZone is invalid. Subnet '${subnetId}' is in the availability zone ${subnet.zone}`;
+      const message = `Value (${wanted}) for parameter availabilityZone is invalid. Subnet '${subnetId}' is in the \
+availability zone ${subnet.zone}`;
       throw invalidValue(message);
     }
     requireOffer(region, type, subnet.zone);
@@ -137,7 +138,8 @@ function requireOffer(region: Region, type: InstanceType, zone: string): void {
 }
 
 function unsupportedIn(type: string, zone: string): AwsError {
-  const message = `Your requested instance type (${type}) is not supported in your requested Availability Zone (${zone}).`;
+  const message = `Your requested instance type (${type}) is not supported in your requested Availability Zone \
+(${zone}).`;
   return new AwsError('Unsupported', message);
 }
 

@@ -93,15 +93,17 @@ export function requireType(name: string): InstanceType {
 
 function checkArchitecture(type: InstanceType, image: Image): void {
   if (image.virtualization !== 'hvm') {
-    const message = `The instance type '${type.name}' requires the virtualization type hvm; the AMI has ${image.virtualization}.`;
+    const message = `The instance type '${type.name}' requires hvm; the virtualization of the AMI is ${image.virtualization}.`;
     throw invalidCombination(message);
   }
   if (type.architecture !== image.architecture) {
-    const message = `The architecture '${type.architecture}' of the specified instance type does not match the architecture '${image.architecture}' of the specified AMI. Specify an instance type and an AMI that have matching architectures.`;
+    const message = `The architecture '${type.architecture}' of the specified instance type does not match the \
+architecture '${image.architecture}' of the specified AMI.`;
     throw invalidValue(message);
   }
   if (needsEna(type) && !image.enaSupport) {
-    const message = `Enhanced networking with the Elastic Network Adapter (ENA) is required for the '${type.name}' instance type. Ensure that you are using an AMI that is enabled for ENA.`;
+    const message = `Enhanced networking with the Elastic Network Adapter (ENA) is required for the '${type.name}' \
+instance type. Ensure that you are using an AMI that is enabled for ENA.`;
     throw invalidCombination(message);
   }
 }

@@ -15,7 +15,7 @@ import { showInstance } from './show-instance.js';
 import { KINDS } from './table.js';
 import { newVolume, volumeUsage } from './volumes.js';
 
-/** What a launch has beyond its plan. */
+/** The facts of a launch beyond its plan. */
 export interface LaunchOrigin {
   readonly clientToken: string;
   readonly fleetId?: string;
@@ -78,19 +78,22 @@ function quotaLimit(region: Region, { type, market, tenancy }: LaunchPlan): Limi
   if (market === 'spot') {
     return { room, error: new AwsError('MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded') };
   }
-  const message = `You have requested more vCPU capacity than your current vCPU limit of ${quota} allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.`;
+  const message = `You have requested more vCPU capacity than your current vCPU limit of ${quota} allows \
+for the instance bucket that the specified instance type belongs to.`;
   return { room, error: new AwsError('VcpuLimitExceeded', message) };
 }
 
 function priceLimit(region: Region, { type, market, maxPrice, network }: LaunchPlan): Limit {
   const price = region.world.capacity.spotPrice(type.name, network.zone);
   const isTooLow = market === 'spot' && maxPrice !== undefined && Number(maxPrice) < price;
-  const message = `Your Spot request price of ${maxPrice} is lower than the minimum required Spot request fulfillment price of ${price}.`;
+  const message = `Your Spot request price of ${maxPrice} is lower than the minimum required Spot request \
+fulfillment price of ${price}.`;
   return { room: isTooLow ? 0 : Infinity, error: new AwsError('SpotMaxPriceTooLow', message) };
 }
 
 function addressLimit({ network: { subnet, existing } }: LaunchPlan): Limit {
-  const message = `There are not enough free addresses in subnet '${subnet.id}' to satisfy the requested number of instances.`;
+  const message = `There are not enough free addresses in subnet '${subnet.id}' to satisfy the requested \
+number of instances.`;
   const room = existing === undefined ? Math.max(0, subnet.capacity - subnet.used.size) : 1;
   return { room, error: new AwsError('InsufficientFreeAddressesInSubnet', message) };
 }
@@ -100,7 +103,7 @@ function capacityLimit(region: Region, { type, market, network: { zone } }: Laun
   const message =
     market === 'spot'
       ? 'There is no Spot capacity available that matches your request.'
-      : `We currently do not have sufficient ${type.name} capacity in the Availability Zone you requested (${zone}). Our system will be working on provisioning additional capacity.`;
+      : `We currently do not have sufficient ${type.name} capacity in the Availability Zone you requested (${zone}).`;
   return { room, error: new AwsError('InsufficientInstanceCapacity', message, 500) };
 }
 

@@ -185,7 +185,7 @@ function shownVersion(
   return {
     ...{ LaunchTemplateId: id, LaunchTemplateName: name, VersionNumber: version, VersionDescription: description },
     ...{ CreateTime: new Date(createdAt), CreatedBy: principal.arn, DefaultVersion: version === defaultVersion },
-    // What a request describes is what an answer shows.
-    LaunchTemplateData: data as LaunchTemplateVersion['LaunchTemplateData'],
+    // An answer shows what the request describes.
+    LaunchTemplateData: data,
   };
 }

@@ -1,4 +1,7 @@
-/** Bodies in chunks, and checksums of uploads: https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html. */
+/**
+ * Bodies in chunks, and checksums of uploads:
+ * https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html.
+ */
 
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';

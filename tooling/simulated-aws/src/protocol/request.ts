@@ -1,4 +1,4 @@
-/** Finds out which operation of which service a request calls. */
+/** Finds the service and the operation that a request calls. */
 
 import type { RequestContext } from '@nodepool/simulated-cloud';
 import { restOperation, type RestRequest } from './rest.js';
@@ -29,7 +29,7 @@ type Received = Pick<RequestContext, 'method' | 'url' | 'headers' | 'body'>;
 
 const known = new WeakMap<object, AwsRequest>();
 
-/** Returns what a request calls. The result is kept as long as the request's headers. */
+/** Returns the called operation of a request. The result is kept as long as the request's headers. */
 export function requestOf(context: Received): AwsRequest {
   let request = known.get(context.headers);
   if (request === undefined) {

@@ -10,7 +10,7 @@ export interface SignedRequest {
   readonly body: Buffer;
 }
 
-/** What a request claims with its signature. */
+/** The claims that a request makes with its signature. */
 export interface Claim {
   readonly accessKeyId: string;
   /** e.g. `20260101`. */
@@ -26,8 +26,8 @@ export interface Claim {
   readonly expiresSeconds: number | undefined;
 }
 
-const HEADER =
-  /^AWS4-HMAC-SHA256 Credential=([^/,\s]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/;
+const SCOPE = String.raw`([^/,\s]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request`;
+const HEADER = new RegExp(`^AWS4-HMAC-SHA256 Credential=${SCOPE}, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$`);
 
 /** Returns what the request's signature claims; undefined if it has no well-formed signature. */
 export function claimOf({ headers, url }: Pick<SignedRequest, 'headers' | 'url'>): Claim | undefined {

@@ -107,13 +107,13 @@ function checkMembers(
 }
 
 function checkScalar(shape: Shape, value: Value, path: string): void {
-  const fail = (reason: string): InputProblem => {
-    const message = `Value (${String(value)}) for parameter ${path} is invalid. ${reason}`;
-    return new InputProblem({ kind: 'constraint', path, message });
-  };
   if (typeof value === 'number') checkSize(shape, value, path);
   if (value instanceof Uint8Array) checkSize(shape, value.length, path);
   if (typeof value !== 'string') return;
+  const fail = (reason: string): InputProblem => {
+    const message = `Value (${value}) for parameter ${path} is invalid. ${reason}`;
+    return new InputProblem({ kind: 'constraint', path, message });
+  };
   checkSize(shape, value.length, path);
   if (shape.enum !== undefined && !shape.enum.includes(value)) throw fail(`Expected one of: ${shape.enum.join(', ')}`);
   if (shape.pattern !== undefined && !patternOf(shape.pattern).test(value)) throw fail(`Expected: ${shape.pattern}`);

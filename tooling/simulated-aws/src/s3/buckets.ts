@@ -78,7 +78,7 @@ export class Buckets {
       throw new AwsError('NoSuchBucket', 'The specified bucket does not exist', 404, { BucketName: name });
     }
     if (bucket.region !== region) {
-      const message = `The authorization header is malformed; the region '${region}' is wrong; expecting '${bucket.region}'`;
+      const message = `The authorization header is malformed; expecting the region '${bucket.region}'`;
       throw new AwsError('AuthorizationHeaderMalformed', message, 400, { Region: bucket.region });
     }
     return bucket;
