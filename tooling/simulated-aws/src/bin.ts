@@ -36,7 +36,8 @@ void runProgram<AwsSettings, SimulatedAws>({
     for (const [code, value] of parsed) cloud.setQuota(code, value);
     return cloud;
   },
-  describe: ({ url, credentials, subnets, publicImageId, queueUrl }) => ({
-    ...{ url, ...credentials, region: REGION, bucket: BUCKET, subnets, publicImageId, queueUrl },
+  describe: ({ url, credentials, subnets, securityGroups, publicImageId, queueUrl }) => ({
+    ...{ url, ...credentials, region: REGION, bucket: BUCKET, subnets, securityGroups },
+    ...{ publicImageId, queueUrl },
   }),
 });
