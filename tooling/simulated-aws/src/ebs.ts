@@ -24,6 +24,7 @@ import { withoutTrailingZeros } from './s3/buckets.js';
 
 const BLOCK_BYTES = 524_288;
 const DEFAULT_TIMEOUT_MINUTES = 60;
+const MAX_VOLUME_GIB = 65_536;
 
 interface Block {
   /** In base64. */
@@ -99,6 +100,7 @@ export class EbsDirect {
     if (input.KmsKeyArn !== undefined && input.Encrypted !== true) {
       throw invalid('KmsKeyArn requires Encrypted', 'INVALID_PARAMETER_VALUE');
     }
+    if ((input.VolumeSize ?? 0) > MAX_VOLUME_GIB) throw invalid('The volume is too large', 'INVALID_VOLUME_SIZE');
     const tags = tagsOf(input);
     const region = this.regionOf(call);
     const { VolumeSize: sizeGib = 0, Description: description = '', Encrypted: encrypted = false } = input;

@@ -15,7 +15,7 @@ export interface NewInterface {
 }
 
 export function newInterface(region: Region, { tags, ...fields }: NewInterface): NetworkInterface {
-  return { ...region.newResource(KINDS.networkInterface, tags), ...fields, attachment: undefined };
+  return { ...fields, ...region.newResource(KINDS.networkInterface, tags), attachment: undefined };
 }
 
 /** Takes a free private address of a subnet, and IPv6 addresses with the same last part. */

@@ -25,8 +25,7 @@ export interface LaunchOrigin {
 export function runInstances(region: Region, input: RunInstancesRequest, call: AwsCall): Reservation {
   return region.idempotency.run(call.operation, input, () => {
     const plan = planLaunch(region, input, call);
-    if (call.faults.length === 0 || faultOf(call, 'throttle') === undefined)
-      takeTokens(region, plan.input.MaxCount ?? 1);
+    takeTokens(region, plan.input.MaxCount ?? 1);
     const count = launchable(region, plan, plan.input.MinCount ?? 1, plan.input.MaxCount ?? 1);
     const instances = launch(region, plan, count, { clientToken: input.ClientToken ?? '' }, call);
     return () => reservationOf(region, instances, call.now);

@@ -31,8 +31,8 @@ const NO_VOLUME = 'vol-ffffffff';
 /** Adds a snapshot that is pending until `complete`. */
 export function addSnapshot(region: Region, { tags, ...fields }: NewSnapshot): Snapshot {
   return region.snapshots.add({
-    ...region.newResource(KINDS.snapshot, tags),
     ...{ volumeId: NO_VOLUME, ownerId: ACCOUNT, sha256: undefined, ...fields },
+    ...region.newResource(KINDS.snapshot, tags),
     kmsKeyId: fields.encrypted ? KMS_KEY_ARN : undefined,
     ...{ state: 'pending', completedAt: undefined, stateMessage: undefined },
   });

@@ -30,7 +30,7 @@ export interface NewVolume extends Pick<
 }
 
 export function newVolume(region: Region, { tags, ...fields }: NewVolume): Volume {
-  return { ...region.newResource(KINDS.volume, tags), ...fields, availableAt: region.now, attachment: undefined };
+  return { ...fields, ...region.newResource(KINDS.volume, tags), availableAt: region.now, attachment: undefined };
 }
 
 /** Returns the size and IOPS of the volumes of a type, which count against its quotas. */
