@@ -1,0 +1,376 @@
+/** Networks: zones, subnets, security groups, interfaces, addresses and key pairs. */
+
+import type {
+  Address as ShownAddress,
+  AllocateAddressRequest,
+  AllocateAddressResult,
+  AssociateAddressRequest,
+  AssociateAddressResult,
+  CreateNetworkInterfaceRequest,
+  CreateNetworkInterfaceResult,
+  CreateSecurityGroupRequest,
+  CreateSecurityGroupResult,
+  DeleteNetworkInterfaceRequest,
+  DeleteSecurityGroupRequest,
+  DescribeAddressesRequest,
+  DescribeAddressesResult,
+  DescribeAvailabilityZonesRequest,
+  DescribeAvailabilityZonesResult,
+  DescribeNetworkInterfacesRequest,
+  DescribeNetworkInterfacesResult,
+  DescribeRegionsRequest,
+  DescribeRegionsResult,
+  DescribeSecurityGroupsRequest,
+  DescribeSecurityGroupsResult,
+  DescribeSubnetsRequest,
+  DescribeSubnetsResult,
+  DescribeVpcsRequest,
+  DescribeVpcsResult,
+  DisassociateAddressRequest,
+  NetworkInterface as ShownInterface,
+  ReleaseAddressRequest,
+} from '@aws-sdk/client-ec2';
+import { operation, type AwsCall, type Handlers } from '../call.js';
+import { AwsError, invalidValue } from '../protocol/aws-error.js';
+import { ADDRESS_QUOTA } from '../quotas.js';
+import type { Region } from '../region.js';
+import { ACCOUNT, REGIONS } from '../settings.js';
+import { newInterface, removeInterface, takeAddresses } from './interfaces.js';
+import { groupsOf } from './launch-network.js';
+import { filtered, filteredBy, pageOf, refusePaging, type Filterable } from './lists.js';
+import type { Address, NetworkInterface, SecurityGroup, Subnet, Vpc } from './records.js';
+import { KINDS } from './table.js';
+import { shownTags, tagsByType } from './tags.js';
+
+const VPC_FILTERS: Filterable<Vpc> = {
+  ...{ 'vpc-id': ({ id }) => id, cidr: ({ cidr }) => cidr, 'is-default': () => 'true', isDefault: () => 'true' },
+};
+
+const SUBNET_FILTERS: Filterable<Subnet> = {
+  'subnet-id': ({ id }) => id,
+  'vpc-id': ({ vpcId }) => vpcId,
+  'availability-zone': ({ zone }) => zone,
+  'cidr-block': ({ cidr }) => cidr,
+  'default-for-az': () => 'true',
+  state: () => 'available',
+};
+
+const GROUP_FILTERS: Filterable<SecurityGroup> = {
+  ...{ 'group-id': ({ id }) => id, 'group-name': ({ name }) => name, 'vpc-id': ({ vpcId }) => vpcId },
+  description: ({ description }) => description,
+};
+
+const INTERFACE_FILTERS: Filterable<NetworkInterface> = {
+  'network-interface-id': ({ id }) => id,
+  status: (nic) => interfaceStatus(nic),
+  'subnet-id': ({ subnetId }) => subnetId,
+  'group-id': ({ groupIds }) => groupIds,
+  description: ({ description }) => description,
+  'attachment.instance-id': ({ attachment }) => attachment?.instanceId,
+  'addresses.private-ip-address': ({ privateIp }) => privateIp,
+  'private-ip-address': ({ privateIp }) => privateIp,
+};
+
+const ADDRESS_FILTERS = (region: Region): Filterable<Address> => ({
+  'allocation-id': ({ id }) => id,
+  'association-id': ({ associationId }) => associationId,
+  'public-ip': ({ publicIp }) => publicIp,
+  domain: () => 'vpc',
+  'network-interface-id': ({ interfaceId }) => interfaceId,
+  'instance-id': ({ interfaceId }) => region.interfaces.get(interfaceId)?.attachment?.instanceId,
+});
+
+export function networkHandlers(regionOf: (call: AwsCall) => Region): Handlers {
+  return {
+    DescribeRegions: operation<DescribeRegionsRequest, DescribeRegionsResult>((input) => {
+      const names = [...REGIONS.keys()].filter((name) => input.RegionNames?.includes(name) ?? true);
+      const unknown = input.RegionNames?.find((name) => !REGIONS.has(name));
+      if (unknown !== undefined) throw invalidValue(`Invalid region names provided: [${unknown}]`);
+      const found = filteredBy(names, input.Filters, { 'region-name': (name) => name });
+      const Regions = found.map((RegionName) => ({
+        ...{ RegionName, Endpoint: `ec2.${RegionName}.amazonaws.com`, OptInStatus: 'opt-in-not-required' },
+      }));
+      return { Regions };
+    }),
+    DescribeAvailabilityZones: operation<DescribeAvailabilityZonesRequest, DescribeAvailabilityZonesResult>(
+      (input, call) => {
+        const region = regionOf(call);
+        const names = region.zones.filter((zone) => input.ZoneNames?.includes(zone) ?? true);
+        const unknown = input.ZoneNames?.find((zone) => !region.zones.includes(zone));
+        if (unknown !== undefined) throw invalidValue(`Invalid availability zone: [${unknown}]`);
+        const found = filteredBy(names, input.Filters, {
+          ...{ 'zone-name': (zone) => zone, 'zone-id': zoneId, 'region-name': () => region.name },
+          ...{ state: () => 'available', 'zone-type': () => 'availability-zone' },
+          'opt-in-status': () => 'opt-in-not-required',
+        });
+        const AvailabilityZones = found.map((ZoneName) => ({
+          ...{ ZoneName, ZoneId: zoneId(ZoneName), RegionName: region.name, ZoneType: 'availability-zone' },
+          ...{ State: 'available' as const, OptInStatus: 'opt-in-not-required' as const, GroupName: region.name },
+          ...{ NetworkBorderGroup: region.name, Messages: [] },
+        }));
+        return { AvailabilityZones };
+      },
+    ),
+    DescribeVpcs: operation<DescribeVpcsRequest, DescribeVpcsResult>((input, call) => {
+      const region = regionOf(call);
+      const { VpcIds: ids } = input;
+      const seen = ids === undefined ? region.vpcs.seen(call.asOf) : region.vpcs.require(ids, call.asOf);
+      const { items, NextToken } = pageOf(filtered(seen, input.Filters, VPC_FILTERS), input, region.settings.pageSize);
+      const Vpcs = items.map(({ id, cidr, tags }) => ({
+        ...{ VpcId: id, CidrBlock: cidr, State: 'available' as const, OwnerId: ACCOUNT, Tags: shownTags(tags) },
+        ...{ IsDefault: true, InstanceTenancy: 'default' as const },
+      }));
+      return { Vpcs, NextToken };
+    }),
+    DescribeSubnets: operation<DescribeSubnetsRequest, DescribeSubnetsResult>((input, call) => {
+      const region = regionOf(call);
+      refusePaging(input.SubnetIds, input, 'subnetIds');
+      const { SubnetIds: ids } = input;
+      const seen = ids === undefined ? region.subnets.seen(call.asOf) : region.subnets.require(ids, call.asOf);
+      const found = filtered(seen, input.Filters, SUBNET_FILTERS);
+      const { items, NextToken } = pageOf(found, input, region.settings.pageSize);
+      return { Subnets: items.map((subnet) => shownSubnet(region, subnet)), NextToken };
+    }),
+    DescribeSecurityGroups: operation<DescribeSecurityGroupsRequest, DescribeSecurityGroupsResult>((input, call) => {
+      const region = regionOf(call);
+      refusePaging(input.GroupIds, input, 'securityGroupIds');
+      const { GroupIds: ids, GroupNames: names } = input;
+      const seen = ids === undefined ? region.groups.seen(call.asOf) : region.groups.require(ids, call.asOf);
+      const named = seen.filter(({ name }) => names?.includes(name) ?? true);
+      const absent = names?.find((name) => !named.some((group) => group.name === name));
+      if (absent !== undefined) {
+        throw new AwsError('InvalidGroup.NotFound', `The security group '${absent}' does not exist`);
+      }
+      const { items, NextToken } = pageOf(
+        filtered(named, input.Filters, GROUP_FILTERS),
+        input,
+        region.settings.pageSize,
+      );
+      const SecurityGroups = items.map(({ id, name, description, vpcId, tags }) => ({
+        ...{ GroupId: id, GroupName: name, Description: description, VpcId: vpcId, OwnerId: ACCOUNT },
+        ...{ Tags: shownTags(tags), IpPermissions: [], IpPermissionsEgress: [] },
+      }));
+      return { SecurityGroups, NextToken };
+    }),
+    CreateSecurityGroup: operation<CreateSecurityGroupRequest, CreateSecurityGroupResult>((input, call) =>
+      createGroup(regionOf(call), input, call),
+    ),
+    DeleteSecurityGroup: operation<DeleteSecurityGroupRequest, object>((input, call) => {
+      const region = regionOf(call);
+      const group = region.groups.one(input.GroupId ?? '', call.asOf);
+      if (group.name === 'default')
+        throw new AwsError('CannotDelete', `the specified group: "${group.id}" name: "default" cannot be deleted`);
+      if (region.interfaces.all().some(({ groupIds }) => groupIds.includes(group.id))) {
+        throw new AwsError('DependencyViolation', `resource ${group.id} has a dependent object`);
+      }
+      region.groups.remove(group, call.now);
+      return {};
+    }),
+    ...interfaceHandlers(regionOf),
+    ...addressHandlers(regionOf),
+  };
+}
+
+function interfaceHandlers(regionOf: (call: AwsCall) => Region): Handlers {
+  return {
+    DescribeNetworkInterfaces: operation<DescribeNetworkInterfacesRequest, DescribeNetworkInterfacesResult>(
+      (input, call) => {
+        const region = regionOf(call);
+        refusePaging(input.NetworkInterfaceIds, input, 'networkInterfaceIds');
+        const { NetworkInterfaceIds: ids } = input;
+        const seen = ids === undefined ? region.interfaces.seen(call.asOf) : region.interfaces.require(ids, call.asOf);
+        const found = filtered(seen, input.Filters, INTERFACE_FILTERS);
+        const { items, NextToken } = pageOf(found, input, region.settings.pageSize);
+        return { NetworkInterfaces: items.map((nic) => shownInterface(region, nic)), NextToken };
+      },
+    ),
+    CreateNetworkInterface: operation<CreateNetworkInterfaceRequest, CreateNetworkInterfaceResult>((input, call) => {
+      const region = regionOf(call);
+      return region.idempotency.run(call.operation, input, () => {
+        const tags = tagsByType(input.TagSpecifications, ['network-interface']).get('network-interface');
+        if (tags !== undefined) call.authorize('ec2:CreateTags');
+        const subnet = region.subnets.one(input.SubnetId ?? '', call.asOf);
+        if (subnet.used.size >= subnet.capacity) {
+          const message = `insufficient free addresses in subnet ${subnet.id}`;
+          throw new AwsError('InsufficientFreeAddressesInSubnet', message);
+        }
+        const nic = newInterface(region, {
+          ...takeAddresses(subnet, input.Ipv6AddressCount ?? 0),
+          ...{ subnetId: subnet.id, description: input.Description ?? '', publicIp: undefined, tags },
+          groupIds: groupsOf(region, input.Groups, undefined, subnet, call),
+        });
+        region.interfaces.add(nic);
+        return () => ({ NetworkInterface: shownInterface(region, nic), ClientToken: input.ClientToken });
+      });
+    }),
+    DeleteNetworkInterface: operation<DeleteNetworkInterfaceRequest, object>((input, call) => {
+      const region = regionOf(call);
+      const nic = region.interfaces.one(input.NetworkInterfaceId ?? '', call.asOf);
+      if (nic.attachment !== undefined) {
+        throw new AwsError('InvalidParameterValue', `Network interface '${nic.id}' is currently in use.`);
+      }
+      removeInterface(region, nic, call.now);
+      return {};
+    }),
+  };
+}
+
+function addressHandlers(regionOf: (call: AwsCall) => Region): Handlers {
+  return {
+    AllocateAddress: operation<AllocateAddressRequest, AllocateAddressResult>((input, call) => {
+      const region = regionOf(call);
+      const tags = tagsByType(input.TagSpecifications, ['elastic-ip']).get('elastic-ip');
+      if (tags !== undefined) call.authorize('ec2:CreateTags');
+      if (region.addresses.all().length >= region.quotas.value(ADDRESS_QUOTA)) {
+        throw new AwsError('AddressLimitExceeded', 'The maximum number of addresses has been reached.');
+      }
+      const address: Address = {
+        ...region.newResource(KINDS.address, tags),
+        ...{ publicIp: region.newPublicIp(), associationId: undefined, interfaceId: undefined },
+      };
+      region.addresses.add(address);
+      return { AllocationId: address.id, PublicIp: address.publicIp, Domain: 'vpc', NetworkBorderGroup: region.name };
+    }),
+    DescribeAddresses: operation<DescribeAddressesRequest, DescribeAddressesResult>((input, call) => {
+      const region = regionOf(call);
+      const { AllocationIds: ids, PublicIps: ips } = input;
+      const seen = ids === undefined ? region.addresses.seen(call.asOf) : region.addresses.require(ids, call.asOf);
+      const absent = ips?.find((ip) => !seen.some(({ publicIp }) => publicIp === ip));
+      if (absent !== undefined) throw new AwsError('InvalidAddress.NotFound', `Address '${absent}' not found.`);
+      const named = seen.filter(({ publicIp }) => ips?.includes(publicIp) ?? true);
+      const found = filtered(named, input.Filters, ADDRESS_FILTERS(region));
+      return { Addresses: found.map((address) => shownAddress(region, address)) };
+    }),
+    AssociateAddress: operation<AssociateAddressRequest, AssociateAddressResult>((input, call) => {
+      const region = regionOf(call);
+      const address = region.addresses.one(input.AllocationId ?? '', call.asOf);
+      if (address.associationId !== undefined && input.AllowReassociation === false) {
+        throw new AwsError('Resource.AlreadyAssociated', `resource ${address.id} is already associated`);
+      }
+      const instance = input.InstanceId === undefined ? undefined : region.instances.one(input.InstanceId, call.asOf);
+      const nic = region.interfaces.one(input.NetworkInterfaceId ?? instance?.interfaceIds[0] ?? '', call.asOf);
+      address.associationId = region.newId('eipassoc');
+      address.interfaceId = nic.id;
+      nic.publicIp = address.publicIp;
+      if (instance !== undefined) instance.addressAt = Math.min(instance.addressAt, call.now);
+      return { AssociationId: address.associationId };
+    }),
+    DisassociateAddress: operation<DisassociateAddressRequest, object>((input, call) => {
+      const region = regionOf(call);
+      const found = region.addresses.seen(call.asOf).find(({ associationId }) => associationId === input.AssociationId);
+      if (found === undefined) {
+        throw new AwsError(
+          'InvalidAssociationID.NotFound',
+          `The association ID '${input.AssociationId}' does not exist`,
+        );
+      }
+      const nic = region.interfaces.get(found.interfaceId);
+      if (nic !== undefined) nic.publicIp = undefined;
+      [found.associationId, found.interfaceId] = [undefined, undefined];
+      return {};
+    }),
+    ReleaseAddress: operation<ReleaseAddressRequest, object>((input, call) => {
+      const region = regionOf(call);
+      const address = region.addresses.one(input.AllocationId ?? '', call.asOf);
+      if (address.associationId !== undefined) {
+        throw new AwsError('InvalidIPAddress.InUse', `Address ${address.publicIp} is in use.`);
+      }
+      region.addresses.remove(address, call.now);
+      return {};
+    }),
+  };
+}
+
+/** Returns the id of a zone, e.g. `use1-az1`. */
+export function zoneId(zone: string): string {
+  const [area = '', direction = '', number = ''] = zone.split('-');
+  const index = (zone.codePointAt(zone.length - 1) ?? 0) - 96;
+  return `${area}${direction.slice(0, 1)}${number.slice(0, 1)}-az${index}`;
+}
+
+function shownSubnet(region: Region, subnet: Subnet): NonNullable<DescribeSubnetsResult['Subnets']>[number] {
+  return {
+    ...{
+      SubnetId: subnet.id,
+      VpcId: subnet.vpcId,
+      AvailabilityZone: subnet.zone,
+      AvailabilityZoneId: zoneId(subnet.zone),
+    },
+    ...{ CidrBlock: subnet.cidr, State: 'available', OwnerId: ACCOUNT, DefaultForAz: true },
+    AvailableIpAddressCount: Math.max(0, subnet.capacity - subnet.used.size),
+    MapPublicIpOnLaunch: subnet.mapsPublicIp,
+    AssignIpv6AddressOnCreation: false,
+    Ipv6CidrBlockAssociationSet: [
+      {
+        ...{
+          AssociationId: subnet.id.replace('subnet', 'subnet-cidr-assoc'),
+          Ipv6CidrBlock: `${subnet.ipv6Prefix}::/64`,
+        },
+        Ipv6CidrBlockState: { State: 'associated' },
+      },
+    ],
+    Tags: shownTags(subnet.tags),
+    SubnetArn: region.arn('ec2', `subnet/${subnet.id}`, ACCOUNT),
+  };
+}
+
+function createGroup(
+  region: Region,
+  { GroupName: name = '', Description: description = '', VpcId, TagSpecifications }: CreateSecurityGroupRequest,
+  call: AwsCall,
+): CreateSecurityGroupResult {
+  const tags = tagsByType(TagSpecifications, ['security-group']).get('security-group');
+  if (tags !== undefined) call.authorize('ec2:CreateTags');
+  const vpcId = VpcId ?? region.vpcs.all()[0]?.id ?? '';
+  region.vpcs.one(vpcId, call.asOf);
+  if (!/^[\w .:/()#,@[\]+=&;{}!$*-]{1,255}$/.test(name) || name.startsWith('sg-')) {
+    throw invalidValue(`Invalid security group name '${name}'`);
+  }
+  if (region.groups.all().some((group) => group.name === name && group.vpcId === vpcId)) {
+    throw new AwsError('InvalidGroup.Duplicate', `The security group '${name}' already exists for VPC '${vpcId}'`);
+  }
+  const group = region.groups.add({ ...region.newResource(KINDS.securityGroup, tags), name, description, vpcId });
+  return { GroupId: group.id, Tags: shownTags(group.tags) };
+}
+
+function interfaceStatus({ attachment }: NetworkInterface): 'in-use' | 'available' {
+  return attachment === undefined ? 'available' : 'in-use';
+}
+
+function shownInterface(region: Region, nic: NetworkInterface): ShownInterface {
+  const subnet = region.subnets.get(nic.subnetId);
+  const { attachment } = nic;
+  const association =
+    nic.publicIp === undefined ? {} : { Association: { PublicIp: nic.publicIp, IpOwnerId: 'amazon' } };
+  return {
+    ...{ NetworkInterfaceId: nic.id, SubnetId: nic.subnetId, VpcId: subnet?.vpcId, AvailabilityZone: subnet?.zone },
+    ...{ Description: nic.description, InterfaceType: 'interface', OwnerId: ACCOUNT, Status: interfaceStatus(nic) },
+    ...{ PrivateIpAddress: nic.privateIp, TagSet: shownTags(nic.tags) ?? [], RequesterManaged: false },
+    ...association,
+    PrivateIpAddresses: [{ Primary: true, PrivateIpAddress: nic.privateIp, ...association }],
+    Ipv6Addresses: nic.ipv6.map((Ipv6Address) => ({ Ipv6Address })),
+    Groups: nic.groupIds.map((GroupId) => ({ GroupId, GroupName: region.groups.get(GroupId)?.name })),
+    ...(attachment === undefined
+      ? {}
+      : {
+          Attachment: {
+            ...{
+              AttachmentId: nic.id.replace('eni', 'eni-attach'),
+              InstanceId: attachment.instanceId,
+              Status: 'attached',
+            },
+            ...{ InstanceOwnerId: ACCOUNT, DeviceIndex: attachment.index, AttachTime: new Date(attachment.at) },
+            DeleteOnTermination: attachment.deleteOnTermination,
+          },
+        }),
+  };
+}
+
+function shownAddress(region: Region, address: Address): ShownAddress {
+  const nic = region.interfaces.get(address.interfaceId);
+  return {
+    ...{ AllocationId: address.id, PublicIp: address.publicIp, Domain: 'vpc', Tags: shownTags(address.tags) },
+    ...{ AssociationId: address.associationId, NetworkInterfaceId: nic?.id, PrivateIpAddress: nic?.privateIp },
+    InstanceId: nic?.attachment?.instanceId,
+  };
+}

@@ -1,0 +1,128 @@
+/** The resources of one kind in a region. */
+
+import { AwsError } from '../protocol/aws-error.js';
+
+export interface Resource {
+  readonly id: string;
+  /** Order of creation in the region. */
+  readonly order: number;
+  readonly createdAt: number;
+  /** Time since when lists no longer show it. */
+  deletedAt?: number;
+  readonly tags: Map<string, string>;
+}
+
+/** How EC2 names a kind of resource in ids and errors. */
+export interface Kind {
+  /** e.g. `instance`, as in tag specifications. */
+  readonly type: string;
+  /** e.g. `i` of `i-0123456789abcdef0`. */
+  readonly prefix: string;
+  /** e.g. `InvalidInstanceID.NotFound`. */
+  readonly notFound: string;
+  /** e.g. `instance ID`, for messages. */
+  readonly noun: string;
+}
+
+/** Time after which a deleted resource is forgotten (ms); longer than reads can lag. */
+const FORGET_MS = 600_000;
+
+export class Table<T extends Resource> {
+  private readonly byId = new Map<string, T>();
+
+  constructor(readonly kind: Kind) {}
+
+  add(resource: T): T {
+    this.byId.set(resource.id, resource);
+    return resource;
+  }
+
+  /** Returns an existing resource, even one that lists do not show yet. */
+  get(id: string | undefined): T | undefined {
+    const found = id === undefined ? undefined : this.byId.get(id);
+    return found?.deletedAt === undefined ? found : undefined;
+  }
+
+  /** Returns the existing resources, oldest first. */
+  all(): readonly T[] {
+    return [...this.byId.values()].filter(({ deletedAt }) => deletedAt === undefined);
+  }
+
+  /** Returns the resources that a call sees, oldest first. */
+  seen(asOf: number): readonly T[] {
+    for (const { id, deletedAt = Infinity } of this.byId.values()) {
+      if (deletedAt + FORGET_MS <= asOf) this.byId.delete(id);
+    }
+    return [...this.byId.values()].filter((resource) => isSeen(resource, asOf));
+  }
+
+  /** Returns a resource that a call sees; undefined if there is none. */
+  find(id: string, asOf: number): T | undefined {
+    const found = this.byId.get(id);
+    return found !== undefined && isSeen(found, asOf) ? found : undefined;
+  }
+
+  /** Returns the named resources. Throws if a call does not see one of them, or if an id is malformed. */
+  require(ids: readonly string[], asOf: number): readonly T[] {
+    const { prefix, notFound, noun } = this.kind;
+    const malformed = ids.find((id) => !isWellFormed(prefix, id));
+    if (malformed !== undefined) {
+      const code = notFound.replace('.NotFound', '.Malformed');
+      throw new AwsError(code, `Invalid id: "${malformed}" (expecting "${prefix}-...")`);
+    }
+    const found = ids.map((id) => this.find(id, asOf));
+    const absent = ids.filter((_, index) => found[index] === undefined);
+    if (absent.length > 0) {
+      const text =
+        absent.length === 1 ? `The ${noun} '${absent.join()}' does` : `The ${noun}s '${absent.join(', ')}' do`;
+      throw new AwsError(notFound, `${text} not exist`);
+    }
+    return found.filter((resource) => resource !== undefined);
+  }
+
+  one(id: string, asOf: number): T {
+    const [resource] = this.require([id], asOf);
+    if (resource === undefined) throw new Error(`${id} is unknown`);
+    return resource;
+  }
+
+  remove(resource: T, at: number): void {
+    resource.deletedAt = at;
+  }
+
+  /** Removes a resource at once and for all readers. */
+  forget(id: string): void {
+    this.byId.delete(id);
+  }
+}
+
+function isSeen({ createdAt, deletedAt = Infinity }: Resource, asOf: number): boolean {
+  return createdAt <= asOf && asOf < deletedAt;
+}
+
+function isWellFormed(prefix: string, id: string): boolean {
+  return id.startsWith(`${prefix}-`) && /^[0-9a-f]{8}([0-9a-f]{9})?$/.test(id.slice(prefix.length + 1));
+}
+
+function kind(type: string, prefix: string, notFound: string, noun: string): Kind {
+  return { type, prefix, notFound: `${notFound}.NotFound`, noun };
+}
+
+export const KINDS = {
+  instance: kind('instance', 'i', 'InvalidInstanceID', 'instance ID'),
+  volume: kind('volume', 'vol', 'InvalidVolume', 'volume'),
+  snapshot: kind('snapshot', 'snap', 'InvalidSnapshot', 'snapshot'),
+  image: kind('image', 'ami', 'InvalidAMIID', 'image id'),
+  subnet: kind('subnet', 'subnet', 'InvalidSubnetID', 'subnet ID'),
+  securityGroup: kind('security-group', 'sg', 'InvalidGroup', 'security group'),
+  vpc: kind('vpc', 'vpc', 'InvalidVpcID', 'vpc ID'),
+  networkInterface: kind('network-interface', 'eni', 'InvalidNetworkInterfaceID', 'networkInterface ID'),
+  address: kind('elastic-ip', 'eipalloc', 'InvalidAllocationID', 'allocation ID'),
+  host: kind('dedicated-host', 'h', 'InvalidHostID', 'host ID'),
+  template: kind('launch-template', 'lt', 'InvalidLaunchTemplateId', 'launch template'),
+  keyPair: kind('key-pair', 'key', 'InvalidKeyPair', 'key pair'),
+  spotRequest: kind('spot-instances-request', 'sir', 'InvalidSpotInstanceRequestID', 'spot instance request ID'),
+  fleet: kind('fleet', 'fleet', 'InvalidFleetId', 'fleet ID'),
+  snapshotTask: kind('import-snapshot-task', 'import-snap', 'InvalidConversionTaskId', 'import task ID'),
+  imageTask: kind('import-image-task', 'import-ami', 'InvalidConversionTaskId', 'import task ID'),
+} as const;

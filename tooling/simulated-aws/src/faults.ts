@@ -1,0 +1,21 @@
+/** Faults of the simulated AWS. */
+
+import type { CallFault as AnyCallFault, FaultRule as AnyFaultRule } from '@nodepool/simulated-cloud';
+
+export type AwsFault =
+  /** An error in the form of the called service, e.g. `InternalError`. */
+  | AnyCallFault<{ readonly code: string; readonly message?: string }>
+  /** The service's error for too many calls, e.g. `RequestLimitExceeded` of EC2 and `SlowDown` of S3. */
+  | { readonly kind: 'throttle' }
+  /** The service's error for expired temporary credentials. */
+  | { readonly kind: 'expired-credentials' }
+  /** Status 200 with a cut-off or foreign body. */
+  | { readonly kind: 'garbage' }
+  /** The call sees the state of `ms` ago. */
+  | { readonly kind: 'lag'; readonly ms: number }
+  /** The launched instances become `terminated` instead of `running`, e.g. with `Client.VolumeLimitExceeded`. */
+  | { readonly kind: 'launch-failure'; readonly code: string; readonly message: string }
+  /** The started task, snapshot or image ends in its state of failure with the message. */
+  | { readonly kind: 'task-failure'; readonly message: string };
+
+export type FaultRule = AnyFaultRule<AwsFault>;
