@@ -28,6 +28,8 @@ const RETRY_AFTER_MS = 2000;
 export interface AwsFailure extends Error {
   readonly $fault?: 'client' | 'server';
   readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string };
+  /** Host of the request; see `sdk.ts`. */
+  readonly $host?: string;
   readonly $response?: { readonly statusCode: number; readonly headers: Record<string, string> };
 }
 
@@ -98,13 +100,27 @@ export function errorOf(error: unknown, attempted: Attempted): DriverError {
   if (isDriverError(error)) return error;
   const failure = error as AwsFailure;
   const status = failure.$metadata?.httpStatusCode ?? failure.$response?.statusCode;
-  if (!(error instanceof Error) || status === undefined) return connectionError(attempted, { cause: error });
+  const { $host: host } = failure;
+  if (!(error instanceof Error) || status === undefined) return connectionError(attempted, { cause: error, to: host });
   if (status < 300) {
     const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
-    const message = `${attempted.operation}: the answer is none of AWS (${lineOf(error.message)})`;
+    const message = `${attempted.operation}: the answer${of(host)} is none of AWS (${lineOf(error.message)})`;
     return new TransientError(message, { outcome, cause: error });
   }
-  return errorOfAnswer(ERRORS, { status, ...detailOf(failure), cause: error }, attempted);
+  const { code, text } = detailOf(failure);
+  // Other answers are those of a proxy: they have no request id.
+  const summary = failure.$metadata?.requestId === undefined ? `${text} (answer${of(host)})` : `${code ?? ''}: ${text}`;
+  const to = failure.$response?.headers['location'];
+  if (status < 400) {
+    const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+    const message = `${attempted.operation}: ${status} from ${host ?? 'AWS'} redirects to ${to ?? 'no address'}`;
+    return new TransientError(message, { outcome, cause: error });
+  }
+  return errorOfAnswer(ERRORS, { status, code, text, summary, cause: error }, attempted);
+}
+
+function of(host: string | undefined): string {
+  return host === undefined ? '' : ` of ${host}`;
 }
 
 /** Returns the `DriverError` for an error inside an answer, e.g. of a fleet, which counts like one that was thrown. */

@@ -32,28 +32,41 @@ export class Sdk {
     const known = this.ec2ByRegion.get(region);
     if (known !== undefined) return known;
     const client = new (loadEc2().EC2Client)(this.options(region));
+    nameHost(client);
     this.ec2ByRegion.set(region, client);
     return client;
   }
 
   get s3(): S3Client {
     const forcePathStyle = this.endpoint !== undefined;
-    this.s3Client ??= new (loadS3().S3Client)({ ...this.options(), forcePathStyle });
+    if (this.s3Client === undefined) {
+      this.s3Client = new (loadS3().S3Client)({ ...this.options(), forcePathStyle });
+      nameHost(this.s3Client);
+    }
     return this.s3Client;
   }
 
   get ebs(): EBSClient {
-    this.ebsClient ??= new (loadEbs().EBSClient)(this.options());
+    if (this.ebsClient === undefined) {
+      this.ebsClient = new (loadEbs().EBSClient)(this.options());
+      nameHost(this.ebsClient);
+    }
     return this.ebsClient;
   }
 
   get quotas(): ServiceQuotasClient {
-    this.quotasClient ??= new (loadQuotas().ServiceQuotasClient)(this.options());
+    if (this.quotasClient === undefined) {
+      this.quotasClient = new (loadQuotas().ServiceQuotasClient)(this.options());
+      nameHost(this.quotasClient);
+    }
     return this.quotasClient;
   }
 
   get sqs(): SQSClient {
-    this.sqsClient ??= new (loadSqs().SQSClient)(this.options());
+    if (this.sqsClient === undefined) {
+      this.sqsClient = new (loadSqs().SQSClient)(this.options());
+      nameHost(this.sqsClient);
+    }
     return this.sqsClient;
   }
 
@@ -66,4 +79,38 @@ export class Sdk {
     const { identity, endpoint } = this;
     return { region, credentials: identity, maxAttempts: 1, ...(endpoint === undefined ? {} : { endpoint }) };
   }
+}
+
+/** The part of the clients that is about their steps. */
+interface Steps {
+  readonly middlewareStack: {
+    add(
+      middleware: (
+        next: (args: { readonly request?: unknown }) => Promise<never>,
+      ) => (args: { readonly request?: unknown }) => Promise<never>,
+      options: { readonly step: 'finalizeRequest'; readonly name: string },
+    ): void;
+  };
+}
+
+/** Adds the host of a request to its errors, for messages: the library's errors do not name it. */
+function nameHost({ middlewareStack }: { readonly middlewareStack: unknown }): void {
+  const steps = middlewareStack as Steps['middlewareStack'];
+  steps.add(
+    (next) => async (args) => {
+      try {
+        return await next(args);
+      } catch (error) {
+        if (error instanceof Error) Object.assign(error, { $host: hostOf(args.request) });
+        throw error;
+      }
+    },
+    { step: 'finalizeRequest', name: 'nodepoolHost' },
+  );
+}
+
+function hostOf(request: unknown): string | undefined {
+  if (typeof request !== 'object' || request === null || !('hostname' in request)) return undefined;
+  const { hostname, port } = request as { readonly hostname: string; readonly port?: number };
+  return port === undefined ? hostname : `${hostname}:${port}`;
 }
