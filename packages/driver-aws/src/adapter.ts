@@ -18,6 +18,7 @@ import { Connection } from './client/connection.js';
 import type { AwsLabel, AwsProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
 import { DeleteMachine } from './delete-machine.js';
+import { AwsImages } from './images.js';
 import { instanceOf, instanceOfHost } from './instance.js';
 import { choiceOf } from './offers.js';
 import { hostResource, isKnownFamily, resourcesOf, volumeResources } from './quota.js';
@@ -42,6 +43,7 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   readonly listIntervalMs = LIST_INTERVAL_MS;
   /** EC2 never uses an id again. */
   readonly uniqueIds = true;
+  readonly images: AwsImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;
   /** Installation of the launches; undefined before the first one. */
@@ -51,7 +53,9 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   constructor(
     private readonly config: AwsProvider,
     private readonly env: Readonly<Record<string, string | undefined>> = process.env,
-  ) {}
+  ) {
+    this.images = new AwsImages(() => this.session, config);
+  }
 
   /** Reads the subnets of the pools, so that wrong credentials, regions and subnets are reported at startup. */
   async start(context: ProviderContext): Promise<void> {

@@ -78,6 +78,8 @@ const IAM = '; the page of the driver aws lists the actions that the IAM policy 
 const RULES: readonly ErrorRule[] = [
   { code: THROTTLED, error: 'throttled' },
   { code: CREDENTIALS, error: 'auth' },
+  // EC2 has the same code for requests whose time is wrong.
+  { code: /^RequestExpired$/, text: /security token/i, error: 'auth' },
   { code: PERMISSION, error: 'auth', hint: IAM },
   { code: SKEW, error: 'transient', outcome: 'not-applied', hint: '; is the clock of this host right?' },
   { code: /^TagLimitExceeded$/, error: 'configuration' },
@@ -139,16 +141,15 @@ export function codeOfReason(reason: string): DriverErrorCode | undefined {
   return QUOTA.test(code) ? 'quota' : undefined;
 }
 
-/** Returns the vendor's code of an error; undefined if it is none of AWS. */
+/** Returns AWS's code of an error; undefined if it has none. Core keeps the name of the library's error as its cause. */
 export function codeIn(error: unknown): string | undefined {
-  if (isDriverError(error)) return codeIn(error.cause);
-  const failure = error as AwsFailure | undefined;
-  return failure?.$metadata?.httpStatusCode === undefined ? undefined : failure.name;
+  const cause = isDriverError(error) ? error.cause : error;
+  return cause instanceof Error ? cause.name.replace(/^(Server|Client)\./, '') : undefined;
 }
 
 /** Returns true if AWS refused the credentials rather than the action. */
 export function hasRefusedCredentials(error: DriverError): boolean {
-  return error.code === 'auth' && CREDENTIALS.test(codeIn(error) ?? '');
+  return error.code === 'auth' && (CREDENTIALS.test(codeIn(error) ?? '') || codeIn(error) === 'RequestExpired');
 }
 
 /** Returns true if the account lacks the right to make a call. */

@@ -1,5 +1,6 @@
 /** Amazon's clients with one set of credentials. They neither repeat calls nor limit their rate. */
 
+import { pipeline, Readable, Transform } from 'node:stream';
 import type { AwsCredentialIdentity } from './credentials.js';
 import type { EBSClient } from '@aws-sdk/client-ebs';
 import type { EC2Client } from '@aws-sdk/client-ec2';
@@ -32,7 +33,7 @@ export class Sdk {
     const known = this.ec2ByRegion.get(region);
     if (known !== undefined) return known;
     const client = new (loadEc2().EC2Client)(this.options(region));
-    nameHost(client);
+    guard(client);
     this.ec2ByRegion.set(region, client);
     return client;
   }
@@ -41,7 +42,7 @@ export class Sdk {
     const forcePathStyle = this.endpoint !== undefined;
     if (this.s3Client === undefined) {
       this.s3Client = new (loadS3().S3Client)({ ...this.options(), forcePathStyle });
-      nameHost(this.s3Client);
+      guard(this.s3Client);
     }
     return this.s3Client;
   }
@@ -49,7 +50,7 @@ export class Sdk {
   get ebs(): EBSClient {
     if (this.ebsClient === undefined) {
       this.ebsClient = new (loadEbs().EBSClient)(this.options());
-      nameHost(this.ebsClient);
+      guard(this.ebsClient);
     }
     return this.ebsClient;
   }
@@ -57,7 +58,7 @@ export class Sdk {
   get quotas(): ServiceQuotasClient {
     if (this.quotasClient === undefined) {
       this.quotasClient = new (loadQuotas().ServiceQuotasClient)(this.options());
-      nameHost(this.quotasClient);
+      guard(this.quotasClient);
     }
     return this.quotasClient;
   }
@@ -65,7 +66,7 @@ export class Sdk {
   get sqs(): SQSClient {
     if (this.sqsClient === undefined) {
       this.sqsClient = new (loadSqs().SQSClient)(this.options());
-      nameHost(this.sqsClient);
+      guard(this.sqsClient);
     }
     return this.sqsClient;
   }
@@ -81,21 +82,35 @@ export class Sdk {
   }
 }
 
-/** The part of the clients that is about their steps. */
-interface Steps {
-  readonly middlewareStack: {
-    add(
-      middleware: (
-        next: (args: { readonly request?: unknown }) => Promise<never>,
-      ) => (args: { readonly request?: unknown }) => Promise<never>,
-      options: { readonly step: 'finalizeRequest'; readonly name: string },
-    ): void;
-  };
+interface StepArguments {
+  readonly request?: unknown;
 }
 
-/** Adds the host of a request to its errors, for messages: the library's errors do not name it. */
-function nameHost({ middlewareStack }: { readonly middlewareStack: unknown }): void {
-  const steps = middlewareStack as Steps['middlewareStack'];
+interface StepResult {
+  readonly response?: unknown;
+}
+
+/** The steps of the clients, as far as this file uses them. */
+interface Steps {
+  add(
+    step: (next: (args: StepArguments) => Promise<StepResult>) => (args: StepArguments) => Promise<StepResult>,
+    options: {
+      readonly step: 'finalizeRequest' | 'deserialize';
+      readonly name: string;
+      readonly priority?: 'low';
+    },
+  ): void;
+}
+
+/** Maximum length of an answer in bytes. A page of a list has a few MiB. */
+const MAX_ANSWER = 32 * 1024 * 1024;
+
+/**
+ * Adds the host of a request to its errors, since the library's errors do not name it, and ends answers that are too
+ * long, which the library would read into memory.
+ */
+function guard({ middlewareStack }: { readonly middlewareStack: unknown }): void {
+  const steps = middlewareStack as Steps;
   steps.add(
     (next) => async (args) => {
       try {
@@ -107,6 +122,28 @@ function nameHost({ middlewareStack }: { readonly middlewareStack: unknown }): v
     },
     { step: 'finalizeRequest', name: 'nodepoolHost' },
   );
+  steps.add(
+    (next) => async (args) => {
+      const result = await next(args);
+      const { response } = result;
+      if (typeof response === 'object' && response !== null && 'body' in response && response.body instanceof Readable)
+        response.body = bounded(response.body);
+      return result;
+    },
+    { step: 'deserialize', name: 'nodepoolLimit', priority: 'low' },
+  );
+}
+
+function bounded(body: Readable): Readable {
+  let length = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done): void {
+      length += chunk.length;
+      if (length > MAX_ANSWER) done(new Error(`the answer is longer than ${MAX_ANSWER} bytes`));
+      else done(null, chunk);
+    },
+  });
+  return pipeline(body, limit, () => undefined);
 }
 
 function hostOf(request: unknown): string | undefined {
