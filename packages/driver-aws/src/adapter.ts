@@ -186,6 +186,6 @@ export class AwsAdapter implements Adapter<AwsLabel> {
       deadline: clock.monotonic() + SHARED_CALL_TIMEOUT_MS,
       log,
     });
-    return new ProviderSession(config, connection, clock, random, makeCall);
+    return new ProviderSession(config, connection, clock, random, makeCall, this.images);
   }
 }

@@ -11,7 +11,7 @@ import type {
 import { asInstanceType, tagsIn, toTags, type Ec2 } from './client/ec2.js';
 import type { AllocationStrategy, AwsLabel } from './config.js';
 import { codeIn, errorOfCode } from './errors.js';
-import { FLEET_TAG, nodeTags, type LaunchedNode, type Tags } from './identity.js';
+import { FLEET_TAG, LAUNCHED_AT_TAG, nodeTags, type LaunchedNode, type Tags } from './identity.js';
 import { blockDevices, interfaceOf, metadataOf, tokenOf } from './launch-spec.js';
 
 const TEMPLATE_PREFIX = 'nodepool-launch-template-';
@@ -42,7 +42,7 @@ export class Fleets {
     const name = await this.template(launch, call);
     let answer: CreateFleetCommandOutput;
     try {
-      answer = await this.ec2.createFleet(fleetInput(launch, name), call);
+      answer = await this.ec2.createFleet(fleetInput(launch, name, this.clock.now()), call);
     } catch (error) {
       // Another program may have deleted the template.
       if (/^InvalidLaunchTemplate/.test(codeIn(error) ?? '')) this.templates.delete(name);
@@ -127,7 +127,11 @@ function spotStrategy(
   return strategy === 'prioritized' ? 'capacity-optimized-prioritized' : strategy;
 }
 
-function fleetInput({ label, image, subnetIds, tags, node }: FleetLaunch, template: string): CreateFleetCommandInput {
+function fleetInput(
+  { label, image, subnetIds, tags, node }: FleetLaunch,
+  template: string,
+  now: number,
+): CreateFleetCommandInput {
   const strategy = label.fleet?.strategy ?? 'lowest-price';
   const isSpot = label.market === 'spot';
   const places = subnetIds.length === 0 ? [{ zone: label.network.zone }] : subnetIds.map((id) => ({ subnetId: id }));
@@ -140,7 +144,12 @@ function fleetInput({ label, image, subnetIds, tags, node }: FleetLaunch, templa
       ...('zone' in place && place.zone !== undefined ? { AvailabilityZone: place.zone } : {}),
     })),
   );
-  const own = toTags({ ...tags, ...nodeTags(node), [FLEET_TAG]: template });
+  const own = toTags({
+    ...tags,
+    ...nodeTags(node),
+    [FLEET_TAG]: template,
+    [LAUNCHED_AT_TAG]: new Date(now).toISOString(),
+  });
   return {
     Type: 'instant',
     ClientToken: tokenOf(node.tags),

@@ -17,6 +17,8 @@ export const LAUNCH_TAG = 'nodepool_launch';
 /** Tag of the instances of fleets, which have tokens of EC2; EC2 marks them with a tag that copies cannot have. */
 export const FLEET_TAG = 'nodepool_fleet';
 const FLEET_ID_TAG = 'aws:ec2:fleet-id';
+/** Tag with the time of the call, by which volumes of the launch are told from restored ones. */
+export const LAUNCHED_AT_TAG = 'nodepool_launched_at';
 /** Tags with the nodes of a shared launch: `nodepool_nodes_0` and so on. */
 const NODES_TAG = 'nodepool_nodes_';
 /** Maximum number of instances of one call. */
@@ -36,17 +38,20 @@ interface SharedTags {
   /** Name of the instances of a launch of several. */
   readonly label: string;
   readonly token: string;
+  /** Time of the call (ms since the epoch). */
+  readonly now: number;
 }
 
 /** Returns the tags of the instances that one call launches. */
-export function launchTags(nodes: readonly LaunchedNode[], { own, label, token }: SharedTags): Tags {
+export function launchTags(nodes: readonly LaunchedNode[], { own, label, token, now }: SharedTags): Tags {
   const [first] = nodes;
   if (first === undefined) return own;
-  if (nodes.length === 1) return { ...own, ...nodeTags(first), [LAUNCH_TAG]: token };
+  const ofLaunch = { [LAUNCH_TAG]: token, [LAUNCHED_AT_TAG]: new Date(now).toISOString() };
+  if (nodes.length === 1) return { ...own, ...nodeTags(first), ...ofLaunch };
   const { nodepool_provider_name, nodepool_pool_name, nodepool_installation } = first.tags;
   const lists = Object.fromEntries(packed(nodes).map((list, index) => [`${NODES_TAG}${index}`, list]));
   const common = { nodepool_provider_name, nodepool_pool_name, nodepool_installation };
-  return { ...own, Name: label, ...common, [LAUNCH_TAG]: token, ...lists };
+  return { ...own, Name: label, ...common, ...ofLaunch, ...lists };
 }
 
 /** Returns the tags of one node, its name included. */
@@ -56,7 +61,7 @@ export function nodeTags({ hostname, tags }: LaunchedNode): Tags {
 
 /** Returns the maximum number of nodes that one call with these tags of the operator can launch. */
 export function launchMax(own: Tags): number {
-  const others = new Set([...Object.keys(own), 'Name']).size + 4;
+  const others = new Set([...Object.keys(own), 'Name']).size + 5;
   // A tag holds five nodes; see `packed`.
   return Math.max(1, Math.min(LAUNCH_MAX, (TAGS_MAX - others) * 5));
 }

@@ -21,7 +21,7 @@ import {
 } from '@nodepool/core';
 import type { ArchitectureValues, Filter, Image, VolumeType } from '@aws-sdk/client-ec2';
 import { tagsIn, toTags } from './client/ec2.js';
-import { ImageCalls, type S3Object } from './client/image-calls.js';
+import type { ImageCalls, S3Object } from './client/image-calls.js';
 import type { AwsProvider, ImageTraits } from './config.js';
 import { uploadObject, type Retries } from './object-upload.js';
 import type { ProviderSession } from './session.js';
@@ -39,6 +39,8 @@ const GIB = 1024 ** 3;
 /** Tag with the name of an image in EC2, which a copy cannot share, and that of the builder. */
 export const IMAGE_NAME_TAG = 'nodepool_ami_name';
 const EXTERNAL_NAME_TAG = 'nodepool_external_name';
+/** Prefix of the keys of objects. */
+export const OBJECT_PREFIX = 'nodepool/';
 const ROOT_DEVICE = '/dev/sda1';
 
 interface Upload {
@@ -164,7 +166,7 @@ export class AwsImages implements ImageManager {
   /** Runs work with the file as an object of the bucket, which is deleted afterwards. */
   private async withObject<T>(upload: Upload, work: (object: S3Object) => Promise<T>): Promise<T> {
     const { name, request, retries, call, size } = upload;
-    const object = { Bucket: this.config.bucket ?? '', Key: `${name}.${request.format}` };
+    const object = { Bucket: this.config.bucket ?? '', Key: `${OBJECT_PREFIX}${name}.${request.format}` };
     try {
       await uploadObject(this.calls, { object, tags: { ...request.tags }, size, upload: request, retries }, call);
       return await work(object);
@@ -388,7 +390,7 @@ export class AwsImages implements ImageManager {
   }
 
   private get calls(): ImageCalls {
-    return new ImageCalls(this.session().connection);
+    return this.session().imageCalls;
   }
 
   private traitsOf(image: string): ImageTraits {

@@ -70,9 +70,13 @@ export class Launches {
   private async run(launch: OpenLaunch): Promise<void> {
     const call = this.makeCall();
     let sent: readonly Member[] | undefined;
+    let input: RunInstancesCommandInput | undefined;
     try {
       await sleep(this.clock, JOIN_WINDOW_MS, call.signal);
-      const instances = await this.ec2.runInstances(() => inputOf(launch.shared, (sent ??= this.admit(launch))), call);
+      const instances = await this.ec2.runInstances(
+        () => (input ??= inputOf(launch.shared, (sent ??= this.admit(launch)), this.clock.now())),
+        call,
+      );
       this.distribute(sent ?? [], instances);
     } catch (error) {
       this.close(launch);
@@ -102,10 +106,14 @@ export class Launches {
   }
 }
 
-function inputOf({ spec, tags: own, label }: SharedLaunch, members: readonly Member[]): RunInstancesCommandInput {
+function inputOf(
+  { spec, tags: own, label }: SharedLaunch,
+  members: readonly Member[],
+  now: number,
+): RunInstancesCommandInput {
   const nodes = members.map(({ node }) => node);
   const token = nodes[0] === undefined ? '' : tokenOf(nodes[0].tags);
-  const Tags = toTags(launchTags(nodes, { own, label, token }));
+  const Tags = toTags(launchTags(nodes, { own, label, token, now }));
   const types = ['instance', 'volume', 'network-interface'] as const;
   return {
     ...spec,

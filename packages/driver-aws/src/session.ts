@@ -1,7 +1,8 @@
 /** Objects that all state machines of a provider share. */
 
-import type { Call, Clock, RandomSource } from '@nodepool/core';
+import type { Call, Clock, ImageManager, RandomSource } from '@nodepool/core';
 import type { Connection } from './client/connection.js';
+import { ImageCalls } from './client/image-calls.js';
 import { Ec2 } from './client/ec2.js';
 import type { AwsProvider } from './config.js';
 import { Fleets } from './fleets.js';
@@ -19,6 +20,7 @@ export class ProviderSession {
   readonly fleets: Fleets;
   readonly terminations: Terminations;
   readonly interruptions: Interruptions;
+  readonly imageCalls: ImageCalls;
   /** True if a label of the provider has dedicated hosts, which are listed with the instances. */
   readonly usesHosts: boolean;
 
@@ -29,6 +31,7 @@ export class ProviderSession {
     readonly random: RandomSource,
     /** Returns a call that several machines share. */
     readonly makeCall: () => Call,
+    readonly images: Pick<ImageManager, 'deleteImage'>,
   ) {
     this.ec2 = new Ec2(connection);
     this.types = new InstanceTypes(this.ec2, () => clock.monotonic(), makeCall);
@@ -37,6 +40,7 @@ export class ProviderSession {
     this.fleets = new Fleets(this.ec2, clock);
     this.terminations = new Terminations(this.ec2, clock, makeCall);
     this.interruptions = new Interruptions(connection, config.interruptionQueue, clock);
+    this.imageCalls = new ImageCalls(connection);
     this.usesHosts = [...config.pools.values()].some(({ labels }) =>
       [...labels.values()].some(({ dedicatedHost }) => dedicatedHost),
     );

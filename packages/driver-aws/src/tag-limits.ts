@@ -12,7 +12,7 @@ export const VALUE_MAX = 256;
  * Number of tags that the driver adds to an instance: those of the node, `Name`, and the token of the launch. A launch
  * of several instances uses what is left.
  */
-export const OWN_INSTANCE_TAGS = 8;
+export const OWN_INSTANCE_TAGS = 9;
 /** Number of tags that the driver adds to an image: its identity, `Name`, and its own name. */
 const OWN_IMAGE_TAGS = 8;
 

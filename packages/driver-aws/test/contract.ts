@@ -1,8 +1,9 @@
 /** The contract fixture: this driver on a simulated AWS. */
 
 import { join } from 'node:path';
+import { EC2Client, RunInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import { KEY_NAME, type AwsFault, type FaultRule, type SimulatedAws } from '@nodepool/simulated-aws';
+import { KEY_NAME, REGION, type AwsFault, type FaultRule, type SimulatedAws } from '@nodepool/simulated-aws';
 import { httpControls } from '@nodepool/simulated-cloud';
 import {
   abilitiesExcept,
@@ -14,6 +15,9 @@ import {
 import { AwsAdapter, awsDriver, type AwsProvider } from '../src/index.js';
 import { tagsOf } from '../src/identity.js';
 import { openCloud, section, type OpenCloud } from './cloud.js';
+
+/** More than one part of an upload. */
+const IMAGE_CONTENT = Buffer.alloc(9 * 1024 * 1024, 'disk');
 
 const label = { 'key-name': KEY_NAME, 'cloud-image': 'amazon' };
 
@@ -274,7 +278,11 @@ export const simulated: DriverFixture = {
       addForeignInstances: (count) => addForeign(open, count),
       setTimes: ({ bootMs, deleteMs }) => cloud.configure({ pendingMs: bootMs, shuttingDownMs: deleteMs }),
       setListLag: (ms) => cloud.configure({ readLagMs: ms }),
-      breakInstance: (id) => cloud.endInstance(text(id), 'terminated', 'Server.InternalError'),
+      async breakInstance(id) {
+        // A terminated instance no longer exists; one that shuts down does.
+        cloud.configure({ shuttingDownMs: 60_000 });
+        await withClient(open, (client) => client.send(new TerminateInstancesCommand({ InstanceIds: [text(id)] })));
+      },
       destroyInstance: (id) => cloud.forgetInstance(text(id)),
       copyInstance: (id) => {
         const copy = cloud.duplicate(text(id));
@@ -299,6 +307,7 @@ export const simulated: DriverFixture = {
         open.writeCredentials(cloud.issueCredentials(86_400_000));
       },
       clearFaults: () => cloud.faults.clear(),
+      imageContent: IMAGE_CONTENT,
       imageLabel: { pool: 'main', label: 'own' },
       machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => open.close(),
@@ -356,21 +365,19 @@ function resourcesOf({ inspect }: SimulatedAws): CloudResource[] {
   ];
 }
 
-async function addForeign({ cloud }: OpenCloud, count: number): Promise<void> {
-  const { EC2Client, RunInstancesCommand } = await import('@aws-sdk/client-ec2');
-  const client = new EC2Client({ region: 'us-east-1', endpoint: cloud.url, credentials: cloud.credentials });
-  const Placement = {};
-  for (let index = 0; index < count; index += 1) {
-    await client.send(
-      new RunInstancesCommand({
-        ImageId: cloud.publicImageId,
-        InstanceType: 't3.micro',
-        MinCount: 1,
-        MaxCount: 1,
-        Placement,
-      }),
-    );
-  }
+function addForeign(open: OpenCloud, count: number): Promise<void> {
+  return withClient(open, async (client) => {
+    for (let index = 0; index < count; index += 1) {
+      const ImageId = open.cloud.publicImageId;
+      await client.send(new RunInstancesCommand({ ImageId, InstanceType: 't3.micro', MinCount: 1, MaxCount: 1 }));
+    }
+  });
+}
+
+/** Makes calls as another program does, which `calls` of the cloud does not count. */
+async function withClient({ cloud }: OpenCloud, work: (client: EC2Client) => Promise<unknown>): Promise<void> {
+  const client = new EC2Client({ region: REGION, endpoint: cloud.url, credentials: cloud.credentials });
+  await work(client);
   client.destroy();
   cloud.calls.reset();
 }
