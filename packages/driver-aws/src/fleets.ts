@@ -35,11 +35,13 @@ export class Fleets {
   constructor(
     private readonly ec2: Ec2,
     private readonly clock: Clock,
+    /** Returns a call that several launches share. */
+    private readonly makeCall: () => Call,
   ) {}
 
   /** Resolves with the id of the instance. Errors inside the answer count like those of the call. */
   async launch(launch: FleetLaunch, call: Call): Promise<string> {
-    const name = await this.template(launch, call);
+    const name = await this.template(launch);
     let answer: CreateFleetCommandOutput;
     try {
       answer = await this.ec2.createFleet(fleetInput(launch, name, this.clock.now()), call);
@@ -78,10 +80,10 @@ export class Fleets {
   }
 
   /** Creates the template of a label if it is missing. Its name contains a hash of its content. */
-  private async template({ label, image, subnetIds, node }: FleetLaunch, call: Call): Promise<string> {
+  private async template({ label, image, subnetIds, node }: FleetLaunch): Promise<string> {
     const { nodepool_provider_name, nodepool_installation } = node.tags;
-    const data = templateData(label, image, subnetIds);
     const owner = { nodepool_provider_name, nodepool_installation };
+    const data = templateData(label, image, subnetIds, owner);
     const hash = createHash('sha256')
       .update(JSON.stringify([owner, data]))
       .digest('hex');
@@ -94,7 +96,7 @@ export class Fleets {
         TagSpecifications: [{ ResourceType: 'launch-template' as const, Tags }],
       };
       try {
-        await this.ec2.createTemplate(input, call);
+        await this.ec2.createTemplate(input, this.makeCall());
       } catch (error) {
         if (!/AlreadyExists/.test(codeIn(error) ?? '')) throw error;
       }
@@ -107,7 +109,12 @@ export class Fleets {
 /** Tag with the name of the template, which copies cannot share. */
 const TEMPLATE_TAG = 'nodepool_template';
 
-function templateData(label: AwsLabel, image: Image, subnetIds: readonly string[]): RequestLaunchTemplateData {
+function templateData(
+  label: AwsLabel,
+  image: Image,
+  subnetIds: readonly string[],
+  owner: Tags,
+): RequestLaunchTemplateData {
   // The subnet of each override replaces that of the interface.
   return {
     KeyName: label.keyName,
@@ -117,6 +124,10 @@ function templateData(label: AwsLabel, image: Image, subnetIds: readonly string[
     ...(label.userData === undefined ? {} : { UserData: label.userData }),
     ...(label.instanceProfile === undefined ? {} : { IamInstanceProfile: label.instanceProfile }),
     ...metadataOf(label),
+    TagSpecifications: (['volume', 'network-interface'] as const).map((ResourceType) => ({
+      ResourceType,
+      Tags: toTags({ ...label.tags, ...owner }),
+    })),
   };
 }
 
@@ -163,10 +174,8 @@ function fleetInput(
     ...(isSpot
       ? { SpotOptions: { AllocationStrategy: spotStrategy(strategy), InstanceInterruptionBehavior: 'terminate' } }
       : { OnDemandOptions: { AllocationStrategy: strategy === 'prioritized' ? strategy : 'lowest-price' } }),
-    TagSpecifications: [
-      { ResourceType: 'instance', Tags: own },
-      { ResourceType: 'volume', Tags: own },
-    ],
+    // Fleets tag no volumes and interfaces; those of the template have the tags of its owner.
+    TagSpecifications: [{ ResourceType: 'instance', Tags: own }],
   };
 }
 

@@ -37,7 +37,7 @@ export class ProviderSession {
     this.types = new InstanceTypes(this.ec2, () => clock.monotonic(), makeCall);
     this.lookups = new Lookups(this.ec2, makeCall, clock);
     this.launches = new Launches(this.ec2, clock, makeCall);
-    this.fleets = new Fleets(this.ec2, clock);
+    this.fleets = new Fleets(this.ec2, clock, makeCall);
     this.terminations = new Terminations(this.ec2, clock, makeCall);
     this.interruptions = new Interruptions(connection, config.interruptionQueue, clock);
     this.imageCalls = new ImageCalls(connection);

@@ -48,7 +48,7 @@ describe('a launch', () => {
       expect(tags['nodepool_node_id']).toBe('0000000001');
     }
     const { externalId } = launched;
-    await test.delete('0000000001', externalId);
+    await test.cleanUp(externalId);
     expect(existing()).toEqual([]);
     expect(inspect.volumes()).toEqual([]);
     expect(inspect.networkInterfaces()).toEqual([]);
@@ -97,7 +97,7 @@ describe('a launch', () => {
     const released = /^released/;
     const hosts = (): unknown[] => open.cloud.inspect.hosts().filter(({ state }) => !released.test(state));
     expect(hosts()).toHaveLength(1);
-    await test.delete('0000000001', externalId);
+    await test.cleanUp(externalId);
     expect(existing()).toEqual([]);
     expect(hosts()).toEqual([]);
   });
@@ -130,17 +130,17 @@ describe('a burst', () => {
     const test = await provider({ rate: 2 });
     open.cloud.calls.reset();
     const nodes = ids(200);
-    const launched = await Promise.all(nodes.map((id) => test.launch(id)));
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
     expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(200);
     expect(open.cloud.calls.count('ec2.RunInstances')).toBeLessThanOrEqual(40);
-    await Promise.all(nodes.map((id, index) => test.delete(id, launched[index]?.externalId ?? null)));
+    await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
     expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
   });
 
   it('gives each instance of a shared call the identity of its node from its creation', async () => {
     const test = await provider();
-    const launched = await Promise.all(ids(7).map((id) => test.launch(id)));
+    const launched = await test.end(Promise.all(ids(7).map((id) => test.begin(id))));
     expect(open.cloud.calls.count('ec2.RunInstances')).toBe(1);
     const listed = await test.provider.listNodes(callOn(open.time.clock));
     for (const [index, { externalId }] of launched.entries()) {
@@ -152,7 +152,7 @@ describe('a burst', () => {
   it('serves the first nodes of a partial answer, and closes the offer for the others', async () => {
     open.cloud.capacity.limit({ instanceType: 'm5.large' }, 3);
     const test = await provider();
-    const results = await Promise.allSettled(ids(5).map((id) => test.launch(id)));
+    const results = await test.end(Promise.allSettled(ids(5).map((id) => test.begin(id))));
     expect(results.map(({ status }) => status)).toEqual([
       'fulfilled',
       'fulfilled',
@@ -168,9 +168,9 @@ describe('a burst', () => {
 
   it('terminates the others although one instance is unknown', async () => {
     const test = await provider();
-    const launched = await Promise.all(ids(3).map((id) => test.launch(id)));
+    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
     open.cloud.forgetInstance(String(launched[1]?.externalId));
-    await Promise.all(ids(3).map((id, index) => test.delete(id, launched[index]?.externalId ?? null)));
+    await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
   });
 });
@@ -236,7 +236,7 @@ describe('a call without an answer', () => {
   it('makes no twin', async () => {
     const test = await provider();
     open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'cut', when: 'after' } });
-    const launched = await Promise.all(ids(3).map((id) => test.launch(id)));
+    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
     expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(3);
     expect(existing()).toHaveLength(3);
   });
@@ -262,7 +262,7 @@ describe('spot', () => {
     const test = await provider({ 'interruption-queue': open.cloud.queueUrl }, { 'use-spot': true });
     const { externalId } = await test.launch();
     open.cloud.interruptSpot(String(externalId));
-    await open.time.clock.advance(30_000);
+    await open.time.until(() => false, 30_000);
     const find = async (): Promise<unknown> =>
       (await test.provider.listNodes(callOn(open.time.clock))).find((each) => each.externalId === externalId);
     expect(await find()).toMatchObject({ ready: false, failed: expect.stringContaining('takes the spot instance') });
