@@ -4,6 +4,7 @@ import {
   AbortedError,
   CapacityError,
   isDriverError,
+  linkSignals,
   sleep,
   toDriverError,
   withOutcome,
@@ -38,6 +39,8 @@ interface OpenLaunch {
   readonly key: string;
   readonly shared: SharedLaunch;
   readonly members: Member[];
+  /** Aborts the call when no node needs it any more. */
+  readonly controller: AbortController;
 }
 
 export class Launches {
@@ -57,18 +60,30 @@ export class Launches {
     const key = JSON.stringify([shared.spec, shared.tags, shared.label, ownerOf(node)]);
     let launch = this.open.get(key);
     if (launch === undefined) {
-      launch = { key, shared, members: [] };
+      launch = { key, shared, members: [], controller: new AbortController() };
       this.open.set(key, launch);
       void this.run(launch);
     }
-    const { members } = launch;
+    const { members, controller } = launch;
+    const joined = launch;
+    signal.addEventListener(
+      'abort',
+      () => {
+        if (!members.every((member) => member.signal.aborted)) return;
+        this.close(joined);
+        controller.abort(new AbortedError('no node of the launch needs an instance any more'));
+      },
+      { once: true },
+    );
     const instance = new Promise<Instance>((resolve, reject) => members.push({ node, signal, resolve, reject }));
     if (members.length >= launchMax(shared.tags)) this.close(launch);
     return instance;
   }
 
   private async run(launch: OpenLaunch): Promise<void> {
-    const call = this.makeCall();
+    const own = this.makeCall();
+    const { signal, unlink } = linkSignals(own.signal, launch.controller.signal);
+    const call = { ...own, signal };
     let sent: readonly Member[] | undefined;
     let input: RunInstancesCommandInput | undefined;
     try {
@@ -81,6 +96,8 @@ export class Launches {
     } catch (error) {
       this.close(launch);
       for (const { reject } of sent ?? launch.members) reject(errorOfMember(error, sent !== undefined));
+    } finally {
+      unlink();
     }
   }
 

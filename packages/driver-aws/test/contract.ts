@@ -280,7 +280,7 @@ export const simulated: DriverFixture = {
       setListLag: (ms) => cloud.configure({ readLagMs: ms }),
       async breakInstance(id) {
         // A terminated instance no longer exists; one that shuts down does.
-        cloud.configure({ shuttingDownMs: 60_000 });
+        cloud.configure({ shuttingDownMs: 600_000 });
         await withClient(open, (client) => client.send(new TerminateInstancesCommand({ InstanceIds: [text(id)] })));
       },
       destroyInstance: (id) => cloud.forgetInstance(text(id)),
