@@ -89,7 +89,7 @@ export class AwsAdapter implements Adapter<AwsLabel> {
     return new DeleteMachine(this.session, externalId);
   }
 
-  /** Lists all instances of the region, because those of others use its quota, too. */
+  /** Lists all instances of the region, because all instances use its quota. */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const { session } = this;
     const [instances, hosts] = await Promise.all([

@@ -99,7 +99,7 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** Any saved state means that a call may have been sent: its token is the launch attempt, or that of a shared call. */
+  /** Any saved state means that a call may have been sent. Lists show the launch attempt of each instance. */
   save(): JsonValue {
     return { state: this.state, ...(this.hostId === undefined ? {} : { host: this.hostId }) };
   }

@@ -17,7 +17,7 @@ export const LAUNCH_TAG = 'nodepool_launch';
 /** Tag of the instances of fleets, which have tokens of EC2; EC2 marks them with a tag that copies cannot have. */
 export const FLEET_TAG = 'nodepool_fleet';
 const FLEET_ID_TAG = 'aws:ec2:fleet-id';
-/** Tag with the time of the call, by which volumes of the launch are told from restored ones. */
+/** Tag with the time of the call. Volumes that were restored from a backup are younger. */
 export const LAUNCHED_AT_TAG = 'nodepool_launched_at';
 /** Tags with the nodes of a shared launch: `nodepool_nodes_0` and so on. */
 const NODES_TAG = 'nodepool_nodes_';

@@ -6,9 +6,9 @@
 import { stat } from 'node:fs/promises';
 import {
   DriverError,
+  IMAGE_TAGS,
   imageTagsHash,
   isDriverError,
-  isImageOfUpload,
   logCloudDeletion,
   retryPassing,
   sleep,
@@ -416,7 +416,7 @@ function failed(what: string, reason = 'AWS gives no reason'): DriverError {
 }
 
 function isSameUpload(tags: Readonly<Record<string, string>>, image: Readonly<Record<string, string>>): boolean {
-  return isImageOfUpload(tags, image as Parameters<typeof isImageOfUpload>[1]);
+  return IMAGE_TAGS.every((tag) => tags[tag] !== undefined && tags[tag] === image[tag]);
 }
 
 /** Returns true if the image has another name than the one in its tags: it is a copy by another person. */

@@ -65,7 +65,7 @@ export class InstanceTypes {
       });
       for (const type of unasked) this.underway.set(type, query);
     }
-    await Promise.all(types.map((type) => this.underway.get(type)));
+    await Promise.all(types.map((type) => this.underway.get(type) ?? Promise.resolve()));
   }
 
   private async query(types: readonly string[]): Promise<void> {

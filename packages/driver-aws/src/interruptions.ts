@@ -37,26 +37,26 @@ export class Interruptions {
 
   /** Receives notices until the signal aborts. Resolves at once without a queue. */
   async watch(makeCall: () => Call): Promise<void> {
-    const { queue, clock } = this;
+    const { queue } = this;
     if (queue === undefined) return;
-    for (;;) {
-      const call = makeCall();
-      if (call.signal.aborted) return;
+    for (let call = makeCall(); !call.signal.aborted; call = makeCall()) {
       try {
         await this.receive(queue, call);
         if (this.isFailing) call.log.info('The queue of spot interruptions answers again');
         this.isFailing = false;
       } catch (error) {
-        if (call.signal.aborted) return;
-        if (!this.isFailing) {
-          call.log.warn('Could not read the queue of spot interruptions; they are noticed in the list of instances', {
-            error,
-          });
-        }
-        this.isFailing = true;
-        await sleep(clock, RETRY_MS, call.signal).catch(() => undefined);
+        await this.pause(error, call);
       }
     }
+  }
+
+  private async pause(error: unknown, { signal, log }: Call): Promise<void> {
+    if (signal.aborted) return;
+    if (!this.isFailing) {
+      log.warn('Could not read the queue of spot interruptions; they are noticed in the list of instances', { error });
+    }
+    this.isFailing = true;
+    await sleep(this.clock, RETRY_MS, signal).catch(() => undefined);
   }
 
   private async receive(QueueUrl: string, call: Call): Promise<void> {

@@ -87,7 +87,7 @@ function placementOf(zone: string | undefined, hostId: string | undefined): Pick
   return zone === undefined ? {} : { Placement: { AvailabilityZone: zone } };
 }
 
-/** Returns the client token of a node's own call, by which EC2 recognizes a repetition. */
+/** Returns the client token of a node's own call. EC2 recognizes a repetition by the token. */
 export function tokenOf({ nodepool_launch_attempt: attempt }: InstanceTags): string {
   return attempt;
 }

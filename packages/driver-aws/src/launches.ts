@@ -19,7 +19,7 @@ import { tokenOf, type LaunchSpec } from './launch-spec.js';
 /** Time for which the first node of a launch waits for others (ms). */
 const JOIN_WINDOW_MS = 50;
 
-/** What the nodes of a launch have in common. */
+/** Parameters that the nodes of a launch have in common. */
 export interface SharedLaunch {
   readonly spec: LaunchSpec;
   /** Tags of the operator. */
@@ -30,8 +30,8 @@ export interface SharedLaunch {
 interface Member {
   readonly node: LaunchedNode;
   readonly signal: AbortSignal;
-  resolve(instance: Instance): void;
-  reject(error: unknown): void;
+  readonly resolve: (instance: Instance) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Nodes that wait for the turn of their call. */
@@ -82,8 +82,8 @@ export class Launches {
 
   private async run(launch: OpenLaunch): Promise<void> {
     const own = this.makeCall();
-    const { signal, unlink } = linkSignals(own.signal, launch.controller.signal);
-    const call = { ...own, signal };
+    const link = linkSignals(own.signal, launch.controller.signal);
+    const call = { ...own, signal: link.signal };
     let sent: readonly Member[] | undefined;
     let input: RunInstancesCommandInput | undefined;
     try {
@@ -97,7 +97,7 @@ export class Launches {
       this.close(launch);
       for (const { reject } of sent ?? launch.members) reject(errorOfMember(error, sent !== undefined));
     } finally {
-      unlink();
+      link.unlink();
     }
   }
 

@@ -17,7 +17,7 @@ const GRAPHICS: Codes = { 'on-demand': 'L-DB2E81BA', spot: 'L-3819A6DF' };
 
 /** By the letters with which a type begins. */
 const FAMILIES: Readonly<Record<string, Codes>> = {
-  ...Object.fromEntries([...'acdhimrtz'].map((letter) => [letter, STANDARD])),
+  ...Object.fromEntries(['a', 'c', 'd', 'h', 'i', 'm', 'r', 't', 'z'].map((letter) => [letter, STANDARD])),
   im: STANDARD,
   is: STANDARD,
   dl: { 'on-demand': 'L-6E869C2A', spot: 'L-85EED4F7' },
@@ -82,7 +82,7 @@ export function vcpuCodeOf({ instanceType, market }: Choice): string | undefined
   return (FAMILIES[lettersOf(instanceType)] ?? STANDARD)[market];
 }
 
-/** Returns the resource by which hosts of a type are counted; `quota-limits.ts` finds its quota by name. */
+/** Returns the resource that counts hosts of a type; `quota-limits.ts` finds its quota by name. */
 export function hostResource(instanceType: string): string {
   return `hosts-${familyOf(instanceType)}`;
 }

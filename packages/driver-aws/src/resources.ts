@@ -107,7 +107,7 @@ async function deletionOf(session: ProviderSession, kind: string, id: string, ca
 }
 
 function exists({ State }: Instance): boolean {
-  return State?.Name !== 'terminated' && State?.Name !== 'shutting-down';
+  return State?.Name !== 'terminated';
 }
 
 function resource(kind: string, id: string | undefined, tags: Tags): Resource {

@@ -1,6 +1,6 @@
 /**
- * Writes a raw disk image to a snapshot with EBS direct. Blocks of zeros are left out; every block and the snapshot as a
- * whole have checksums.
+ * Writes a raw disk image to a snapshot with EBS direct. Blocks of zeros are left out; every block and the whole
+ * snapshot have checksums.
  *
  * Source: "Use EBS direct APIs to access the contents of an EBS snapshot".
  */

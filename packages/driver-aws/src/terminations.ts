@@ -13,8 +13,8 @@ const TERMINATION_MAX = 100;
 type State = string | undefined;
 
 interface Waiter {
-  resolve(state: State): void;
-  reject(error: unknown): void;
+  readonly resolve: (state: State) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 type Batch = Map<string, Waiter[]>;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { seededRandom } from '@nodepool/core/testing';
-import type { JsonObject } from '@nodepool/core';
+import type { ExternalId, JsonObject } from '@nodepool/core';
 import {
   KEY_NAME,
   REGION,
@@ -81,4 +81,10 @@ export async function openCloud(settings: Partial<AwsSettings> = {}): Promise<Op
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** Returns an id of EC2. */
+export function idOf(externalId: ExternalId | undefined): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new TypeError('ids of AWS are texts');
 }

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { EC2Client, RunInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
-import type { ExternalId, JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import { KEY_NAME, REGION, type AwsFault, type FaultRule, type SimulatedAws } from '@nodepool/simulated-aws';
 import { httpControls } from '@nodepool/simulated-cloud';
 import {
@@ -14,7 +14,7 @@ import {
 } from '@nodepool/driver-kit';
 import { AwsAdapter, awsDriver, type AwsProvider } from '../src/index.js';
 import { tagsOf } from '../src/identity.js';
-import { openCloud, section, type OpenCloud } from './cloud.js';
+import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
 
 /** More than one part of an upload. */
 const IMAGE_CONTENT = Buffer.alloc(9 * 1024 * 1024, 'disk');
@@ -281,15 +281,15 @@ export const simulated: DriverFixture = {
       async breakInstance(id) {
         // A terminated instance no longer exists; one that shuts down does.
         cloud.configure({ shuttingDownMs: 600_000 });
-        await withClient(open, (client) => client.send(new TerminateInstancesCommand({ InstanceIds: [text(id)] })));
+        await withClient(open, (client) => client.send(new TerminateInstancesCommand({ InstanceIds: [idOf(id)] })));
       },
-      destroyInstance: (id) => cloud.forgetInstance(text(id)),
+      destroyInstance: (id) => cloud.forgetInstance(idOf(id)),
       copyInstance: (id) => {
-        const copy = cloud.duplicate(text(id));
+        const copy = cloud.duplicate(idOf(id));
         return () => cloud.inspect.instances().some((each) => each.id === copy && each.state === 'running');
       },
       copyImage: (id) => {
-        const copy = cloud.duplicate(text(id));
+        const copy = cloud.duplicate(idOf(id));
         return () => cloud.inspect.images().some((image) => image.id === copy);
       },
       plan: (fault) => plan(cloud, fault),
@@ -380,9 +380,4 @@ async function withClient({ cloud }: OpenCloud, work: (client: EC2Client) => Pro
   await work(client);
   client.destroy();
   cloud.calls.reset();
-}
-
-function text(externalId: ExternalId): string {
-  if (typeof externalId === 'string') return externalId;
-  throw new TypeError('ids of AWS are texts');
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { INSTANCE_PROFILE, KMS_KEY_ARN } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
-import { openCloud, section, type OpenCloud } from './cloud.js';
+import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 const STANDARD = 'L-1216C47A';
@@ -169,7 +169,7 @@ describe('a burst', () => {
   it('terminates the others although one instance is unknown', async () => {
     const test = await provider();
     const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
-    open.cloud.forgetInstance(String(launched[1]?.externalId));
+    open.cloud.forgetInstance(idOf(launched[1]?.externalId));
     await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
   });
@@ -261,7 +261,7 @@ describe('spot', () => {
   it('shows an instance that AWS takes away as failed, at the notice of the queue', async () => {
     const test = await provider({ 'interruption-queue': open.cloud.queueUrl }, { 'use-spot': true });
     const { externalId } = await test.launch();
-    open.cloud.interruptSpot(String(externalId));
+    open.cloud.interruptSpot(idOf(externalId));
     await open.time.until(() => false, 30_000);
     const find = async (): Promise<unknown> =>
       (await test.provider.listNodes(callOn(open.time.clock))).find((each) => each.externalId === externalId);

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { BUCKET, INSTANCE_PROFILE } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
-import { openCloud, section, type OpenCloud } from './cloud.js';
+import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 const PAGE = join(__dirname, '../../../docs/drivers/aws.md');
@@ -78,7 +78,7 @@ async function useEverything(): Promise<void> {
       await test.end(
         test.provider.getConsoleLog?.(externalId, { pool: 'main', label: name }, test.call()) ?? Promise.resolve(''),
       );
-      cloud.interruptSpot(String(externalId));
+      cloud.interruptSpot(idOf(externalId));
       await time.until(() => cloud.inspect.messages() === 0, 60_000);
     }
     await test.cleanUp(externalId, node);
