@@ -141,7 +141,7 @@ export function codeOfReason(reason: string): DriverErrorCode | undefined {
   return QUOTA.test(code) ? 'quota' : undefined;
 }
 
-/** Returns AWS's code of an error; undefined if it has none. Core keeps the name of the library's error in the cause. */
+/** Returns AWS's code of an error; undefined if it has none. The cause in an error of core has the code as its name. */
 export function codeIn(error: unknown): string | undefined {
   const cause = isDriverError(error) ? error.cause : error;
   return cause instanceof Error ? cause.name.replace(/^(Server|Client)\./, '') : undefined;

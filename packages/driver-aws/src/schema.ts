@@ -72,7 +72,7 @@ const filter: JsonSchema = {
   properties: {
     name: { ...text, description: 'Name of the filter, e.g. `name` or `architecture`.' },
     Name: { ...text, description: 'The same as `name`.' },
-    values: { ...texts, description: 'Values, of which one must match; `*` and `?` are wildcards.' },
+    values: { ...texts, description: 'Values; one of them must match. `*` and `?` are wildcards.' },
     Values: { ...texts, description: 'The same as `values`.' },
   },
   allOf: [exactlyOne('name', 'Name'), exactlyOne('values', 'Values')],

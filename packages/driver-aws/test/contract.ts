@@ -261,7 +261,7 @@ export const simulated: DriverFixture = {
   packageFolder: join(__dirname, '..'),
   configuration,
   // AWS limits no number of instances, and never uses ids again.
-  can: abilitiesExcept('quota', 'reused-ids', 'image-times', 'fault:upload:refuse'),
+  can: abilitiesExcept('quota', 'reused-ids', 'image-times'),
   exempt: {
     'client.redirect-within': 'the signature of a request names its address, so AWS never redirects these calls',
     'client.retry-date': 'AWS demands no waits by dates, and its library keeps the headers of its errors to itself',
@@ -280,7 +280,7 @@ export const simulated: DriverFixture = {
       setListLag: (ms) => cloud.configure({ readLagMs: ms }),
       async breakInstance(id) {
         // A terminated instance no longer exists; one that shuts down does.
-        cloud.configure({ shuttingDownMs: 600_000 });
+        cloud.configure({ shuttingDownMs: 100_000 });
         await withClient(open, (client) => client.send(new TerminateInstancesCommand({ InstanceIds: [idOf(id)] })));
       },
       destroyInstance: (id) => cloud.forgetInstance(idOf(id)),
