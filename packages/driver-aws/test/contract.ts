@@ -261,7 +261,7 @@ export const simulated: DriverFixture = {
   packageFolder: join(__dirname, '..'),
   configuration,
   // AWS limits no number of instances, and never uses ids again.
-  can: abilitiesExcept('quota', 'reused-ids', 'image-times'),
+  can: abilitiesExcept('quota', 'reused-ids', 'image-times', 'fault:upload:refuse'),
   exempt: {
     'client.redirect-within': 'the signature of a request names its address, so AWS never redirects these calls',
     'client.retry-date': 'AWS demands no waits by dates, and its library keeps the headers of its errors to itself',
