@@ -29,11 +29,14 @@ const FORGET_MS = 600_000;
 
 export class Table<T extends Resource> {
   private readonly byId = new Map<string, T>();
+  /** The existing resources; undefined after a removal. */
+  private existing: T[] | undefined;
 
   constructor(readonly kind: Kind) {}
 
   add(resource: T): T {
     this.byId.set(resource.id, resource);
+    this.existing?.push(resource);
     return resource;
   }
 
@@ -45,7 +48,8 @@ export class Table<T extends Resource> {
 
   /** Returns the existing resources, oldest first. */
   all(): readonly T[] {
-    return [...this.byId.values()].filter(({ deletedAt }) => deletedAt === undefined);
+    this.existing ??= [...this.byId.values()].filter(({ deletedAt }) => deletedAt === undefined);
+    return this.existing;
   }
 
   /** Returns the resources that a call sees, oldest first. */
@@ -88,11 +92,13 @@ export class Table<T extends Resource> {
 
   remove(resource: T, at: number): void {
     resource.deletedAt = at;
+    this.existing = undefined;
   }
 
   /** Removes a resource at once and for all readers. */
   forget(id: string): void {
     this.byId.delete(id);
+    this.existing = undefined;
   }
 }
 
