@@ -15,6 +15,8 @@ export type AwsFault =
   | { readonly kind: 'lag'; readonly ms: number }
   /** The launched instances become `terminated` instead of `running`, e.g. with `Client.VolumeLimitExceeded`. */
   | { readonly kind: 'launch-failure'; readonly code: string; readonly message: string }
+  /** CreateFleet launches nothing, and reports this error for each pool within its answer. */
+  | { readonly kind: 'fleet-error'; readonly code: string; readonly message: string }
   /** The started task, snapshot or image ends in its state of failure with the message. */
   | { readonly kind: 'task-failure'; readonly message: string };
 

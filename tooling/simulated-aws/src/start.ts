@@ -58,12 +58,13 @@ class Cloud {
   private readonly faults;
   private readonly calls = new CallLog();
   private readonly timeline;
-  private readonly capacity = new CapacityBook();
+  private readonly capacity;
   private readonly account;
   private readonly buckets = new Buckets();
   private readonly queues: Queues;
   private readonly regions: ReadonlyMap<string, Region>;
   private readonly server;
+  private readonly operations: Readonly<Record<string, readonly string[]>>;
 
   constructor(options: SimulatedAwsOptions) {
     const state = new CloudState(options, DEFAULT_SETTINGS);
@@ -71,6 +72,7 @@ class Cloud {
     this.faults = new FaultPlan<AwsFault>(state.random);
     this.timeline = new Timeline(state.clock);
     this.account = new Account(state);
+    this.capacity = new CapacityBook(state.clock);
     const world: World = {
       ...{ clock: state.clock, random: state.random, timeline: this.timeline, capacity: this.capacity },
       get settings() {
@@ -93,8 +95,11 @@ class Cloud {
       ]),
     );
     for (const region of this.regions.values()) region.addOld(() => fillRegion(region));
+    const handlers = this.handlers();
+    const names = Object.entries(handlers).map(([service, known]) => [service, Object.keys(known)]);
+    this.operations = Object.fromEntries(names) as Readonly<Record<string, readonly string[]>>;
     const dispatcher = new Dispatcher({
-      ...{ world, random: state.random, account: this.account, handlers: this.handlers() },
+      ...{ world, random: state.random, account: this.account, handlers },
       regionNamed: (name) => this.region(name),
     });
     this.server = new CloudServer({
@@ -180,9 +185,10 @@ class Cloud {
       securityGroups: [groupIds[0] ?? '', groupIds[1] ?? ''],
       publicImageId: amazonImages.at(-1)?.id ?? '',
       queueUrl: queues.urlOf(QUEUE),
+      operations: this.operations,
       inspect: inspectorOf({ regions: [...regions.values()], buckets, queues, timeline }),
       capacity: {
-        limit: (match, count) => capacity.limit(match, count),
+        limit: (match, count, period) => capacity.limit(match, count, period),
         withdraw: (type, zone) => capacity.withdraw(type, zone),
         setSpotPrice: (type, zone, price) => capacity.setSpotPrice(type, zone, price),
         setFreeAddresses: (subnetId, count) => {

@@ -86,6 +86,17 @@ describe('capacity', () => {
     expect(await launch('0.05')).toBe('accepted');
   });
 
+  it('may be short for a time', async () => {
+    const from = aws.clock.now() + 1000;
+    aws.cloud.capacity.limit({ zone: 'us-east-1a' }, 0, { from, until: from + 1000 });
+    const SubnetId = aws.cloud.subnets['us-east-1a'];
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('accepted');
+    await aws.clock.advance(1000);
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('InsufficientInstanceCapacity');
+    await aws.clock.advance(1000);
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('accepted');
+  });
+
   it('of a withdrawn type does not exist', async () => {
     aws.cloud.capacity.withdraw('m5.large', 'us-east-1a');
     const SubnetId = aws.cloud.subnets['us-east-1a'];
@@ -194,6 +205,14 @@ describe('a fleet', () => {
       'r5.large': 'InvalidFleetConfiguration',
       'm7g.large': 'InvalidParameterValue',
     });
+  });
+
+  it('reports any error that a test plans', async () => {
+    await template();
+    const fault = { kind: 'fleet-error', code: 'UnfulfillableCapacity', message: 'no room' } as const;
+    aws.cloud.faults.add({ on: 'ec2.CreateFleet', fault });
+    expect(await launch([])).toMatchObject({ Instances: [], Errors: [{ ErrorCode: 'UnfulfillableCapacity' }] });
+    expect((await launch([])).Instances).toHaveLength(1);
   });
 
   it('is idempotent, and its instances show where they come from', async () => {

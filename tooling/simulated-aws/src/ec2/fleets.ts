@@ -15,7 +15,7 @@ import type {
   RunInstancesRequest,
 } from '@aws-sdk/client-ec2';
 import type { Market } from '../api.js';
-import { operation, type AwsCall, type Handlers } from '../call.js';
+import { faultOf, operation, type AwsCall, type Handlers } from '../call.js';
 import { AwsError, invalidCombination, invalidValue, missing } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { INSTANCE_TYPES } from './instance-types.js';
@@ -185,6 +185,12 @@ function fill(
   { market, target, pools, errors, origin }: Fill,
   call: AwsCall,
 ): CreateFleetInstance[] {
+  const fault = faultOf(call, 'fleet-error');
+  if (fault !== undefined) {
+    const error = new AwsError(fault.code, fault.message);
+    errors.push(...pools.map((pool) => shownError(pool, market, error)));
+    return [];
+  }
   const planned = pools.flatMap((pool): PlannedPool[] => {
     const maxPrice = pool.description.Overrides?.MaxPrice;
     const spot = { MarketType: 'spot' as const, SpotOptions: maxPrice === undefined ? {} : { MaxPrice: maxPrice } };

@@ -121,7 +121,10 @@ function marketOf(
     InstanceInterruptionBehavior: behavior,
     MaxPrice: maxPrice,
   } = options.SpotOptions ?? {};
-  if (kind !== 'persistent' && behavior !== undefined && behavior !== 'terminate') {
+  if (kind === 'persistent') {
+    throw new AwsError('UnsupportedOperation', 'The simulation has no persistent Spot requests');
+  }
+  if (behavior !== undefined && behavior !== 'terminate') {
     throw invalidCombination(`The interruption behavior ${behavior} requires a persistent Spot request`);
   }
   if (!type.spot) throw invalidCombination(`The instance type ${type.name} is not supported for Spot instances.`);

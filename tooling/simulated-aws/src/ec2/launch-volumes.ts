@@ -6,6 +6,7 @@ import { AwsError, invalidCombination, invalidValue, missing } from '../protocol
 import type { Region } from '../region.js';
 import { KMS_KEY_ARN } from '../settings.js';
 import type { Image, ImageVolume } from './records.js';
+import { requireOwnSnapshot } from './snapshots.js';
 
 export interface VolumePlan {
   readonly device: string;
@@ -80,7 +81,7 @@ function checkVolume(
   call: AwsCall,
 ): VolumePlan {
   const snapshotId = ebs.SnapshotId ?? image?.snapshotId;
-  const snapshot = ebs.SnapshotId === undefined ? undefined : region.snapshots.one(ebs.SnapshotId, call.asOf);
+  const snapshot = ebs.SnapshotId === undefined ? undefined : requireOwnSnapshot(region, ebs.SnapshotId, call);
   const smallest = snapshot?.sizeGib ?? image?.sizeGib ?? 0;
   const sizeGib = ebs.VolumeSize ?? image?.sizeGib ?? snapshot?.sizeGib;
   if (sizeGib === undefined) throw missing('size/snapshot');

@@ -28,7 +28,7 @@ export function runInstances(region: Region, input: RunInstancesRequest, call: A
     takeTokens(region, plan.input.MaxCount ?? 1);
     const count = launchable(region, plan, plan.input.MinCount ?? 1, plan.input.MaxCount ?? 1);
     const instances = launch(region, plan, count, { clientToken: input.ClientToken ?? '' }, call);
-    return () => reservationOf(region, instances, call.now);
+    return () => reservationOf(region, instances, region.now);
   });
 }
 

@@ -174,7 +174,7 @@ export interface Instance extends Resource {
   readonly metadata: InstanceMetadataOptionsResponse;
   readonly ebsOptimized: boolean;
   readonly monitored: boolean;
-  readonly protectedFromTermination: boolean;
+  protectedFromTermination: boolean;
   readonly shutdownBehavior: string;
   readonly architecture: string;
   readonly platform: 'windows' | undefined;
