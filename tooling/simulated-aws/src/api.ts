@@ -1,7 +1,7 @@
 /** The interface of the simulated cloud for tests, beside its API. */
 
 import type { CallLog, CloudConnections, FaultPlan, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import type { AwsSettings } from './settings.js';
 
 export type SimulatedAwsOptions = SimulatedCloudOptions<AwsSettings>;
@@ -244,11 +244,11 @@ export interface SimulatedAws {
   readonly publicImageId: string;
   /** URL of the queue `QUEUE`, which receives the events of `REGION`. */
   readonly queueUrl: string;
-  readonly faults: FaultPlan<AwsFault>;
+  readonly faults: FaultPlan<AwsFault, AwsApiCall>;
   /** Names of the operations by service, e.g. `RunInstances` of `ec2`. */
   readonly operations: Readonly<Record<string, readonly string[]>>;
   /** Calls with operations such as `ec2.RunInstances`, `s3.PutObject`, `sqs.ReceiveMessage`. */
-  readonly calls: CallLog;
+  readonly calls: CallLog<AwsApiCall>;
   /** Refuses connections, and accepts them again. */
   readonly connections: CloudConnections;
   readonly inspect: Inspector;

@@ -6,7 +6,7 @@ import { Account, type Principal } from './account.js';
 import { actionOf } from './actions.js';
 import { faultOf, type AwsCall, type Handlers } from './call.js';
 import type { ThrottledInput } from './throttle.js';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import { answerOf, errorAnswer } from './protocol/answers.js';
 import { AwsError } from './protocol/aws-error.js';
 import { readJson } from './protocol/json.js';
@@ -46,9 +46,9 @@ export class Dispatcher {
   };
 
   /** Returns the call with the name of its operation, e.g. `ec2.RunInstances`. */
-  describe(call: CloudCall, context: AwsContext): CloudCall {
-    const { service, operationName } = requestOf(context);
-    return { ...call, operation: `${service}.${operationName}` };
+  describe(call: CloudCall, context: AwsContext): AwsApiCall {
+    const { service, operationName, claim, form } = requestOf(context);
+    return { ...call, operation: `${service}.${operationName}`, region: claim?.region, parameters: form };
   }
 
   async handle(context: AwsContext): Promise<Answer> {

@@ -28,7 +28,7 @@ import { snapshotHandlers } from './ec2/snapshots.js';
 import { templateHandlers } from './ec2/templates.js';
 import { typeHandlers } from './ec2/types-and-offers.js';
 import { volumeHandlers } from './ec2/volumes.js';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import { inspectorOf } from './inspector.js';
 import { AwsError } from './protocol/aws-error.js';
 import type { Service } from './protocol/service-model.js';
@@ -56,7 +56,7 @@ export async function startSimulatedAws(options: SimulatedAwsOptions = {}): Prom
 class Cloud {
   private readonly state;
   private readonly faults;
-  private readonly calls = new CallLog();
+  private readonly calls = new CallLog<AwsApiCall>();
   private readonly timeline;
   private readonly capacity;
   private readonly account;
@@ -69,7 +69,7 @@ class Cloud {
   constructor(options: SimulatedAwsOptions) {
     const state = new CloudState(options, DEFAULT_SETTINGS);
     this.state = state;
-    this.faults = new FaultPlan<AwsFault>(state.random);
+    this.faults = new FaultPlan<AwsFault, AwsApiCall>(state.random);
     this.timeline = new Timeline(state.clock);
     this.account = new Account(state);
     this.capacity = new CapacityBook(state.clock);
