@@ -117,7 +117,7 @@ class Cloud {
 
   private region(name: string): Region {
     const region = this.regions.get(name);
-    if (region === undefined) throw new AwsError('InvalidRequest', `The region ${name} does not exist`);
+    if (region === undefined) throw new AwsError('InvalidRegion', `The region ${name} does not exist`);
     return region;
   }
 

@@ -310,7 +310,7 @@ describe('a dedicated host', () => {
     const ImageId = aws.cloud.addImage({ name: 'mac', architecture: 'arm64_mac' });
     const Placement = { Tenancy: 'host' as const, AvailabilityZone: 'us-east-1a' };
     const launch = (): Promise<string> => codeOf(aws.run({ ImageId, InstanceType: 'mac2.metal', Placement }));
-    expect(await launch()).toBe('InsufficientCapacityOnHost');
+    expect(await launch()).toBe('IncompatibleHostRequirements');
     const allocate = { InstanceType: 'mac2.metal', AvailabilityZone: 'us-east-1a', Quantity: 1 } as const;
     const { HostIds } = await aws.ec2.send(new AllocateHostsCommand({ ...allocate, AutoPlacement: 'on' }));
     expect(await launch()).toBe('accepted');

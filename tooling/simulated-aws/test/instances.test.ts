@@ -154,6 +154,18 @@ describe('a launch', () => {
     expect(aws.cloud.inspect.instances()).toHaveLength(3);
   });
 
+  it('cannot be repeated after the end of all its instances', async () => {
+    const [one, two] = await aws.run({ ClientToken: 'a', MaxCount: 2 });
+    const terminate = (id = ''): Promise<unknown> => aws.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+    await terminate(one?.InstanceId);
+    await aws.clock.advance(30_000);
+    const again = await aws.run({ ClientToken: 'a', MaxCount: 2 });
+    expect(again.map(({ State }) => State?.Name)).toEqual(['terminated', 'running']);
+    await terminate(two?.InstanceId);
+    await aws.clock.advance(30_000);
+    expect(await codeOf(aws.run({ ClientToken: 'a', MaxCount: 2 }))).toBe('IdempotentInstanceTerminated');
+  });
+
   it('does not use up its token if it fails', async () => {
     const limit = aws.cloud.capacity.limit({}, 0);
     expect(await codeOf(aws.run({ ClientToken: 'a' }))).toBe('InsufficientInstanceCapacity');

@@ -100,7 +100,7 @@ const run = promisify(execFile);
     expect(facts).toMatchObject({
       ...{ image: [['available', 'v2.0', 1]], sameName: 'InvalidAMIName.Duplicate' },
       ...{ ownImage: ['/dev/sda1', 'required'], copy: [[{ Key: 'build', Value: '2' }], true] },
-      ...{ inUse: 'InvalidSnapshot.InUse', goneImage: 'InvalidAMIID.NotFound', leftSnapshots: [] },
+      ...{ inUse: 'InvalidSnapshot.InUse', goneImage: 'InvalidAMIID.Unavailable', leftSnapshots: [] },
     });
   });
 

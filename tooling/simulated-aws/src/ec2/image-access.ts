@@ -14,6 +14,9 @@ export function isVisible({ ownerId, isPublic, sharedWith }: Image): boolean {
 export function requireImage(region: Region, id: string, { asOf }: Pick<AwsCall, 'asOf'>): Image {
   const image = region.images.find(id, asOf) ?? unknownOrMalformed(region, id, asOf);
   if (image !== undefined && isVisible(image)) return image;
+  if (region.images.wasDeleted(id, asOf)) {
+    throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is no longer available`);
+  }
   throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
 }
 

@@ -9,7 +9,7 @@ import type { Region } from '../region.js';
 import { ACCOUNT, KMS_KEY_ARN } from '../settings.js';
 import { newInterface, takeAddresses } from './interfaces.js';
 import { planLaunch, type LaunchPlan } from './launch-plan.js';
-import { begin } from './lifecycle.js';
+import { begin, currentState } from './lifecycle.js';
 import { isActive, type Host, type Instance } from './records.js';
 import { showInstance } from './show-instance.js';
 import { KINDS } from './table.js';
@@ -28,8 +28,18 @@ export function runInstances(region: Region, input: RunInstancesRequest, call: A
     takeTokens(region, plan.input.MaxCount ?? 1);
     const count = launchable(region, plan, plan.input.MinCount ?? 1, plan.input.MaxCount ?? 1);
     const instances = launch(region, plan, count, { clientToken: input.ClientToken ?? '' }, call);
-    return () => reservationOf(region, instances, region.now);
+    return () => {
+      const isOver = (one: Instance): boolean =>
+        currentState(one) === 'terminated' || region.instances.get(one.id) === undefined;
+      if (instances.every(isOver)) throw terminated();
+      return reservationOf(region, instances, region.now);
+    };
   });
+}
+
+function terminated(): AwsError {
+  const message = 'The instances of the launch with this client token have been terminated.';
+  return new AwsError('IdempotentInstanceTerminated', message);
 }
 
 /** Takes the tokens of a launch. Throws if there are too few. */
@@ -109,6 +119,9 @@ function capacityLimit(region: Region, { type, market, network: { zone } }: Laun
 function hostLimit(region: Region, plan: LaunchPlan): Limit {
   const hosts = plan.host === undefined ? automaticHosts(region, plan) : [plan.host];
   const room = hosts.reduce((sum, host) => sum + roomOf(region, host), 0);
+  if (hosts.length === 0) {
+    return { room, code: 'IncompatibleHostRequirements', message: 'There are no available or compatible hosts.' };
+  }
   return { room, code: 'InsufficientCapacityOnHost', message: 'There is not enough capacity on the Dedicated Host' };
 }
 

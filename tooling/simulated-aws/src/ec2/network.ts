@@ -326,6 +326,7 @@ function createGroup(
   if (!/^[\w .:/()#,@[\]+=&;{}!$*-]{1,255}$/.test(name) || name.startsWith('sg-')) {
     throw invalidValue(`Invalid security group name '${name}'`);
   }
+  if (name === 'default') throw new AwsError('InvalidGroup.Reserved', `The name 'default' is reserved`);
   if (region.groups.all().some((group) => group.name === name && group.vpcId === vpcId)) {
     throw new AwsError('InvalidGroup.Duplicate', `The security group '${name}' already exists for VPC '${vpcId}'`);
   }

@@ -20,6 +20,8 @@ export interface Kind {
   readonly prefix: string;
   /** e.g. `InvalidInstanceID.NotFound`. */
   readonly notFound: string;
+  /** e.g. `InvalidInstanceID.Malformed`. */
+  readonly malformed: string;
   /** e.g. `instance ID`, for messages. */
   readonly noun: string;
 }
@@ -68,12 +70,9 @@ export class Table<T extends Resource> {
 
   /** Returns the named resources. Throws if a call does not see one of them, or if an id is malformed. */
   require(ids: readonly string[], asOf: number): readonly T[] {
-    const { prefix, notFound, noun } = this.kind;
-    const malformed = ids.find((id) => !isWellFormed(prefix, id));
-    if (malformed !== undefined) {
-      const code = notFound.replace('.NotFound', '.Malformed');
-      throw new AwsError(code, `Invalid id: "${malformed}" (expecting "${prefix}-...")`);
-    }
+    const { prefix, notFound, malformed, noun } = this.kind;
+    const wrong = ids.find((id) => !isWellFormed(prefix, id));
+    if (wrong !== undefined) throw new AwsError(malformed, `Invalid id: "${wrong}" (expecting "${prefix}-...")`);
     const found = ids.map((id) => this.find(id, asOf));
     const absent = ids.filter((_, index) => found[index] === undefined);
     if (absent.length > 0) {
@@ -82,6 +81,12 @@ export class Table<T extends Resource> {
       throw new AwsError(notFound, `${text} not exist`);
     }
     return found.filter((resource) => resource !== undefined);
+  }
+
+  /** Returns true if the resource was deleted a short time ago. */
+  wasDeleted(id: string, asOf: number): boolean {
+    const { deletedAt = Infinity } = this.byId.get(id) ?? {};
+    return deletedAt <= asOf;
   }
 
   one(id: string, asOf: number): T {
@@ -110,25 +115,35 @@ function isWellFormed(prefix: string, id: string): boolean {
   return id.startsWith(`${prefix}-`) && /^[0-9a-f]{8}([0-9a-f]{9})?$/.test(id.slice(prefix.length + 1));
 }
 
-function kind(type: string, prefix: string, notFound: string, noun: string): Kind {
-  return { type, prefix, notFound: `${notFound}.NotFound`, noun };
+/** See https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html. */
+function kind(type: string, prefix: string, codes: string, noun: string, malformed = codes): Kind {
+  return { type, prefix, notFound: `${codes}.NotFound`, malformed: `${malformed}.Malformed`, noun };
+}
+
+/** Import tasks have a code without suffix. */
+function taskKind(type: string, prefix: string): Kind {
+  const code = 'InvalidConversionTaskId';
+  return { ...kind(type, prefix, code, 'import task ID'), notFound: code };
 }
 
 export const KINDS = {
   instance: kind('instance', 'i', 'InvalidInstanceID', 'instance ID'),
-  volume: kind('volume', 'vol', 'InvalidVolume', 'volume'),
-  snapshot: kind('snapshot', 'snap', 'InvalidSnapshot', 'snapshot'),
+  volume: kind('volume', 'vol', 'InvalidVolume', 'volume', 'InvalidVolumeID'),
+  snapshot: kind('snapshot', 'snap', 'InvalidSnapshot', 'snapshot', 'InvalidSnapshotID'),
   image: kind('image', 'ami', 'InvalidAMIID', 'image id'),
   subnet: kind('subnet', 'subnet', 'InvalidSubnetID', 'subnet ID'),
-  securityGroup: kind('security-group', 'sg', 'InvalidGroup', 'security group'),
+  securityGroup: kind('security-group', 'sg', 'InvalidGroup', 'security group', 'InvalidGroupId'),
   vpc: kind('vpc', 'vpc', 'InvalidVpcID', 'vpc ID'),
-  networkInterface: kind('network-interface', 'eni', 'InvalidNetworkInterfaceID', 'networkInterface ID'),
+  networkInterface: kind(
+    ...(['network-interface', 'eni', 'InvalidNetworkInterfaceID', 'networkInterface ID'] as const),
+    'InvalidNetworkInterfaceId',
+  ),
   address: kind('elastic-ip', 'eipalloc', 'InvalidAllocationID', 'allocation ID'),
   host: kind('dedicated-host', 'h', 'InvalidHostID', 'host ID'),
   template: kind('launch-template', 'lt', 'InvalidLaunchTemplateId', 'launch template'),
   keyPair: kind('key-pair', 'key', 'InvalidKeyPair', 'key pair'),
   spotRequest: kind('spot-instances-request', 'sir', 'InvalidSpotInstanceRequestID', 'spot instance request ID'),
   fleet: kind('fleet', 'fleet', 'InvalidFleetId', 'fleet ID'),
-  snapshotTask: kind('import-snapshot-task', 'import-snap', 'InvalidConversionTaskId', 'import task ID'),
-  imageTask: kind('import-image-task', 'import-ami', 'InvalidConversionTaskId', 'import task ID'),
+  snapshotTask: taskKind('import-snapshot-task', 'import-snap'),
+  imageTask: taskKind('import-image-task', 'import-ami'),
 } as const;
