@@ -208,7 +208,7 @@ describe('a launch', () => {
       () => ({ UserData: Buffer.alloc(16_385).toString('base64') }),
     ],
     ['a volume below its snapshot', 'InvalidBlockDeviceMapping', () => ebs({ VolumeSize: 7 })],
-    ['a hard disk to boot from', 'InvalidBlockDeviceMapping', () => ebs({ VolumeSize: 200, VolumeType: 'st1' })],
+    ['a hard disk to boot from', 'BootForVolumeTypeUnsupported', () => ebs({ VolumeSize: 200, VolumeType: 'st1' })],
     ['IOPS of gp2', 'InvalidParameterCombination', () => ebs({ VolumeType: 'gp2', Iops: 3000 })],
     ['io2 without IOPS', 'MissingParameter', () => ebs({ VolumeType: 'io2' })],
     ['throughput above that of the IOPS', 'InvalidParameterCombination', () => ebs({ Throughput: 900 })],

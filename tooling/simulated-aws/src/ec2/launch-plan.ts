@@ -195,10 +195,10 @@ function placementOf(
   if (market === 'spot') throw invalidCombination('Spot instances do not support the tenancy host');
   if (placement?.HostId === undefined) return { tenancy, host: undefined };
   const host = region.hosts.one(placement.HostId, asOf);
-  if (host.instanceType.name !== type.name || host.zone !== zone) {
-    const message = `The host ${host.id} has the type ${host.instanceType.name} in ${host.zone}`;
-    throw new AwsError('InvalidHostConfiguration', message);
+  if (host.instanceType.name !== type.name) {
+    throw new AwsError('UnsupportedInstanceTypeOnHost', `The host ${host.id} is for ${host.instanceType.name}`);
   }
+  if (host.zone !== zone) throw new AwsError('ZonesMismatched', `The host ${host.id} is in ${host.zone}`);
   if (host.releasedAt !== undefined || host.availableAt > region.now) {
     throw new AwsError('InvalidHostState', `The host ${host.id} is not available`);
   }

@@ -68,7 +68,8 @@ export function checkVolumes(
     });
   const root = changed.find(({ device }) => device === image.rootDeviceName);
   if (root !== undefined && !BOOTABLE.includes(root.volumeType)) {
-    throw invalidMapping(`The volume type ${root.volumeType} cannot be used for the boot volume`);
+    const message = `The volume type ${root.volumeType} cannot be used as a boot volume`;
+    throw new AwsError('BootForVolumeTypeUnsupported', message);
   }
   return [...changed, ...added];
 }
