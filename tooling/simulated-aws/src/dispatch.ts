@@ -11,7 +11,7 @@ import { answerOf, errorAnswer } from './protocol/answers.js';
 import { AwsError } from './protocol/aws-error.js';
 import { readJson } from './protocol/json.js';
 import { readQuery } from './protocol/query-input.js';
-import { requestOf, type AwsRequest } from './protocol/request.js';
+import { requestOf, SIGNED_NAMES, type AwsRequest } from './protocol/request.js';
 import { readRest } from './protocol/rest.js';
 import { refusal, refusedInput, unauthorized } from './protocol/service-errors.js';
 import type { Operation, Service } from './protocol/service-model.js';
@@ -107,6 +107,9 @@ export class Dispatcher {
       throw refusal(service, 'unsigned');
     }
     const { code, status } = refusal(service, 'wrongSignature');
+    if (SIGNED_NAMES[claim.service] !== service) {
+      throw new AwsError(code, `Credential should be scoped to correct service: '${service}'.`, status);
+    }
     if (!REGIONS.has(claim.region)) {
       throw new AwsError(code, `Credential should be scoped to a valid region, not '${claim.region}'.`, status);
     }

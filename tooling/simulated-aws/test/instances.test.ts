@@ -233,6 +233,12 @@ describe('a launch', () => {
       'Unsupported',
       () => ({ InstanceType: 'hpc6a.48xlarge', SubnetId: aws.cloud.subnets['us-east-1f'] }),
     ],
+    ['a placement group', 'UnsupportedOperation', () => ({ Placement: { GroupName: 'group' } })],
+    ['too many cores', 'InvalidParameterValue', () => ({ CpuOptions: { CoreCount: 2, ThreadsPerCore: 1 } })],
+    [
+      ...(['credits of a type without them', 'InvalidParameterCombination'] as const),
+      () => ({ CreditSpecification: { CpuCredits: 'unlimited' } }),
+    ],
     ['parameters of other features', 'UnsupportedOperation', () => ({ HibernationOptions: { Configured: true } })],
   ];
 

@@ -12,7 +12,7 @@ import type {
   ReleaseHostsResult,
 } from '@aws-sdk/client-ec2';
 import { operation, type AwsCall, type Handlers } from '../call.js';
-import { AwsError, invalidCombination, invalidValue, missing } from '../protocol/aws-error.js';
+import { AwsError, invalidCombination, invalidValue, missing, refuseUnsupported } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { ACCOUNT } from '../settings.js';
 import { INSTANCE_TYPES } from './instance-types.js';
@@ -66,9 +66,7 @@ function allocate(region: Region, input: AllocateHostsRequest, call: AwsCall): A
   return region.idempotency.run(call.operation, input, () => {
     const tags = tagsByType(input.TagSpecifications, ['dedicated-host']).get('dedicated-host');
     if (tags !== undefined) call.authorize('ec2:CreateTags');
-    if (input.InstanceFamily !== undefined) {
-      throw new AwsError('UnsupportedOperation', 'The simulation has no hosts for several types');
-    }
+    refuseUnsupported(input, ['InstanceFamily', 'OutpostArn', 'AssetIds', 'AvailabilityZoneId']);
     if (input.InstanceType === undefined) throw missing('instanceType');
     if (input.AvailabilityZone === undefined) throw missing('availabilityZone');
     const { InstanceType: name, AvailabilityZone: zone, Quantity: quantity = 1 } = input;

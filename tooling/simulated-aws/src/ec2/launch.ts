@@ -240,6 +240,7 @@ function newInstance(
     userData: plan.userData,
     profileArn: plan.profileArn,
     metadata: metadataOf(plan),
+    cpuOptions: { CoreCount: type.cores, ThreadsPerCore: type.vcpus / type.cores, ...input.CpuOptions },
     ebsOptimized: input.EbsOptimized ?? false,
     monitored: input.Monitoring?.Enabled ?? false,
     protectedFromTermination: input.DisableApiTermination ?? false,
