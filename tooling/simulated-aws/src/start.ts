@@ -15,6 +15,7 @@ import { CapacityBook } from './capacity.js';
 import { Dispatcher, type AwsContext } from './dispatch.js';
 import { duplicate } from './duplicate.js';
 import { EbsDirect } from './ebs.js';
+import { addressHandlers, interfaceHandlers } from './ec2/addresses.js';
 import { fleetHandlers } from './ec2/fleets.js';
 import { hostHandlers } from './ec2/hosts.js';
 import { imageHandlers } from './ec2/images.js';
@@ -138,6 +139,8 @@ class Cloud {
         ...volumeHandlers(regionOf),
         ...hostHandlers(regionOf),
         ...networkHandlers(regionOf),
+        ...interfaceHandlers(regionOf),
+        ...addressHandlers(regionOf),
         ...keyHandlers(regionOf),
         ...imageHandlers(regionOf, named),
         ...snapshotHandlers(regionOf, named),
