@@ -1,7 +1,7 @@
 /** The interface of the simulated cloud for tests, beside its API. */
 
 import type { CallLog, CloudConnections, FaultPlan, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import type { AwsSettings } from './settings.js';
 
 export type SimulatedAwsOptions = SimulatedCloudOptions<AwsSettings>;
@@ -172,6 +172,11 @@ export interface InstanceMatch {
   readonly zone?: string;
 }
 
+export interface CapacityPeriod {
+  readonly from?: number;
+  readonly until?: number;
+}
+
 export interface CapacityLimit {
   /** Ends the limit. Idempotent. */
   remove(): void;
@@ -179,8 +184,11 @@ export interface CapacityLimit {
 
 /** Capacity, offerings and prices. Limits are cumulative: an instance must fit within each that matches it. */
 export interface Capacity {
-  /** Limits the number of matching instances that exist at once; 0 means that there is no capacity. */
-  limit(match: InstanceMatch, count: number): CapacityLimit;
+  /**
+   * Limits the number of matching instances that exist at once; 0 means that there is no capacity. With `period`, the
+   * limit applies from and until these times of the clock (ms since the epoch).
+   */
+  limit(match: InstanceMatch, count: number, period?: CapacityPeriod): CapacityLimit;
   /** Withdraws a type from a zone: it is `Unsupported` there, and no offering names it. */
   withdraw(instanceType: string, zone: string): void;
   /** Sets the spot price in USD per hour. Default: 0.3 of the on-demand price. */
@@ -236,9 +244,11 @@ export interface SimulatedAws {
   readonly publicImageId: string;
   /** URL of the queue `QUEUE`, which receives the events of `REGION`. */
   readonly queueUrl: string;
-  readonly faults: FaultPlan<AwsFault>;
+  readonly faults: FaultPlan<AwsFault, AwsApiCall>;
+  /** Names of the operations by service, e.g. `RunInstances` of `ec2`. */
+  readonly operations: Readonly<Record<string, readonly string[]>>;
   /** Calls with operations such as `ec2.RunInstances`, `s3.PutObject`, `sqs.ReceiveMessage`. */
-  readonly calls: CallLog;
+  readonly calls: CallLog<AwsApiCall>;
   /** Refuses connections, and accepts them again. */
   readonly connections: CloudConnections;
   readonly inspect: Inspector;

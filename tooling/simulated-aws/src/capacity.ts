@@ -1,6 +1,7 @@
 /** The offer of AWS: capacity by type, market and zone, offerings and spot prices. */
 
-import type { CapacityLimit, InstanceMatch, Market } from './api.js';
+import type { Clock } from '@nodepool/core';
+import type { CapacityLimit, CapacityPeriod, InstanceMatch, Market } from './api.js';
 import { INSTANCE_TYPES } from './ec2/instance-types.js';
 import { isActive, type Instance } from './ec2/records.js';
 
@@ -10,6 +11,7 @@ const SPOT_PART = 0.3;
 interface Limit {
   readonly match: InstanceMatch;
   readonly count: number;
+  readonly period: CapacityPeriod;
 }
 
 export class CapacityBook {
@@ -17,8 +19,10 @@ export class CapacityBook {
   private readonly withdrawn = new Set<string>();
   private readonly prices = new Map<string, number>();
 
-  limit(match: InstanceMatch, count: number): CapacityLimit {
-    const limit = { match, count };
+  constructor(private readonly clock: Clock) {}
+
+  limit(match: InstanceMatch, count: number, period: CapacityPeriod = {}): CapacityLimit {
+    const limit = { match, count, period };
     this.limits.push(limit);
     return {
       remove: () => {
@@ -29,7 +33,9 @@ export class CapacityBook {
 
   /** Returns how many more instances there is capacity for. */
   available(instanceType: string, market: Market, zone: string, instances: readonly Instance[]): number {
+    const now = this.clock.now();
     const rooms = this.limits
+      .filter(({ period: { from = -Infinity, until = Infinity } }) => from <= now && now < until)
       .filter(({ match }) => fits(match, instanceType, market, zone))
       .map(({ match, count }) => {
         const used = instances.filter(

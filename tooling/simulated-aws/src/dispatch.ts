@@ -6,12 +6,12 @@ import { Account, type Principal } from './account.js';
 import { actionOf } from './actions.js';
 import { faultOf, type AwsCall, type Handlers } from './call.js';
 import type { ThrottledInput } from './throttle.js';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import { answerOf, errorAnswer } from './protocol/answers.js';
 import { AwsError } from './protocol/aws-error.js';
 import { readJson } from './protocol/json.js';
 import { readQuery } from './protocol/query-input.js';
-import { requestOf, type AwsRequest } from './protocol/request.js';
+import { requestOf, SIGNED_NAMES, type AwsRequest } from './protocol/request.js';
 import { readRest } from './protocol/rest.js';
 import { refusal, refusedInput, unauthorized } from './protocol/service-errors.js';
 import type { Operation, Service } from './protocol/service-model.js';
@@ -46,9 +46,9 @@ export class Dispatcher {
   };
 
   /** Returns the call with the name of its operation, e.g. `ec2.RunInstances`. */
-  describe(call: CloudCall, context: AwsContext): CloudCall {
-    const { service, operationName } = requestOf(context);
-    return { ...call, operation: `${service}.${operationName}` };
+  describe(call: CloudCall, context: AwsContext): AwsApiCall {
+    const { service, operationName, claim, form } = requestOf(context);
+    return { ...call, operation: `${service}.${operationName}`, region: claim?.region, parameters: form };
   }
 
   async handle(context: AwsContext): Promise<Answer> {
@@ -107,6 +107,9 @@ export class Dispatcher {
       throw refusal(service, 'unsigned');
     }
     const { code, status } = refusal(service, 'wrongSignature');
+    if (SIGNED_NAMES[claim.service] !== service) {
+      throw new AwsError(code, `Credential should be scoped to correct service: '${service}'.`, status);
+    }
     if (!REGIONS.has(claim.region)) {
       throw new AwsError(code, `Credential should be scoped to a valid region, not '${claim.region}'.`, status);
     }

@@ -102,6 +102,7 @@ export class EbsDirect {
     }
     if ((input.VolumeSize ?? 0) > MAX_VOLUME_GIB) throw invalid('The volume is too large', 'INVALID_VOLUME_SIZE');
     const tags = tagsOf(input);
+    if (tags.size > 0) call.authorize('ec2:CreateTags');
     const region = this.regionOf(call);
     const { VolumeSize: sizeGib = 0, Description: description = '', Encrypted: encrypted = false } = input;
     const snapshot = addSnapshot(region, { sizeGib, description, encrypted, tags });

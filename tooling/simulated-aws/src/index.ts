@@ -1,7 +1,7 @@
 /** A simulated Amazon Web Services for development and tests. */
 export type { CloudCall } from '@nodepool/simulated-cloud';
 export type * from './api.js';
-export type { AwsFault, FaultRule } from './faults.js';
+export type { AwsApiCall, AwsFault, FaultRule } from './faults.js';
 export {
   ACCOUNT,
   AMAZON,

@@ -15,6 +15,7 @@ import { CapacityBook } from './capacity.js';
 import { Dispatcher, type AwsContext } from './dispatch.js';
 import { duplicate } from './duplicate.js';
 import { EbsDirect } from './ebs.js';
+import { addressHandlers, interfaceHandlers } from './ec2/addresses.js';
 import { fleetHandlers } from './ec2/fleets.js';
 import { hostHandlers } from './ec2/hosts.js';
 import { imageHandlers } from './ec2/images.js';
@@ -28,7 +29,7 @@ import { snapshotHandlers } from './ec2/snapshots.js';
 import { templateHandlers } from './ec2/templates.js';
 import { typeHandlers } from './ec2/types-and-offers.js';
 import { volumeHandlers } from './ec2/volumes.js';
-import type { AwsFault } from './faults.js';
+import type { AwsApiCall, AwsFault } from './faults.js';
 import { inspectorOf } from './inspector.js';
 import { AwsError } from './protocol/aws-error.js';
 import type { Service } from './protocol/service-model.js';
@@ -56,21 +57,23 @@ export async function startSimulatedAws(options: SimulatedAwsOptions = {}): Prom
 class Cloud {
   private readonly state;
   private readonly faults;
-  private readonly calls = new CallLog();
+  private readonly calls = new CallLog<AwsApiCall>();
   private readonly timeline;
-  private readonly capacity = new CapacityBook();
+  private readonly capacity;
   private readonly account;
   private readonly buckets = new Buckets();
   private readonly queues: Queues;
   private readonly regions: ReadonlyMap<string, Region>;
   private readonly server;
+  private readonly operations: Readonly<Record<string, readonly string[]>>;
 
   constructor(options: SimulatedAwsOptions) {
     const state = new CloudState(options, DEFAULT_SETTINGS);
     this.state = state;
-    this.faults = new FaultPlan<AwsFault>(state.random);
+    this.faults = new FaultPlan<AwsFault, AwsApiCall>(state.random);
     this.timeline = new Timeline(state.clock);
     this.account = new Account(state);
+    this.capacity = new CapacityBook(state.clock);
     const world: World = {
       ...{ clock: state.clock, random: state.random, timeline: this.timeline, capacity: this.capacity },
       get settings() {
@@ -93,8 +96,11 @@ class Cloud {
       ]),
     );
     for (const region of this.regions.values()) region.addOld(() => fillRegion(region));
+    const handlers = this.handlers();
+    const names = Object.entries(handlers).map(([service, known]) => [service, Object.keys(known)]);
+    this.operations = Object.fromEntries(names) as Readonly<Record<string, readonly string[]>>;
     const dispatcher = new Dispatcher({
-      ...{ world, random: state.random, account: this.account, handlers: this.handlers() },
+      ...{ world, random: state.random, account: this.account, handlers },
       regionNamed: (name) => this.region(name),
     });
     this.server = new CloudServer({
@@ -112,7 +118,7 @@ class Cloud {
 
   private region(name: string): Region {
     const region = this.regions.get(name);
-    if (region === undefined) throw new AwsError('InvalidRequest', `The region ${name} does not exist`);
+    if (region === undefined) throw new AwsError('InvalidRegion', `The region ${name} does not exist`);
     return region;
   }
 
@@ -133,6 +139,8 @@ class Cloud {
         ...volumeHandlers(regionOf),
         ...hostHandlers(regionOf),
         ...networkHandlers(regionOf),
+        ...interfaceHandlers(regionOf),
+        ...addressHandlers(regionOf),
         ...keyHandlers(regionOf),
         ...imageHandlers(regionOf, named),
         ...snapshotHandlers(regionOf, named),
@@ -180,9 +188,10 @@ class Cloud {
       securityGroups: [groupIds[0] ?? '', groupIds[1] ?? ''],
       publicImageId: amazonImages.at(-1)?.id ?? '',
       queueUrl: queues.urlOf(QUEUE),
+      operations: this.operations,
       inspect: inspectorOf({ regions: [...regions.values()], buckets, queues, timeline }),
       capacity: {
-        limit: (match, count) => capacity.limit(match, count),
+        limit: (match, count, period) => capacity.limit(match, count, period),
         withdraw: (type, zone) => capacity.withdraw(type, zone),
         setSpotPrice: (type, zone, price) => capacity.setSpotPrice(type, zone, price),
         setFreeAddresses: (subnetId, count) => {

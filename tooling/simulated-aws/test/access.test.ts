@@ -62,6 +62,26 @@ describe('credentials', () => {
     expect((await codesWith(aws.cloud.credentials, 'mars-1')).ec2).toBe('AuthFailure');
   });
 
+  it('are for one service', async () => {
+    const signed = new STSClient(aws.config());
+    signed.middlewareStack.add(
+      (next) => (args) => {
+        const { request: http } = args as { request: { body: string } };
+        http.body = http.body.replace('GetCallerIdentity', 'DescribeInstances');
+        return next(args);
+      },
+      { step: 'build', name: 'action' },
+    );
+    expect(await codeOf(signed.send(new GetCallerIdentityCommand({})))).toBe('InvalidAction');
+    signed.destroy();
+    const scope = `${aws.cloud.credentials.accessKeyId}/20260101/us-east-1/iam/aws4_request`;
+    const signature = '0'.repeat(64);
+    const Authorization = `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=${signature}`;
+    const url = `${aws.cloud.url}/?Action=DescribeInstances&Version=2016-11-15`;
+    const answer = await fetch(url, { headers: { Authorization } });
+    expect(await answer.text()).toContain("Credential should be scoped to correct service: 'ec2'.");
+  });
+
   it('may be temporary, and expire', async () => {
     const credentials = aws.cloud.issueCredentials(1000);
     expect(await codesWith(credentials)).toEqual(ACCEPTED);

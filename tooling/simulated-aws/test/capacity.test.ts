@@ -86,6 +86,17 @@ describe('capacity', () => {
     expect(await launch('0.05')).toBe('accepted');
   });
 
+  it('may be short for a time', async () => {
+    const from = aws.clock.now() + 1000;
+    aws.cloud.capacity.limit({ zone: 'us-east-1a' }, 0, { from, until: from + 1000 });
+    const SubnetId = aws.cloud.subnets['us-east-1a'];
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('accepted');
+    await aws.clock.advance(1000);
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('InsufficientInstanceCapacity');
+    await aws.clock.advance(1000);
+    expect(await codeOf(aws.run({ SubnetId }))).toBe('accepted');
+  });
+
   it('of a withdrawn type does not exist', async () => {
     aws.cloud.capacity.withdraw('m5.large', 'us-east-1a');
     const SubnetId = aws.cloud.subnets['us-east-1a'];
@@ -196,6 +207,14 @@ describe('a fleet', () => {
     });
   });
 
+  it('reports any error that a test plans', async () => {
+    await template();
+    const fault = { kind: 'fleet-error', code: 'UnfulfillableCapacity', message: 'no room' } as const;
+    aws.cloud.faults.add({ on: 'ec2.CreateFleet', fault });
+    expect(await launch([])).toMatchObject({ Instances: [], Errors: [{ ErrorCode: 'UnfulfillableCapacity' }] });
+    expect((await launch([])).Instances).toHaveLength(1);
+  });
+
   it('is idempotent, and its instances show where they come from', async () => {
     await template({ TagSpecifications: [{ ResourceType: 'volume', Tags: [{ Key: 'a', Value: 'b' }] }] });
     const Tags = [{ Key: 'Name', Value: 'x' }];
@@ -291,7 +310,7 @@ describe('a dedicated host', () => {
     const ImageId = aws.cloud.addImage({ name: 'mac', architecture: 'arm64_mac' });
     const Placement = { Tenancy: 'host' as const, AvailabilityZone: 'us-east-1a' };
     const launch = (): Promise<string> => codeOf(aws.run({ ImageId, InstanceType: 'mac2.metal', Placement }));
-    expect(await launch()).toBe('InsufficientCapacityOnHost');
+    expect(await launch()).toBe('IncompatibleHostRequirements');
     const allocate = { InstanceType: 'mac2.metal', AvailabilityZone: 'us-east-1a', Quantity: 1 } as const;
     const { HostIds } = await aws.ec2.send(new AllocateHostsCommand({ ...allocate, AutoPlacement: 'on' }));
     expect(await launch()).toBe('accepted');

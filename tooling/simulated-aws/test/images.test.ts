@@ -145,7 +145,7 @@ describe('an image', () => {
     const remove = new DeleteSnapshotCommand({ SnapshotId: snapshot });
     expect(await codeOf(aws.ec2.send(remove))).toBe('InvalidSnapshot.InUse');
     await aws.ec2.send(new DeregisterImageCommand({ ImageId }));
-    expect(await codeOf(aws.ec2.send(new DeregisterImageCommand({ ImageId })))).toBe('InvalidAMIID.NotFound');
+    expect(await codeOf(aws.ec2.send(new DeregisterImageCommand({ ImageId })))).toBe('InvalidAMIID.Unavailable');
     await aws.ec2.send(remove);
     expect(await codeOf(aws.ec2.send(remove))).toBe('InvalidSnapshot.NotFound');
   });

@@ -154,6 +154,18 @@ describe('a launch', () => {
     expect(aws.cloud.inspect.instances()).toHaveLength(3);
   });
 
+  it('cannot be repeated after the end of all its instances', async () => {
+    const [one, two] = await aws.run({ ClientToken: 'a', MaxCount: 2 });
+    const terminate = (id = ''): Promise<unknown> => aws.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+    await terminate(one?.InstanceId);
+    await aws.clock.advance(30_000);
+    const again = await aws.run({ ClientToken: 'a', MaxCount: 2 });
+    expect(again.map(({ State }) => State?.Name)).toEqual(['terminated', 'running']);
+    await terminate(two?.InstanceId);
+    await aws.clock.advance(30_000);
+    expect(await codeOf(aws.run({ ClientToken: 'a', MaxCount: 2 }))).toBe('IdempotentInstanceTerminated');
+  });
+
   it('does not use up its token if it fails', async () => {
     const limit = aws.cloud.capacity.limit({}, 0);
     expect(await codeOf(aws.run({ ClientToken: 'a' }))).toBe('InsufficientInstanceCapacity');
@@ -196,7 +208,7 @@ describe('a launch', () => {
       () => ({ UserData: Buffer.alloc(16_385).toString('base64') }),
     ],
     ['a volume below its snapshot', 'InvalidBlockDeviceMapping', () => ebs({ VolumeSize: 7 })],
-    ['a hard disk to boot from', 'InvalidBlockDeviceMapping', () => ebs({ VolumeSize: 200, VolumeType: 'st1' })],
+    ['a hard disk to boot from', 'BootForVolumeTypeUnsupported', () => ebs({ VolumeSize: 200, VolumeType: 'st1' })],
     ['IOPS of gp2', 'InvalidParameterCombination', () => ebs({ VolumeType: 'gp2', Iops: 3000 })],
     ['io2 without IOPS', 'MissingParameter', () => ebs({ VolumeType: 'io2' })],
     ['throughput above that of the IOPS', 'InvalidParameterCombination', () => ebs({ Throughput: 900 })],
@@ -220,6 +232,12 @@ describe('a launch', () => {
       'a type that the zone does not have',
       'Unsupported',
       () => ({ InstanceType: 'hpc6a.48xlarge', SubnetId: aws.cloud.subnets['us-east-1f'] }),
+    ],
+    ['a placement group', 'UnsupportedOperation', () => ({ Placement: { GroupName: 'group' } })],
+    ['too many cores', 'InvalidParameterValue', () => ({ CpuOptions: { CoreCount: 2, ThreadsPerCore: 1 } })],
+    [
+      ...(['credits of a type without them', 'InvalidParameterCombination'] as const),
+      () => ({ CreditSpecification: { CpuCredits: 'unlimited' } }),
     ],
     ['parameters of other features', 'UnsupportedOperation', () => ({ HibernationOptions: { Configured: true } })],
   ];

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -35,7 +36,7 @@ beforeEach(async () => {
 
 afterEach(() => aws.close());
 
-function put(Key: string, Body: string | Buffer = 'x', more: object = {}): Promise<unknown> {
+function put(Key: string, Body: string | Buffer | Readable = 'x', more: object = {}): Promise<unknown> {
   return aws.s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body, ...more }));
 }
 
@@ -52,6 +53,14 @@ describe('an object', () => {
       expect(aws.cloud.inspect.objects()).toMatchObject([{ key: Key, size: 7, tags: { a: 'b', c: 'd' } }]);
     },
   );
+
+  it('is read from a stream, in chunks with a checksum behind them', async () => {
+    const content = Buffer.alloc(300_000, 'chunk');
+    const pieces = [content.subarray(0, 100_000), content.subarray(100_000)];
+    await put('a', Readable.from(pieces), { ContentLength: content.length, ChecksumAlgorithm: 'CRC32' });
+    const hash = createHash('sha256').update(content).digest('hex');
+    expect(aws.cloud.inspect.objects()).toMatchObject([{ size: content.length, sha256: hash }]);
+  });
 
   it('is read in ranges, and described without content', async () => {
     await put('a', '0123456789');

@@ -233,6 +233,8 @@ spot = ec2.run_instances(
     MaxCount=1,
     InstanceMarketOptions={"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}},
 )["Instances"][0]
+# All events of the launch have arrived when the instance runs.
+ec2.get_waiter("instance_running").wait(InstanceIds=[spot["InstanceId"]], WaiterConfig={"Delay": 1})
 requests = ec2.describe_spot_instance_requests(SpotInstanceRequestIds=[spot["SpotInstanceRequestId"]])
 facts["spot"] = [spot["InstanceLifecycle"], requests["SpotInstanceRequests"][0]["Status"]["Code"]]
 messages = sqs.receive_message(QueueUrl=setup["queueUrl"], MaxNumberOfMessages=10)["Messages"]

@@ -15,8 +15,8 @@ import type {
   RunInstancesRequest,
 } from '@aws-sdk/client-ec2';
 import type { Market } from '../api.js';
-import { operation, type AwsCall, type Handlers } from '../call.js';
-import { AwsError, invalidCombination, invalidValue, missing } from '../protocol/aws-error.js';
+import { faultOf, operation, type AwsCall, type Handlers } from '../call.js';
+import { AwsError, invalidCombination, invalidValue, missing, refuseUnsupported } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { INSTANCE_TYPES } from './instance-types.js';
 import { launch, launchable, takeTokens } from './launch.js';
@@ -74,6 +74,13 @@ export function fleetHandlers(regionOf: (call: AwsCall) => Region): Handlers {
 function createFleet(region: Region, input: CreateFleetRequest, call: AwsCall): CreateFleetResult {
   if (input.Type !== 'instant') throw new AwsError('UnsupportedOperation', 'The simulation has instant fleets only');
   return region.idempotency.run(call.operation, input, () => {
+    refuseUnsupported(input, [
+      'ReservedCapacityOptions',
+      'ValidFrom',
+      'ValidUntil',
+      'ReplaceUnhealthyInstances',
+      'Context',
+    ]);
     const byType = tagsByType(input.TagSpecifications, ['fleet', 'instance']);
     if (byType.size > 0) call.authorize('ec2:CreateTags');
     call.authorize('ec2:RunInstances');
@@ -185,6 +192,12 @@ function fill(
   { market, target, pools, errors, origin }: Fill,
   call: AwsCall,
 ): CreateFleetInstance[] {
+  const fault = faultOf(call, 'fleet-error');
+  if (fault !== undefined) {
+    const error = new AwsError(fault.code, fault.message);
+    errors.push(...pools.map((pool) => shownError(pool, market, error)));
+    return [];
+  }
   const planned = pools.flatMap((pool): PlannedPool[] => {
     const maxPrice = pool.description.Overrides?.MaxPrice;
     const spot = { MarketType: 'spot' as const, SpotOptions: maxPrice === undefined ? {} : { MaxPrice: maxPrice } };

@@ -12,7 +12,7 @@ import type {
   ReleaseHostsResult,
 } from '@aws-sdk/client-ec2';
 import { operation, type AwsCall, type Handlers } from '../call.js';
-import { AwsError, invalidCombination, invalidValue, missing } from '../protocol/aws-error.js';
+import { AwsError, invalidCombination, invalidValue, missing, refuseUnsupported } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { ACCOUNT } from '../settings.js';
 import { INSTANCE_TYPES } from './instance-types.js';
@@ -66,13 +66,11 @@ function allocate(region: Region, input: AllocateHostsRequest, call: AwsCall): A
   return region.idempotency.run(call.operation, input, () => {
     const tags = tagsByType(input.TagSpecifications, ['dedicated-host']).get('dedicated-host');
     if (tags !== undefined) call.authorize('ec2:CreateTags');
-    if (input.InstanceFamily !== undefined) {
-      throw new AwsError('UnsupportedOperation', 'The simulation has no hosts for several types');
-    }
+    refuseUnsupported(input, ['InstanceFamily', 'OutpostArn', 'AssetIds', 'AvailabilityZoneId']);
     if (input.InstanceType === undefined) throw missing('instanceType');
     if (input.AvailabilityZone === undefined) throw missing('availabilityZone');
     const { InstanceType: name, AvailabilityZone: zone, Quantity: quantity = 1 } = input;
-    if (quantity < 1) throw invalidValue(`Value (${quantity}) for parameter quantity is invalid.`);
+    if (quantity < 1) throw new AwsError('InvalidQuantity', `The quantity ${quantity} is invalid.`);
     if (!region.zones.includes(zone)) throw invalidValue(`Invalid availability zone: [${zone}]`);
     const type = requireType(name);
     if (!type.dedicatedHosts || !region.world.capacity.isOffered(name, zone)) {
@@ -111,7 +109,7 @@ function release(region: Region, { HostIds: ids = [] }: ReleaseHostsRequest, cal
   for (const id of ids) {
     const host = region.hosts.find(id, call.asOf);
     if (host === undefined || host.releasedAt !== undefined)
-      refuse(id, 'InvalidHostID.NotFound', `The host '${id}' does not exist`);
+      refuse(id, 'Client.InvalidHostID.NotFound', `The host '${id}' does not exist`);
     else if (roomOf(region, host) < host.instanceType.perHost) {
       refuse(id, 'Client.InvalidHost.Occupied', 'Dedicated host is occupied and cannot be released.');
     } else if (host.instanceType.name.startsWith('mac') && call.now < host.createdAt + MAC_MIN_MS) {

@@ -12,9 +12,17 @@ export function isVisible({ ownerId, isPublic, sharedWith }: Image): boolean {
 
 /** Returns an image that our account may use. Throws if there is none. */
 export function requireImage(region: Region, id: string, { asOf }: Pick<AwsCall, 'asOf'>): Image {
-  const image = region.images.one(id, asOf);
-  if (isVisible(image)) return image;
+  const image = region.images.find(id, asOf) ?? unknownOrMalformed(region, id, asOf);
+  if (image !== undefined && isVisible(image)) return image;
+  if (region.images.wasDeleted(id, asOf)) {
+    throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is no longer available`);
+  }
   throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
+}
+
+/** Throws if the id is malformed. */
+function unknownOrMalformed(region: Region, id: string, asOf: number): Image | undefined {
+  return /^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id) ? undefined : region.images.one(id, asOf);
 }
 
 /** Like `requireImage`. Throws if the image is not ours. */

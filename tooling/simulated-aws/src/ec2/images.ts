@@ -16,7 +16,7 @@ import type {
   VolumeType,
 } from '@aws-sdk/client-ec2';
 import { faultOf, operation, type AwsCall, type Handlers } from '../call.js';
-import { AwsError, invalidCombination } from '../protocol/aws-error.js';
+import { AwsError, invalidCombination, refuseUnsupported } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { ACCOUNT, AMAZON } from '../settings.js';
 import { isVisible, requireImage, requireOwnImage } from './image-access.js';
@@ -169,9 +169,7 @@ function register(region: Region, input: RegisterImageRequest, call: AwsCall): R
   if (tags !== undefined) call.authorize('ec2:CreateTags');
   const { Name: name = '', RootDeviceName: root = '/dev/sda1', BlockDeviceMappings: mappings = [] } = input;
   checkName(region, name);
-  if (input.ImageLocation !== undefined) {
-    throw new AwsError('UnsupportedOperation', 'The simulation has no images backed by S3');
-  }
+  refuseUnsupported(input, ['ImageLocation', 'KernelId', 'RamdiskId', 'BillingProducts', 'UefiData']);
   if (mappings.length === 0)
     throw invalidCombination('Either the image location or the block device mappings must be given');
   const volumes = volumesOf(region, input, root, call);
@@ -228,6 +226,7 @@ function copy(
   return region.idempotency.run(call.operation, input, () => {
     const byType = tagsByType(input.TagSpecifications, ['image', 'snapshot']);
     if (byType.size > 0) call.authorize('ec2:CreateTags');
+    refuseUnsupported(input, ['DestinationOutpostArn', 'DestinationAvailabilityZone', 'DestinationAvailabilityZoneId']);
     const { Name: name = '', SourceImageId: sourceId = '', SourceRegion: sourceName = '' } = input;
     const source = regionNamed(sourceName);
     const original = requireImage(source, sourceId, call);

@@ -16,6 +16,7 @@ import type {
   GetConsoleOutputResult,
   InstanceAttribute,
   InstanceStateChange,
+  ModifyInstanceAttributeRequest,
   Reservation,
   RunInstancesRequest,
   StartInstancesRequest,
@@ -91,6 +92,15 @@ export function instanceHandlers(regionOf: (call: AwsCall) => Region): Handlers 
     DescribeInstanceAttribute: operation<DescribeInstanceAttributeRequest, InstanceAttribute>((input, call) => {
       const instance = regionOf(call).instances.one(input.InstanceId ?? '', call.asOf);
       return { InstanceId: instance.id, ...attributeOf(instance, input.Attribute ?? '') };
+    }),
+    ModifyInstanceAttribute: operation<ModifyInstanceAttributeRequest, object>((input, call) => {
+      const instance = regionOf(call).instances.one(input.InstanceId ?? '', call.asOf);
+      const isProtected = input.DisableApiTermination?.Value;
+      if (isProtected === undefined) {
+        throw new AwsError('UnsupportedOperation', 'The simulation changes DisableApiTermination only');
+      }
+      instance.protectedFromTermination = isProtected;
+      return {};
     }),
     DescribeSpotInstanceRequests: operation<DescribeSpotInstanceRequestsRequest, DescribeSpotInstanceRequestsResult>(
       (input, call) => {

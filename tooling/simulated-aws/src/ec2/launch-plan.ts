@@ -3,7 +3,7 @@
 import type { RunInstancesRequest } from '@aws-sdk/client-ec2';
 import type { Market } from '../api.js';
 import type { AwsCall } from '../call.js';
-import { AwsError, invalidCombination, invalidValue, missing } from '../protocol/aws-error.js';
+import { AwsError, invalidCombination, invalidValue, missing, refuseUnsupported } from '../protocol/aws-error.js';
 import type { Region } from '../region.js';
 import { ACCOUNT, INSTANCE_PROFILE } from '../settings.js';
 import { requireImage } from './image-access.js';
@@ -45,16 +45,20 @@ const UNSUPPORTED: readonly (keyof RunInstancesRequest)[] = [
     'ElasticInferenceAccelerators',
     'HibernationOptions',
   ] as const),
-  ...(['LicenseSpecifications', 'EnclaveOptions', 'PrivateIpAddress', 'Ipv6Addresses'] as const),
+  ...(['LicenseSpecifications', 'EnclaveOptions', 'PrivateIpAddress', 'Ipv6Addresses', 'AdditionalInfo'] as const),
+  ...(['CapacityReservationSpecification', 'NetworkPerformanceOptions', 'Operator', 'SecondaryInterfaces'] as const),
+  ...(['EnablePrimaryIpv6', 'DisableApiStop', 'PrivateDnsNameOptions', 'MaintenanceOptions'] as const),
 ];
+const UNSUPPORTED_PLACEMENT = [
+  ...(['Affinity', 'GroupName', 'GroupId', 'PartitionNumber', 'SpreadDomain', 'HostResourceGroupArn'] as const),
+  'AvailabilityZoneId',
+] as const;
 
 /** Returns what a launch consists of. Throws EC2's error if a parameter is wrong. */
 export function planLaunch(region: Region, given: RunInstancesRequest, call: AwsCall): LaunchPlan {
   const { input, systemTags } = withTemplate(region, given, call);
-  const unsupported = UNSUPPORTED.find((name) => input[name] !== undefined);
-  if (unsupported !== undefined) {
-    throw new AwsError('UnsupportedOperation', `The simulation does not have the parameter ${unsupported}`);
-  }
+  refuseUnsupported(input, UNSUPPORTED);
+  refuseUnsupported(input.Placement, UNSUPPORTED_PLACEMENT);
   checkCounts(input);
   const tags = tagsByType(input.TagSpecifications, TAGGED);
   if (tags.size > 0) call.authorize('ec2:CreateTags');
@@ -69,6 +73,7 @@ export function planLaunch(region: Region, given: RunInstancesRequest, call: Aws
   const network = checkNetwork(region, input, type, market, call);
   const volumes = checkVolumes(region, input.BlockDeviceMappings ?? [], image, call);
   checkMetadata(input);
+  checkProcessor(input, type);
   const { tenancy, host } = placementOf(region, input, type, market, network.zone, call);
   return {
     ...{ input, image, type, market, maxPrice, network, volumes, tags, systemTags, tenancy, host },
@@ -121,7 +126,10 @@ function marketOf(
     InstanceInterruptionBehavior: behavior,
     MaxPrice: maxPrice,
   } = options.SpotOptions ?? {};
-  if (kind !== 'persistent' && behavior !== undefined && behavior !== 'terminate') {
+  if (kind === 'persistent') {
+    throw new AwsError('UnsupportedOperation', 'The simulation has no persistent Spot requests');
+  }
+  if (behavior !== undefined && behavior !== 'terminate') {
     throw invalidCombination(`The interruption behavior ${behavior} requires a persistent Spot request`);
   }
   if (!type.spot) throw invalidCombination(`The instance type ${type.name} is not supported for Spot instances.`);
@@ -173,6 +181,20 @@ function checkMetadata({ MetadataOptions: options }: RunInstancesRequest): void 
   }
 }
 
+function checkProcessor(
+  { CpuOptions: cpu, CreditSpecification: credits }: RunInstancesRequest,
+  type: InstanceType,
+): void {
+  if (credits !== undefined && !type.burstable) {
+    throw invalidCombination(`The parameter creditSpecification is not supported by ${type.name}.`);
+  }
+  const threads = type.vcpus / type.cores;
+  const { CoreCount: cores = type.cores, ThreadsPerCore: perCore = threads } = cpu ?? {};
+  if (cores < 1 || cores > type.cores || perCore < 1 || perCore > threads) {
+    throw invalidValue(`The CPU options ${cores} × ${perCore} are invalid for ${type.name}`);
+  }
+}
+
 function placementOf(
   region: Region,
   { Placement: placement }: RunInstancesRequest,
@@ -192,10 +214,10 @@ function placementOf(
   if (market === 'spot') throw invalidCombination('Spot instances do not support the tenancy host');
   if (placement?.HostId === undefined) return { tenancy, host: undefined };
   const host = region.hosts.one(placement.HostId, asOf);
-  if (host.instanceType.name !== type.name || host.zone !== zone) {
-    const message = `The host ${host.id} has the type ${host.instanceType.name} in ${host.zone}`;
-    throw new AwsError('InvalidHostConfiguration', message);
+  if (host.instanceType.name !== type.name) {
+    throw new AwsError('UnsupportedInstanceTypeOnHost', `The host ${host.id} is for ${host.instanceType.name}`);
   }
+  if (host.zone !== zone) throw new AwsError('ZonesMismatched', `The host ${host.id} is in ${host.zone}`);
   if (host.releasedAt !== undefined || host.availableAt > region.now) {
     throw new AwsError('InvalidHostState', `The host ${host.id} is not available`);
   }

@@ -6,6 +6,7 @@ import { AwsError, invalidCombination, invalidValue, missing } from '../protocol
 import type { Region } from '../region.js';
 import { KMS_KEY_ARN } from '../settings.js';
 import type { Image, ImageVolume } from './records.js';
+import { requireOwnSnapshot } from './snapshots.js';
 
 export interface VolumePlan {
   readonly device: string;
@@ -67,7 +68,8 @@ export function checkVolumes(
     });
   const root = changed.find(({ device }) => device === image.rootDeviceName);
   if (root !== undefined && !BOOTABLE.includes(root.volumeType)) {
-    throw invalidMapping(`The volume type ${root.volumeType} cannot be used for the boot volume`);
+    const message = `The volume type ${root.volumeType} cannot be used as a boot volume`;
+    throw new AwsError('BootForVolumeTypeUnsupported', message);
   }
   return [...changed, ...added];
 }
@@ -80,7 +82,7 @@ function checkVolume(
   call: AwsCall,
 ): VolumePlan {
   const snapshotId = ebs.SnapshotId ?? image?.snapshotId;
-  const snapshot = ebs.SnapshotId === undefined ? undefined : region.snapshots.one(ebs.SnapshotId, call.asOf);
+  const snapshot = ebs.SnapshotId === undefined ? undefined : requireOwnSnapshot(region, ebs.SnapshotId, call);
   const smallest = snapshot?.sizeGib ?? image?.sizeGib ?? 0;
   const sizeGib = ebs.VolumeSize ?? image?.sizeGib ?? snapshot?.sizeGib;
   if (sizeGib === undefined) throw missing('size/snapshot');

@@ -9,7 +9,7 @@ import type { Region } from '../region.js';
 import { ACCOUNT, KMS_KEY_ARN } from '../settings.js';
 import { newInterface, takeAddresses } from './interfaces.js';
 import { planLaunch, type LaunchPlan } from './launch-plan.js';
-import { begin } from './lifecycle.js';
+import { begin, currentState } from './lifecycle.js';
 import { isActive, type Host, type Instance } from './records.js';
 import { showInstance } from './show-instance.js';
 import { KINDS } from './table.js';
@@ -28,8 +28,18 @@ export function runInstances(region: Region, input: RunInstancesRequest, call: A
     takeTokens(region, plan.input.MaxCount ?? 1);
     const count = launchable(region, plan, plan.input.MinCount ?? 1, plan.input.MaxCount ?? 1);
     const instances = launch(region, plan, count, { clientToken: input.ClientToken ?? '' }, call);
-    return () => reservationOf(region, instances, call.now);
+    return () => {
+      const isOver = (one: Instance): boolean =>
+        currentState(one) === 'terminated' || region.instances.get(one.id) === undefined;
+      if (instances.every(isOver)) throw terminated();
+      return reservationOf(region, instances, region.now);
+    };
   });
+}
+
+function terminated(): AwsError {
+  const message = 'The instances of the launch with this client token have been terminated.';
+  return new AwsError('IdempotentInstanceTerminated', message);
 }
 
 /** Takes the tokens of a launch. Throws if there are too few. */
@@ -48,23 +58,23 @@ export function launchable(region: Region, plan: LaunchPlan, min: number, max: n
     plan.tenancy === 'host' ? hostLimit(region, plan) : capacityLimit(region, plan),
   ];
   let count = max;
-  for (const { room, error } of limits) {
-    const wanted = region.settings.partialAtQuota || !isQuota(error) ? min : count;
-    if (room < wanted) throw error;
+  for (const { room, code, message } of limits) {
+    const wanted = region.settings.partialAtQuota || !QUOTA_CODES.has(code) ? min : count;
+    if (room < wanted) throw new AwsError(code, message, code === 'InsufficientInstanceCapacity' ? 500 : 400);
     count = Math.min(count, room);
   }
   return count;
 }
 
+/** A limit, with the error of a launch that exceeds it. */
 interface Limit {
   /** Number of instances that can be added. */
   readonly room: number;
-  readonly error: AwsError;
+  readonly code: string;
+  readonly message: string;
 }
 
-function isQuota({ code }: AwsError): boolean {
-  return code === 'VcpuLimitExceeded' || code === 'MaxSpotInstanceCountExceeded';
-}
+const QUOTA_CODES: ReadonlySet<string> = new Set(['VcpuLimitExceeded', 'MaxSpotInstanceCountExceeded']);
 
 function quotaLimit(region: Region, { type, market, tenancy }: LaunchPlan): Limit {
   const code = vcpuQuota(type.name, market);
@@ -75,11 +85,11 @@ function quotaLimit(region: Region, { type, market, tenancy }: LaunchPlan): Limi
     .reduce((sum, one) => sum + one.type.vcpus, 0);
   const room = Math.max(0, Math.floor((quota - used) / type.vcpus));
   if (market === 'spot') {
-    return { room, error: new AwsError('MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded') };
+    return { room, code: 'MaxSpotInstanceCountExceeded', message: 'Max spot instance count exceeded' };
   }
   const message = `You have requested more vCPU capacity than your current vCPU limit of ${quota} allows \
 for the instance bucket that the specified instance type belongs to.`;
-  return { room, error: new AwsError('VcpuLimitExceeded', message) };
+  return { room, code: 'VcpuLimitExceeded', message };
 }
 
 function priceLimit(region: Region, { type, market, maxPrice, network }: LaunchPlan): Limit {
@@ -87,14 +97,14 @@ function priceLimit(region: Region, { type, market, maxPrice, network }: LaunchP
   const isTooLow = market === 'spot' && maxPrice !== undefined && Number(maxPrice) < price;
   const message = `Your Spot request price of ${maxPrice} is lower than the minimum required Spot request \
 fulfillment price of ${price}.`;
-  return { room: isTooLow ? 0 : Infinity, error: new AwsError('SpotMaxPriceTooLow', message) };
+  return { room: isTooLow ? 0 : Infinity, code: 'SpotMaxPriceTooLow', message };
 }
 
 function addressLimit({ network: { subnet, existing } }: LaunchPlan): Limit {
   const message = `There are not enough free addresses in subnet '${subnet.id}' to satisfy the requested \
 number of instances.`;
   const room = existing === undefined ? Math.max(0, subnet.capacity - subnet.used.size) : 1;
-  return { room, error: new AwsError('InsufficientFreeAddressesInSubnet', message) };
+  return { room, code: 'InsufficientFreeAddressesInSubnet', message };
 }
 
 function capacityLimit(region: Region, { type, market, network: { zone } }: LaunchPlan): Limit {
@@ -103,14 +113,16 @@ function capacityLimit(region: Region, { type, market, network: { zone } }: Laun
     market === 'spot'
       ? 'There is no Spot capacity available that matches your request.'
       : `We currently do not have sufficient ${type.name} capacity in the Availability Zone you requested (${zone}).`;
-  return { room, error: new AwsError('InsufficientInstanceCapacity', message, 500) };
+  return { room, code: 'InsufficientInstanceCapacity', message };
 }
 
 function hostLimit(region: Region, plan: LaunchPlan): Limit {
   const hosts = plan.host === undefined ? automaticHosts(region, plan) : [plan.host];
   const room = hosts.reduce((sum, host) => sum + roomOf(region, host), 0);
-  const error = new AwsError('InsufficientCapacityOnHost', 'There is not enough capacity on the Dedicated Host', 500);
-  return { room, error };
+  if (hosts.length === 0) {
+    return { room, code: 'IncompatibleHostRequirements', message: 'There are no available or compatible hosts.' };
+  }
+  return { room, code: 'InsufficientCapacityOnHost', message: 'There is not enough capacity on the Dedicated Host' };
 }
 
 /** Returns the available hosts that accept instances without naming them. */
@@ -228,6 +240,7 @@ function newInstance(
     userData: plan.userData,
     profileArn: plan.profileArn,
     metadata: metadataOf(plan),
+    cpuOptions: { CoreCount: type.cores, ThreadsPerCore: type.vcpus / type.cores, ...input.CpuOptions },
     ebsOptimized: input.EbsOptimized ?? false,
     monitored: input.Monitoring?.Enabled ?? false,
     protectedFromTermination: input.DisableApiTermination ?? false,

@@ -1,6 +1,6 @@
 /** EC2's resources as a region stores them. */
 
-import type { InstanceMetadataOptionsResponse, RequestLaunchTemplateData } from '@aws-sdk/client-ec2';
+import type { CpuOptions, InstanceMetadataOptionsResponse, RequestLaunchTemplateData } from '@aws-sdk/client-ec2';
 import type { InstanceState, Market } from '../api.js';
 import type { InstanceType } from './instance-types.js';
 import type { Resource } from './table.js';
@@ -172,9 +172,10 @@ export interface Instance extends Resource {
   readonly userData: string | undefined;
   readonly profileArn: string | undefined;
   readonly metadata: InstanceMetadataOptionsResponse;
+  readonly cpuOptions: CpuOptions;
   readonly ebsOptimized: boolean;
   readonly monitored: boolean;
-  readonly protectedFromTermination: boolean;
+  protectedFromTermination: boolean;
   readonly shutdownBehavior: string;
   readonly architecture: string;
   readonly platform: 'windows' | undefined;

@@ -55,7 +55,7 @@ export function showInstance(region: Region, instance: Instance, asOf: number): 
     EnaSupport: true,
     Monitoring: { State: instance.monitored ? 'enabled' : 'disabled' },
     MetadataOptions: instance.metadata,
-    CpuOptions: { CoreCount: instance.type.cores, ThreadsPerCore: instance.type.vcpus / instance.type.cores },
+    CpuOptions: instance.cpuOptions,
     ...(instance.profileArn === undefined
       ? {}
       : { IamInstanceProfile: { Arn: instance.profileArn, Id: 'AIPAJ7EXAMPLEPROFILE0' } }),

@@ -59,10 +59,16 @@ export function copySnapshot(
   return snapshot;
 }
 
+/** Returns a snapshot of our account. Throws if there is none. */
+export function requireOwnSnapshot(region: Region, id: string, { asOf }: Pick<AwsCall, 'asOf'>): Snapshot {
+  const snapshot = region.snapshots.one(id, asOf);
+  if (snapshot.ownerId === ACCOUNT) return snapshot;
+  throw new AwsError('InvalidSnapshot.NotFound', `The snapshot '${id}' does not exist.`);
+}
+
 /** Deletes a snapshot. Throws if it is unknown, not ours, or used by an image. */
 export function deleteSnapshot(region: Region, id: string, call: AwsCall): void {
-  const snapshot = region.snapshots.one(id, call.asOf);
-  if (snapshot.ownerId !== ACCOUNT) throw new AwsError('UnauthorizedOperation', 'The snapshot is not yours.', 403);
+  const snapshot = requireOwnSnapshot(region, id, call);
   const user = region.images.all().find(({ volumes }) => volumes.some(({ snapshotId }) => snapshotId === id));
   if (user !== undefined) {
     throw new AwsError('InvalidSnapshot.InUse', `The snapshot ${id} is currently in use by ${user.id}`);
@@ -86,8 +92,10 @@ export function snapshotHandlers(regionOf: (call: AwsCall) => Region, regionName
       const region = regionOf(call);
       refusePaging(input.SnapshotIds, input, 'snapshotSet');
       const { SnapshotIds: ids, OwnerIds: owners } = input;
-      const seen = ids === undefined ? region.snapshots.seen(call.asOf) : region.snapshots.require(ids, call.asOf);
-      const ours = seen.filter(({ ownerId }) => ownerId === ACCOUNT);
+      const ours =
+        ids === undefined
+          ? region.snapshots.seen(call.asOf).filter(({ ownerId }) => ownerId === ACCOUNT)
+          : ids.map((id) => requireOwnSnapshot(region, id, call));
       const owned = ours.filter(() => owners?.some((owner) => owner === 'self' || owner === ACCOUNT) ?? true);
       const found = filtered(owned, input.Filters, FILTERS);
       const { items, NextToken } = pageOf(found, input, region.settings.pageSize);

@@ -12,7 +12,7 @@ import type {
   VolumeType,
 } from '@aws-sdk/client-ec2';
 import { operation, type AwsCall, type Handlers } from '../call.js';
-import { AwsError, invalidValue, missing } from '../protocol/aws-error.js';
+import { AwsError, invalidValue, missing, refuseUnsupported } from '../protocol/aws-error.js';
 import { volumeQuotas } from '../quotas.js';
 import type { Region } from '../region.js';
 import { KMS_KEY_ARN } from '../settings.js';
@@ -122,6 +122,7 @@ function createVolume(region: Region, input: CreateVolumeRequest, call: AwsCall)
     const tags = tagsByType(input.TagSpecifications, ['volume']).get('volume');
     if (tags !== undefined) call.authorize('ec2:CreateTags');
     const { AvailabilityZone: zone, SnapshotId: snapshotId, VolumeType: volumeType = 'gp2' } = input;
+    refuseUnsupported(input, ['AvailabilityZoneId', 'OutpostArn', 'MultiAttachEnabled']);
     if (zone === undefined) throw missing('zone');
     if (!region.zones.includes(zone)) throw new AwsError('InvalidZone.NotFound', `The zone '${zone}' does not exist.`);
     const snapshot = snapshotId === undefined ? undefined : region.snapshots.one(snapshotId, call.asOf);

@@ -22,6 +22,14 @@ export function invalidCombination(message: string): AwsError {
   return new AwsError('InvalidParameterCombination', message);
 }
 
+/** Refuses parameters that the simulation does not have, so that none is ignored without notice. */
+export function refuseUnsupported<T extends object>(input: T | undefined, names: readonly (keyof T & string)[]): void {
+  const given = names.find((name) => input?.[name] !== undefined);
+  if (given !== undefined) {
+    throw new AwsError('UnsupportedOperation', `The simulation does not have the parameter ${given}`);
+  }
+}
+
 export function missing(parameter: string): AwsError {
   return new AwsError('MissingParameter', `The request must contain the parameter ${parameter}`);
 }

@@ -21,7 +21,7 @@ export interface AwsRequest {
 }
 
 /** Services by their names in signatures. */
-const SIGNED_NAMES: Readonly<Record<string, Service>> = {
+export const SIGNED_NAMES: Readonly<Record<string, Service>> = {
   ...{ ec2: 'ec2', s3: 's3', ebs: 'ebs', servicequotas: 'service-quotas', sqs: 'sqs', sts: 'sts' },
 };
 
