@@ -89,6 +89,8 @@ const RULES: readonly ErrorRule[] = [
   { code: NOT_FOUND, error: 'not-found' },
   ...CONFIGURED.map(([code, key]): ErrorRule => ({ code, error: 'configuration', hint: `; check ${key}` })),
   { code: QUOTA, error: 'quota' },
+  // The instances of an earlier call with this client token have ended.
+  { code: /^IdempotentInstanceTerminated$/, error: 'instance-failed' },
   { code: TRANSIENT, error: 'transient' },
   { code: CONFLICT, error: 'conflict' },
   { code: CONFIGURATION, error: 'configuration' },

@@ -220,6 +220,7 @@ describe('errors of a launch', () => {
 
   it('an instance that ends because of a limit of volumes fails with quota', async () => {
     const fault = { kind: 'launch-failure', code: 'Client.VolumeLimitExceeded', message: 'too many volumes' } as const;
+    open.cloud.configure({ pendingMs: 5000 });
     open.cloud.faults.add({ on: 'ec2.RunInstances', fault });
     expect(await failure()).toMatchObject({ code: 'quota', outcome: 'applied' });
   });
