@@ -61,7 +61,9 @@ describe('a configuration in the documentation', () => {
       .filter((text) => text.includes('zookeeper-servers:') && text.includes('providers:'))
       .map((text) => [file.slice(docs.length + 1), text] as const),
   );
-  const examples = [['examples/nodepool.yaml', readFileSync(join(docs, 'examples', 'nodepool.yaml'), 'utf8')] as const];
+  const examples = ['nodepool.yaml', 'aws-spot.yaml'].map(
+    (name) => [`examples/${name}`, readFileSync(join(docs, 'examples', name), 'utf8')] as const,
+  );
 
   it.each([...examples, ...shown])('is valid: %s', async (_page, text) => {
     const file = join(folder, 'nodepool.yaml');

@@ -1,0 +1,180 @@
+/**
+ * Translates AWS's failures into errors of core: codes of the services, connection failures, and login failures.
+ *
+ * Source: "Error codes for the Amazon EC2 API", and the lists of errors of S3, EBS direct, SQS and Service Quotas.
+ */
+
+import {
+  AuthError,
+  connectionError,
+  driverError,
+  errorOfAnswer,
+  isDriverError,
+  lineOf,
+  networkCauseOf,
+  TransientError,
+  type Attempted,
+  type DriverError,
+  type DriverErrorCode,
+  type ErrorAnswer,
+  type ErrorRule,
+  type ErrorTable,
+} from '@nodepool/core';
+
+/** Wait after a throttled call (ms). AWS specifies none; its buckets refill within seconds. */
+const RETRY_AFTER_MS = 2000;
+
+/** An error answer, as Amazon's libraries throw it. */
+export interface AwsFailure extends Error {
+  readonly $fault?: 'client' | 'server';
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string };
+  /** Host of the request; see `sdk.ts`. */
+  readonly $host?: string;
+  readonly $response?: { readonly statusCode: number; readonly headers: Record<string, string> };
+}
+
+const CAPACITY =
+  /^(Insufficient(InstanceCapacity|HostCapacity|ReservedInstanceCapacity|FreeAddressesInSubnet|Capacity)|UnfulfillableCapacity|Unsupported|UnsupportedHostConfiguration|SpotMaxPriceTooLow|CapacityNotAvailable|InsufficientVolumeCapacity|NoCapacity)$/;
+const QUOTA =
+  /^(VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded|HostLimitExceeded|VolumeLimitExceeded|VolumeIOPSLimitExceeded|MaxIOPSLimitExceeded|MaxSpotFleetRequestCountExceeded|AddressLimitExceeded|PrivateIpAddressLimitExceeded|NetworkInterfaceLimitExceeded|SnapshotLimitExceeded|ImageLimitExceeded|ResourceLimitExceeded|ResourceCountLimitExceeded|ServiceQuotaExceededException|SnapshotCreationPerVolumeRateExceeded|LaunchTemplateLimitExceeded|InstanceCreditSpecification\.NotSupported)$|LimitExceeded$|CreditLimitExceeded/;
+const THROTTLED =
+  /^(RequestLimitExceeded|Throttling|ThrottlingException|RequestThrottled|RequestThrottledException|SlowDown|TooManyRequestsException|EC2ThrottledException|BandwidthLimitExceeded|ClientRequestThrottled|OverLimit)$/;
+const CREDENTIALS =
+  /^(AuthFailure|InvalidClientTokenId|UnrecognizedClientException|ExpiredToken|ExpiredTokenException|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidSignatureException|MissingAuthenticationToken|IncompleteSignature|InvalidToken|TokenRefreshRequired|NotSignedUp|OptInRequired)$/;
+const PERMISSION = /^(UnauthorizedOperation|AccessDenied|AccessDeniedException|Client\.UnauthorizedOperation)$/;
+const SKEW = /^(RequestExpired|RequestTimeTooSkewed)$/;
+const TRANSIENT =
+  /^(InternalError|InternalFailure|InternalServerException|InternalServerError|Unavailable|ServiceUnavailable|ServiceException|RequestTimeout|RequestTimeoutException|ServerInternal|DependencyServiceException|NoSuchResourceException)$/;
+const CONFLICT =
+  /^(IncorrectInstanceState|IncorrectState|IncorrectSpotRequestState|InvalidState|InvalidHostState|ConcurrentTagAccess|DependencyViolation|ResourceInUse|VolumeInUse|InvalidSnapshot\.InUse|InvalidNetworkInterface\.InUse|OperationAborted|ConflictException|Client\.InvalidHost\.Occupied|InvalidHost\.Occupied|HostInUse|IdempotentParameterMismatch|OperationNotPermitted)$/;
+/** Resources that nodes and uploads consist of. */
+const NOT_FOUND =
+  /^(InvalidInstanceID\.NotFound|InvalidInstanceID\.Malformed|InvalidVolume\.NotFound|InvalidSnapshot\.NotFound|InvalidNetworkInterfaceID\.NotFound|InvalidAllocationID\.NotFound|InvalidHostID\.NotFound|InvalidHostId\.NotFound|InvalidAMIID\.(NotFound|Unavailable)|InvalidConversionTaskId|InvalidConversionTaskId\.NotFound|InvalidLaunchTemplate(Id|Name)\.NotFound(Exception)?|NoSuchKey|NoSuchUpload|ResourceNotFoundException)$/;
+
+/** Codes about a value in the configuration, with the key that it comes from. */
+const CONFIGURED: readonly (readonly [code: RegExp, key: string])[] = [
+  [/^InvalidKeyPair\./, '"key-name" of the label'],
+  [/^InvalidSubnetI[dD]\./, '"subnet-id" or "subnet-ids" of the pool'],
+  [/^InvalidGroup(Id)?\.|^InvalidSecurityGroupI[dD]\./, '"security-group-id" of the pool'],
+  [/^InvalidAMI(ID|Id|Name)?\.Malformed|^InvalidAMIAttributeItemValue/, '"image-id" of the cloud image'],
+  [/^InvalidInstanceType$/, '"instance-type" of the label'],
+  [/^InvalidIamInstanceProfile|^InvalidIAMInstanceProfile/, '"iam-instance-profile" of the label'],
+  [/^InvalidUserData/, '"userdata" of the label'],
+  [/^(InvalidZone|InvalidAvailabilityZone)/, '"availability-zone" of the pool'],
+  [/^(InvalidKmsKey|KMSKeyNotAccessible|InvalidKMSKey|Client\.InvalidKMSKey)/, '"kms-key-id" of the label'],
+  [/^NoSuchBucket$/, '"bucket-name" of the provider'],
+  [/NonExistentQueue$|^QueueDoesNotExist$/, '"interruption-queue" of the provider'],
+  [
+    /^(VPCIdNotSpecified|DefaultVpcDoesNotExist|DefaultSubnetDoesNotExistInAZ|MissingInput)$/,
+    '"subnet-id" of the pool',
+  ],
+];
+
+const CONFIGURATION =
+  /^(InvalidParameter(Value|Combination)?|InvalidBlockDeviceMapping|InvalidInput|MissingParameter|UnknownParameter|MalformedParameter|InvalidTagKey\.Malformed|TagLimitExceeded|InvalidRequest|ValidationException|ValidationError|UnsupportedOperation|InvalidFleet\w*|InvalidLaunchTemplate\w*|InvalidCharacter|InvalidFormat|InvalidOptionConflict|EncryptedVolumesNotSupported|InvalidPlacement\w*|BlockedPublicAccess)$/;
+
+const IAM = '; the page of the driver aws lists the actions that the IAM policy must allow';
+
+const RULES: readonly ErrorRule[] = [
+  { code: THROTTLED, error: 'throttled' },
+  { code: CREDENTIALS, error: 'auth' },
+  // EC2 has the same code for requests whose time is wrong.
+  { code: /^RequestExpired$/, text: /security token/i, error: 'auth' },
+  { code: PERMISSION, error: 'auth', hint: IAM },
+  { code: SKEW, error: 'transient', outcome: 'not-applied', hint: '; is the clock of this host right?' },
+  { code: /^TagLimitExceeded$/, error: 'configuration' },
+  { code: CAPACITY, error: 'capacity' },
+  // An image is named by its id alone: with a wrong id, the label is at fault; an uploaded image can be deleted.
+  { code: /^InvalidAMIID\./, error: 'not-found', hint: '; is "image-id" of the cloud image right?' },
+  { code: NOT_FOUND, error: 'not-found' },
+  ...CONFIGURED.map(([code, key]): ErrorRule => ({ code, error: 'configuration', hint: `; check ${key}` })),
+  { code: QUOTA, error: 'quota' },
+  // The instances of an earlier call with this client token have ended.
+  { code: /^IdempotentInstanceTerminated$/, error: 'instance-failed' },
+  { code: TRANSIENT, error: 'transient' },
+  { code: CONFLICT, error: 'conflict' },
+  { code: CONFIGURATION, error: 'configuration' },
+  { code: /^(PendingVerification|Blocked|PendingSnapshotLimitExceeded|InvalidAMIName\.Duplicate)$/, error: 'refused' },
+];
+
+const ERRORS: ErrorTable = { vendor: 'AWS', retryAfterMs: RETRY_AFTER_MS, rules: RULES };
+
+/** Returns the `DriverError` for a rejection of Amazon's libraries. */
+export function errorOf(error: unknown, attempted: Attempted): DriverError {
+  if (isDriverError(error)) return error;
+  const failure = error as AwsFailure;
+  const status = failure.$metadata?.httpStatusCode ?? failure.$response?.statusCode;
+  const { $host: host } = failure;
+  if (!(error instanceof Error) || status === undefined) return connectionError(attempted, { cause: error, to: host });
+  if (status < 300) {
+    const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+    const message = `${attempted.operation}: the answer${of(host)} is none of AWS (${lineOf(error.message)})`;
+    return new TransientError(message, { outcome, cause: error });
+  }
+  const { code, text } = detailOf(failure);
+  // Other answers are those of a proxy: they have no request id.
+  const summary = failure.$metadata?.requestId === undefined ? `${text} (answer${of(host)})` : `${code ?? ''}: ${text}`;
+  const to = failure.$response?.headers['location'];
+  if (status < 400) {
+    const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+    const message = `${attempted.operation}: ${status} from ${host ?? 'AWS'} redirects to ${to ?? 'no address'}`;
+    return new TransientError(message, { outcome, cause: error });
+  }
+  return errorOfAnswer(ERRORS, { status, code, text, summary, cause: error }, attempted);
+}
+
+function of(host: string | undefined): string {
+  return host === undefined ? '' : ` of ${host}`;
+}
+
+/** Returns the `DriverError` for an error inside an answer, e.g. of a fleet, which counts like one that was thrown. */
+export function errorOfCode(operation: string, code: string, text: string, cause?: unknown): DriverError {
+  const attempted: Attempted = { operation, changesSomething: true, now: 0 };
+  const failure = errorOfAnswer(ERRORS, { status: 400, code, text: lineOf(text), cause }, attempted);
+  return failure.outcome === 'not-applied'
+    ? failure
+    : driverError(failure.code, failure.message, { outcome: 'not-applied', cause });
+}
+
+/** Returns the code of core for a state reason of an instance, e.g. `Server.InsufficientInstanceCapacity`. */
+export function codeOfReason(reason: string): DriverErrorCode | undefined {
+  const code = reason.replace(/^(Server|Client)\./, '');
+  if (CAPACITY.test(code)) return 'capacity';
+  return QUOTA.test(code) ? 'quota' : undefined;
+}
+
+/** Returns AWS's code of an error; undefined if it has none. The cause in an error of core has the code as its name. */
+export function codeIn(error: unknown): string | undefined {
+  const cause = isDriverError(error) ? error.cause : error;
+  return cause instanceof Error ? cause.name.replace(/^(Server|Client)\./, '') : undefined;
+}
+
+/** Returns true if AWS refused the credentials rather than the action. */
+export function hasRefusedCredentials(error: DriverError): boolean {
+  return error.code === 'auth' && (CREDENTIALS.test(codeIn(error) ?? '') || codeIn(error) === 'RequestExpired');
+}
+
+/** Returns true if the account lacks the right to make a call. */
+export function lacksPermission(error: unknown): boolean {
+  return isDriverError(error) && error.code === 'auth' && PERMISSION.test(codeIn(error) ?? '');
+}
+
+/** Returns the `DriverError` for a failed login, which precedes any call to the cloud. */
+export function loginErrorOf(error: unknown, attempted: Attempted): DriverError {
+  const failure = error as AwsFailure;
+  const said = error instanceof Error ? lineOf(error.message) : String(error);
+  const outcome = 'not-applied';
+  const status = failure.$metadata?.httpStatusCode;
+  if (networkCauseOf(error) !== undefined) return connectionError(attempted, { cause: error });
+  if (status !== undefined && status >= 500) {
+    return new TransientError(`${attempted.operation}: ${status} ${said}`, { cause: error, outcome });
+  }
+  const remedy = 'check the credentials of the environment, "profile-name", or "web-identity-token-file"';
+  return new AuthError(`${attempted.operation}: ${said}; ${remedy}`, { cause: error, outcome });
+}
+
+/** AWS writes some codes with the prefix `Client.` or `Server.`, and some as the name of a shape. */
+function detailOf(failure: AwsFailure): Pick<ErrorAnswer, 'code' | 'text'> {
+  const text = lineOf(failure.message === '' ? 'AWS gives no reason' : failure.message);
+  return { code: failure.name.replace(/^(Server|Client)\./, ''), text };
+}

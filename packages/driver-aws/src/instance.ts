@@ -1,0 +1,80 @@
+/** Converts instances and dedicated hosts of EC2 to instances of core. */
+
+import type { Host, Instance as Ec2Instance } from '@aws-sdk/client-ec2';
+import type { Instance } from '@nodepool/core';
+import { tagsIn } from './client/ec2.js';
+import { tagsOf } from './identity.js';
+import { resourcesOf } from './quota.js';
+import type { ProviderSession } from './session.js';
+
+const FINAL_STATES: ReadonlySet<string> = new Set(['shutting-down', 'terminated']);
+
+export function instanceOf(data: Ec2Instance, session: ProviderSession): Instance {
+  const { InstanceId = '', InstanceType = '', State, Placement, NetworkInterfaces = [] } = data;
+  const { config, types, interruptions } = session;
+  const tags = tagsOf(data);
+  const state = State?.Name ?? '';
+  const isSpot = data.InstanceLifecycle === 'spot';
+  const publicIpv6 = NetworkInterfaces.flatMap(({ Ipv6Addresses = [] }) => Ipv6Addresses)[0]?.Ipv6Address;
+  const { PublicIpAddress: publicIpv4, PrivateIpAddress: privateIpv4 } = data;
+  const usable = publicIpv4 !== '' ? publicIpv4 : undefined;
+  return {
+    externalId: InstanceId,
+    hostname: tags['Name'],
+    ready: state === 'running' && !interruptions.has(InstanceId),
+    deleted: state === 'terminated',
+    failed: failureIn(data, interruptions.has(InstanceId)),
+    tags,
+    cloud: 'AWS',
+    region: config.region,
+    az: Placement?.AvailabilityZone,
+    hostId: Placement?.Tenancy === 'host' ? Placement.HostId : undefined,
+    publicIpv4: usable,
+    privateIpv4,
+    publicIpv6,
+    interfaceIp: isInternal(tags, session) ? privateIpv4 : (usable ?? publicIpv6 ?? privateIpv4),
+    resources: resourcesOf(types.known(InstanceType), {
+      instanceType: InstanceType,
+      market: isSpot ? 'spot' : 'on-demand',
+      onHost: Placement?.Tenancy === 'host',
+    }),
+  };
+}
+
+/**
+ * Converts a dedicated host, so that a launch sees when it is available, and that the deletion of its node finds it. It
+ * uses no quota of instances.
+ */
+export function instanceOfHost({ HostId = '', Tags, State, AvailabilityZone }: Host, region: string): Instance {
+  return {
+    externalId: HostId,
+    ready: State === 'available',
+    deleted: State === 'released' || State === 'released-permanent-failure',
+    tags: tagsIn(Tags),
+    cloud: 'AWS',
+    region,
+    az: AvailabilityZone,
+    resources: {},
+  };
+}
+
+export function isHostId(id: unknown): id is string {
+  return typeof id === 'string' && id.startsWith('h-');
+}
+
+/** Returns the reason why an instance never becomes ready. It begins with AWS's code. */
+function failureIn({ State, StateReason }: Ec2Instance, isInterrupted: boolean): string | undefined {
+  const state = State?.Name ?? '';
+  const { Code, Message = state } = StateReason ?? {};
+  if (Code === 'Server.SpotInstanceTermination' || isInterrupted) {
+    return 'Server.SpotInstanceTermination: AWS takes the spot instance away';
+  }
+  if (!FINAL_STATES.has(state)) return undefined;
+  return Code === undefined || Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
+}
+
+function isInternal(tags: Readonly<Record<string, string>>, { config }: ProviderSession): boolean {
+  const labels = config.pools.get(tags['nodepool_pool_name'] ?? '')?.labels.values() ?? [];
+  for (const { network } of labels) return network.useInternalIp;
+  return false;
+}

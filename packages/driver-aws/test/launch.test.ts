@@ -1,0 +1,272 @@
+/** Launches and deletions of instances, with and without faults. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import { INSTANCE_PROFILE, KMS_KEY_ARN } from '@nodepool/simulated-aws';
+import { callOn } from '@nodepool/driver-kit';
+import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
+
+const STANDARD = 'L-1216C47A';
+const SPOT = 'L-34B43A08';
+
+let open: OpenCloud;
+const started: TestProvider[] = [];
+
+beforeEach(async () => {
+  open = await openCloud();
+});
+
+afterEach(async () => {
+  for (const test of started.splice(0)) await test.stop();
+  await open.close();
+});
+
+type Change = [change?: JsonObject, label?: JsonObject, pool?: JsonObject];
+
+async function provider(...change: Change): Promise<TestProvider> {
+  const test = await TestProvider.started(open, section(open, ...change));
+  started.push(test);
+  return test;
+}
+
+const ids = (count: number, from = 1): string[] =>
+  Array.from({ length: count }, (_, index) => String(index + from).padStart(10, '0'));
+
+const existing = (): ReturnType<OpenCloud['cloud']['inspect']['instances']> =>
+  open.cloud.inspect.instances().filter(({ state }) => state !== 'terminated');
+
+describe('a launch', () => {
+  it('creates an instance with one call, and its volume and interface have the tags of the node', async () => {
+    const test = await provider();
+    const launched = await test.launch();
+    expect(launched.interfaceIp).toBe(launched.publicIpv4);
+    expect(launched.resources).toEqual({ instances: 1, cores: 1, ram: 8192, [STANDARD]: 2 });
+    const { inspect, calls } = open.cloud;
+    expect(calls.count('ec2.RunInstances')).toBe(1);
+    for (const { tags } of [...inspect.instances(), ...inspect.volumes(), ...inspect.networkInterfaces()]) {
+      expect(tags['nodepool_node_id']).toBe('0000000001');
+    }
+    const { externalId } = launched;
+    await test.cleanUp(externalId);
+    expect(existing()).toEqual([]);
+    expect(inspect.volumes()).toEqual([]);
+    expect(inspect.networkInterfaces()).toEqual([]);
+  });
+
+  it('has all settings of its label and pool', async () => {
+    const test = await provider(
+      {},
+      {
+        'volume-type': 'gp3',
+        'volume-size': 40,
+        iops: 4000,
+        throughput: 200,
+        'kms-key-id': KMS_KEY_ARN,
+        userdata: '#cloud-config\n',
+        'iam-instance-profile': { name: INSTANCE_PROFILE },
+        'ebs-optimized': true,
+        imdsv2: 'required',
+        tags: { team: 'ci' },
+        'dynamic-tags': { tenant: 'of {request.tenant_name}' },
+      },
+      { 'security-group-ids': [...open.cloud.securityGroups], 'public-ip-address': false },
+    );
+    const launched = await test.launch();
+    expect(launched.interfaceIp).toBe(launched.privateIpv4);
+    expect(launched.publicIpv4).toBeUndefined();
+    const [instance] = existing();
+    expect(instance).toMatchObject({
+      userData: '#cloud-config\n',
+      metadataTokens: 'required',
+      ebsOptimized: true,
+      securityGroupIds: [...open.cloud.securityGroups],
+    });
+    expect(instance?.instanceProfile).toContain(INSTANCE_PROFILE);
+    expect(instance?.tags).toMatchObject({ team: 'ci', Name: expect.any(String) });
+    expect(open.cloud.inspect.volumes()).toMatchObject([
+      { sizeGib: 40, volumeType: 'gp3', iops: 4000, throughput: 200, encrypted: true, deleteOnTermination: true },
+    ]);
+  });
+
+  it('can have a dedicated host, which is released with the instance', async () => {
+    const [zone = ''] = Object.keys(open.cloud.subnets);
+    const test = await provider({}, { 'dedicated-host': true }, { 'availability-zone': zone });
+    const { externalId, az } = await test.launch();
+    expect(az).toBe(zone);
+    const released = /^released/;
+    const hosts = (): unknown[] => open.cloud.inspect.hosts().filter(({ state }) => !released.test(state));
+    expect(hosts()).toHaveLength(1);
+    await test.cleanUp(externalId);
+    expect(existing()).toEqual([]);
+    expect(hosts()).toEqual([]);
+  });
+
+  it.each(['prioritized', 'lowest-price'])('can be by an on-demand fleet with the strategy %s', async (strategy) => {
+    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+    const test = await provider({}, { fleet, 'iam-instance-profile': { name: INSTANCE_PROFILE } });
+    const { externalId } = await test.launch();
+    const [instance] = existing();
+    expect(instance?.id).toBe(externalId);
+    expect(instance?.market).toBe('on-demand');
+    expect(instance?.tags['nodepool_node_id']).toBe('0000000001');
+    expect(instance?.instanceProfile).toContain(INSTANCE_PROFILE);
+  });
+
+  it.each(['prioritized', 'price-capacity-optimized', 'capacity-optimized', 'diversified', 'lowest-price'])(
+    'can be by a spot fleet with the strategy %s',
+    async (strategy) => {
+      const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+      const test = await provider({}, { fleet, 'use-spot': true }, { 'subnet-ids': Object.values(open.cloud.subnets) });
+      await test.launch();
+      expect(existing()).toMatchObject([{ market: 'spot', tags: { nodepool_node_id: '0000000001' } }]);
+    },
+  );
+});
+
+describe('a burst', () => {
+  it('launches and deletes 200 nodes with few calls', async () => {
+    open.cloud.configure({ pendingMs: 20_000, shuttingDownMs: 20_000 });
+    const test = await provider({ rate: 2 });
+    open.cloud.calls.reset();
+    const nodes = ids(200);
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
+    expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(200);
+    expect(open.cloud.calls.count('ec2.RunInstances')).toBeLessThanOrEqual(40);
+    await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
+    expect(existing()).toEqual([]);
+    expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
+  });
+
+  it('gives each instance of a shared call the identity of its node from its creation', async () => {
+    const test = await provider();
+    const launched = await test.end(Promise.all(ids(7).map((id) => test.begin(id))));
+    expect(open.cloud.calls.count('ec2.RunInstances')).toBe(1);
+    const listed = await test.provider.listNodes(callOn(open.time.clock));
+    for (const [index, { externalId }] of launched.entries()) {
+      const tags = listed.find((each) => each.externalId === externalId)?.tags;
+      expect(tags?.['nodepool_node_id']).toBe(ids(7)[index]);
+    }
+  });
+
+  it('serves the first nodes of a partial answer, and closes the offer for the others', async () => {
+    open.cloud.capacity.limit({ instanceType: 'm5.large' }, 3);
+    const test = await provider();
+    const results = await test.end(Promise.allSettled(ids(5).map((id) => test.begin(id))));
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'rejected',
+    ]);
+    for (const result of results.slice(3)) {
+      expect(result).toMatchObject({ reason: { code: 'capacity', outcome: 'not-applied' } });
+    }
+    expect(existing()).toHaveLength(3);
+  });
+
+  it('terminates the others although one instance is unknown', async () => {
+    const test = await provider();
+    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
+    open.cloud.forgetInstance(idOf(launched[1]?.externalId));
+    await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
+    expect(existing()).toEqual([]);
+  });
+});
+
+describe('errors of a launch', () => {
+  const failure = async (...change: Change): Promise<unknown> => {
+    const test = await provider(...change);
+    return test.launch().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+  };
+
+  it.each([
+    ['InsufficientInstanceCapacity', 'capacity'],
+    ['InsufficientFreeAddressesInSubnet', 'capacity'],
+    ['UnfulfillableCapacity', 'capacity'],
+    ['SpotMaxPriceTooLow', 'capacity'],
+    ['Unsupported', 'capacity'],
+    ['VcpuLimitExceeded', 'quota'],
+    ['InstanceLimitExceeded', 'quota'],
+    ['MaxSpotInstanceCountExceeded', 'quota'],
+    ['VolumeLimitExceeded', 'quota'],
+    ['RequestLimitExceeded', 'throttled'],
+    ['InvalidKeyPair.NotFound', 'configuration'],
+    ['InvalidSubnetID.NotFound', 'configuration'],
+    ['InvalidGroup.NotFound', 'configuration'],
+    ['InvalidAMIID.NotFound', 'configuration'],
+  ])('%s is %s, thrown or inside the answer of a fleet', async (code, expected) => {
+    const rule = { kind: 'status', status: 400, code } as const;
+    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: rule });
+    expect(await failure()).toMatchObject({ code: expected, outcome: 'not-applied' });
+    expect(existing()).toEqual([]);
+  });
+
+  it('a fleet without capacity fails with capacity, although its answer is a success', async () => {
+    open.cloud.capacity.limit({}, 0);
+    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
+    expect(await failure({}, { fleet })).toMatchObject({ code: 'capacity', outcome: 'not-applied' });
+  });
+
+  it('a fleet beyond the quota fails with quota', async () => {
+    open.cloud.setQuota(STANDARD, 0);
+    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
+    expect(await failure({}, { fleet })).toMatchObject({ code: 'quota', outcome: 'not-applied' });
+  });
+
+  it('an instance that ends because of a limit of volumes fails with quota', async () => {
+    const fault = { kind: 'launch-failure', code: 'Client.VolumeLimitExceeded', message: 'too many volumes' } as const;
+    open.cloud.configure({ pendingMs: 5000 });
+    open.cloud.faults.add({ on: 'ec2.RunInstances', fault });
+    expect(await failure()).toMatchObject({ code: 'quota', outcome: 'applied' });
+  });
+
+  it('names the key of a wrong value', async () => {
+    expect(await failure({}, { 'key-name': 'missing' })).toMatchObject({
+      code: 'configuration',
+      message: expect.stringContaining('"key-name"'),
+    });
+  });
+});
+
+describe('a call without an answer', () => {
+  it('makes no twin', async () => {
+    const test = await provider();
+    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'cut', when: 'after' } });
+    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
+    expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(3);
+    expect(existing()).toHaveLength(3);
+  });
+});
+
+describe('spot', () => {
+  it('is preferred, and on-demand instances are another offer', async () => {
+    const test = await provider({}, { 'use-spot': 'prefer', 'instance-types': ['m5.large', 'm5a.large'] });
+    const types = test.config.pools.get('main')?.labels.get('small')?.machineTypes;
+    expect(types).toEqual(['m5.large (spot)', 'm5a.large (spot)', 'm5.large', 'm5a.large']);
+    open.cloud.capacity.limit({ market: 'spot' }, 0);
+    await expect(test.launch('0000000001', { machineType: 'm5.large (spot)' })).rejects.toMatchObject({
+      code: 'capacity',
+    });
+    const { resources } = await test.launch('0000000002', { machineType: 'm5.large' });
+    expect(resources).toMatchObject({ [STANDARD]: 2 });
+    const need = await test.provider.getQuotaForLabel?.('main', 'small', callOn(open.time.clock), 'm5.large (spot)');
+    expect(need?.get(SPOT)).toBe(2);
+    expect(need?.get(STANDARD)).toBe(0);
+  });
+
+  it('shows an instance that AWS takes away as failed, at the notice of the queue', async () => {
+    const test = await provider({ 'interruption-queue': open.cloud.queueUrl }, { 'use-spot': true });
+    const { externalId } = await test.launch();
+    open.cloud.interruptSpot(idOf(externalId));
+    await open.time.until(() => false, 30_000);
+    const find = async (): Promise<unknown> =>
+      (await test.provider.listNodes(callOn(open.time.clock))).find((each) => each.externalId === externalId);
+    expect(await find()).toMatchObject({ ready: false, failed: expect.stringContaining('takes the spot instance') });
+    expect(existing()).toHaveLength(1);
+  });
+});
