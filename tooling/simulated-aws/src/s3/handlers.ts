@@ -27,24 +27,12 @@ import { operation, type AwsCall, type Handlers } from '../call.js';
 import { AwsError } from '../protocol/aws-error.js';
 import { checkChecksums, decodeChunks } from '../protocol/checksums.js';
 import type { Structure } from '../protocol/values.js';
-import type { AwsSettings } from '../settings.js';
-import { assembled, storedBytes, type Bucket, type Buckets, type StoredObject, type Upload } from './buckets.js';
-import { compareKeys } from './buckets.js';
+import { assembled, compareKeys, storedBytes, type Bucket, type StoredObject, type Upload } from './buckets.js';
+import type { BucketOf, Named, S3Context } from './context.js';
 import { listHandlers } from './lists.js';
 
-export interface S3Context {
-  readonly buckets: Buckets;
-  readonly settings: () => AwsSettings;
-  readonly newId: () => string;
-}
-
 /** An input that names an object. */
-export interface Named {
-  readonly Bucket?: string | undefined;
-  readonly Key?: string | undefined;
-}
-
-const MAX_PARTS = 10_000;
+export const MAX_PARTS = 10_000;
 const MAX_OBJECT_TAGS = 10;
 const MAX_DELETED = 1000;
 
@@ -81,8 +69,6 @@ export function s3Handlers(context: S3Context): Handlers {
     ...listHandlers(context, bucketOf),
   };
 }
-
-export type BucketOf = (input: Named, call: AwsCall) => Bucket;
 
 function objectHandlers({ settings }: S3Context, bucketOf: BucketOf): Handlers {
   return {

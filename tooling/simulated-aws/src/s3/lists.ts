@@ -9,7 +9,7 @@ import type {
 import { operation, type Handlers } from '../call.js';
 import { AwsError } from '../protocol/aws-error.js';
 import { compareKeys, type Bucket, type StoredObject } from './buckets.js';
-import type { BucketOf, S3Context } from './handlers.js';
+import type { BucketOf, S3Context } from './context.js';
 
 interface Listed {
   readonly contents: readonly (readonly [key: string, object: StoredObject])[];
