@@ -10,6 +10,7 @@ export interface S3Context {
   readonly newId: () => string;
 }
 
+/** An input that names an object. */
 export interface Named {
   readonly Bucket?: string | undefined;
   readonly Key?: string | undefined;

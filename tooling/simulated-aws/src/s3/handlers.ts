@@ -31,8 +31,7 @@ import { assembled, compareKeys, storedBytes, type Bucket, type StoredObject, ty
 import type { BucketOf, Named, S3Context } from './context.js';
 import { listHandlers } from './lists.js';
 
-/** An input that names an object. */
-export const MAX_PARTS = 10_000;
+const MAX_PARTS = 10_000;
 const MAX_OBJECT_TAGS = 10;
 const MAX_DELETED = 1000;
 
