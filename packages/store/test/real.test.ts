@@ -1,32 +1,11 @@
 /** The life of a request and its node on a real server. */
 
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
-import { connect, type ZooKeeper } from '@nodepool/zookeeper';
-import { systemClock, systemRandom } from '@nodepool/core';
-import { openStore, type NodeEntry, type Store } from '@nodepool/store';
+import { expect, it } from '@jest/globals';
+import type { NodeEntry, Store } from '@nodepool/store';
+import { realStores } from './real-stores.js';
 import { expectSameNodes, given, nodeData, requestData } from './simulation.js';
 
-let server: ZooKeeperForTests;
-const clients: ZooKeeper[] = [];
-
-beforeAll(async () => {
-  server = await zooKeeperForTests();
-});
-
-afterAll(async () => {
-  await Promise.all(clients.map((client) => client.close()));
-  await server.stop();
-});
-
-async function start(): Promise<Store> {
-  const zooKeeper = connect({ servers: server.servers });
-  clients.push(zooKeeper);
-  const store = openStore(zooKeeper, { clock: systemClock, random: systemRandom, identifier: 'test-real' });
-  store.start();
-  await store.ready();
-  return store;
-}
+const start = realStores();
 
 /** Resolves once the condition holds after a change of the store's nodes. */
 function until(store: Store, holds: () => boolean): Promise<void> {

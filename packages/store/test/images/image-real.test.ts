@@ -1,32 +1,12 @@
 /** The life of a build and its upload on a real server, with two builders. */
 
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
-import { connect, type ZooKeeper } from '@nodepool/zookeeper';
-import { systemClock, systemRandom, type ImageBuildData, type ImageUploadData } from '@nodepool/core';
-import { exportImageData, importImageData, openStore, type Store } from '@nodepool/store';
+import { expect, it } from '@jest/globals';
+import type { ImageBuildData, ImageUploadData } from '@nodepool/core';
+import { exportImageData, importImageData, type Store } from '@nodepool/store';
+import { realStores } from '../real-stores.js';
 import { given } from '../simulation.js';
 
-let server: ZooKeeperForTests;
-const clients: ZooKeeper[] = [];
-
-beforeAll(async () => {
-  server = await zooKeeperForTests();
-});
-
-afterAll(async () => {
-  await Promise.all(clients.map((client) => client.close()));
-  await server.stop();
-});
-
-async function start(): Promise<Store> {
-  const zooKeeper = connect({ servers: server.servers });
-  clients.push(zooKeeper);
-  const store = openStore(zooKeeper, { clock: systemClock, random: systemRandom, identifier: 'test-real' });
-  store.start();
-  await store.ready();
-  return store;
-}
+const start = realStores();
 
 /** Resolves once the condition holds after a change of the store's images. */
 function until(store: Store, holds: () => boolean): Promise<void> {
