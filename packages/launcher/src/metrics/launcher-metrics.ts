@@ -1,6 +1,13 @@
 /** The launcher's metrics. The statsd keys are those of the Python Nodepool, which dashboards and alerts use. */
 
-import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
+import {
+  statsdName as name,
+  statsdPart as part,
+  type Counter,
+  type Duration,
+  type Gauge,
+  type Node,
+} from '@nodepool/core';
 
 const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
 
@@ -133,19 +140,41 @@ export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   statsd: ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 };
 
-/** `reason` is `missing`, `replaced`, `failed` or `stopped`. */
+/** `reason` is `reclaimed`, `missing`, `replaced`, `failed` or `stopped`. */
 export const LOST_NODES: Counter<'provider' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_lost_ready_nodes_total',
-  help: 'Ready nodes that were deleted because their instance is missing, replaced, failed or stopped.',
+  help: 'Ready nodes that were deleted because their instance is reclaimed, missing, replaced, failed or stopped.',
   labels: ['provider', 'reason'],
   statsd: () => [],
 };
 
+/** `state` is that of the node: `ready`, `in-use` or `hold`. */
+export const INTERRUPTED_NODES: Counter<'provider' | 'pool' | 'label' | 'zone' | 'machine_type' | 'state' | 'reason'> =
+  {
+    kind: 'counter',
+    name: 'nodepool_interrupted_nodes_total',
+    help: 'Nodes whose instance the cloud has taken away, or that lost it otherwise, by offer, state and reason.',
+    labels: ['provider', 'pool', 'label', 'zone', 'machine_type', 'state', 'reason'],
+    statsd: ({ provider }) => [`nodepool.provider.${name(provider)}.interrupted`],
+  };
+
+/** Returns the labels that name the offer of a node. */
+export function offerLabels({
+  pool,
+  type,
+  az,
+  machine_type: machineType,
+}: Pick<Node, 'pool' | 'type' | 'az' | 'machine_type'>): Readonly<
+  Record<'pool' | 'label' | 'zone' | 'machine_type', string>
+> {
+  return { pool: pool ?? '', label: type[0] ?? '', zone: az ?? '', machine_type: machineType ?? '' };
+}
+
 export const UNUSABLE_NODES: Gauge<'provider' | 'reason'> = {
   kind: 'gauge',
   name: 'nodepool_unusable_ready_nodes',
-  help: 'Ready nodes that are not handed out because their instance is missing, replaced, failed or stopped.',
+  help: 'Ready nodes that are not handed out because their instance is reclaimed, missing, replaced, failed or stopped.',
   labels: ['provider', 'reason'],
   statsd: () => [],
 };

@@ -9,6 +9,7 @@ import {
   SupervisedProvider,
   type Logger,
   type LoginScan,
+  type Node,
   type Provider,
   type WorkInProgress,
   driverCall,
@@ -116,6 +117,7 @@ export class ProviderRuntime {
     this.unsubscribe = context.store.nodes.onChange(({ before, after }) => {
       const node = (after ?? before)?.node;
       if (node?.provider !== config.name) return;
+      if (after !== undefined) this.countInterruption(before?.node, after.node);
       const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
       if (after !== undefined && !isFree) return;
       // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
@@ -226,6 +228,7 @@ export class ProviderRuntime {
     const { provider, context, health, log, supply } = this;
     const onFailure = health.startFailed.bind(health);
     const parts = {
+      checkInstances: () => this.instances.checkNow(),
       nodeSupply: supply,
       loginScan: loginScanOf(context),
       onApiCall: health.called.bind(health),
@@ -298,6 +301,18 @@ export class ProviderRuntime {
   private healthChanged(): void {
     this.reportState();
     for (const pool of this.pools) pool.healthChanged();
+  }
+
+  /**
+   * Counts an interruption that any launcher has written in the health of the offer. An operator stops instances, too,
+   * so a stopped one says nothing about the offer.
+   */
+  private countInterruption(before: Node | undefined, after: Node): void {
+    const { interruption } = after;
+    if (interruption === null || interruption.kind === 'stopped' || interruption.kind === 'replaced') return;
+    const known = before?.interruption ?? null;
+    if (known !== null && known.kind !== 'stopped') return;
+    for (const pool of this.pools) pool.nodeInterrupted(after, interruption);
   }
 
   /** Logs each trouble once, when it begins, when its cause changes, and when it ends. */

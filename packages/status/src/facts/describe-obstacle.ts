@@ -13,6 +13,7 @@ const STATES: Readonly<Record<BreakerCause, string>> = {
   configuration: 'is rejected by the cloud',
   node: 'launches nodes that fail',
   slow: 'is much slower than usual',
+  interrupted: 'loses its instances',
 };
 
 /**
