@@ -3,10 +3,11 @@
 import type { JsonValue, NodeData } from '@nodepool/core';
 import { nodePath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { HoldOptions, LeasedNode, WaitOptions } from './api.js';
+import type { HoldOptions, Interruption, LeasedNode, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { LeaseLostError } from './errors.js';
 import { untilAbsent } from './follow.js';
+import { InterruptionWatch } from './interruptions.js';
 import { leasedNode } from './record.js';
 
 /**
@@ -20,6 +21,8 @@ export class Lease {
    */
   readonly lost: AbortSignal;
   private readonly lostController = new AbortController();
+  private readonly ended = new AbortController();
+  private readonly interruptions: InterruptionWatch;
   private ending: Promise<void> | undefined;
 
   /** @internal */
@@ -29,6 +32,7 @@ export class Lease {
     private readonly labels: readonly string[],
   ) {
     this.lost = this.lostController.signal;
+    this.interruptions = new InterruptionWatch(context, this.nodeIds, this.ended.signal);
     for (const { lock } of handles) {
       const lose = (): void => this.lose(lock.lost.reason);
       if (lock.lost.aborted) lose();
@@ -39,6 +43,15 @@ export class Lease {
   /** In the order of the request's labels. */
   get nodes(): readonly LeasedNode[] {
     return this.handles.map(({ node }, index) => leasedNode(node, this.labels[index] ?? ''));
+  }
+
+  /**
+   * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
+   * as usual. Returns a function that removes the listener.
+   */
+  onInterruption(listener: (interruption: Interruption) => void): () => void {
+    return this.interruptions.add(listener);
   }
 
   /** Marks the nodes `in-use`. Rejects with `LeaseLostError` if the locks are lost. */
@@ -67,6 +80,7 @@ export class Lease {
    * launchers also delete nodes in use whose locks are lost. Idempotent.
    */
   async return(): Promise<void> {
+    this.ended.abort();
     this.ending ??= this.giveBack();
     await this.ending;
   }
@@ -80,6 +94,7 @@ export class Lease {
       ...(job === undefined ? {} : { hold_job: job }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
+    this.ended.abort();
     const holding = Promise.all(this.handles.map((handle) => handle.release(change)));
     this.ending ??= holding.then(
       () => undefined,
@@ -146,6 +161,7 @@ export class Lease {
   }
 
   private lose(cause: unknown): void {
+    this.ended.abort();
     if (this.ending === undefined) this.lostController.abort(new LeaseLostError(this.nodeIds, cause));
   }
 }

@@ -116,16 +116,17 @@ export class InterruptedNodes {
   private report(node: Node, interruption: NodeInterruption | null): void {
     const { context, provider, log } = this.options;
     const by = `${provider}/${node.pool ?? ''}`;
-    const fields = { node_id: node.id, external_id: node.external_id, node_request_id: node.allocated_to };
+    const { state, external_id: externalId, allocated_to: request } = node;
+    const fields = { node_id: node.id, state, external_id: externalId, node_request_id: request };
     if (interruption === null) {
-      log.warn('The instance of a node in use runs again', fields);
+      log.warn('The instance of a node runs again', fields);
       context.decisions.record('node', node.id, by, 'has its instance again', 'the cloud lists it as running');
       return;
     }
     const { kind, reason, ends_at: endsAt } = interruption;
-    context.metrics.count(INTERRUPTED_NODES, { ...offerLabels(node), provider, state: node.state, reason: kind });
+    context.metrics.count(INTERRUPTED_NODES, { ...offerLabels(node), provider, state, reason: kind });
     const ends = endsAt === null ? undefined : new Date(endsAt * 1000).toISOString();
-    log.warn('A node in use loses or has lost its instance; its requestor is notified', { ...fields, reason, ends });
+    log.warn('A node loses or has lost its instance; its holder is notified', { ...fields, reason, ends });
     context.decisions.record('node', node.id, by, 'loses or has lost its instance', reason);
   }
 }
