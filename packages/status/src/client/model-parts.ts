@@ -214,6 +214,9 @@ export interface NodeRow {
   readonly tenant: string | null;
   readonly locked: boolean;
   readonly comment: string | null;
+  readonly machineType: string | null;
+  /** How the node has lost its instance, or will lose it; null for other nodes. */
+  readonly interruption: string | null;
 }
 
 export interface ComponentStatus {

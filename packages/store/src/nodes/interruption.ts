@@ -5,12 +5,13 @@
  */
 
 import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
-import { isError, type JsonObject, type Node, type NodeData, type NodeInterruption } from '@nodepool/core';
-import { parseObject, type Source } from '../codec/codec.js';
+import type { JsonObject, NodeData, NodeInterruption } from '@nodepool/core';
+import { parseObject } from '../codec/codec.js';
 import { nodeCodec } from '../codec/node.js';
 import { isStale } from '../commit/commit.js';
 import type { RecordHandle } from '../commit/record-handle.js';
 import type { StoreContext } from '../context.js';
+import { LostOwnershipError } from '../errors.js';
 import { nodePath } from '../paths.js';
 import type { NodeEntry } from './node-entry.js';
 
@@ -37,30 +38,38 @@ export async function writeInterruption(
 }
 
 /**
- * Reads a record whose lock this process holds after a write of it has failed. Resolves with true if it was changed,
- * and differs from the known one in its interruption only; the handle then has the version that was read.
+ * Reads a record whose lock this process holds after a write of it has failed. Resolves with true if it differs from
+ * the known record, or from `written`, in its interruption only; the handle then has the version that was read, and the
+ * write can be repeated.
  */
 export async function adoptInterruption(
   { zooKeeper }: StoreContext,
   record: RecordHandle<NodeData>,
+  written: Uint8Array | undefined,
   error: unknown,
   options?: CallOptions,
 ): Promise<boolean> {
-  if (!record.lock.held || !isError(error) || !isStale(error.cause)) return false;
-  const { data, stat } = await zooKeeper.get(record.path, options).catch((failure: unknown) => {
-    if (isZooKeeperError(failure, 'no-node')) return { data: undefined, stat: undefined };
+  if (!record.lock.held || !(error instanceof LostOwnershipError)) return false;
+  let read: Awaited<ReturnType<typeof zooKeeper.get>>;
+  try {
+    read = await zooKeeper.get(record.path, options);
+  } catch (failure) {
+    if (isZooKeeperError(failure, 'no-node')) return false;
     throw failure;
-  });
-  if (data === undefined || stat.version === record.version) return false;
+  }
+  const { data, stat } = read;
+  if (stat.version === record.version) return false;
   const found = nodeCodec.decode(data, { id: record.source.value.id }, stat.mtime / 1000);
-  if (!found.ok || textWithout(found.source) !== textWithout(record.source)) return false;
+  if (!found.ok) return false;
+  const expected = [record.source.data, ...(written === undefined ? [] : [written])].map(textWithout);
+  if (!expected.includes(textWithout(data))) return false;
   record.source = found.source;
   record.version = stat.version;
   return true;
 }
 
 /** Returns the record without its interruption, as text that is equal for equal records. */
-function textWithout({ data }: Source<Node>): string {
+function textWithout(data: Uint8Array): string {
   const parsed = parseObject(data);
   if (typeof parsed === 'string') return parsed;
   const { interruption: _interruption, ...rest }: JsonObject = parsed;

@@ -64,11 +64,13 @@ export class NodeHandle {
     const { zooKeeper, caches } = this.context;
     return inTurn([this.record], async () => {
       for (;;) {
+        const planned = step();
         try {
-          await commit(zooKeeper, caches, [step()], options);
+          await commit(zooKeeper, caches, [planned], options);
           return;
         } catch (error) {
-          if (!(await adoptInterruption(this.context, this.record, error, options))) throw error;
+          const written = typeof planned.write === 'string' ? undefined : planned.write.data;
+          if (!(await adoptInterruption(this.context, this.record, written, error, options))) throw error;
         }
       }
     });
