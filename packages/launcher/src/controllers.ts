@@ -10,10 +10,10 @@ import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
-import { SurplusNodes } from './maintenance/surplus-nodes.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './supply/min-ready.js';
+import { ReadyNodeRemoval } from './supply/ready-node-removal.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
 /**
@@ -30,7 +30,7 @@ export function createControllers(
   return [
     abandoned,
     new NodeExpiration(context, serves),
-    new SurplusNodes(context, launches),
+    new ReadyNodeRemoval(context, { serves, launches }),
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
