@@ -193,6 +193,9 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
     summary: `${served}; ${number(nodes.length, 'node')}; ${number(requests.length, 'request')} not fulfilled.`,
     facts: [
       fact('min_ready', 'Min-ready', top?.minReady ?? null),
+      limitFact('max_age', 'Max-age', top?.maxAgeMs),
+      limitFact('max_ready_age', 'Max-ready-age', top?.maxReadyAgeMs),
+      limitFact('min_retention_time', 'Min-retention-time', top?.minRetentionMs),
       fact('nodes', 'Nodes', counts, countsText(counts)),
       fact('requests', 'Requests that wait', requests.length),
     ],
@@ -277,6 +280,12 @@ function countsText(counts: Readonly<Partial<Record<NodeState, number>>>): strin
 
 function fact(field: string, title: string, value: Fact['value'], text?: string): Fact {
   return { field, title, value, text };
+}
+
+/** Returns a fact for a limit of an age: seconds in JSON; null if there is none. */
+function limitFact(field: string, title: string, ms: number | undefined): Fact {
+  const seconds = ms === undefined || ms === 0 || ms === Infinity ? null : ms / 1000;
+  return fact(field, title, seconds, seconds === null ? undefined : formatAge(seconds));
 }
 
 /** Returns a fact for a time: unix seconds in JSON, the age for people. */

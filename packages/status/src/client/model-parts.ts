@@ -138,6 +138,9 @@ export interface LabelStatus {
   readonly waiting: number;
   readonly oldest: number | null;
   readonly minReady: number;
+  /** Seconds from the creation of a node at which it is replaced, and before which it is kept; null: no limit. */
+  readonly maxAge: number | null;
+  readonly minRetention: number | null;
   readonly toNode: Quantiles;
   readonly pools: readonly string[];
   readonly reason: WaitReason | null;
