@@ -82,7 +82,8 @@ export interface LeasedNode {
 }
 
 /**
- * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has ended.
+ * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has
+ * ended.
  */
 export interface Interruption {
   readonly nodeId: string;

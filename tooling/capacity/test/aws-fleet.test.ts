@@ -58,7 +58,7 @@ async function runJob(): Promise<JobResult> {
 it(
   'completes all jobs, tells each holder of an interrupted node in time, and leaves no instance',
   async () => {
-    let cloud: SimulatedAws | undefined;
+    const opened: SimulatedAws[] = [];
     let counted = 0;
     let failedAttempts = 0;
     const metrics: Metrics = {
@@ -72,7 +72,7 @@ it(
     };
     const open = async (options: Parameters<typeof openAws>[0]): ReturnType<typeof openAws> => {
       const target = await openAws(options, [FULL, TAKEN, CALM]);
-      cloud = target.cloud;
+      opened.push(target.cloud);
       for (const code of ['L-1216C47A', 'L-34B43A08']) target.cloud.setQuota(code, 100_000);
       target.cloud.capacity.limit({ zone: FULL }, 0);
       return target;
@@ -80,7 +80,7 @@ it(
     const label = { 'instance-types': ['m5.large', 'm5a.large'] };
     site = await Site.start(open, { label, pool: { 'max-servers': JOBS }, metrics });
     const { clock } = site.time;
-    const aws = cloud as SimulatedAws | undefined;
+    const aws = opened[0];
     if (aws === undefined) throw new Error('the cloud was not started');
 
     const chance = seededRandom(7);
@@ -107,7 +107,7 @@ it(
       });
     }
     await site.time.until(() => results.length === JOBS || failures.length > 0, 4 * 3_600_000);
-    timer?.cancel();
+    timer.cancel();
     expect(failures).toEqual([]);
     expect(results).toHaveLength(JOBS);
 

@@ -17,8 +17,8 @@ let site: Site;
 afterEach(() => site.stop());
 
 /**
- * The label's keys for spot instances, and the kind of the interruption, by driver. Azure deletes evicted VMs within seconds,
- * so lists lack them.
+ * The label's keys for spot instances, and the kind of the interruption, by driver. Azure deletes evicted VMs within
+ * seconds, so lists lack them.
  */
 const DRIVERS: readonly (readonly [string, JsonObject, string])[] = [
   ['aws', { 'use-spot': true }, 'reclaimed'],

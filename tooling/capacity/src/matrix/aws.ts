@@ -14,6 +14,7 @@ import {
   DELETE_MS,
   LATENCY_MS,
   mainPool,
+  nameOf,
   NO_LOGIN,
   type OpenTarget,
   type Target,
@@ -82,7 +83,7 @@ export async function openAws(
     },
     fail,
     refuseLogin: () => cloud.revokeCredentials(true),
-    takeAway: (id) => cloud.interruptSpot(String(id)),
+    takeAway: (id) => cloud.interruptSpot(nameOf(id)),
     special: new Map([
       ['InsufficientInstanceCapacity', refuseLaunches(500, 'InsufficientInstanceCapacity')],
       ['VcpuLimitExceeded', refuseLaunches(400, 'VcpuLimitExceeded')],
