@@ -1,14 +1,8 @@
 /** Applies changes of the configuration to a daemon. Logs and counts refused changes. */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  ConfigWatcher,
-  formatProblem,
-  type ConfigDiff,
-  type LoadOptions,
-  type LoadResult,
-  type NodepoolConfig,
-} from '@nodepool/config';
+import type { ConfigDiff, LoadOptions, LoadResult, NodepoolConfig } from '@nodepool/config';
+import { ConfigWatcher, formatProblem } from '@nodepool/config';
 import type { Clock, Gauge, LogFields, Logger, Metrics, TaskSupervisor } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 

@@ -4,13 +4,8 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import {
-  describeResource,
-  throughJson,
-  type ProviderHarness,
-  type TestLaunch,
-  type TestNode,
-} from '../provider-harness.js';
+import type { ProviderHarness, TestLaunch, TestNode } from '../provider-harness.js';
+import { describeResource, throughJson } from '../provider-harness.js';
 import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
 import type { RuleContext } from '../rule-context.js';
