@@ -8,7 +8,7 @@ import type { ProviderHarness, TestLaunch, TestNode } from '../provider-harness.
 import { describeResource, throughJson } from '../provider-harness.js';
 import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
 
@@ -200,8 +200,7 @@ export const resumption: RuleGroup = {
         'Launchers can be restarted at any time. `stop` interrupts the work and deletes nothing; the next process ' +
         'resumes the work.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: 20_000, deleteMs: 0 });
         const launch = harness.launch();
         await harness.pass(10_000);
@@ -212,7 +211,7 @@ export const resumption: RuleGroup = {
         await harness.start();
         const after = (await harness.instances()).map(describeResource);
         expectEqual(after, before.map(describeResource), 'what exists after the stop');
-      },
+      }),
     },
   ],
 };
