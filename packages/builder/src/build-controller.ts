@@ -1,7 +1,4 @@
-/**
- * Builds the images that need it, several in parallel, the most urgent first. Reacts to changes of images and to their
- * age.
- */
+/** Builds the images that need it, several in parallel, the most urgent first; after changes of images and by age. */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import type { BuildingLock } from '@nodepool/store';

@@ -1,7 +1,4 @@
-/**
- * The controllers of the builder. Each one reconciles one kind of object with the configuration and the records, from a
- * work queue.
- */
+/** The controllers of the builder. Each reconciles one kind of object with configuration and records. */
 
 import { BuildController } from './build-controller.js';
 import { CleanupController } from './cleanup-controller.js';

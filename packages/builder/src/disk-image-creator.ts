@@ -28,10 +28,7 @@ export interface DiskImageCreator {
   logFile(build: BuildRef): string;
   /** Resolves with the builds whose temporary files or processes remain although their builder process has ended. */
   leftovers(): Promise<readonly BuildRef[]>;
-  /**
-   * Ends the processes of such a build, and deletes its mounts and temporary files. Rejects with `BuildFailedError` if
-   * processes remain.
-   */
+  /** Ends such a build's processes, mounts and temporary files. Rejects with `BuildFailedError` if processes stay. */
   cleanUp(build: BuildRef, log: Logger): Promise<void>;
 }
 

@@ -1,6 +1,4 @@
-/**
- * `post-upload-hook`: a program of the operator that runs on every uploaded image before nodes are launched from it.
- */
+/** `post-upload-hook`: a program of the operator that runs on each uploaded image before nodes are launched from it. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { errorCodeOf, reasonOf, type ExternalId, type Logger } from '@nodepool/core';

@@ -18,10 +18,7 @@ export interface FileWatch {
   close(): Promise<void>;
 }
 
-/**
- * Calls `onEvent` whenever one of the files may have changed, possibly without a change, and `onError` if watching
- * itself fails.
- */
+/** Calls `onEvent` whenever one of the files may have changed, and `onError` if watching itself fails. */
 export type WatchFiles = (
   files: readonly string[],
   onEvent: () => void,
@@ -156,10 +153,7 @@ async function identityOf(path: string): Promise<string | undefined> {
   }
 }
 
-/**
- * Resolves with every symbolic link on the path to the file, then the resolved file: a change of any of these can
- * change the contents.
- */
+/** Resolves with every symbolic link on the path, then the resolved file: a change of any can change the contents. */
 async function pathEntries(file: string): Promise<string[]> {
   const entries: string[] = [];
   let path = resolve(file);

@@ -40,9 +40,7 @@ function checkUnique(section: JsonObject, list: string, key: string, report: Rep
   }
 }
 
-/**
- * Reports references of a provider's section, for any driver, to names that do not exist. Paths start at the section.
- */
+/** Reports references of a provider's section, for any driver, to missing names. Paths start at the section. */
 export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,

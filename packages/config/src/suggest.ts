@@ -27,10 +27,7 @@ function normalize(name: string): string {
   return name.toLowerCase().replaceAll('_', '-').slice(0, 100);
 }
 
-/**
- * Returns the number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment) between
- * `a` and `b`.
- */
+/** Returns the number of insertions, deletions, replacements and neighbour swaps (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

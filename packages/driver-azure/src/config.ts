@@ -251,9 +251,7 @@ function referenceOf(section: JsonObject): Readonly<Record<string, string>> {
   return textsAt(section, 'image-reference');
 }
 
-/**
- * Returns the path of a gallery image. Ids of shared gallery images start with the gallery instead of a subscription.
- */
+/** Returns the path of a gallery image. Ids of shared gallery images start with the gallery, not a subscription. */
 function galleryPath(kind: string, section: JsonObject): string {
   const [gallery = '', image = '', version] = ['gallery-name', 'name', 'version'].map((key) => stringAt(section, key));
   return `/${kind}/${gallery}/Images/${image}${version === undefined ? '' : `/Versions/${version}`}`;

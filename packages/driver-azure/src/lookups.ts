@@ -45,10 +45,7 @@ export class Lookups {
     return size;
   }
 
-  /**
-   * Resolves with the id of the last matching image, sorted by name. Rejects with `ConfigurationError` if there is
-   * none.
-   */
+  /** Resolves with the id of the last matching image by name. Rejects with `ConfigurationError` if there is none. */
   async image(filter: ImageFilter): Promise<string> {
     const found = chooseImage(await this.images.read(), filter);
     const image = found ?? chooseImage(await this.images.read(REFUSED_MAX_AGE_MS), filter);

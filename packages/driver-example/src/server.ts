@@ -129,9 +129,7 @@ function refuse(reply: FastifyReply, error: CloudError): void {
   reply.code(CLOUD_ERROR_STATUS[code]).send({ error: { code, message, retryAfterSeconds } });
 }
 
-/**
- * Converts an error. Errors of the HTTP layer itself (bad JSON, schema violations, oversized bodies) are the caller's.
- */
+/** Converts an error. Errors of the HTTP layer itself (bad JSON, schema violations, huge bodies) are the caller's. */
 function asCloudError(error: unknown): CloudError {
   if (error instanceof CloudError) return error;
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;

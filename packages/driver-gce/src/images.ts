@@ -193,10 +193,7 @@ export class GceImages implements ImageManager {
   }
 }
 
-/**
- * Returns a name of at most 63 characters from a-z, 0-9 and -. It ends with the upload's identity, because providers
- * share projects and buckets.
- */
+/** Returns a name of up to 63 of a-z, 0-9 and -, ending with the upload's identity: projects and buckets are shared. */
 export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'externalName' | 'tags'>): string {
   const hash = imageTagsHash(tags);
   const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');

@@ -23,10 +23,7 @@ export function fitsLabel(value: string): boolean {
   return toLabel(value).length <= LABEL_MAX_LENGTH;
 }
 
-/**
- * Returns an operator's property as a label. Valid values are unchanged: they are never decoded, and the operator
- * searches for them.
- */
+/** Returns an operator's property as a label. Valid values stay: they are never decoded, but searched for. */
 export function propertyLabel(value: string): string {
   return VALID.test(value) ? value : toLabel(value);
 }

@@ -68,10 +68,7 @@ const AMBIGUOUS = /multiple (possible networks|security groups) found/i;
 
 export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume' | 'attribute';
 
-/**
- * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
- * outdated.
- */
+/** An error for a creation whose image, flavor or network the cloud refuses: a cached lookup may be outdated. */
 export class InvalidResourceError extends ConfigurationError {
   constructor(
     readonly subject: Subject,

@@ -16,10 +16,7 @@ import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './supply/min-ready.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
-/**
- * Creates the controllers of a launcher. `serves` returns true if it serves the provider, `launches` if it also
- * launches nodes there.
- */
+/** Creates the controllers of a launcher. `serves`: it serves the provider; `launches`: it also launches there. */
 export function createControllers(
   context: LauncherContext,
   ledger: QuotaLedger,

@@ -9,9 +9,7 @@ import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const printError = (text: string): void => void process.stderr.write(text);
 
-/**
- * Runs the launcher until a signal stops it. Resolves with the exit code: 0 stopped, 1 could not start, 2 wrong usage.
- */
+/** Runs the launcher until a signal. Resolves with the exit code: 0 stopped, 1 could not start, 2 wrong usage. */
 export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: printError });
   if (typeof options === 'number') return options;

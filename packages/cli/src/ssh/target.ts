@@ -1,6 +1,4 @@
-/**
- * Address and login of a node for ssh. Records in ZooKeeper are not trusted: their text must not become ssh options.
- */
+/** Address and login of a node for ssh. Texts of records are not trusted: they must not become ssh options. */
 
 import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';

@@ -29,10 +29,7 @@ export class Slots {
     }
   }
 
-  /**
-   * Resolves once a slot is free with a function that releases it. Rejects with the signal's reason if the signal
-   * aborts first.
-   */
+  /** Resolves once a slot is free, with a function that releases it. Rejects with the signal's reason on abort. */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     const release = this.tryAcquire();

@@ -125,10 +125,7 @@ export class Compute {
     return pages.flatMap((page) => listAt(page, 'items'));
   }
 
-  /**
-   * Waits until the operation has ended and throws its error if it failed. A failure to follow the operation leaves its
-   * outcome unknown.
-   */
+  /** Waits until the operation has ended; throws its error. If it cannot be followed, its outcome is unknown. */
   async finish(operation: Operation, what: string, call: Call, onAnswer?: () => void): Promise<void> {
     let latest = operation;
     if (!latest.done) {

@@ -121,10 +121,7 @@ export class Storage {
     return done === undefined ? undefined : stringAt(done, 'md5Hash');
   }
 
-  /**
-   * Sends a chunk and repeats the part that did not arrive. `total` marks the last chunk, whose call resolves with the
-   * object.
-   */
+  /** Sends a chunk and repeats the part that did not arrive. `total` marks the last, whose call returns the object. */
   private async sendChunk(
     session: string,
     chunk: Uint8Array,
@@ -187,10 +184,7 @@ export class Storage {
     return { clock, random, signal, attempts: ATTEMPTS };
   }
 
-  /**
-   * Makes one call of the upload protocol, which Google's storage library does not support. Status 308 means that more
-   * data is expected.
-   */
+  /** Makes one call of the upload protocol, which Google's storage library lacks. Status 308 asks for more data. */
   private async exchange(
     method: 'POST' | 'PUT' | 'DELETE',
     operation: string,

@@ -57,10 +57,7 @@ export function foreignReceipt({ status, headers, text }: HttpAnswer): string | 
   return unusable(`${status} ${text.trim().slice(0, 100)}; is this the endpoint of an OpenStack service?`);
 }
 
-/**
- * Returns the error for an answer without a required property. It passes: a truncated or garbled answer may be complete
- * on a retry.
- */
+/** Returns the error for an answer without a required property. It may pass: a retry may be answered completely. */
 function unreadable(operation: string, why: string): TransientError {
   return new TransientError(`${operation}: ${unusable(why)}`, { outcome: 'unknown' });
 }

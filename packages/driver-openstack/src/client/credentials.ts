@@ -44,10 +44,7 @@ const ALIASES: readonly (readonly [key: string, alias: string])[] = [
 /** Strings in `auth` by key. */
 type AuthValues = ReadonlyMap<string, string>;
 
-/**
- * Reads `auth` and `auth_type` of a cloud. `place` names the cloud in messages. Throws `ConfigurationError` with the
- * key.
- */
+/** Reads `auth` and `auth_type` of a cloud, called `place` in messages. Throws `ConfigurationError` with the key. */
 export function readCredentials(cloud: JsonObject, place: string): Credentials {
   const auth = authValues(cloud);
   const method = authMethod(cloud, auth, place);

@@ -7,10 +7,7 @@
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '@nodepool/status';
 
-/**
- * Progress of a launch. `accepted`: the cloud knows the instance. `created`: the cloud has finished creating it.
- * `ready`: its login answers.
- */
+/** Progress of a launch. The cloud knows (`accepted`), has created (`created`) the instance; it answers (`ready`). */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
 /** Evidence that a cloud works. `answered`: it has answered a call that reads. */

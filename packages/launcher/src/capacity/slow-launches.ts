@@ -26,10 +26,7 @@ interface TimedAttempt extends WatchedLaunch {
 /** A launch that is running. */
 export interface TimedLaunch {
   readonly startedAt: number;
-  /**
-   * Ends the measurement. `isReady` is true if the launch has succeeded. Returns true if a success took longer than
-   * usual.
-   */
+  /** Ends the measurement. `isReady`: the launch has succeeded. Returns true if a success took longer than usual. */
   end(isReady: boolean): boolean;
 }
 

@@ -21,9 +21,7 @@ import { retryCapacity } from './retry-capacity.js';
 
 /** Result of the launch stage. */
 export type Launched =
-  /**
-   * `changes` make the nodes ready, in the order of the jobs. The change of a node that was already written is empty.
-   */
+  /** `changes` make the nodes ready, in the order of the jobs. The change of a node already written is empty. */
   | { readonly kind: 'launched'; readonly changes: readonly Partial<NodeData>[] }
   /** `job`: the first that failed. */
   | { readonly kind: 'failed'; readonly job: LaunchJob; readonly error: unknown };

@@ -135,10 +135,7 @@ export class PoolWorker {
     this.reevaluate();
   }
 
-  /**
-   * Handles a free node or a removed record of the provider. `isInstanceRemoved` is true if the cloud has deleted an
-   * instance.
-   */
+  /** Handles a free node or a removed record. `isInstanceRemoved` is true if the cloud has deleted an instance. */
   capacityFreed(isInstanceRemoved: boolean): void {
     if (this.deciding) this.path.capacityFreed(isInstanceRemoved);
   }

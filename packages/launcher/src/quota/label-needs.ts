@@ -59,9 +59,7 @@ export class LabelNeeds {
     return this.needs.get(keyOf(label, machineType)) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /**
-   * Returns true if the label's need with this machine type is known, or if it is known for none of its machine types.
-   */
+  /** Returns true if the label's need with this machine type is known, or if none is known for the label. */
   isKnown(label: string, machineType: string | undefined): boolean {
     return this.unknown.size === 0 || !this.unknown.has(keyOf(label, machineType));
   }

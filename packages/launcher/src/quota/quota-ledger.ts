@@ -147,10 +147,7 @@ export class QuotaLedger {
     return tenant !== null && this.tenants.has(tenant);
   }
 
-  /**
-   * Confirms the records of a request with ids up to `lastId`, which need `need`. Returns the shortfall if the records
-   * must be undone instead.
-   */
+  /** Confirms a request's records up to `lastId`, which need `need`. Returns the shortfall if they must be undone. */
   confirm(ref: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(ref, request, lastId, need, () => true);
   }

@@ -116,10 +116,7 @@ async function lockRequest(
   return accepted;
 }
 
-/**
- * Ignores that the request was deleted meanwhile: its nodes are unlocked, and a maintenance controller deallocates
- * them.
- */
+/** Ignores that the request was deleted meanwhile: its nodes are unlocked, and maintenance deallocates them. */
 async function writeUnlessGone(pool: Pool, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
   try {
     await write();

@@ -179,10 +179,7 @@ export class RequestFulfilment {
     return { kind: 'usable', changes };
   }
 
-  /**
-   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready. Both lists are in the
-   * order of the slots.
-   */
+  /** Fulfils the request in one transaction. `launchedChanges` make launched nodes ready; both are in slot order. */
   private async fulfil(
     slots: readonly HeldSlot[],
     launchedChanges: readonly Partial<NodeData>[],

@@ -48,9 +48,7 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
   }));
 }
 
-/**
- * Returns records for which the cloud has not been called yet: new ones, and those of resumed launches in state `init`.
- */
+/** Returns records for which the cloud was not called yet: new ones, and resumed launches in state `init`. */
 export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
   const records = created.map((id) => ({ id, version: 0 }));
   for (const { resumed } of slots) {

@@ -18,10 +18,7 @@ export type BreakerCause =
   | 'node'
   | 'slow';
 
-/**
- * Describes an open or half-open breaker, which admits nothing or only a probe. Times are in milliseconds since the
- * epoch.
- */
+/** Describes an open or half-open breaker, which admits nothing or one probe. Times are in ms since the epoch. */
 export interface BreakerObstacle {
   readonly state: 'open' | 'half-open';
   readonly cause: BreakerCause;

@@ -1,6 +1,4 @@
-/**
- * Maintains a session: connects to a server, resumes the session after a lost connection, and replaces a lost session.
- */
+/** Maintains a session: connects to a server, resumes the session on other connections, replaces a lost session. */
 
 import type { ConnectionState, WatchEvent } from '../api.js';
 import { sleep } from '../clock.js';

@@ -1,6 +1,4 @@
-/**
- * Creates a `Driver` from the definition of a driver on the simple framework, on top of the state-machine framework.
- */
+/** Creates a `Driver` from the definition of one on the simple framework, on top of the state-machine framework. */
 
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';

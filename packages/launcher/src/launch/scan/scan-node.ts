@@ -39,9 +39,7 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
-/**
- * Number of attempts to fetch an offered key. A key that cannot be fetched is left out if the server has another one.
- */
+/** Number of attempts to fetch an offered key. One that cannot be fetched is left out if the server has another. */
 const ATTEMPTS_PER_KEY = 3;
 
 /**
