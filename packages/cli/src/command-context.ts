@@ -1,5 +1,3 @@
-/** Dependencies of commands; tests replace those of the process. */
-
 import type { Clock, Logger, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Store } from '@nodepool/store';

@@ -1,5 +1,3 @@
-/** Resolves names of images, builds and providers from the command line. */
-
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import { didYouMean } from '@nodepool/config';
 import { dibImageId } from '@nodepool/store';

@@ -1,5 +1,3 @@
-/** Opens the dependencies of commands: configuration, log, ZooKeeper. */
-
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';

@@ -1,5 +1,3 @@
-/** Shared declarations of options. */
-
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { LIST_FORMATS, type ListFormat, type StoreContext } from './command-context.js';
 import type { StoreNeeds } from './open.js';

@@ -1,5 +1,3 @@
-/** Gathers the data of `nodepool drivers`. */
-
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/config';
 import { drivers } from './commands/drivers.js';

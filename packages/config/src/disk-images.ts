@@ -1,5 +1,3 @@
-/** Disk images: inheritance and defaults. */
-
 import {
   booleanAt,
   entriesAt,

@@ -1,5 +1,3 @@
-/** Describes the requirements of a JSON Schema in words. */
-
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { isJsonObject, type JsonValue } from '@nodepool/core';
 

@@ -1,5 +1,3 @@
-/** Suggestions ("did you mean …?") for misspelt names. */
-
 /** Returns the candidate with the smallest edit distance to `name`, if that is small enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = normalize(name);

@@ -95,7 +95,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   return new AuthError(`${failure.message}; the account of the credentials does not exist`, { cause: error });
 }
 
-/** Returns true if a call failed due to its credentials, so that new ones may help. A 403 of the APIs is a permission. */
+/** Returns true if a call failed due to its credentials: new ones may help. A 403 of the APIs is a permission. */
 export function isRefusal(error: unknown, failure: DriverError): boolean {
   return failure.code === 'auth' && (answerIn(error)?.status !== 403 || isOfLogin(error));
 }

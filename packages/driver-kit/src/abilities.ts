@@ -1,5 +1,3 @@
-/** Test cloud abilities that rules of the contract require. */
-
 import { RULE_GROUPS } from './rule-groups.js';
 import type { Ability } from './driver-fixture.js';
 

@@ -1,5 +1,3 @@
-/** The drivers: their names, configuration and adapter. `stateMachineDriver` implements the rest. */
-
 import { homedir } from 'node:os';
 import { isDriverError, stateMachineDriver, type Driver, type ProviderConfigContext } from '@nodepool/core';
 import { KubernetesAdapter } from './adapter.js';

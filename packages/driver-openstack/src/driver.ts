@@ -1,5 +1,3 @@
-/** The driver: its name, configuration and adapter. `stateMachineDriver` implements the rest. */
-
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { homedir } from 'node:os';
 import { OpenStackAdapter } from './adapter.js';

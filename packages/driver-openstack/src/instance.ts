@@ -1,5 +1,3 @@
-/** Converts a server of the cloud to an instance of core. */
-
 import type { Instance, Resources } from '@nodepool/core';
 import { chooseAddresses, interfaceAddress, type AddressFacts } from './addresses.js';
 import type { Flavor } from './client/compute.js';

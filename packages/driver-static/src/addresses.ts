@@ -1,5 +1,3 @@
-/** Addresses of host names. */
-
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { reasonOf, TransientError } from '@nodepool/core';

@@ -1,5 +1,3 @@
-/** Dependencies shared by all parts of the launcher. */
-
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';

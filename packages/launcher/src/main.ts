@@ -1,5 +1,3 @@
-/** The main function of the program: from the command line to the exit code. */
-
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';

@@ -1,5 +1,3 @@
-/** Descendants of a znode. */
-
 import { isContended as hasContender, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 
 /** Resolves with the paths of all descendants, parents first, past the cache; empty if the znode does not exist. */

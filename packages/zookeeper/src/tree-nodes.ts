@@ -1,5 +1,3 @@
-/** The znodes of a tree cache, with their children. */
-
 import type { Stat } from './api.js';
 import { parentPath } from './client/paths.js';
 import type { TreeNode } from './recipes-api.js';

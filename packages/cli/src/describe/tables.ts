@@ -1,5 +1,3 @@
-/** The tables of descriptions. */
-
 import { isUsableUpload, type ImageUpload } from '@nodepool/core';
 import type { ListColumn, NodeEntry, PoolComponentData, RecordList, RequestEntry, Store } from '@nodepool/store';
 import { ageColumn, createRecordList } from '@nodepool/store';

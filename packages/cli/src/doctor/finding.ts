@@ -1,5 +1,3 @@
-/** The findings of `nodepool doctor`. */
-
 import { foldRepeats } from '../lists/terminal-table.js';
 
 export const SEVERITIES = ['error', 'warning', 'info', 'ok'] as const;

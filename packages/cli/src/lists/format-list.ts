@@ -1,5 +1,3 @@
-/** Formats lists for stdout. */
-
 import { createRequire } from 'node:module';
 import type { JsonValue } from '@nodepool/core';
 import { cellText, printable, toJsonObjects, toTable, type RecordList } from '@nodepool/store';

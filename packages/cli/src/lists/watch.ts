@@ -1,5 +1,3 @@
-/** Follows a list by the events of the store. */
-
 import { toJsonObjects, type RecordList } from '@nodepool/store';
 import { sleep, type JsonValue } from '@nodepool/core';
 import type { ListFormat, StoreContext } from '../command-context.js';

@@ -1,5 +1,3 @@
-/** The drivers that a package declares in the field `nodepool` of its package.json. */
-
 import { isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 
 /** A driver that a package declares. */

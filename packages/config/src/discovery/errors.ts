@@ -1,5 +1,3 @@
-/** Reasons why a driver could not be loaded. */
-
 export type DriverLoadReason =
   /** The package is not in any of the folders. */
   | 'not-installed'

@@ -1,5 +1,3 @@
-/** Image management for drivers of clouds that accept disk images. */
-
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';

@@ -1,5 +1,3 @@
-/** The wait before a retry. */
-
 import type { RandomSource } from './random.js';
 
 /** Limits of a back-off, milliseconds. */

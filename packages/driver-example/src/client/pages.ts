@@ -1,5 +1,3 @@
-/** Listings in pages. */
-
 import type { Page } from '../cloud/types.js';
 
 /** Resolves with the items of all pages. Rejects if one page fails: an item that a list lacks counts as deleted. */

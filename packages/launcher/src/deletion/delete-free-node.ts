@@ -1,5 +1,3 @@
-/** Marks an unallocated node for deletion, under its lock. */
-
 import type { NodeData } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';

@@ -1,5 +1,3 @@
-/** Timers of the browser. */
-
 /** Runs a function repeatedly at this interval. */
 export function every(milliseconds: number, run: () => void): void {
   window.setInterval(run, milliseconds);

@@ -1,5 +1,3 @@
-/** The pools of a provider: use, labels, offers and machines. */
-
 import { h } from './dom.js';
 import { labelChip, link, name, pageHref } from './links.js';
 import type { MachineStatus, OfferStatus, PoolStatus } from './model.js';

@@ -1,5 +1,3 @@
-/** Checks the size of a transaction against the server's limit. */
-
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { TransactionTooLargeError } from '../errors.js';
 

@@ -1,5 +1,3 @@
-/** The format of ages in every list and page. */
-
 import type { JsonValue } from '@nodepool/core';
 import { cellText } from './cell-text.js';
 import type { ListColumn } from './record-list.js';

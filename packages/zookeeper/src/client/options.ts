@@ -1,5 +1,3 @@
-/** The options of a client, their validation and their defaults. */
-
 import { readFileSync } from 'node:fs';
 import { systemClock, type Clock } from '../clock.js';
 import { InvalidArgumentError } from '../errors.js';

@@ -1,5 +1,3 @@
-/** The sessions of the simulated server. */
-
 import type { Clock, Timer } from '../clock.js';
 import type { SimulatedConnection } from './connection.js';
 import type { ConnectRequest } from './wire.js';

@@ -1,5 +1,3 @@
-/** Waits for the login of a node and collects its ssh host keys. */
-
 import { setMaxListeners } from 'node:events';
 import type { ServerHostKeyAlgorithm } from 'ssh2';
 import {
