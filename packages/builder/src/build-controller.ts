@@ -71,17 +71,14 @@ export class BuildController implements Controller {
     return this.queue.activity().running.map(({ key, ageMs }) => ({ image: key, build: this.builds.get(key), ageMs }));
   }
 
-  /** Resolves once no build is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Stops starting builds. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Aborts the running builds. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }

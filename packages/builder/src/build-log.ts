@@ -44,7 +44,6 @@ export class BuildLog {
     return new BuildLog(file, createWriteStream(file, { flags: 'a' }), log);
   }
 
-  /** Bytes of output of the build. */
   get size(): number {
     return this.written;
   }
@@ -81,7 +80,6 @@ export class BuildLog {
   }
 }
 
-/** Returns the path of a build's log. */
 export function logPath(folder: string, { image, id }: BuildRef): string {
   return join(folder, `${image}-${id}.log`);
 }

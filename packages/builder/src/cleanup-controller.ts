@@ -62,7 +62,6 @@ export class CleanupController {
     });
   }
 
-  /** Applies a new configuration. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.addAll();

@@ -26,7 +26,6 @@ export const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;
-  /** Aborts running deletions. */
   readonly signal: AbortSignal;
   /** By upload: time (`Clock.monotonic`, ms) of the first list without its image, or of the image's deletion. */
   readonly lacking: Map<string, number>;

@@ -37,7 +37,6 @@ export type BuildFailure =
   | 'exit'
   /** The build exceeded `build-timeout`. */
   | 'timeout'
-  /** The command could not be started. */
   | 'start'
   /** The command succeeded, but images are missing or empty. */
   | 'incomplete'
@@ -46,7 +45,6 @@ export type BuildFailure =
   /** Processes of an earlier build cannot be ended. */
   | 'processes';
 
-/** The build of a disk image failed. */
 export class BuildFailedError extends Error {
   readonly code = 'build-failed';
 

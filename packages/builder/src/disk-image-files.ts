@@ -8,7 +8,6 @@ import type { BuildRef } from '@nodepool/store';
  */
 export const BUILD_ID = /^(?:[0-9a-f]{32}|0[0-9]{9})$/;
 
-/** The file of an image in one format. */
 export interface DiskImageFile {
   readonly format: string;
   readonly path: string;

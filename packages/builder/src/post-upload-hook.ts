@@ -18,7 +18,6 @@ export interface HookCall {
 /** Resolves when the program has ended with 0; rejects with an `Error` that describes any other end. */
 export type PostUploadHook = (call: HookCall) => Promise<void>;
 
-/** Runs the program and logs its output. */
 export const runPostUploadHook: PostUploadHook = async ({ command, provider, externalId, file, signal, log }) => {
   const id = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   let said = '';

@@ -37,7 +37,6 @@ export class UploadProgress {
     this.writing = this.write(percent);
   }
 
-  /** Resolves once no write is in progress. */
   async settled(): Promise<void> {
     await this.writing;
   }

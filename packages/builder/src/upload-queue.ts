@@ -22,7 +22,6 @@ export interface NextUpload<W> {
 /** Selects an upload fairly: the provider with the fewest running uploads first, then the longest wait. */
 export function nextUpload<W extends Waiting>(
   waiting: Iterable<W>,
-  /** Running uploads by provider. */
   running: ReadonlyMap<string, number>,
   places: number,
   now: number,

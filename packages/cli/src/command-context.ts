@@ -6,7 +6,6 @@ import type { Display } from './display.js';
 export interface Output {
   /** Writes one or more lines of the result to stdout. */
   print(text: string): void;
-  /** Writes a line of progress to stderr. */
   note(text: string): void;
   /** Returns the display of stdout; default: `PLAIN`. */
   display?(): Display;

@@ -21,7 +21,6 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }
 
-/** The needs of a command besides the store. */
 export interface StoreNeeds {
   /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;

@@ -5,7 +5,6 @@ import type { StoreNeeds } from './open.js';
 /** Runs a command on the store; see `withStore`. */
 export type OnStore = (command: (context: StoreContext) => Promise<void> | void, needs?: StoreNeeds) => Promise<void>;
 
-/** The exit codes of a command. */
 export interface Outcome {
   /** Exit code of success; `run` sets the status of its remote command. */
   exitCode: number;

@@ -4,7 +4,6 @@ import { access, lstat, open, realpath, rename, rm, stat, writeFile, type FileHa
 import { dirname, join, resolve } from 'node:path';
 import { errorCodeOf } from '@nodepool/core';
 
-/** Permissions of a new file. */
 const MODE = 0o600;
 /** Files that this process has opened, e.g. by a redirection of the shell, which writes to the same file later. */
 const OPENED = /^\/dev\/(?:stdout$|stderr$|fd\/)|^\/proc\//;

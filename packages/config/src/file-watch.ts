@@ -25,7 +25,6 @@ export type WatchFiles = (
   onError: (error: unknown) => void,
 ) => FileWatch;
 
-/** Watches the file system. */
 export const watchFiles: WatchFiles = (files, onEvent, onError) => new SystemFileWatch(files, onEvent, onError);
 
 /** Limit of symbolic links on a path, the same as Linux's. */

@@ -16,7 +16,6 @@ const UNIQUE_LISTS: readonly (readonly [list: string, key: string])[] = [
   ['tenant-resource-limits', 'tenant-name'],
 ];
 
-/** Reports duplicate names at the top of the file. */
 export function checkUniqueNames(document: ConfigDocument, report: ProblemReport): void {
   if (!isJsonObject(document.value)) return;
   for (const [list, key] of UNIQUE_LISTS) {

@@ -10,7 +10,6 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   object: 'a mapping',
 };
 
-/** Joins words as `a, b or c`. */
 export function joinOr(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }

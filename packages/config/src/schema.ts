@@ -200,7 +200,6 @@ const driverAlias = mapping(
   'A short name for a driver package.',
 );
 
-/** Schema of `nodepool.yaml`. */
 export const configSchema: JsonSchema = {
   ...mapping(
     {
@@ -250,7 +249,6 @@ export const configSchema: JsonSchema = {
   ),
 };
 
-/** Schema of the secure file. */
 export const secureSchema: JsonSchema = {
   type: ['object', 'null'],
   properties: {

@@ -48,7 +48,6 @@ export class ConfigWatcher {
     this.fingerprint = options.initial.fingerprint;
   }
 
-  /** Returns the configuration in force. */
   get config(): NodepoolConfig {
     return this.running.config;
   }

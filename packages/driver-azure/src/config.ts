@@ -87,7 +87,6 @@ export interface TrustedLaunch {
 
 export type Generation = 'V1' | 'V2';
 
-/** Cloud settings of a disk image. */
 export interface ImageTraits {
   readonly generation: Generation;
   readonly zoneResilient: boolean;
@@ -114,7 +113,6 @@ export interface AzureProvider extends ProviderConfig<AzureLabel> {
   readonly imageTraits: ReadonlyMap<string, ImageTraits>;
 }
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(
   section: JsonObject,
   context: ProviderConfigContext,

@@ -2,7 +2,6 @@
 
 import type { InstanceTags } from '@nodepool/core';
 
-/** A resource as Azure returns it. */
 export interface NamedResource {
   readonly id?: string | undefined;
   readonly name?: string | undefined;

@@ -11,7 +11,6 @@ const IMAGES_MAX_AGE_MS = 300_000;
 /** Maximum age of a list that a size is refused by (ms); an older one is read again. */
 const REFUSED_MAX_AGE_MS = 5000;
 
-/** A size of VMs. */
 export interface VmSize {
   readonly name: string;
   /** As in usages, e.g. `standardBSFamily`. */

@@ -5,7 +5,6 @@ import type { Readable } from 'node:stream';
 import type { ExampleCloud } from './cloud/cloud.js';
 import { CLOUD_ERROR_STATUS, CloudError, type ImageSpec, type InstanceSpec } from './cloud/types.js';
 
-/** A running HTTP API. */
 export interface CloudServer {
   /** URL, e.g. `http://127.0.0.1:8480`. */
   readonly endpoint: string;

@@ -59,7 +59,6 @@ export class GceImages implements ImageManager {
     this.around = environment;
   }
 
-  /** Resolves with the name of the image. */
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
     const what = `upload of ${upload.file} as ${upload.externalName}`;
     const limited = deadlineSignal({
@@ -155,7 +154,6 @@ export class GceImages implements ImageManager {
     throw new TransientError(`${name} was damaged during its upload: its MD5 in the bucket is ${stored}, not ${sent}`);
   }
 
-  /** Returns the name of the object in the bucket. */
   private fileOf(upload: ImageUploadRequest): string {
     return this.bucket.nameOf(`${imageName(upload)}.tar.gz`);
   }

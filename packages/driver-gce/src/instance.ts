@@ -62,7 +62,6 @@ export function requestId(...purpose: readonly string[]): string {
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-5${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
   request: CreateRequest<GceLabel>,

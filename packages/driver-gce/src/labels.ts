@@ -51,7 +51,6 @@ export function isCopy(tags: Readonly<Record<string, string>>, name: string): bo
   return tags[OWN_NAME] !== undefined && tags[OWN_NAME] !== name;
 }
 
-/** Encodes tags as labels. */
 export function tagsToLabels(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, toLabel(value)]));
 }

@@ -9,7 +9,6 @@ import { RuleContext } from './rule-context.js';
 /** Version of the contract. Its minor version changes with new rules, its major version with changed requirements. */
 export const CONTRACT_VERSION = '1.5';
 
-/** The test of one rule with one driver. */
 export interface ContractCase {
   readonly rule: Rule;
   /** `<id>: <title>` */

@@ -103,7 +103,6 @@ export interface CloudResource {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Returns true if a resource exists. */
 export type ExistenceCheck = () => boolean | Promise<boolean>;
 
 /** Controls of a cloud whose API is HTTP. `TestCloud.clearFaults` ends their effects. */

@@ -189,7 +189,6 @@ export class ProviderHarness {
     return error;
   }
 
-  /** Advances the clock. */
   async pass(ms: number): Promise<void> {
     await this.cloud.time.until(() => false, ms);
   }
@@ -200,7 +199,6 @@ export class ProviderHarness {
     return (await this.ours()).map(({ externalId, tags }) => ({ kind: 'instance', externalId, tags }));
   }
 
-  /** Returns the provider's existing instances. */
   async instances(): Promise<readonly CloudResource[]> {
     return (await this.existing()).filter(({ kind }) => kind === 'instance');
   }

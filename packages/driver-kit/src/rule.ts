@@ -19,7 +19,6 @@ export interface Rule {
   readonly check: Check;
 }
 
-/** A group of rules. */
 export interface RuleGroup {
   readonly title: string;
   readonly text: string;

@@ -9,7 +9,6 @@ export class SimulatedLogins {
 
   constructor(private readonly clock: Clock) {}
 
-  /** Sets the host keys of a machine. */
   setKeys(host: string, keys: readonly string[]): void {
     this.keys.set(host, keys);
   }

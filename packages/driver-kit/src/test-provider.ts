@@ -71,7 +71,6 @@ export class TestProvider {
     return this.process.apiCalls;
   }
 
-  /** Errors of background work. */
   get failures(): readonly unknown[] {
     return this.process.failures;
   }

@@ -33,7 +33,6 @@ function checkAccess(config: KubernetesProvider, environment: Environment, conte
   }
 }
 
-/** Returns the environment of this process. */
 function ownEnvironment(): Environment {
   return { env: process.env, home: homedir(), serviceAccount: '/var/run/secrets/kubernetes.io/serviceaccount' };
 }

@@ -44,13 +44,11 @@ const ROLE = '; the account of the context needs a role that allows it';
 /** The cluster's authorizer refuses the call. OpenShift does so for projects that do not exist, too. */
 export class ForbiddenError extends AuthError {}
 
-/** The object exists already. */
 export class AlreadyExistsError extends ConflictError {}
 
 /** An object of the name exists and belongs to another owner. */
 export class ForeignObjectError extends ConflictError {}
 
-/** The namespace is being deleted. */
 export class TerminatingError extends ConflictError {}
 
 /** The version of a watch or the token of a list's page is too old; the list must be read again. */

@@ -22,7 +22,6 @@ export function openStackDriver(environment: Environment = ownEnvironment()): Dr
   });
 }
 
-/** Returns the environment of this process. */
 function ownEnvironment(): Environment {
   return {
     env: process.env,

@@ -97,7 +97,6 @@ const unavailable: MakeError = (message, options, { unanswered: outcome }) =>
     ? new TransientError(message, { ...options, outcome })
     : new ThrottledError(message, options);
 
-/** The meaning of error answers. */
 const ERRORS: ErrorTable = {
   vendor: 'OpenStack',
   retryAfterMs: DEFAULT_RETRY_AFTER_MS,

@@ -16,7 +16,6 @@ export interface FloatingIpOptions {
   readonly resumed: boolean;
 }
 
-/** A port of the server and its IPv4 address. */
 interface PortAddress {
   readonly portId: string;
   readonly fixedIp: string;

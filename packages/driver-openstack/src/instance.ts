@@ -3,7 +3,6 @@ import { chooseAddresses, interfaceAddress, type AddressFacts } from './addresse
 import type { Flavor } from './client/compute.js';
 import type { Server } from './client/server.js';
 
-/** A listed instance with its server. */
 export interface ServerInstance extends Instance {
   readonly server: Server;
 }

@@ -2,7 +2,6 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { reasonOf, TransientError } from '@nodepool/core';
 
-/** The first address of a host. */
 export interface Addresses {
   readonly publicIpv4?: string;
   readonly publicIpv6?: string;

@@ -38,7 +38,6 @@ export class Launcher implements ProvidersShare {
   private controllers: readonly Controller[] = [];
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
-  /** The configuration in force. */
   private config: NodepoolConfig | undefined;
   /** Configured providers that their drivers could not create, with the reasons. */
   private readonly unusable = new Map<string, string>();

@@ -58,7 +58,6 @@ export function uploadsTable(uploads: readonly ImageUpload[], now: number): Reco
   return createRecordList(columns, 'all', uploads);
 }
 
-/** Returns the name of a pool as `provider/pool`. */
 export function poolName({ provider_name: provider, name }: PoolComponentData): string {
   return `${provider}/${name}`;
 }

@@ -14,7 +14,6 @@ export interface Finding {
   readonly remedy: string | null;
 }
 
-/** Creates the findings of one check. */
 export class Findings {
   private readonly found: Finding[] = [];
 

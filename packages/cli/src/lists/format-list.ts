@@ -59,7 +59,6 @@ function yamlOf(value: JsonValue | object): string {
   return document.toString({ lineWidth: 0 }).trimEnd();
 }
 
-/** Returns JSON on one line. */
 export function jsonLine(value: object): string {
   return escapeUnprintable(JSON.stringify(value));
 }

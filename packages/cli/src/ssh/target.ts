@@ -4,7 +4,6 @@ import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';
 import { RefusedError } from '../command-context.js';
 
-/** A node that ssh can log in to. */
 export interface SshTarget {
   readonly id: string;
   readonly user: string;

@@ -8,7 +8,6 @@ import { findPackage, type PackageInfo } from './packages.js';
 
 export const CORE_PACKAGE = '@nodepool/core';
 
-/** Returns the field `nodepool` of package.json. */
 export function metadataOf(found: PackageInfo): JsonObject {
   const metadata = found.manifest['nodepool'];
   return isJsonObject(metadata) ? metadata : {};

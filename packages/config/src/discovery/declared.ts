@@ -1,6 +1,5 @@
 import { isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 
-/** A driver that a package declares. */
 export interface DeclaredDriver {
   /** Name of the driver, as configurations use it. */
   readonly name: string;

@@ -11,7 +11,6 @@ import { exportedDriver, loadModule } from './load.js';
 import type { PackageManager } from './package-manager.js';
 import { readPackage, type PackageInfo } from './packages.js';
 
-/** The package of a driver. */
 export interface DriverPackage {
   /** Name of the driver in its package.json. */
   readonly name: string;

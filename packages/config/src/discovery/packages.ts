@@ -11,7 +11,6 @@ export interface PackageInfo {
   readonly folder: string;
   /** The path before symbolic links are resolved; it is the same for every installed version. */
   readonly lookup: string;
-  /** Content of package.json. */
   readonly manifest: JsonObject;
 }
 

@@ -14,7 +14,6 @@ export class Slots {
     return this.queue.size;
   }
 
-  /** Number of slots in use. */
   get inUse(): number {
     return this.taken;
   }

@@ -22,7 +22,6 @@ export class TimerQueue {
     private readonly options: { readonly background?: boolean } = {},
   ) {}
 
-  /** Number of pending timers. */
   get size(): number {
     return this.pending;
   }

@@ -46,7 +46,6 @@ export class VirtualClock implements Clock {
     return this.time;
   }
 
-  /** Number of pending timers. */
   get pending(): number {
     return this.live;
   }

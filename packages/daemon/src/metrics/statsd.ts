@@ -4,7 +4,6 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import type { Clock, Timer, StatsdSender } from '@nodepool/core';
 
-/** The address of the statsd server. */
 export interface StatsdAddress {
   readonly host: string;
   readonly port: number;
@@ -51,7 +50,6 @@ export function openStatsd(address: StatsdAddress, clock: Clock, onError: (error
   };
 }
 
-/** Collects lines into datagrams. */
 class BatchSender {
   private readonly socket: Socket;
   private resolved: { readonly address: string; readonly until: number } | undefined;
@@ -75,7 +73,6 @@ class BatchSender {
     this.timer ??= this.clock.schedule(BATCH.waitMs, () => this.flush(), { background: true });
   }
 
-  /** Sends pending lines and closes the socket. */
   async close(): Promise<void> {
     this.flush();
     await this.sent;

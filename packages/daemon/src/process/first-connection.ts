@@ -34,7 +34,6 @@ export interface FirstConnectionOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Ends the wait. */
   readonly signal: AbortSignal;
 }
 

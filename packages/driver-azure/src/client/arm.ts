@@ -49,7 +49,6 @@ interface Answer {
   readonly content: JsonValue | undefined;
 }
 
-/** Progress of an asynchronous operation. */
 export type Progress =
   | { readonly status: 'running'; readonly retryAfterMs: number }
   /** `result` is the operation's result, if it has one. */
@@ -163,7 +162,6 @@ export class Arm {
     return this.api.within(what, call, work);
   }
 
-  /** Aborts all calls in progress. */
   stop(): void {
     this.api.stop();
   }

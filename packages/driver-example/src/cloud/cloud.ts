@@ -115,7 +115,6 @@ export class ExampleCloud {
     return this.instances.break(id);
   }
 
-  /** Stops the servers of all instances. */
   close(): void {
     this.instances.close();
   }

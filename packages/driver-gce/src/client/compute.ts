@@ -18,7 +18,6 @@ const CALL_TIMEOUT_MS = 120_000;
 const WAIT_TIMEOUT_MS = 150_000;
 /** Calls that wait for an operation take long, and the cloud decides when they end. */
 const CALLS_AT_ONCE = 1000;
-/** Kind of an operation in answers. */
 const OPERATION = 'compute#operation';
 
 type Answer = Promise<{ readonly data: unknown }>;
@@ -64,7 +63,6 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Lists the instances of a zone. */
   async listInstances(zone: string, call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('compute#instanceList', 'instances', 'list', call, (pageToken, options) =>
@@ -116,7 +114,6 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Lists the images of the project. */
   async listImages(call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('compute#imageList', 'images', 'list', call, (pageToken, options) =>

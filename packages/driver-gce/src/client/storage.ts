@@ -25,7 +25,6 @@ export interface StorageOptions {
   readonly random: RandomSource;
 }
 
-/** A file in the bucket. */
 export interface StoredObject {
   readonly name: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -68,7 +67,6 @@ export class Storage {
     expectNoContent(data, 'storage.objects.delete');
   }
 
-  /** Lists the objects with Nodepool's prefix. */
   async listObjects(call: Call): Promise<readonly StoredObject[]> {
     const { google, bucket } = this.options;
     const found: StoredObject[] = [];

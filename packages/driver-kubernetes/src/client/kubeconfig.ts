@@ -24,7 +24,6 @@ export interface Environment {
   readonly serviceAccount: string;
 }
 
-/** Access to a cluster. */
 export interface ClusterAccess {
   /** Name of the context; undefined for the service account of a pod. */
   readonly context: string | undefined;

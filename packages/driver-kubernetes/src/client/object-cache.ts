@@ -178,7 +178,6 @@ export class ObjectCache {
     this.succeed();
   }
 
-  /** Applies the events of one watch. */
   private async follow(): Promise<void> {
     const { client, collection, selection = {}, canResume = true, clock, log } = this.options;
     const watching = new AbortController();

@@ -40,7 +40,6 @@ export function listOf(body: JsonObject, key: string, operation: string): readon
   });
 }
 
-/** Returns a required string. */
 export function requiredText(section: JsonObject, key: string, operation: string): string {
   const value = section[key];
   if (typeof value === 'string') return value;

@@ -20,7 +20,6 @@ export interface TlsOptions {
   readonly key: string | undefined;
 }
 
-/** Settings of a service in `clouds.yaml`. */
 export interface ServiceOptions {
   /** Overrides the endpoint of the catalog. */
   readonly endpoint: string | undefined;

@@ -9,7 +9,6 @@ export interface Credentials {
   readonly body: JsonObject;
 }
 
-/** Returns the secrets in the body of a login. */
 export function secretsIn({ body }: Credentials): readonly (string | undefined)[] {
   const identity = objectAt(objectAt(body, 'auth') ?? {}, 'identity') ?? {};
   const user = objectAt(objectAt(identity, 'password') ?? {}, 'user') ?? {};
@@ -33,7 +32,6 @@ const METHODS: Readonly<Record<string, Method>> = {
   application_credential: 'application_credential',
 };
 
-/** Former names of keys. */
 const ALIASES: readonly (readonly [key: string, alias: string])[] = [
   ['project_id', 'tenant_id'],
   ['project_name', 'tenant_name'],

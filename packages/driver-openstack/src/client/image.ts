@@ -59,7 +59,6 @@ export class Images {
     return readImage(await this.session.requestJson(request, call));
   }
 
-  /** Creates an image without data. */
   async createImage(image: JsonObject, call: Call): Promise<Image> {
     const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
     return readImage(await this.session.requestJson(request, call));

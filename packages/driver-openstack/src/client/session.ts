@@ -104,7 +104,6 @@ export class Session {
     this.api.stop();
   }
 
-  /** Makes a call, and reads its answer. */
   private send<T>(
     request: ApiRequest,
     call: Call,

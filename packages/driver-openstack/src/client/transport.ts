@@ -43,7 +43,6 @@ export class ErrorStatus extends Error {
 /** Sends requests. `send` resolves with the whole answer for any status. */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Closes the connections. */
   close(): Promise<void>;
 }
 

@@ -61,7 +61,6 @@ const LONGEST_CHECK_MS = 30_000;
 const UNPROBED_MS = 15_000;
 const UNCHECKED_MS = 10 * MINUTE_MS;
 
-/** A failure reported to a breaker. */
 export interface BreakerFailure {
   readonly cause: BreakerCause;
   readonly reason: string;
@@ -121,7 +120,6 @@ export class CircuitBreaker {
     return this.current;
   }
 
-  /** True if the breaker admits a launch now. */
   get admits(): boolean {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
   }

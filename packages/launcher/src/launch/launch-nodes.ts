@@ -19,7 +19,6 @@ import { imageIdOf } from './node-record.js';
 import { mayHaveStarted, presentFields, recordedOffer, recordedProgress } from './recorded-attempt.js';
 import { retryCapacity } from './retry-capacity.js';
 
-/** Result of the launch stage. */
 export type Launched =
   /** `changes` make the nodes ready, in the order of the jobs. The change of a node already written is empty. */
   | { readonly kind: 'launched'; readonly changes: readonly Partial<NodeData>[] }
@@ -145,7 +144,6 @@ type AttemptEnd = AttemptFacts &
       }
   );
 
-/** The choices of one attempt. */
 interface AttemptPlan {
   readonly upload: ImageUpload | undefined;
   readonly offer: Offer;

@@ -38,7 +38,6 @@ export class NodeExpiration implements Controller {
     ];
   }
 
-  /** Applies the limits of a changed configuration. */
   apply(config: NodepoolConfig): void {
     this.limits = config;
     this.addAll();

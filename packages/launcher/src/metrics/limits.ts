@@ -14,7 +14,6 @@ export class LimitMetrics {
     this.tenants = new ReportedGauge(metrics, TENANT_LIMITS);
   }
 
-  /** Reports the limits of a changed configuration. */
   apply({ providers, tenantLimits }: Pick<NodepoolConfig, 'providers' | 'tenantLimits'>): void {
     for (const [provider, { pools }] of providers) {
       for (const [limit, sum] of providerLimits([...pools.values()])) this.providers.set({ provider, limit }, sum);

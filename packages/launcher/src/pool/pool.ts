@@ -23,7 +23,6 @@ export interface MachineSupply {
   shortage(pool: string, labels: readonly string[]): string | undefined;
 }
 
-/** Sources of the facts. */
 export interface PoolSources {
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;

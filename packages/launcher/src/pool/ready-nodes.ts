@@ -12,7 +12,6 @@ export interface ReadyNodes {
   verify(node: Node): Promise<NodeCheck>;
 }
 
-/** The result of a check of a ready node. */
 export type NodeCheck =
   /** `change` adapts the record to what the check of the machine has found, e.g. other host keys. */
   | { readonly kind: 'usable'; readonly change: Partial<NodeData> }

@@ -10,7 +10,6 @@ export interface InstanceListing extends Listing {
   readonly requestedAt: number;
 }
 
-/** Why a node is not handed out. */
 export type InstanceLoss =
   /** The listing lacks the instance. */
   | 'missing'

@@ -112,14 +112,12 @@ export class PoolWorker {
     return this.path.idle();
   }
 
-  /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.publishClosedLabels();
     this.registration.troubleChanged(troubleOf(this.resources.health.state));
     this.reevaluate();
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     this.reevaluate();
   }

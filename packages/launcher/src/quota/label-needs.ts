@@ -22,9 +22,7 @@ const CALL_TIMEOUT_MS = 60_000;
 
 /** A machine type of a label whose need is unknown. */
 interface Unknown {
-  /** Consecutive failures. */
   failures: number;
-  /** Consecutive rejections of the configuration. */
   rejections: number;
   reason: string;
   /** True after two rejections: requests no longer wait for this machine type. */
@@ -93,7 +91,6 @@ export class LabelNeeds {
     return unknown.length === types.length ? unknown : undefined;
   }
 
-  /** Queries the need once. */
   private async ask(label: LabelConfig, machineType: string | undefined): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);

@@ -30,7 +30,6 @@ export interface FreeNode {
   isIn(scope: QuotaScope): boolean;
 }
 
-/** A limit and the amounts used of it. */
 export interface Amounts {
   readonly limit: Resources;
   readonly used: Resources;
@@ -142,7 +141,6 @@ export class QuotaLedger {
     };
   }
 
-  /** Returns true if the tenant has limits. */
   isLimited(tenant: string | null): tenant is string {
     return tenant !== null && this.tenants.has(tenant);
   }

@@ -55,7 +55,6 @@ export async function acceptRequest(
   return accepted;
 }
 
-/** Declines the request for the pool. */
 export async function declineRequest(pool: Pool, entry: RequestEntry, refusal: Refusal): Promise<void> {
   const { reason } = refusal;
   const accepted = await lockRequest(pool, entry, [], []);

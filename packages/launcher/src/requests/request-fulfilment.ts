@@ -167,7 +167,6 @@ export class RequestFulfilment {
     return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
-  /** Checks ready nodes before they are handed out. */
   private async reuse(ready: readonly HeldSlot[]): Promise<Reused> {
     const checks = await Promise.all(ready.map(({ node }) => this.pool.readyNodes.verify(node.node)));
     const changes: Partial<NodeData>[] = [];

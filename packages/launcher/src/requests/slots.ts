@@ -21,14 +21,12 @@ export interface Slot {
   node: NodeHandle | undefined;
 }
 
-/** A slot whose node is locked. */
 export type HeldSlot = Slot & { readonly node: NodeHandle };
 
 export function isHeld(slot: Slot): slot is HeldSlot {
   return slot.node !== undefined;
 }
 
-/** A node record and its version. */
 export interface RecordVersion {
   readonly id: string;
   readonly version: number;

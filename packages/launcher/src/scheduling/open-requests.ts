@@ -186,7 +186,6 @@ export class OpenRequests {
   }
 }
 
-/** No pools. */
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the same key for requests with the same needs that the same pools may serve. */

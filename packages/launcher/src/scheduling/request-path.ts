@@ -56,7 +56,6 @@ export class RequestPath implements ScheduledPool {
     });
   }
 
-  /** Starts accepting requests. */
   start(): void {
     this.resources.scheduler.add(this);
   }

@@ -6,7 +6,6 @@ import { needIn } from '../quota/need.js';
 import { precedes, type Demand, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { RequestClass } from './open-requests.js';
 
-/** A class of requests that waits. */
 export interface WaitingClass {
   readonly requestClass: RequestClass;
   /** Every scope that was once too full for the class. */

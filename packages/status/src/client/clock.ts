@@ -3,7 +3,6 @@ export function every(milliseconds: number, run: () => void): void {
   window.setInterval(run, milliseconds);
 }
 
-/** Runs a function once after this delay. */
 export function after(milliseconds: number, run: () => void): void {
   window.setTimeout(run, milliseconds);
 }

@@ -5,7 +5,6 @@ import { reportImage, type ImageReport, type Store } from '@nodepool/store';
 
 export interface ImageSources {
   readonly store: Pick<Store, 'images'>;
-  /** Returns the configuration in force. */
   readonly config: () => Pick<NodepoolConfig, 'diskImages'>;
 }
 
@@ -14,7 +13,6 @@ export function imageNames({ store, config }: ImageSources): ReadonlySet<string>
   return new Set([...configured.map(({ name }) => name), ...store.images.images()]);
 }
 
-/** Returns the builds and uploads of the image. */
 export function imageReport({ store, config }: ImageSources, name: string): ImageReport {
   return reportImage(store.images, name, config().diskImages.get(name)?.pause === true);
 }

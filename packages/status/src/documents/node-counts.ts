@@ -19,7 +19,6 @@ export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'f
 export class NodeCounts {
   constructor(private readonly tally: NodeTally) {}
 
-  /** Returns the numbers of all nodes. */
   groups(): GroupCounts {
     return groupsOf(this.tally.all, '');
   }

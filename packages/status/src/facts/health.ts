@@ -47,10 +47,8 @@ export interface Offer {
 /** An offer and its health, for explanations and the status page. */
 export interface OfferHealth extends Offer {
   readonly pool: string;
-  /** The offer in words. */
   readonly name: string;
   readonly state: BreakerState;
-  /** Consecutive failures. */
   readonly failures: number;
   /** Undefined while the state is `closed`. */
   readonly obstacle: BreakerObstacle | undefined;

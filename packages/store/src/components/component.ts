@@ -24,7 +24,6 @@ export interface ComponentData {
 export interface ConfigurationFacts {
   /** Fingerprint of all that launchers have in common if they serve the same providers. */
   readonly fingerprint: string;
-  /** Fingerprints of the providers by name. */
   readonly providers: Readonly<Record<string, string>>;
   /** Unix seconds since when the configuration is in force. */
   readonly since: number;

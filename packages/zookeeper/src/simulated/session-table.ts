@@ -104,7 +104,6 @@ export class SessionTable {
     }
   }
 
-  /** Stops all expirations. */
   stop(): void {
     this.running = false;
     for (const session of this.sessions.values()) this.unschedule(session);

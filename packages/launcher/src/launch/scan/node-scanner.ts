@@ -23,7 +23,6 @@ export class NodeScanner {
     return this.slots.queueLength;
   }
 
-  /** Number of scans that have not ended. */
   get running(): number {
     return this.scans;
   }
