@@ -4,10 +4,10 @@
  * resources.
  */
 
+import { EmptyRecordRounds } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
-import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
 import { SurplusNodes } from './maintenance/surplus-nodes.js';
@@ -31,7 +31,7 @@ export function createControllers(
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
-    new EmptyNodes(context),
+    new EmptyRecordRounds(context, 'remove empty node records', (call) => context.store.nodes.removeEmpty(call)),
     new MinReady(context, abandoned),
   ];
 }
