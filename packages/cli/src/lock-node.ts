@@ -1,16 +1,16 @@
 import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 
 const LOCK_TIMEOUT_MS = 5000;
 
-/** Locks the node, waiting up to five seconds. Rejects with `RefusedError` if the node is busy or does not exist. */
+/** Locks the node, waiting up to five seconds. Rejects with `CommandError` if the node is busy or does not exist. */
 export async function lockNode({ store, clock, interrupted }: StoreContext, id: string): Promise<NodeHandle> {
   const entry = await store.nodes.read(id, { signal: interrupted });
   if (entry === undefined) {
-    throw new RefusedError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
+    throw new CommandError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
   }
-  const busy = new RefusedError(
+  const busy = new CommandError(
     `node ${id} is busy: ${holderOf(entry.node)} has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is ` +
       'unlocked, see `nodepool list --detail`',
   );
@@ -24,7 +24,7 @@ export async function lockNode({ store, clock, interrupted }: StoreContext, id: 
     return await store.nodes.lock(id, { signal: limited.signal });
   } catch (error) {
     limited.signal.throwIfAborted();
-    if (isGone(error)) throw new RefusedError(`node ${id} was just deleted`, { cause: error });
+    if (isGone(error)) throw new CommandError(`node ${id} was just deleted`, { cause: error });
     throw error;
   } finally {
     limited.unlink();

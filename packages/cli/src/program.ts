@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
 import type * as Store from '@nodepool/store';
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { ExitCode, RefusedError, type Output } from './command-context.js';
+import { ExitCode, CommandError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Completion from './commands/completion.js';
 import type * as Delete from './commands/delete.js';
@@ -45,7 +45,7 @@ export async function run(args: readonly string[], process: ProcessIo): Promise<
       isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
       program.opts<CommonOptions>().debug === true,
     );
-    const code = error instanceof RefusedError ? error.exitCode : ExitCode.refused;
+    const code = error instanceof CommandError ? error.exitCode : ExitCode.refused;
     return code === ExitCode.refused ? outcome.failureCode : code;
   }
 }

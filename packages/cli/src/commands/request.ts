@@ -62,7 +62,7 @@ export function requestSpec(
 
 /**
  * Resolves once the nodes were returned and, with `wait`, deleted. An interruption ends the wait for nodes (rejects) or
- * the hold (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes,
+ * the hold (returns the nodes), but not the wait for their deletion. Rejects with `CommandError` if there are no nodes,
  * or if their locks are lost.
  */
 export async function request(
