@@ -16,7 +16,7 @@ import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import type { NodeSupplier } from '../supply/node-supply.js';
 import { LabelReadiness } from '../pool/label-readiness.js';
-import type { ProviderCondition } from '../capacity/provider-health.js';
+import type { DatedCondition } from '../capacity/provider-health.js';
 import { PoolRegistration, poolComponent } from '../pool/pool-registration.js';
 import { Pool } from '../pool/pool.js';
 import { RequestPath, type RequestResources } from '../scheduling/request-path.js';
@@ -185,7 +185,7 @@ export class PoolWorker {
   }
 }
 
-function troubleOf({ state, trouble, since }: ProviderCondition): PoolTrouble | undefined {
+function troubleOf({ state, trouble, since }: DatedCondition): PoolTrouble | undefined {
   if (state === 'starting' || state === 'serving' || trouble === undefined) return undefined;
   const { cause, fault } = trouble;
   return { state, cause, reason: shortened(fault, MAX_REASON), since: since / 1000 };

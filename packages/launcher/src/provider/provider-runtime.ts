@@ -24,7 +24,7 @@ import type { ProviderActivity, ProviderSummary } from '@nodepool/status';
 import { InstanceChecks } from './instance-checks.js';
 import { NodeSupplier } from '../supply/node-supply.js';
 import { PoolWorker } from './pool-worker.js';
-import { ProviderHealth, type ProviderCondition } from '../capacity/provider-health.js';
+import { ProviderHealth, type DatedCondition } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
@@ -66,7 +66,7 @@ export class ProviderRuntime {
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
   /** State and trouble of the provider in the last log message. */
-  private reported: { readonly state: ProviderCondition['state']; readonly trouble: ProviderCondition['trouble'] } = {
+  private reported: { readonly state: DatedCondition['state']; readonly trouble: DatedCondition['trouble'] } = {
     state: 'starting',
     trouble: undefined,
   };
