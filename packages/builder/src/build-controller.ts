@@ -5,14 +5,8 @@
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import type { BuildingLock } from '@nodepool/store';
-import {
-  WorkQueue,
-  type DueKey,
-  type Reconciled,
-  type Reconciliation,
-  type Retry,
-  type Selection,
-} from '@nodepool/core';
+import type { DueKey, Reconciled, Reconciliation, Retry, Selection } from '@nodepool/core';
+import { WorkQueue } from '@nodepool/core';
 import type { BuildActivity } from './activity.js';
 import { decideBuild, urgencyOf, type BuildDecision } from './build-plan.js';
 import { unixSeconds, type BuilderContext } from './context.js';

@@ -1,14 +1,7 @@
 /** Deletes one build or one upload, under its lock and after planning again from the current records. */
 
-import {
-  driverCall,
-  logCloudDeletion,
-  type Call,
-  type ExternalId,
-  type ImageUpload,
-  type ListedImage,
-  type Reconciled,
-} from '@nodepool/core';
+import type { Call, ExternalId, ImageUpload, ListedImage, Reconciled } from '@nodepool/core';
+import { driverCall, logCloudDeletion } from '@nodepool/core';
 import type { LockedUploadHandle } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';

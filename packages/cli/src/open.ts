@@ -3,15 +3,8 @@
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
-import {
-  DriverLoadError,
-  formatProblem,
-  loadConfig,
-  type DiscoverDriver,
-  type LoadOptions,
-  type LoadResult,
-  type NodepoolConfig,
-} from '@nodepool/config';
+import type { DiscoverDriver, LoadOptions, LoadResult, NodepoolConfig } from '@nodepool/config';
+import { DriverLoadError, formatProblem, loadConfig } from '@nodepool/config';
 import type * as Daemon from '@nodepool/daemon';
 import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { RefusedError, type StoreContext } from './command-context.js';

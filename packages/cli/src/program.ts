@@ -19,15 +19,8 @@ import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
 import { addRequestCommands } from './request-commands.js';
-import {
-  addListOptions,
-  example,
-  formatOption,
-  seconds,
-  type FormatOption,
-  type OnStore,
-  type Outcome,
-} from './options.js';
+import type { FormatOption, OnStore, Outcome } from './options.js';
+import { addListOptions, example, formatOption, seconds } from './options.js';
 import type { ListOptions } from './lists/list-command.js';
 import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';

@@ -6,16 +6,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from './discovery/discovery.js';
-import {
-  entriesAt,
-  numberAt,
-  objectAt,
-  stringAt,
-  isJsonObject,
-  type JsonObject,
-  reasonOf,
-  nextTurn,
-} from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
+import { entriesAt, numberAt, objectAt, stringAt, isJsonObject, reasonOf, nextTurn } from '@nodepool/core';
 import type * as CompiledSchemas from './compiled-schemas.js';
 import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';

@@ -1,15 +1,7 @@
 /** Checks references between parts of the file: duplicate names and unknown names. */
 
-import {
-  type DiskImageConfig,
-  type ProviderConfigContext,
-  entriesAt,
-  entryNamed,
-  stringAt,
-  type Entry,
-  isJsonObject,
-  type JsonObject,
-} from '@nodepool/core';
+import type { DiskImageConfig, ProviderConfigContext, Entry, JsonObject } from '@nodepool/core';
+import { entriesAt, entryNamed, stringAt, isJsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
 import type { ProblemReport, ProblemText } from './report.js';

@@ -6,6 +6,7 @@
  * resource manager's page on throttling.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonValue } from '@nodepool/core';
 import {
   AuthError,
   certificateAdvice,
@@ -17,10 +18,6 @@ import {
   networkCauseOf,
   stringAt,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonValue,
 } from '@nodepool/core';
 
 /** Wait if the cloud does not specify one (ms). */

@@ -4,6 +4,7 @@
  * Source: "Upload a VHD to Azure" (managed disks with `creationData.createOption` `Upload`).
  */
 
+import type { Call, ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import {
   DriverError,
   entryNamed,
@@ -14,12 +15,6 @@ import {
   logCloudDeletion,
   stringAt,
   TransientError,
-  type Call,
-  type ExternalId,
-  type ImageManager,
-  type ImageTags,
-  type ImageUploadRequest,
-  type ListedImage,
 } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
 import type { Disk, Image } from './client/types.js';

@@ -1,16 +1,7 @@
 /** Objects that all state machines of a provider share. */
 
-import {
-  CachedRead,
-  isDriverError,
-  retryPassing,
-  sleep,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonValue,
-  type RandomSource,
-} from '@nodepool/core';
+import type { Call, Clock, JsonValue, RandomSource } from '@nodepool/core';
+import { CachedRead, isDriverError, retryPassing, sleep, TransientError } from '@nodepool/core';
 import type { Accepted, Progress } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { VirtualMachine } from './client/types.js';

@@ -4,19 +4,15 @@
  * remedy.
  */
 
-import {
-  isJsonObject,
-  loadCommonProvider,
-  numberAt,
-  stringAt,
-  stringsAt,
-  type JsonObject,
-  type LabelConfig,
-  type LabelSource,
-  type PoolConfig,
-  type ProviderConfig,
-  type ProviderConfigContext,
+import type {
+  JsonObject,
+  LabelConfig,
+  LabelSource,
+  PoolConfig,
+  ProviderConfig,
+  ProviderConfigContext,
 } from '@nodepool/core';
+import { isJsonObject, loadCommonProvider, numberAt, stringAt, stringsAt } from '@nodepool/core';
 import { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './cloud/settings.js';
 import { DEFAULT_CORES, DEFAULT_IMAGE_FORMAT, DEFAULT_RAM, DEFAULTS } from './schema.js';

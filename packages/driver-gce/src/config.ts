@@ -1,21 +1,15 @@
 /** Parses the configuration of a provider; see `schema.ts` for its keys. */
 
-import {
-  booleanAt,
-  entriesAt,
-  loadCommonProvider,
-  numberAt,
-  stringAt,
-  stringsAt,
-  textsAt,
-  type JsonObject,
-  type LabelConfig,
-  type LabelSource,
-  type PoolConfig,
-  type PoolSource,
-  type ProviderConfig,
-  type ProviderConfigContext,
+import type {
+  JsonObject,
+  LabelConfig,
+  LabelSource,
+  PoolConfig,
+  PoolSource,
+  ProviderConfig,
+  ProviderConfigContext,
 } from '@nodepool/core';
+import { booleanAt, entriesAt, loadCommonProvider, numberAt, stringAt, stringsAt, textsAt } from '@nodepool/core';
 import { fitsLabel, LABEL_MAX_LENGTH, propertyLabel } from './labels.js';
 import {
   DEFAULT_GUEST_OS_FEATURES,

@@ -5,6 +5,7 @@
  * https://cloud.google.com/compute/docs/api/errors.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject } from '@nodepool/core';
 import {
   AuthError,
   connectionError,
@@ -13,10 +14,6 @@ import {
   isJsonObject,
   lineOf,
   stringAt,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
 } from '@nodepool/core';
 import { listAt } from './client/answers.js';
 

@@ -1,15 +1,8 @@
 /** Builds creation requests and interprets instances of the API. */
 
 import { createHash } from 'node:crypto';
-import {
-  numberAt,
-  objectAt,
-  stringAt,
-  type CreateRequest,
-  type ExternalId,
-  type Instance,
-  type JsonObject,
-} from '@nodepool/core';
+import type { CreateRequest, ExternalId, Instance, JsonObject } from '@nodepool/core';
+import { numberAt, objectAt, stringAt } from '@nodepool/core';
 import { labelsOf, linkAt, listAt } from './client/answers.js';
 import type { InstanceBody } from './client/compute.js';
 import type { Accelerator, GceLabel } from './config.js';

@@ -5,7 +5,7 @@ import type { Ability } from './driver-fixture.js';
 
 /** All abilities that any rule requires or uses. */
 export const ABILITIES: readonly Ability[] = [
-  ...new Set(RULE_GROUPS.flatMap(({ rules }) => rules).flatMap(({ needs, uses = [] }) => [...needs, ...uses])),
+  ...new Set(RULE_GROUPS.flatMap(({ rules }) => rules).flatMap(({ needs = [], uses = [] }) => [...needs, ...uses])),
 ];
 
 /** Returns all abilities except the given ones. */

@@ -21,7 +21,7 @@ export function contractPage(): string {
   return `${parts.map((part) => (part.startsWith('#') ? part : wrapped(part))).join('\n\n')}\n`;
 }
 
-function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Rule): string[] {
+function ruleParts({ id, since, title, text, needs = [], appliesTo = 'creating' }: Rule): string[] {
   const facts = [`Since contract ${since}.`];
   if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
   if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');

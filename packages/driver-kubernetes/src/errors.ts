@@ -3,6 +3,7 @@
  * in answers and watches (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject, MakeError } from '@nodepool/core';
 import {
   AuthError,
   ConflictError,
@@ -15,11 +16,6 @@ import {
   retryAfterMsIn,
   stringAt,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
-  type MakeError,
 } from '@nodepool/core';
 import { listAt } from './client/objects.js';
 

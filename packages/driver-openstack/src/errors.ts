@@ -6,6 +6,7 @@
  * those of nova, neutron, cinder and glance since about 2016.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject, MakeError } from '@nodepool/core';
 import {
   CapacityError,
   ConfigurationError,
@@ -18,11 +19,6 @@ import {
   stringAt,
   ThrottledError,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
-  type MakeError,
 } from '@nodepool/core';
 import { jsonOf } from './client/answers.js';
 import type { HttpAnswer } from './client/transport.js';

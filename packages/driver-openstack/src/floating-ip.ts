@@ -3,17 +3,8 @@
  * until it is active.
  */
 
-import {
-  ConfigurationError,
-  DriverError,
-  InstanceFailedError,
-  isDriverError,
-  PendingCall,
-  type Advance,
-  type InstanceTags,
-  type Listing,
-  type MachineCall,
-} from '@nodepool/core';
+import type { Advance, InstanceTags, Listing, MachineCall } from '@nodepool/core';
+import { ConfigurationError, DriverError, InstanceFailedError, isDriverError, PendingCall } from '@nodepool/core';
 import { chooseAddresses } from './addresses.js';
 import type { FloatingIp } from './client/network.js';
 import type { Server } from './client/server.js';

@@ -3,15 +3,8 @@
  * them.
  */
 
-import {
-  CachedRead,
-  ConfigurationError,
-  isDriverError,
-  NotFoundError,
-  type Clock,
-  type MakeCall,
-  type Readiness,
-} from '@nodepool/core';
+import type { Clock, MakeCall, Readiness } from '@nodepool/core';
+import { CachedRead, ConfigurationError, isDriverError, NotFoundError } from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';

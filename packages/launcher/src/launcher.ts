@@ -5,14 +5,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
-import {
-  type ProviderActivity,
-  type ProviderSummary,
-  type QueuePosition,
-  silentDecisions,
-  silentTimelines,
-  withRetired,
-} from '@nodepool/status';
+import type { ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
+import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './pool/candidate-pools.js';

@@ -15,13 +15,8 @@ export {
   SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';
-export {
-  type CorruptRecord,
-  CorruptRecordError,
-  LostOwnershipError,
-  RequestGoneError,
-  TransactionTooLargeError,
-} from './errors.js';
+export type { CorruptRecord } from './errors.js';
+export { CorruptRecordError, LostOwnershipError, RequestGoneError, TransactionTooLargeError } from './errors.js';
 export { exportImageData, importImageData, parseImageData } from './images/image-data.js';
 export type {
   BuildHandle,
@@ -40,14 +35,8 @@ export { dibImageId, dibImageList, imageList, imageStatus, unresolvedFailure } f
 export { type ImageReport, reportImage } from './lists/image-report.js';
 export { labelList } from './lists/label-list.js';
 export { nodeList, nodeListOf } from './lists/node-list.js';
-export {
-  type ColumnChoice,
-  type ListColumn,
-  type RecordList,
-  UnknownFieldError,
-  createRecordList,
-  toJsonObjects,
-} from './lists/record-list.js';
+export type { ColumnChoice, ListColumn, RecordList } from './lists/record-list.js';
+export { UnknownFieldError, createRecordList, toJsonObjects } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
 export { NodeEntry } from './nodes/node-entry.js';

@@ -3,14 +3,8 @@
  * the suspension of their deletion.
  */
 
-import {
-  externalIdKey,
-  LAUNCHING_STATES,
-  type ExternalId,
-  type Instance,
-  type NodeData,
-  type NodeState,
-} from '@nodepool/core';
+import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
+import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';
 import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { checkConfigured, checkProvider } from '../image-names.js';

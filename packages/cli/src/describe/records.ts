@@ -1,15 +1,8 @@
 /** Describes requests, nodes, labels and providers from the records in ZooKeeper alone. */
 
 import type { NodeRequest, NodeState } from '@nodepool/core';
-import {
-  describePool,
-  formatAge,
-  SERVES_REQUESTS,
-  type NodeEntry,
-  type PoolComponentData,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/store';
+import type { NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
+import { describePool, formatAge, SERVES_REQUESTS } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';

@@ -11,13 +11,8 @@ import type {
   ProviderDiskImage,
 } from './provider-config.js';
 import { loadImageUploadSettings } from './image-settings.js';
-import {
-  DEFAULT_DRIVER,
-  DEFAULT_LAUNCH_RETRIES,
-  DEFAULT_LAUNCH_TIMEOUT_SECONDS,
-  DEFAULT_PRIORITY,
-  type ProviderDefaults,
-} from './schema.js';
+import type { ProviderDefaults } from './schema.js';
+import { DEFAULT_DRIVER, DEFAULT_LAUNCH_RETRIES, DEFAULT_LAUNCH_TIMEOUT_SECONDS, DEFAULT_PRIORITY } from './schema.js';
 import {
   booleanAt,
   entriesAt,

@@ -37,6 +37,41 @@ export interface Duration<L extends string = string> extends Declaration<L> {
   readonly buckets: readonly number[];
 }
 
+type Statsd<L extends string> = Declaration<L>['statsd'];
+
+const noKeys = (): readonly string[] => [];
+
+/** Declares a counter. Without `statsd`, only Prometheus receives it. */
+export function counter<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  statsd: Statsd<L> = noKeys,
+): Counter<L> {
+  return { kind: 'counter', name, help, labels, statsd };
+}
+
+/** Declares a gauge. Without `statsd`, only Prometheus receives it. */
+export function gauge<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  statsd: Statsd<L> = noKeys,
+): Gauge<L> {
+  return { kind: 'gauge', name, help, labels, statsd };
+}
+
+/** Declares a duration; `buckets` are upper bounds in seconds. Without `statsd`, only Prometheus receives it. */
+export function duration<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  buckets: readonly number[],
+  statsd: Statsd<L> = noKeys,
+): Duration<L> {
+  return { kind: 'duration', name, help, labels, buckets, statsd };
+}
+
 /** Receives the metrics of all parts of a program. */
 export interface Metrics {
   count<L extends string>(counter: Counter<L>, labels: MetricLabels<L>, amount?: number): void;

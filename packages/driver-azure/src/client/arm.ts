@@ -4,6 +4,7 @@
  */
 
 import type { HttpClient, Pipeline, PipelineRequest } from '@azure/core-rest-pipeline';
+import type { ApiCall, Call, Clock, DriverError, JsonValue } from '@nodepool/core';
 import {
   ApiClient,
   isJsonObject,
@@ -13,11 +14,6 @@ import {
   serverTime,
   stringAt,
   TransientError,
-  type ApiCall,
-  type Call,
-  type Clock,
-  type DriverError,
-  type JsonValue,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';

@@ -5,14 +5,8 @@
  * calls go through an `ApiClient` of core.
  */
 
-import {
-  ApiClient,
-  NO_CREDENTIALS,
-  type ApiClientOptions,
-  type ApiOperation,
-  type Call,
-  type ErrorOf,
-} from '@nodepool/core';
+import type { ApiClientOptions, ApiOperation, Call, ErrorOf } from '@nodepool/core';
+import { ApiClient, NO_CREDENTIALS } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
 

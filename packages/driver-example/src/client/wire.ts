@@ -3,15 +3,8 @@
  */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
-import {
-  type CloudDescription,
-  type CloudErrorCode,
-  type CloudImage,
-  type CloudInstance,
-  type Page,
-  CLOUD_ERROR_STATUS,
-  CloudError,
-} from '../cloud/types.js';
+import type { CloudDescription, CloudErrorCode, CloudImage, CloudInstance, Page } from '../cloud/types.js';
+import { CLOUD_ERROR_STATUS, CloudError } from '../cloud/types.js';
 
 /** A response that does not conform to the API. */
 export class WireError extends Error {

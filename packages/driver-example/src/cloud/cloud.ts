@@ -8,15 +8,8 @@ import { ApiGateway, type Answer } from './api-gateway.js';
 import { CloudImages } from './images.js';
 import { InstanceStore, type Usage } from './instances.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
-import {
-  CloudError,
-  type CloudDescription,
-  type CloudImage,
-  type CloudInstance,
-  type ImageSpec,
-  type InstanceSpec,
-  type Page,
-} from './types.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './types.js';
+import { CloudError } from './types.js';
 
 export interface ExampleCloudOptions {
   readonly clock: Clock;

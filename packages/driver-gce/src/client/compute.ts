@@ -1,16 +1,7 @@
 /** The calls to Compute Engine that this driver makes. */
 
-import {
-  endOfOperation,
-  objectAt,
-  stringAt,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonObject,
-  type Lane,
-  type OperationState,
-} from '@nodepool/core';
+import type { Call, Clock, JsonObject, Lane, OperationState } from '@nodepool/core';
+import { endOfOperation, objectAt, stringAt, TransientError } from '@nodepool/core';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
 import { operationError } from '../errors.js';
 import { answerOf, linkAt, listAt } from './answers.js';

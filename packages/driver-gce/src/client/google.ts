@@ -8,16 +8,8 @@ import type * as AuthLibrary from 'google-auth-library';
 import type { gaxios as Gaxios } from 'google-auth-library';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
-import {
-  ApiClient,
-  AuthError,
-  boundedAnswer,
-  type AnswerHead,
-  type Attempt,
-  type Granted,
-  type HttpExchange,
-  type ProviderContext,
-} from '@nodepool/core';
+import type { AnswerHead, Attempt, Granted, HttpExchange, ProviderContext } from '@nodepool/core';
+import { ApiClient, AuthError, boundedAnswer } from '@nodepool/core';
 import type { GceProvider } from '../config.js';
 import { Credentials, remediedError } from './credentials.js';
 

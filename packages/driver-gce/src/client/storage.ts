@@ -4,20 +4,8 @@
  * advance and lost data must be sent again.
  */
 
-import {
-  numberAt,
-  retryPassing,
-  stringAt,
-  textsAt,
-  TransientError,
-  waitForRetry,
-  type Call,
-  type Clock,
-  type HttpExchange,
-  type JsonObject,
-  type RandomSource,
-  type RetryOptions,
-} from '@nodepool/core';
+import type { Call, Clock, HttpExchange, JsonObject, RandomSource, RetryOptions } from '@nodepool/core';
+import { numberAt, retryPassing, stringAt, textsAt, TransientError, waitForRetry } from '@nodepool/core';
 import { answerOf, expectNoContent, listAt } from './answers.js';
 import { callOptions, redirected, type CallOptions, type Google } from './google.js';
 

@@ -1,18 +1,7 @@
 /** The calls to a cluster, each with a deadline, a metric and typed errors. */
 
-import {
-  answerText,
-  ApiClient,
-  isJsonObject,
-  objectAt,
-  stringAt,
-  TransientError,
-  type ApiCall,
-  type ApiOperation,
-  type Call,
-  type Clock,
-  type JsonObject,
-} from '@nodepool/core';
+import type { ApiCall, ApiOperation, Call, Clock, JsonObject } from '@nodepool/core';
+import { answerText, ApiClient, isJsonObject, objectAt, stringAt, TransientError } from '@nodepool/core';
 import { connectionErrorOf, errorOf, ErrorStatus } from '../errors.js';
 import type { ClusterAccess } from './kubeconfig.js';
 import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';

@@ -3,6 +3,7 @@
  * version; a version that the server has forgotten (410) leads to a new list.
  */
 
+import type { Call, Clock, Logger, RandomSource } from '@nodepool/core';
 import {
   AbortedError,
   backOffMs,
@@ -14,10 +15,6 @@ import {
   withDeadline,
   TimeoutError,
   TimerQueue,
-  type Call,
-  type Clock,
-  type Logger,
-  type RandomSource,
 } from '@nodepool/core';
 import { ExpiredError, watchErrorOf } from '../errors.js';
 import type { Client, Selection, WatchEvent } from './client.js';

@@ -4,15 +4,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  answerText,
-  toDriverError,
-  type ApiCredentials,
-  type Attempt,
-  type Clock,
-  type Logger,
-  type Refusal,
-} from '@nodepool/core';
+import type { ApiCredentials, Attempt, Clock, Logger, Refusal } from '@nodepool/core';
+import { answerText, toDriverError } from '@nodepool/core';
 import { ErrorStatus } from '../errors.js';
 import { Connections, type HttpRequest, type Response } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';

@@ -1,15 +1,7 @@
 /** Reads and validates the section of a cloud in `clouds.yaml` without contacting the cloud. */
 
-import {
-  booleanAt,
-  ConfigurationError,
-  entriesAt,
-  isJsonObject,
-  objectAt,
-  stringAt,
-  type JsonObject,
-  type JsonValue,
-} from '@nodepool/core';
+import type { JsonObject, JsonValue } from '@nodepool/core';
+import { booleanAt, ConfigurationError, entriesAt, isJsonObject, objectAt, stringAt } from '@nodepool/core';
 import { findCloud, merged, type Environment } from './cloud-files.js';
 import { readCredentials, type Credentials } from './credentials.js';
 

@@ -1,17 +1,7 @@
 /** Calls to the compute service (nova, API v2.1), and the properties that the driver reads from its answers. */
 
-import {
-  CachedRead,
-  NotFoundError,
-  numberAt,
-  objectAt,
-  stringAt,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonObject,
-  type MakeCall,
-} from '@nodepool/core';
+import type { Call, Clock, JsonObject, MakeCall } from '@nodepool/core';
+import { CachedRead, NotFoundError, numberAt, objectAt, stringAt, TransientError } from '@nodepool/core';
 import { ForeignNotFoundError } from '../errors.js';
 import { listOf, memberOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';

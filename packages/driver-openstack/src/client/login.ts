@@ -1,13 +1,7 @@
 /** Authenticates at identity v3. */
 
-import {
-  AuthError,
-  TokenSource,
-  type Attempt,
-  type Clock,
-  type Granted,
-  type TokenSourceOptions,
-} from '@nodepool/core';
+import type { Attempt, Clock, Granted, TokenSourceOptions } from '@nodepool/core';
+import { AuthError, TokenSource } from '@nodepool/core';
 import { connectionErrorOf, detailOf, errorOf } from '../errors.js';
 import { jsonOf } from './answers.js';
 import type { Credentials } from './credentials.js';

@@ -1,21 +1,18 @@
 /** Calls the services of one cloud with the token of a login. */
 
-import {
-  ApiClient,
-  ConfigurationError,
-  isJsonObject,
-  networkCauseOf,
-  type ApiClientOptions,
-  type ApiOperation,
-  type Attempt,
-  type Attempted,
-  type Call,
-  type DriverError,
-  type JsonObject,
-  type Lane,
-  type MakeCall,
-  type TokenSource,
+import type {
+  ApiClientOptions,
+  ApiOperation,
+  Attempt,
+  Attempted,
+  Call,
+  DriverError,
+  JsonObject,
+  Lane,
+  MakeCall,
+  TokenSource,
 } from '@nodepool/core';
+import { ApiClient, ConfigurationError, isJsonObject, networkCauseOf } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { connectionErrorOf, errorOf } from '../errors.js';
 import { foreignReceipt, jsonOf, notAnObject, type ReadAnswer } from './answers.js';

@@ -4,17 +4,8 @@
  * pools has another breaker. Launches, their failed steps, listings and deletions show if the cloud can be used.
  */
 
-import {
-  ERROR_POLICIES,
-  toDriverError,
-  type ApiCall,
-  type Clock,
-  type DriverError,
-  type Logger,
-  type Metrics,
-  type RandomSource,
-  type Timer,
-} from '@nodepool/core';
+import type { ApiCall, Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
+import { ERROR_POLICIES, toDriverError } from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { causeOf } from './launch-fault.js';
 import type { BreakerCause, BreakerState, OfferHealth } from '@nodepool/status';

@@ -4,22 +4,8 @@
  * delay other deletions. The driver repeats failed calls within an attempt.
  */
 
-import {
-  errorCodeOf,
-  linkSignals,
-  reasonOf,
-  Slots,
-  WorkQueue,
-  type Call,
-  type LogFields,
-  type Logger,
-  type Node,
-  type NodeCleanup,
-  type Provider,
-  type Reconciled,
-  type Retry,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, LogFields, Logger, Node, NodeCleanup, Provider, Reconciled, Retry } from '@nodepool/core';
+import { errorCodeOf, linkSignals, reasonOf, Slots, WorkQueue, driverCall } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
 import type { RecordComparison } from './record-comparison.js';

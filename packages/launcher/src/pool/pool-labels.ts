@@ -1,18 +1,7 @@
 /** The labels of a pool: what resources their nodes need, their images and offers, and obstacles to serving them. */
 
-import {
-  backOffMs,
-  DriverError,
-  QuotaInformation,
-  sleep,
-  type Call,
-  type ImageUpload,
-  type LabelConfig,
-  type Logger,
-  type PoolConfig,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, ImageUpload, LabelConfig, Logger, PoolConfig, Provider } from '@nodepool/core';
+import { backOffMs, DriverError, QuotaInformation, sleep, driverCall } from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import type { ImageStore } from '@nodepool/store';

@@ -4,6 +4,7 @@
  * the label is out of service until a later query succeeds.
  */
 
+import type { Call, DriverError, LabelConfig, PoolConfig, Provider, Readiness } from '@nodepool/core';
 import {
   backOffMs,
   ERROR_POLICIES,
@@ -11,12 +12,6 @@ import {
   QuotaInformation,
   sleep,
   toDriverError,
-  type Call,
-  type DriverError,
-  type LabelConfig,
-  type PoolConfig,
-  type Provider,
-  type Readiness,
   driverCall,
 } from '@nodepool/core';
 import { machineTypesOf } from '../capacity/pool-offers.js';

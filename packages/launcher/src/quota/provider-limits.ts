@@ -6,16 +6,8 @@
  * answer the provider counts as unlimited, because a cloud might never report its limits.
  */
 
-import {
-  Emitter,
-  QuotaInformation,
-  toDriverError,
-  type Call,
-  type Instance,
-  type Provider,
-  type Timer,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, Instance, Provider, Timer } from '@nodepool/core';
+import { Emitter, QuotaInformation, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { QuotaLedger } from './quota-ledger.js';
 

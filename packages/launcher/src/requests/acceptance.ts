@@ -4,14 +4,8 @@
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
-import {
-  LostOwnershipError,
-  RequestGoneError,
-  TransactionTooLargeError,
-  type AcceptedRequest,
-  type NodeEntry,
-  type RequestEntry,
-} from '@nodepool/store';
+import type { AcceptedRequest, NodeEntry, RequestEntry } from '@nodepool/store';
+import { LostOwnershipError, RequestGoneError, TransactionTooLargeError } from '@nodepool/store';
 import { unixSeconds } from '../context.js';
 import { plannedNode } from '../launch/node-record.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';

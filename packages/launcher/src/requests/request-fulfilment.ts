@@ -5,13 +5,8 @@
 
 import { setMaxListeners } from 'node:events';
 import { CallbackController, addAbortCallback, removeAbortCallback, type Logger, type NodeData } from '@nodepool/core';
-import {
-  LostOwnershipError,
-  NODEPOOL_ROOT,
-  RequestGoneError,
-  type AcceptedRequest,
-  type RequestHandle,
-} from '@nodepool/store';
+import type { AcceptedRequest, RequestHandle } from '@nodepool/store';
+import { LostOwnershipError, NODEPOOL_ROOT, RequestGoneError } from '@nodepool/store';
 import type { RequestActivity } from '@nodepool/status';
 import { nameOf } from '../capacity/pool-offers.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';

@@ -16,13 +16,8 @@ import {
 } from '@nodepool/core';
 import type { CorruptRecord } from '../errors.js';
 import type { StoreContext } from '../context.js';
-import {
-  type BuildingLock,
-  type LockedBuildHandle,
-  type LockedUploadHandle,
-  type UploadingLock,
-  pathOfUpload,
-} from './image-handle.js';
+import type { BuildingLock, LockedBuildHandle, LockedUploadHandle, UploadingLock } from './image-handle.js';
+import { pathOfUpload } from './image-handle.js';
 import type { BuildRef, UploadPlace, UploadRef } from './image-refs.js';
 import { EmptyRecords } from '../tables/empty-records.js';
 import { ImageTable } from './image-table.js';

@@ -3,16 +3,8 @@
  * them.
  */
 
-import {
-  treeCache,
-  isZooKeeperError,
-  type TreeCache,
-  type CallOptions,
-  type Stat,
-  type TreeListener,
-  type WriteExpectation,
-  type ZooKeeper,
-} from '@nodepool/zookeeper';
+import type { TreeCache, CallOptions, Stat, TreeListener, WriteExpectation, ZooKeeper } from '@nodepool/zookeeper';
+import { treeCache, isZooKeeperError } from '@nodepool/zookeeper';
 import { linkSignals, untilAborted, type Clock, type Emitter, type Logger, type Timer } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
 

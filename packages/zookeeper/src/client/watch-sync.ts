@@ -8,14 +8,8 @@ import * as op from './operations.js';
 import type { Chroot } from './paths.js';
 import type { FrameSink } from './pipeline.js';
 import { serverError, ServerCode } from './server-errors.js';
-import {
-  WatchRegistry,
-  type OneShotKind,
-  type OneShotListener,
-  type Registration,
-  type WatchingRead,
-  type WatchPort,
-} from './watches.js';
+import type { OneShotKind, OneShotListener, Registration, WatchingRead, WatchPort } from './watches.js';
+import { WatchRegistry } from './watches.js';
 
 /** Access to the server. */
 export interface WatchSyncPort {
