@@ -1,7 +1,4 @@
-/**
- * Builds the images that need it, several in parallel, the most urgent first. Reacts to changes of images and to their
- * age.
- */
+/** Builds the images that need it, several in parallel, the most urgent first; after changes of images and by age. */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import type { BuildingLock } from '@nodepool/store';
@@ -74,17 +71,14 @@ export class BuildController implements Controller {
     return this.queue.activity().running.map(({ key, ageMs }) => ({ image: key, build: this.builds.get(key), ageMs }));
   }
 
-  /** Resolves once no build is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Stops starting builds. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Aborts the running builds. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }

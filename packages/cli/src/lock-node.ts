@@ -1,5 +1,3 @@
-/** Locks a node for a command. */
-
 import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';

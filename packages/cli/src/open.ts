@@ -1,5 +1,3 @@
-/** Opens the dependencies of commands: configuration, log, ZooKeeper. */
-
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
@@ -23,7 +21,6 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }
 
-/** The needs of a command besides the store. */
 export interface StoreNeeds {
   /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;

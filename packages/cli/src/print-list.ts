@@ -1,5 +1,3 @@
-/** Prints lists, and notes about records that could not be listed. */
-
 import type { CorruptRecord, RecordList } from '@nodepool/store';
 import { formatAge, nodeListOf, printable, unresolvedFailure } from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';

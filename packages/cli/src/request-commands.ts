@@ -165,7 +165,6 @@ function all(text: string, earlier: readonly string[]): readonly string[] {
   return [...earlier, text];
 }
 
-/** Parses `LOCAL` or `LOCAL:REMOTE`. */
 function copies(text: string, earlier: readonly CopySpec[]): readonly CopySpec[] {
   const [, local = '', remote] = /^([^:]+)(?::(.+))?$/s.exec(text) ?? [];
   if (local === '') throw new InvalidArgumentError('Expected LOCAL or LOCAL:REMOTE.');

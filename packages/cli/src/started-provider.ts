@@ -1,5 +1,3 @@
-/** Queries a cloud outside of the launcher. */
-
 import type { Call, Clock, Logger, Provider, RandomSource } from '@nodepool/core';
 import {
   SupervisedProvider,

@@ -31,7 +31,6 @@ type LoadedDriver =
   | { readonly ok: true; readonly driver: Driver; readonly validate: Validator }
   | { readonly ok: false; readonly reason: string };
 
-/** Creates the configurations of all providers. */
 export async function loadProviders(
   input: ProvidersInput,
 ): Promise<Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'loadedDrivers' | 'driverPackages'>> {

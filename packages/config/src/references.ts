@@ -16,7 +16,6 @@ const UNIQUE_LISTS: readonly (readonly [list: string, key: string])[] = [
   ['tenant-resource-limits', 'tenant-name'],
 ];
 
-/** Reports duplicate names at the top of the file. */
 export function checkUniqueNames(document: ConfigDocument, report: ProblemReport): void {
   if (!isJsonObject(document.value)) return;
   for (const [list, key] of UNIQUE_LISTS) {
@@ -40,9 +39,7 @@ function checkUnique(section: JsonObject, list: string, key: string, report: Rep
   }
 }
 
-/**
- * Reports references of a provider's section, for any driver, to names that do not exist. Paths start at the section.
- */
+/** Reports references of a provider's section, for any driver, to missing names. Paths start at the section. */
 export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,

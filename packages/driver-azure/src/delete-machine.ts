@@ -35,7 +35,6 @@ export class DeleteMachine implements StateMachine {
   private followedSince: number | undefined;
   /** The VM's resource group if it is not that of the provider. */
   private group: string | undefined;
-  /** True if Azure has deleted the VM. */
   private deleted = false;
   private readonly name: string;
 

@@ -40,10 +40,7 @@ const LABEL_FORBIDDEN =
 const CONFLICT =
   /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
 const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
-/**
- * Codes that only a configuration change resolves. Any other code, also of a 400, counts as a failure of the single
- * call.
- */
+/** Codes that only a configuration change resolves. Any other code, also of a 400, is a failure of the single call. */
 const CONFIGURATION: ReadonlySet<string> = new Set([
   'AvailabilityZoneNotSupported',
   'DisallowedProvider',

@@ -36,7 +36,6 @@ export interface ExampleProvider extends ProviderConfig<ExampleLabel> {
   readonly cloudSettings: CloudSettings;
 }
 
-/** Reads a section that has passed the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): ExampleProvider {
   const endpoint = stringAt(section, 'endpoint');
   const cloudSettings = loadCloudSettings(section, endpoint, context);

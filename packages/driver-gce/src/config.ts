@@ -32,7 +32,6 @@ export interface Accelerator {
 }
 
 export interface GceLabel extends LabelConfig {
-  /** Zones of the pool. */
   readonly zones: readonly string[];
   /** The preferred type, which a launch without a machine type uses. */
   readonly instanceType: string;
@@ -76,7 +75,6 @@ export interface GceProvider extends ProviderConfig<GceLabel> {
   readonly storageBucket: string | undefined;
 }
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): GceProvider {
   const common = loadCommonProvider<GceLabel, PoolConfig<GceLabel>>(section, context, {
     defaults: DEFAULTS,

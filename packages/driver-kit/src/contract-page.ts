@@ -7,7 +7,6 @@ import type { Rule } from './rule.js';
 /** Maximum length of a line of prose (characters). */
 const COLUMNS = 120;
 
-/** Returns the contract as Markdown. */
 export function contractPage(): string {
   const parts = [
     '# The driver contract',
@@ -29,7 +28,6 @@ function ruleParts({ id, since, title, text, needs = [], appliesTo = 'creating' 
   return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
 }
 
-/** Breaks a paragraph into lines. */
 function wrapped(paragraph: string): string {
   const lines = [''];
   for (const word of paragraph.split(' ')) {

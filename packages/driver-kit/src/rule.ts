@@ -1,5 +1,3 @@
-/** A rule of the contract: the requirement, its rationale and its test. */
-
 import type { Ability, DriverFixture } from './driver-fixture.js';
 import type { Check } from './rule-context.js';
 
@@ -21,7 +19,6 @@ export interface Rule {
   readonly check: Check;
 }
 
-/** A group of rules. */
 export interface RuleGroup {
   readonly title: string;
   readonly text: string;

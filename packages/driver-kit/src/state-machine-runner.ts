@@ -121,7 +121,6 @@ export class StateMachineRunner {
     assert.fail(`the machine is in state "${machine.state}" after ${MAX_STEPS} steps, and still not complete`);
   }
 
-  /** Stops all adapters. */
   async stop(): Promise<void> {
     await endAll(
       this.adapters.splice(0).map(({ adapter }) => async () => {

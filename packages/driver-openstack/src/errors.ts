@@ -68,10 +68,7 @@ const AMBIGUOUS = /multiple (possible networks|security groups) found/i;
 
 export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume' | 'attribute';
 
-/**
- * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
- * outdated.
- */
+/** An error for a creation whose image, flavor or network the cloud refuses: a cached lookup may be outdated. */
 export class InvalidResourceError extends ConfigurationError {
   constructor(
     readonly subject: Subject,
@@ -100,7 +97,6 @@ const unavailable: MakeError = (message, options, { unanswered: outcome }) =>
     ? new TransientError(message, { ...options, outcome })
     : new ThrottledError(message, options);
 
-/** The meaning of error answers. */
 const ERRORS: ErrorTable = {
   vendor: 'OpenStack',
   retryAfterMs: DEFAULT_RETRY_AFTER_MS,

@@ -1,7 +1,4 @@
-/**
- * Looks up the flavors, images and networks that labels name. Results are cached and discarded if the cloud refuses
- * them.
- */
+/** Looks up the flavors, images and networks of labels. Results are cached and discarded if the cloud refuses them. */
 
 import type { Clock, MakeCall, Readiness } from '@nodepool/core';
 import { CachedRead, ConfigurationError, isDriverError, NotFoundError } from '@nodepool/core';

@@ -1,6 +1,4 @@
-/**
- * A provider of existing machines. It declares them to the launcher, which registers their nodes; it creates nothing.
- */
+/** A provider of existing machines. It declares them to the launcher, which registers nodes; it creates nothing. */
 
 import type {
   Call,

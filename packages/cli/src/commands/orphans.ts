@@ -1,7 +1,4 @@
-/**
- * `nodepool orphans ACTION [PROVIDER]`: resources in clouds that have the tags of this installation but no record, and
- * the suspension of their deletion.
- */
+/** `nodepool orphans ACTION [PROVIDER]`: cloud resources with our tags and no record; suspension of their deletion. */
 
 import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
 import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';

@@ -118,7 +118,6 @@ function wordsOf(program: string, words: readonly string[]): string {
   return `_${program}_words ${quoted(words.join(' '))}`;
 }
 
-/** Returns the command that adds the candidates. */
 function candidates(program: string, values: Values): string {
   switch (values.kind) {
     case 'choices':

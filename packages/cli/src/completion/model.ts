@@ -5,7 +5,6 @@ import type { RecordList } from '@nodepool/store';
 import { dibImageList, imageList, imageStatus, labelList, nodeList, requestList } from '@nodepool/store';
 import type { Argument, Command, Option } from 'commander';
 
-/** The values of an option or an argument. */
 export type Values =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   /** The names of existing objects, which a command prints. */

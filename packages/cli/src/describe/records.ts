@@ -7,7 +7,6 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';
 
-/** The data of descriptions. */
 export interface DescriptionSources {
   readonly store: Store;
   readonly config: Pick<NodepoolConfig, 'labels' | 'providers' | 'brokenProviders'>;

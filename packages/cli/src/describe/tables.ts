@@ -1,5 +1,3 @@
-/** The tables of descriptions. */
-
 import { isUsableUpload, type ImageUpload } from '@nodepool/core';
 import type { ListColumn, NodeEntry, PoolComponentData, RecordList, RequestEntry, Store } from '@nodepool/store';
 import { ageColumn, createRecordList } from '@nodepool/store';
@@ -60,7 +58,6 @@ export function uploadsTable(uploads: readonly ImageUpload[], now: number): Reco
   return createRecordList(columns, 'all', uploads);
 }
 
-/** Returns the name of a pool as `provider/pool`. */
 export function poolName({ provider_name: provider, name }: PoolComponentData): string {
   return `${provider}/${name}`;
 }

@@ -311,7 +311,6 @@ export class ApiClient<C = undefined> {
     return isRefusal && (await this.options.credentials.renew(used, { error, status, log }));
   }
 
-  /** Adapts the rate to a failed call. */
   private settle({ limiter }: Lane, service: string, failure: DriverError): void {
     if (this.options.pauses !== 'service' || failure.code !== 'throttled') {
       limiter.settled(failure);

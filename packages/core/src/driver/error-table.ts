@@ -115,7 +115,6 @@ function usualRule({ vendor }: ErrorTable, status: number): Consequence {
   return USUAL.find((rule) => applies(rule, { status, text: '' })) ?? { error: 'unexpected', hint };
 }
 
-/** A failed connection. */
 export interface FailedConnection {
   readonly cause: unknown;
   /** Address of the cloud in messages. */

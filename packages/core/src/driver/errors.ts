@@ -61,9 +61,7 @@ export interface ErrorPolicy {
   readonly outcome: Outcome;
   /** The faulty part. Only faults of nodes count against `launch-retries`. */
   readonly scope: FaultScope;
-  /**
-   * When to attempt the launch with the same offer again. `confirm`: once more after back-off, to confirm the failure.
-   */
+  /** When to attempt the launch with the same offer again. `confirm`: once, after back-off, to confirm the failure. */
   readonly retry: 'at-once' | 'back-off' | 'confirm' | 'never';
   /** True if the failure may be temporary, so that a call without effect can be repeated. */
   readonly mayPass: boolean;

@@ -10,10 +10,7 @@ interface Declaration<L extends string> {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly L[];
-  /**
-   * Returns the keys for statsd, built with `statsdName` and `statsdPart`. Empty if only Prometheus receives the
-   * metric.
-   */
+  /** Returns the keys for statsd, of `statsdName` and `statsdPart`. Empty if only Prometheus receives the metric. */
   readonly statsd: (labels: MetricLabels<L>) => readonly string[];
 }
 
@@ -27,10 +24,7 @@ export interface Gauge<L extends string = string> extends Declaration<L> {
   readonly kind: 'gauge';
 }
 
-/**
- * A measured duration. Prometheus receives a histogram in seconds; statsd receives a timer in milliseconds and a
- * counter of the same key.
- */
+/** A measured duration: for Prometheus a histogram (seconds), for statsd a timer (ms) and a counter of the key. */
 export interface Duration<L extends string = string> extends Declaration<L> {
   readonly kind: 'duration';
   /** Upper bounds of the histogram, in seconds. */

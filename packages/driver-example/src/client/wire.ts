@@ -1,6 +1,4 @@
-/**
- * Reads the JSON of the HTTP API into the types of the cloud. Invalid data lead to an error that describes the problem.
- */
+/** Reads the JSON of the HTTP API into the types of the cloud. Errors describe the problem of invalid data. */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { CloudDescription, CloudErrorCode, CloudImage, CloudInstance, Page } from '../cloud/types.js';

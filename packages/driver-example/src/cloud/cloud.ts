@@ -1,7 +1,4 @@
-/**
- * The example cloud: a cloud without computers. It stores instances and images in memory, using a given clock and
- * random source.
- */
+/** The example cloud, without computers: instances and images in memory, on a given clock and random source. */
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { ApiGateway, type Answer } from './api-gateway.js';
@@ -59,10 +56,7 @@ export class ExampleCloud {
     );
   }
 
-  /**
-   * Starts the deletion and returns the instance, `deleting` or `deleted`. Fails with `not-found` if there is no such
-   * instance.
-   */
+  /** Starts the deletion and returns the instance, `deleting` or `deleted`. Fails with `not-found` if there is none. */
   deleteInstance(id: string): Answer<CloudInstance> {
     return this.gateway.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
   }
@@ -121,7 +115,6 @@ export class ExampleCloud {
     return this.instances.break(id);
   }
 
-  /** Stops the servers of all instances. */
   close(): void {
     this.instances.close();
   }

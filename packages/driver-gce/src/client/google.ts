@@ -49,10 +49,7 @@ export interface CallOptions extends HttpClient {
 
 const PROXIES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'] as const;
 
-/**
- * Returns the HTTP client of Node.js, or the libraries' own if the environment names a proxy, which only that one
- * supports.
- */
+/** Returns the HTTP client of Node.js; with a proxy in the environment, the libraries' own, which supports it. */
 function httpClient(): HttpClient {
   const usesProxy = PROXIES.some((name) => (process.env[name] ?? '') !== '');
   // The libraries' own client refuses longer answers itself.

@@ -1,5 +1,3 @@
-/** Rules about remote calls, their ends, and non-blocking state machines. */
-
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import type { Advance, StateMachine } from '@nodepool/core';

@@ -1,5 +1,3 @@
-/** Rules about the client of the cloud's API: rates, credentials, redirects, and answers over HTTP. */
-
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,3 @@
-/** Rules about provider configuration. */
-
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,3 @@
-/** Rules about copies of our resources that other people create. */
-
 import assert from 'node:assert/strict';
 import type { Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

@@ -1,5 +1,3 @@
-/** Rules about the ids of instances, and about clouds that give the ids of deleted instances to new ones. */
-
 import assert from 'node:assert/strict';
 import { externalIdKey, sleep, type ExternalId, type Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

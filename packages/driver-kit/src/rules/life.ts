@@ -1,5 +1,3 @@
-/** Rules about an instance's lifecycle. */
-
 import assert from 'node:assert/strict';
 import { AbortedError } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

@@ -1,5 +1,3 @@
-/** Rules about errors, quota and zones. */
-
 import assert from 'node:assert/strict';
 import type { DriverErrorCode, Outcome, Resources } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

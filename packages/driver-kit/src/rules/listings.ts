@@ -1,5 +1,3 @@
-/** Rules about listings and leaked resources. */
-
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

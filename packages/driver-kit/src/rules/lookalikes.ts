@@ -1,5 +1,3 @@
-/** Rules about resources that resemble a deleted one but have another owner. */
-
 import assert from 'node:assert/strict';
 import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';

@@ -1,5 +1,3 @@
-/** Rules about the identity of created resources, and about calls with an unknown outcome. */
-
 import assert from 'node:assert/strict';
 import { toDriverError } from '@nodepool/core';
 import type { FaultKind } from '../driver-fixture.js';

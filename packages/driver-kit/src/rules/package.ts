@@ -1,5 +1,3 @@
-/** Rules about a driver's package. */
-
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,3 @@
-/** Rules about resuming after a process has died. */
-
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';

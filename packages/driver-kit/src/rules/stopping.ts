@@ -1,5 +1,3 @@
-/** Rules about stopping providers. */
-
 import assert from 'node:assert/strict';
 import { expectEqual } from '../expectations.js';
 import { handlesNow, handlesSince } from '../handles.js';

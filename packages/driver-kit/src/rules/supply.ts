@@ -1,5 +1,3 @@
-/** Rules about drivers of existing machines. */
-
 import assert from 'node:assert/strict';
 import type { Call, SuppliedMachine } from '@nodepool/core';
 import type { ProviderHarness } from '../provider-harness.js';

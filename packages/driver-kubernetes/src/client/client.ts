@@ -8,7 +8,6 @@ import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from
 import type { Message as HttpMessage, Transport, Used } from './transport.js';
 
 const SERVICE = 'kubernetes';
-/** Objects per page of a list. */
 const PAGE_SIZE = 500;
 /** Time for which the server keeps a watch open (s). It closes watches after 30 to 60 minutes by itself. */
 const WATCH_SECONDS = 1800;
@@ -26,7 +25,6 @@ export interface Selection {
   readonly fieldSelector?: string | undefined;
 }
 
-/** A complete list. */
 export interface ObjectList {
   readonly items: readonly KubernetesObject[];
   /** Version from which a watch continues. */

@@ -15,7 +15,6 @@ const READ_INTERVAL_MS = 1000;
 /** Maximum age of a token that is passed on to Zuul (ms). A former token can remain valid for a while. */
 const TOKEN_AGE_MS = 60_000;
 const UNAUTHORIZED = 401;
-/** A message of a call. */
 export type Message = Pick<HttpRequest, 'method' | 'path' | 'body'>;
 
 export interface TransportOptions {

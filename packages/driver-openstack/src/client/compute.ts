@@ -8,9 +8,7 @@ import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
 
-/**
- * Time limit of a creation (ms). Clouds under load are slow, and after a timeout the driver must search for the server.
- */
+/** Time limit of a creation (ms). Busy clouds are slow, and after a timeout the driver must search for the server. */
 const CREATE_TIMEOUT_MS = 120_000;
 const LIST_TIMEOUT_MS = 110_000;
 /** Maximum age of the negotiated microversion (ms), because clouds are upgraded while the launcher runs. */

@@ -1,5 +1,3 @@
-/** Reads paginated lists. */
-
 import type { Call, JsonObject } from '@nodepool/core';
 import { entriesAt, isDriverError, nameOfCall, stringAt, TransientError } from '@nodepool/core';
 import { UnknownPathError } from '../errors.js';

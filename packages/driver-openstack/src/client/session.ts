@@ -32,10 +32,7 @@ export interface ApiRequest extends ApiOperation {
   readonly method: HttpRequest['method'];
   /** Relative to the service's endpoint, with query. */
   readonly path: string;
-  /**
-   * If true, the path is relative to the root of the service's version, which describes the service, instead of the
-   * project's endpoint.
-   */
+  /** If true, the path is relative to the root of the service's version instead of the project's endpoint. */
   readonly atVersionRoot?: boolean;
   readonly json?: JsonObject;
   /** Data to stream; `open` is called again if the call is retried. */
@@ -107,7 +104,6 @@ export class Session {
     this.api.stop();
   }
 
-  /** Makes a call, and reads its answer. */
   private send<T>(
     request: ApiRequest,
     call: Call,

@@ -83,9 +83,7 @@ export class ProviderHealth {
     });
   }
 
-  /**
-   * Returns the state with the current reason; `since` is the time at which the state, not the reason, last changed.
-   */
+  /** Returns the state with its reason; `since` is the time at which the state, not the reason, last changed. */
   get state(): ProviderState {
     const found = this.find();
     const { trouble } = found;

@@ -16,10 +16,7 @@ import { StuckDeletions } from './stuck-deletions.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
-/**
- * Limit of the nodes that are being locked at the same time, which bounds the memory when many nodes are returned at
- * once.
- */
+/** Limit of the nodes being locked at the same time, which bounds the memory when many nodes are returned at once. */
 const LOCKING = 32;
 /**
  * Delay before a node in use is deleted whose requestor has unlocked it, in milliseconds. The event of the lock arrives

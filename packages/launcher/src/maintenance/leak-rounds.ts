@@ -20,7 +20,6 @@ export interface RoundListener {
   listingFailed(error: DriverError): void;
 }
 
-/** Runs rounds until the signal aborts. */
 export async function runLeakRounds(
   context: LauncherContext,
   provider: Provider,

@@ -71,10 +71,7 @@ export class PoolLabels {
     return changed;
   }
 
-  /**
-   * Returns the upload or the answer of the cloud that one of the labels waits for, in words; undefined if no label
-   * waits.
-   */
+  /** Returns the upload or the cloud's answer that one of the labels waits for, in words; undefined if none waits. */
   upcoming(names: readonly string[]): string | undefined {
     for (const name of names) {
       const wait = this.needs.waitsFor(name);
@@ -122,10 +119,7 @@ export class PoolLabels {
     return QuotaInformation.use(least);
   }
 
-  /**
-   * Loads the zones that launches choose from. After a failure, launches leave the zone to the cloud until it has
-   * answered in the background.
-   */
+  /** Loads the zones that launches choose from. If that fails, the cloud chooses until a later attempt succeeds. */
   private async loadZones(failures = 0): Promise<void> {
     const { provider, pool, signal, log } = this;
     const { clock, random, tasks } = this.context;
@@ -171,9 +165,7 @@ function checkZones(zones: unknown): readonly string[] {
   throw new DriverError('unexpected', message);
 }
 
-/**
- * Returns what a disk image without a ready upload waits for, in words that change only with the state of the image.
- */
+/** Returns what a disk image without a ready upload waits for, in words that change only with the image's state. */
 export function imageWait(images: ImageStore, image: string, provider: string): string {
   const builds = images.builds(image);
   const ready = builds.findLast(({ state }) => state === 'ready');

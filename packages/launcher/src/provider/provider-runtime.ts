@@ -210,7 +210,6 @@ export class ProviderRuntime {
     }
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     for (const pool of this.pools) pool.tenantLimitsChanged();
   }

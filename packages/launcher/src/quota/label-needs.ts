@@ -22,9 +22,7 @@ const CALL_TIMEOUT_MS = 60_000;
 
 /** A machine type of a label whose need is unknown. */
 interface Unknown {
-  /** Consecutive failures. */
   failures: number;
-  /** Consecutive rejections of the configuration. */
   rejections: number;
   reason: string;
   /** True after two rejections: requests no longer wait for this machine type. */
@@ -59,9 +57,7 @@ export class LabelNeeds {
     return this.needs.get(keyOf(label, machineType)) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /**
-   * Returns true if the label's need with this machine type is known, or if it is known for none of its machine types.
-   */
+  /** Returns true if the label's need with this machine type is known, or if none is known for the label. */
   isKnown(label: string, machineType: string | undefined): boolean {
     return this.unknown.size === 0 || !this.unknown.has(keyOf(label, machineType));
   }
@@ -95,7 +91,6 @@ export class LabelNeeds {
     return unknown.length === types.length ? unknown : undefined;
   }
 
-  /** Queries the need once. */
   private async ask(label: LabelConfig, machineType: string | undefined): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);

@@ -101,10 +101,7 @@ export class ProviderLimits {
     this.refreshAfter(this.othersUseSome ? Math.min(this.awaitedMs, staleMs) : staleMs);
   }
 
-  /**
-   * Reads the limits again soon, or at once if they are too old. Called while a request exceeds them, unless they are
-   * confirmed and current.
-   */
+  /** Reads the limits again soon, or at once if too old. Called while a request exceeds limits that may be outdated. */
   doubted(): void {
     if (this.isCurrent) this.refreshAfter(CONFIRM_MS);
     else this.refresh();

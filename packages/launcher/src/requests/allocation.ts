@@ -114,7 +114,6 @@ function newNode(
   return { kind: 'new', label, upload: labels.upload(label), offer, need };
 }
 
-/** Returns the offers of the nodes to launch. */
 export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }

@@ -8,9 +8,7 @@ import type { OfferHealth } from '../facts/health.js';
 import type { ExplanationSources } from './explanation.js';
 import { describeOutages, explainDecisions, failureOf, latestDecision, sentence } from './explanation.js';
 
-/**
- * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
- */
+/** Returns undefined if no pool, node, request or recorded decision has the label. */
 export function explainLabel(sources: ExplanationSources, label: string): Explanation | undefined {
   const decided = sources.decisions.of('label', label);
   const pools = poolsOf(sources, label);

@@ -67,10 +67,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
   }
 }
 
-/**
- * Returns the reasons why a request is not served yet, as sentences about the pools that may serve it, most likely
- * first.
- */
+/** Returns why a request is not served yet, as sentences about the pools that may serve it, most likely first. */
 function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }

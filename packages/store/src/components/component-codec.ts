@@ -1,6 +1,4 @@
-/**
- * Codec of `/nodepool/components/<kind>/<host><sequence>`. A component writes only its own znode, always completely.
- */
+/** Codec of `/nodepool/components/<kind>/<host><sequence>`. A component writes only its own znode, completely. */
 
 import { parseObject } from '../codec/codec.js';
 import { isText, number, oneOf, text, texts } from '../codec/fields.js';

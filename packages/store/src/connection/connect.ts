@@ -1,5 +1,3 @@
-/** Connects a client to the ensemble of a configuration. */
-
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { CallOptions, ClientTlsOptions, ZooKeeper } from '@nodepool/zookeeper';

@@ -150,10 +150,7 @@ export class ImageStore {
     return this.known.get(image)?.buildRequestedAt;
   }
 
-  /**
-   * Returns the last failed build of the image. A successful build does not delete it: the image is failing only if no
-   * `ready` build is newer.
-   */
+  /** Returns the last failed build, which a success does not delete; the image fails if no `ready` build is newer. */
   lastBuildFailure(image: string): ImageBuildFailure | undefined {
     return this.known.get(image)?.lastFailure;
   }

@@ -57,10 +57,7 @@ export function dibImageId({ image, id }: Pick<ImageBuild, 'image' | 'id'>): str
   return `${image}-${id}`;
 }
 
-/**
- * Lists all builds, by image and age. A ready build is shown as `paused` while its image is. Throws
- * `UnknownFieldError`.
- */
+/** Lists all builds, by image and age. Ready builds of a paused image are `paused`. Throws `UnknownFieldError`. */
 export function dibImageList(
   images: Pick<ImageStore, 'images' | 'builds' | 'paused'>,
   options: ImageListOptions,
@@ -79,9 +76,7 @@ export function dibImageList(
   return createRecordList(columns, options.columns, rows);
 }
 
-/**
- * Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready.
- */
+/** Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready. */
 export function unresolvedFailure(
   images: Pick<ImageStore, 'builds' | 'lastBuildFailure'>,
   image: string,

@@ -11,7 +11,6 @@ import { serverError, ServerCode } from './server-errors.js';
 import type { OneShotKind, OneShotListener, Registration, WatchingRead, WatchPort } from './watches.js';
 import { WatchRegistry } from './watches.js';
 
-/** Access to the server. */
 export interface WatchSyncPort {
   /** Returns the newest transaction that the client has seen. */
   lastZxid(): bigint;
@@ -28,7 +27,6 @@ export class WatchSync implements WatchPort {
   private sink: FrameSink | undefined;
   /** Registrations of each unanswered `setWatches`, in order. */
   private unanswered = new Fifo<readonly Registration[]>();
-  /** Number of received events. */
   events = 0;
 
   constructor(
@@ -86,7 +84,6 @@ export class WatchSync implements WatchPort {
     this.registry.dropOneShots();
   }
 
-  /** Handles an event of the server. */
   onEvent(event: WatchEvent): void {
     this.events++;
     const path = this.chroot.toClient(event.path);

@@ -15,7 +15,6 @@ type ReadRequest = Exclude<
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
-/** A copy of all znodes. */
 export interface DataSnapshot {
   readonly tree: ZnodeTree;
   readonly zxid: bigint;

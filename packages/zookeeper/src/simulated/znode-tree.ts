@@ -51,7 +51,6 @@ export class ZnodeTree {
     for (const [owner, paths] of from.ephemerals) this.ephemerals.set(owner, new Set(paths));
   }
 
-  /** Returns an independent copy. */
   copy(): ZnodeTree {
     return new ZnodeTree(this.settings, this);
   }
