@@ -53,8 +53,8 @@ export interface AdoptLeaseOptions extends WaitOptions {
   /** Labels for which the nodes were requested, in the order of the ids. Default: the first label of each node. */
   readonly labels?: readonly string[];
   /**
-   * If false, processes that have adopted or locked the nodes before share the lease, and the first that returns it ends
-   * it for all. Default true: they lose it.
+   * If false, processes that have adopted or locked the nodes before share the lease, and the first that returns it
+   * ends it for all. Default true: they lose it.
    */
   readonly takeOver?: boolean;
 }

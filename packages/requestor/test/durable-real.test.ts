@@ -63,8 +63,8 @@ it('nodes of a killed process stay in use, and another process takes them over a
   expect(await requestor.leases(OWNER)).toEqual([]);
 });
 
-it.each(['before it does', 'in the same moment'])(
-  'a process that is killed %s takes its nodes leaves the request or the lease',
+it.each(['before', 'while'])(
+  'a process that is killed %s it takes its nodes leaves the request or the lease',
   async (moment) => {
     const request = await requestor.request({ labels: ['small'], durable: true });
     const [id = ''] = await request.fulfilled();
@@ -72,7 +72,7 @@ it.each(['before it does', 'in the same moment'])(
       void zooKeeper.children(`/nodepool/nodes/${id}/lock`, { watch: () => resolve() });
     });
     const holder = startHolder(request.id);
-    if (moment === 'in the same moment') await locked;
+    if (moment === 'while') await locked;
     await kill(holder);
     const lease = await requestor.resume(request.id).take({ durable: OWNER, timeoutMs: 60_000 });
     expect(lease.nodes.map(({ id: node, label, state }) => [node, label, state])).toEqual([[id, 'small', 'in-use']]);
