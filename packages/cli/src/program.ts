@@ -116,7 +116,8 @@ function addNodeCommands(program: Command, onStore: OnStore): void {
     .description('mark a node for deletion by a launcher; refused while it is locked')
     .argument('<id>', 'id of the node')
     .option('--now', 'wait until the node is deleted', false)
-    .action((id: string, options: { now: boolean }) =>
+    .option('--break-lease', 'take the node away from a durable lease, whose owner loses it', false)
+    .action((id: string, options: Delete.DeleteOptions) =>
       onStore((context) => (load('./commands/delete.js') as typeof Delete).deleteNode(context, id, options)),
     );
   example(remove, 'nodepool delete 0000000042 --now');
