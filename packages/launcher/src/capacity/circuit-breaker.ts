@@ -7,7 +7,7 @@
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '@nodepool/status';
 
-/** Progress of a launch: the cloud knows (`accepted`) or has created the instance (`created`), or it answers (`ready`). */
+/** Progress of a launch: the cloud knows (`accepted`) or has created (`created`) the instance; it answers (`ready`). */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
 /** Evidence that a cloud works. `answered`: it has answered a call that reads. */
