@@ -20,7 +20,7 @@ export interface DataSnapshot {
   readonly zxid: bigint;
 }
 
-/** Default interval of the clean-up of containers and TTL znodes. */
+/** Interval of the clean-up of containers and TTL znodes. */
 const CONTAINER_CHECK_MS = 60_000;
 
 export class ZnodeService {
@@ -32,7 +32,7 @@ export class ZnodeService {
 
   constructor(
     private readonly clock: Clock,
-    private readonly options: { readonly ttlNodes?: boolean; readonly containerCheckMs?: number },
+    options: { readonly ttlNodes?: boolean },
   ) {
     this.tree = new ZnodeTree({ ttlNodes: options.ttlNodes ?? false });
   }
@@ -212,7 +212,7 @@ export class ZnodeService {
       this.clean();
       this.scheduleCleaning();
     };
-    this.cleaner = this.clock.schedule(this.options.containerCheckMs ?? CONTAINER_CHECK_MS, clean, {
+    this.cleaner = this.clock.schedule(CONTAINER_CHECK_MS, clean, {
       background: true,
     });
   }
