@@ -7,6 +7,7 @@ import {
   RequestFailedError,
   RequestRemovedError,
   RequestTimeoutError,
+  type Interruption,
   type LeasedNode,
   type RequestProgress,
 } from '@nodepool/requestor';
@@ -48,6 +49,10 @@ export class JsonEvents {
     this.print('leased', { nodes: nodes.map(nodeForPrograms) });
   }
 
+  interrupted({ nodeId, kind, reason, endsAt }: Interruption): void {
+    this.print('interrupted', { node: nodeId, kind, reason, ends_at: endsAt === undefined ? null : endsAt / 1000 });
+  }
+
   /** Prints an event without fields of its own. */
   happened(event: 'returned' | 'deleted'): void {
     this.print(event, {});
@@ -61,6 +66,12 @@ export class JsonEvents {
   private print(event: string, fields: object): void {
     this.out.print(JSON.stringify({ event, time: this.clock.now() / 1000, request: this.request, ...fields }));
   }
+}
+
+/** Prints to stderr that the instance of a node is lost. */
+export function noteInterruption(out: Output, { nodeId, reason, endsAt }: Interruption): void {
+  const end = endsAt === undefined ? '' : `; it ends at ${new Date(endsAt).toISOString()}`;
+  out.note(printable(`node ${nodeId} is interrupted: ${reason}${end}`));
 }
 
 /** Returns the fields of a node, named as in its record. Credentials, such as those of containers, are left out. */

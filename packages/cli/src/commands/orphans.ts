@@ -304,5 +304,7 @@ function adoptedNode(instance: Instance, provider: string, now: number): NodeDat
     user_data: null,
     // The attempt identifies the instance, whose tags name the node of its launch.
     progress: attempt === undefined ? null : { kind: 'deletion', attempt, number: 1, started: now, machine: null },
+    machine_type: null,
+    interruption: null,
   };
 }

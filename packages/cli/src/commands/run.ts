@@ -5,7 +5,7 @@ import { untilAborted } from '@nodepool/core';
 import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type StoreContext } from '../command-context.js';
-import { ProgressNotes, refusalOf } from '../lease-reports.js';
+import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
 import { quote } from '../ssh/remote-command.js';
@@ -87,6 +87,7 @@ async function runOnNodes(context: StoreContext, notes: ProgressNotes, job: Job)
       onProgress: (progress) => notes.note(progress),
     });
     try {
+      lease.onInterruption((interruption) => noteInterruption(context.out, interruption));
       return await useNodes(context, job, lease);
     } finally {
       await lease.return();

@@ -4,7 +4,14 @@
  * the path of a request.
  */
 
-import { QuotaInformation, shortened, type PoolConfig, type Provider } from '@nodepool/core';
+import {
+  QuotaInformation,
+  shortened,
+  type Node,
+  type NodeInterruption,
+  type PoolConfig,
+  type Provider,
+} from '@nodepool/core';
 import type { PoolTrouble } from '@nodepool/store';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
@@ -116,6 +123,11 @@ export class PoolWorker {
     this.publishClosedLabels();
     this.registration.troubleChanged(troubleOf(this.resources.health.state));
     this.reevaluate();
+  }
+
+  /** Handles a node of the pool that has lost its instance. */
+  nodeInterrupted(node: Node, interruption: NodeInterruption): void {
+    if (node.pool === this.pool.config.name) this.pool.interrupted(node, interruption);
   }
 
   tenantLimitsChanged(): void {

@@ -73,7 +73,7 @@ export class NodeLife extends Life {
     // The node is ready before the other nodes of its request.
     if (phase === 'ready' && awaited && this.launching) return;
     this.launching = false;
-    this.enter(now, phase, undefined);
+    this.enter(now, phase, undefined, node.interruption?.reason);
   }
 
   /** Enters the phase of use because its request was fulfilled. */
