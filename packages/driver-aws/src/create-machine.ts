@@ -272,7 +272,11 @@ export class CreateMachine implements StateMachine {
     const lacksAddress = network.publicIpv4 && !network.useInternalIp && instance.publicIpv4 === undefined;
     if (!instance.ready || lacksAddress || instance.interfaceIp === undefined) return FRESH_LISTING;
     this.state = 'ready';
-    return { next: 'complete', instance };
+    const { hostname } = this.request;
+    if (instance.hostname !== hostname && typeof instance.externalId === 'string') {
+      this.session.names.add(instance.externalId, hostname);
+    }
+    return { next: 'complete', instance: { ...instance, hostname } };
   }
 }
 

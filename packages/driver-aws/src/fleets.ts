@@ -124,10 +124,7 @@ function templateData(
     ...(label.userData === undefined ? {} : { UserData: label.userData }),
     ...(label.instanceProfile === undefined ? {} : { IamInstanceProfile: label.instanceProfile }),
     ...metadataOf(label),
-    TagSpecifications: (['volume', 'network-interface'] as const).map((ResourceType) => ({
-      ResourceType,
-      Tags: toTags({ ...label.tags, ...owner }),
-    })),
+    TagSpecifications: [{ ResourceType: 'network-interface', Tags: toTags({ ...label.tags, ...owner }) }],
   };
 }
 
@@ -174,8 +171,8 @@ function fleetInput(
     ...(isSpot
       ? { SpotOptions: { AllocationStrategy: spotStrategy(strategy), InstanceInterruptionBehavior: 'terminate' } }
       : { OnDemandOptions: { AllocationStrategy: strategy === 'prioritized' ? strategy : 'lowest-price' } }),
-    // Fleets tag no volumes and interfaces; those of the template have the tags of its owner.
-    TagSpecifications: [{ ResourceType: 'instance', Tags: own }],
+    // Fleets tag no interfaces; those of the template have the tags of its owner.
+    TagSpecifications: (['instance', 'volume'] as const).map((ResourceType) => ({ ResourceType, Tags: own })),
   };
 }
 
