@@ -290,5 +290,7 @@ function failureOf(failed: string): DriverError {
     const { message: said } = errorOfCode('instance', reason.replace('Client.', ''), failed);
     return new ConfigurationError(said, { outcome: 'applied' });
   }
-  return new InstanceFailedError(message);
+  // AWS does not say more if the account may not use the key of an encrypted volume.
+  const hint = reason === 'Client.InternalError' ? '; may this account use the KMS key of the volumes?' : '';
+  return new InstanceFailedError(message + hint);
 }
