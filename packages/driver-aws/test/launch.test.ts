@@ -103,7 +103,7 @@ describe('a launch', () => {
   });
 
   it.each(['prioritized', 'lowest-price'])('can be by an on-demand fleet with the strategy %s', async (strategy) => {
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': strategy };
     const test = await provider({}, { fleet, 'iam-instance-profile': { name: INSTANCE_PROFILE } });
     const { externalId } = await test.launch();
     const [instance] = existing();
@@ -116,7 +116,7 @@ describe('a launch', () => {
   it.each(['prioritized', 'price-capacity-optimized', 'capacity-optimized', 'diversified', 'lowest-price'])(
     'can be by a spot fleet with the strategy %s',
     async (strategy) => {
-      const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+      const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': strategy };
       const test = await provider({}, { fleet, 'use-spot': true }, { 'subnet-ids': Object.values(open.cloud.subnets) });
       await test.launch();
       expect(existing()).toMatchObject([{ market: 'spot', tags: { nodepool_node_id: '0000000001' } }]);
@@ -208,13 +208,13 @@ describe('errors of a launch', () => {
 
   it('a fleet without capacity fails with capacity, although its answer is a success', async () => {
     open.cloud.capacity.limit({}, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
+    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': 'lowest-price' };
     expect(await failure({}, { fleet })).toMatchObject({ code: 'capacity', outcome: 'not-applied' });
   });
 
   it('a fleet beyond the quota fails with quota', async () => {
     open.cloud.setQuota(STANDARD, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
+    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': 'lowest-price' };
     expect(await failure({}, { fleet })).toMatchObject({ code: 'quota', outcome: 'not-applied' });
   });
 
@@ -245,9 +245,9 @@ describe('a call without an answer', () => {
 
 describe('spot', () => {
   it('is preferred, and on-demand instances are another offer', async () => {
-    const test = await provider({}, { 'use-spot': 'prefer', 'instance-types': ['m5.large', 'm5a.large'] });
+    const test = await provider({}, { 'use-spot': 'prefer', 'instance-types': ['m5.large', 'm6i.large'] });
     const types = test.config.pools.get('main')?.labels.get('small')?.machineTypes;
-    expect(types).toEqual(['m5.large (spot)', 'm5a.large (spot)', 'm5.large', 'm5a.large']);
+    expect(types).toEqual(['m5.large (spot)', 'm6i.large (spot)', 'm5.large', 'm6i.large']);
     open.cloud.capacity.limit({ market: 'spot' }, 0);
     await expect(test.launch('0000000001', { machineType: 'm5.large (spot)' })).rejects.toMatchObject({
       code: 'capacity',
