@@ -1,6 +1,6 @@
 /**
- * Gives instances of shared launches their own names. A call names one instance, so it would cost as many calls as nodes
- * to do so at once; a slow rate leaves the calls of a burst to launches and deletions.
+ * Gives instances of shared launches their own names. A call names one instance, so it would cost as many calls as
+ * nodes to do so at once; a slow rate leaves the calls of a burst to launches and deletions.
  */
 
 import { isDriverError, sleep, type Call, type Clock } from '@nodepool/core';

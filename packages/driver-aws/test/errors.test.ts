@@ -9,7 +9,7 @@ function rejection(code: string, text = 'AWS says so', httpStatusCode = 400): Er
   return Object.assign(new Error(text), { name: code, $metadata: { httpStatusCode, requestId: 'r-1' } });
 }
 
-/** Every code of EC2 that a launch, a deletion or an upload can get, and those of S3, EBS direct and SQS, by meaning. */
+/** Codes that launches, deletions and uploads can get, and those of S3, EBS direct and SQS, by meaning. */
 const MEANINGS: Readonly<Record<string, readonly string[]>> = {
   capacity: [
     ...['InsufficientAddressCapacity', 'InsufficientCapacity', 'InsufficientCapacityOnHost'],

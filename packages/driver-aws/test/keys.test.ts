@@ -330,7 +330,9 @@ describe('a cloud image', () => {
     ['logs none with owners', { owners: ['self'] }, 0],
   ])('%s', async (_what, owners, expected) => {
     const warnings: string[] = [];
-    const warn = (message: string): void => void warnings.push(message);
+    const warn = (message: string): void => {
+      warnings.push(message);
+    };
     const none = (): void => undefined;
     const log: Logger = { debug: none, info: none, warn, error: none, with: () => log, named: () => log };
     const used = section(open, { 'cloud-images': [image({ 'image-filters': filters, ...owners })] });

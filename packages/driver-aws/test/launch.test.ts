@@ -176,70 +176,22 @@ describe('a burst', () => {
 });
 
 describe('errors of a launch', () => {
-  const failure = async (...change: Change): Promise<unknown> => {
-    const test = await provider(...change);
-    return test.launch().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-  };
-
   it.each([
-    ['InsufficientInstanceCapacity', 'capacity'],
-    ['InsufficientFreeAddressesInSubnet', 'capacity'],
-    ['UnfulfillableCapacity', 'capacity'],
-    ['SpotMaxPriceTooLow', 'capacity'],
-    ['Unsupported', 'capacity'],
-    ['VcpuLimitExceeded', 'quota'],
-    ['InstanceLimitExceeded', 'quota'],
-    ['MaxSpotInstanceCountExceeded', 'quota'],
-    ['VolumeLimitExceeded', 'quota'],
-    ['RequestLimitExceeded', 'throttled'],
-    ['InvalidKeyPair.NotFound', 'configuration'],
-    ['InvalidSubnetID.NotFound', 'configuration'],
-    ['InvalidGroup.NotFound', 'configuration'],
-    ['InvalidAMIID.NotFound', 'configuration'],
-  ])('%s is %s, thrown or inside the answer of a fleet', async (code, expected) => {
-    const rule = { kind: 'status', status: 400, code } as const;
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: rule });
-    expect(await failure()).toMatchObject({ code: expected, outcome: 'not-applied' });
-    expect(existing()).toEqual([]);
+    ['InvalidKeyPair.NotFound', '"key-name"'],
+    ['InvalidSubnetID.NotFound', '"subnet-id"'],
+    ['InvalidGroup.NotFound', '"security-group-ids"'],
+    ['InvalidAMIID.NotFound', '"image-id"'],
+    ['InvalidUserData.Malformed', '"userdata"'],
+  ])('%s names the key %s', async (code, key) => {
+    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'status', status: 400, code } });
+    const error = await (await provider()).failedLaunch();
+    expect(error).toMatchObject({ code: 'configuration', outcome: 'not-applied' });
+    expect(error.message).toContain(key);
   });
 
-  it('a fleet without capacity fails with capacity, although its answer is a success', async () => {
-    open.cloud.capacity.limit({}, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': 'lowest-price' };
-    expect(await failure({}, { fleet })).toMatchObject({ code: 'capacity', outcome: 'not-applied' });
-  });
-
-  it('a fleet beyond the quota fails with quota', async () => {
-    open.cloud.setQuota(STANDARD, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': 'lowest-price' };
-    expect(await failure({}, { fleet })).toMatchObject({ code: 'quota', outcome: 'not-applied' });
-  });
-
-  it('an instance that ends because of a limit of volumes fails with quota', async () => {
-    const fault = { kind: 'launch-failure', code: 'Client.VolumeLimitExceeded', message: 'too many volumes' } as const;
-    open.cloud.configure({ pendingMs: 5000 });
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault });
-    expect(await failure()).toMatchObject({ code: 'quota', outcome: 'applied' });
-  });
-
-  it('names the key of a wrong value', async () => {
-    expect(await failure({}, { 'key-name': 'missing' })).toMatchObject({
-      code: 'configuration',
-      message: expect.stringContaining('"key-name"'),
-    });
-  });
-});
-
-describe('a call without an answer', () => {
-  it('makes no twin', async () => {
-    const test = await provider();
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'cut', when: 'after' } });
-    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
-    expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(3);
-    expect(existing()).toHaveLength(3);
+  it('a missing key pair names the key', async () => {
+    const error = await (await provider({}, { 'key-name': 'missing' })).failedLaunch();
+    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining('"key-name"') });
   });
 });
 
@@ -257,16 +209,5 @@ describe('spot', () => {
     const need = await test.provider.getQuotaForLabel?.('main', 'small', callOn(open.time.clock), 'm5.large (spot)');
     expect(need?.get(SPOT)).toBe(2);
     expect(need?.get(STANDARD)).toBe(0);
-  });
-
-  it('shows an instance that AWS takes away as failed, at the notice of the queue', async () => {
-    const test = await provider({ 'interruption-queue': open.cloud.queueUrl }, { 'use-spot': true });
-    const { externalId } = await test.launch();
-    open.cloud.interruptSpot(idOf(externalId));
-    await open.time.until(() => false, 30_000);
-    const find = async (): Promise<unknown> =>
-      (await test.provider.listNodes(callOn(open.time.clock))).find((each) => each.externalId === externalId);
-    expect(await find()).toMatchObject({ ready: false, failed: expect.stringContaining('takes the spot instance') });
-    expect(existing()).toHaveLength(1);
   });
 });

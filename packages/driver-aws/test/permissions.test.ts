@@ -102,15 +102,6 @@ it('the documented policy suffices, and contains no action without a use', async
   expect(actions.filter((action) => !used.includes(action) && !UNUSED.has(action))).toEqual([]);
 });
 
-it('serves without the right to list quotas', async () => {
-  open.cloud.permissions.deny('servicequotas:ListServiceQuotas');
-  const test = await TestProvider.started(open);
-  const limits = await test.end(test.provider.getQuotaLimits?.(callOn(open.time.clock)) ?? Promise.resolve(undefined));
-  expect(limits?.get('L-1216C47A')).toBe(Infinity);
-  await test.launch();
-  await test.stop();
-});
-
 it('reads the limits of families and volumes, in vCPUs and GiB', async () => {
   open.cloud.setQuota('L-1216C47A', 64);
   open.cloud.setQuota('L-7A658B76', 50);
