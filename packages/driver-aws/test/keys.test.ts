@@ -113,7 +113,8 @@ describe('a key of a label', () => {
 
   it('without its optional keys leaves the settings of the image and the account', async () => {
     const parameters = await launchWith([]);
-    const optional = /^(UserData|IamInstanceProfile|MetadataOptions|InstanceMarketOptions|Placement)|Ebs\.(?!Delete)/;
+    const optional =
+      /^(UserData|IamInstanceProfile|MetadataOptions|InstanceMarketOptions|Placement)|Ebs\.(?!Delete|Snapshot)/;
     expect(Object.keys(parameters).filter((name) => optional.test(name))).toEqual([]);
   });
 
