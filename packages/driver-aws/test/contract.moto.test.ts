@@ -1,12 +1,14 @@
 /** The driver contract on moto, with `pnpm test:aws`, without the rules that need faults and other controls. */
 
-import { describe, it } from '@jest/globals';
+import { describe, it, jest } from '@jest/globals';
 import { join } from 'node:path';
 import { RunInstancesCommand } from '@aws-sdk/client-ec2';
 import { describeDriverContract, realTime, type DriverFixture } from '@nodepool/driver-kit';
 import { AwsAdapter, awsDriver, type AwsProvider } from '../src/index.js';
 import { configuration } from './contract.js';
 import { MOTO_URL, openMoto } from './moto.js';
+
+jest.setTimeout(45_000);
 
 const fixture: DriverFixture = {
   name: 'aws, on moto',
