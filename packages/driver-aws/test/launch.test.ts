@@ -1,7 +1,7 @@
 /** Launches and deletions of instances, with and without faults. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import type { DriverError, JsonObject } from '@nodepool/core';
 import { INSTANCE_PROFILE, KMS_KEY_ARN } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
@@ -136,6 +136,34 @@ describe('a burst', () => {
     await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
     expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
+  });
+
+  it('stays within the token buckets of AWS', async () => {
+    open.cloud.configure({ throttles: true, pendingMs: 20_000, shuttingDownMs: 20_000 });
+    const test = await provider({ rate: 2 });
+    open.cloud.calls.reset();
+    const nodes = ids(300);
+    const begun = open.time.clock.now();
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
+    // At two launched instances per second without the bucket, this takes 150 seconds.
+    expect(open.time.clock.now() - begun).toBeLessThan(60_000);
+    await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
+    expect(existing()).toEqual([]);
+    expect(test.apiCalls.filter(({ status }) => status === 503)).toEqual([]);
+  });
+
+  it('waits for the bucket if other programs have emptied it', async () => {
+    open.cloud.faults.add({ on: 'ec2.RunInstances', times: 3, fault: { kind: 'throttle' } });
+    const test = await provider();
+    const results = await test.end(Promise.allSettled(ids(3).map((id) => test.begin(id))));
+    expect(results.map((each) => (each.status === 'rejected' ? (each.reason as DriverError).code : ''))).toEqual([
+      'throttled',
+      'throttled',
+      'throttled',
+    ]);
+    open.cloud.faults.clear();
+    const launched = await test.end(Promise.all(['4', '5'].map((id) => test.begin(id.padStart(10, '0')))));
+    expect(launched).toHaveLength(2);
   });
 
   it('gives each instance of a shared call the identity of its node from its creation', async () => {
