@@ -1,0 +1,162 @@
+/** HTTP interface by which tests and people control the simulated GitHub and look into it. */
+
+import { isJsonObject, type JsonObject } from '@nodepool/core';
+import {
+  ApiError,
+  CallLog,
+  CloudServer,
+  CloudState,
+  FaultPlan,
+  jsonObjectIn,
+  type Answer,
+  type CallFault as ControlFault,
+  type RequestContext,
+  type Route,
+  type VendorForm,
+} from '@nodepool/simulated-cloud';
+import { faultRuleIn, jobRequestIn, messageFaultRuleIn, settingsIn } from './control-input.js';
+import { PAGE } from './page.js';
+import type { GithubState } from './settings.js';
+import type { SimulatedGithub } from './start.js';
+import { problemIn, type Fields } from './strict.js';
+
+/** Members of the simulation that the interface uses. */
+export type Controls = Omit<
+  SimulatedGithub,
+  'url' | 'actionsUrl' | 'controlUrl' | 'clientId' | 'appId' | 'installations' | 'appKeyFile' | 'tokenFile' | 'close'
+>;
+
+export interface Control {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Maximum number of jobs in one call. */
+const MAX_JOBS = 10_000;
+const MAX_AWAY_S = 3600;
+
+const form: VendorForm<ControlFault> = {
+  jsonType: 'application/json',
+  noRoute: (_context, pathExists) => ({ status: pathExists ? 405 : 404, body: { message: 'There is no such call' } }),
+  fault: ({ status }) => ({ status }),
+  failure: (status, message) => ({ status, body: { message } }),
+};
+
+/** Starts the control interface. It has no faults and no latency of its own. */
+export async function startControl(state: GithubState, controls: Controls, port: number): Promise<Control> {
+  const server = new CloudServer({
+    state: new CloudState({ clock: state.clock, random: state.random }, { latencyMs: 0 }),
+    form,
+    faults: new FaultPlan<ControlFault>(state.random),
+    calls: new CallLog(),
+    routes: [...viewRoutes(state, controls), ...actionRoutes(state, controls)],
+    describe: (call) => call,
+  });
+  const url = `http://127.0.0.1:${await server.listen(port)}`;
+  return { url, close: () => server.close() };
+}
+
+function viewRoutes(state: GithubState, { inspect, calls }: Controls): readonly Route<ControlFault>[] {
+  const view = (path: string, content: () => unknown): Route<ControlFault> => ({
+    operation: `view${path}`,
+    method: 'GET',
+    path,
+    handle: () => ({ status: 200, body: content() }),
+  });
+  return [
+    { ...view('/', () => PAGE), handle: () => ({ status: 200, body: PAGE, type: 'text/html; charset=utf-8' }) },
+    view('/jobs', () => inspect.jobs()),
+    view('/runners', () => inspect.runners()),
+    view('/scale-sets', () => inspect.scaleSets()),
+    view('/events', () => inspect.events()),
+    view('/calls', () => calls.byOperation()),
+    view('/settings', () => state.settings),
+  ];
+}
+
+function actionRoutes(state: GithubState, controls: Controls): readonly Route<ControlFault>[] {
+  const { faults, messageFaults, connections } = controls;
+  const action = (method: string, path: string, perform: (context: RequestContext) => Answer): Route<ControlFault> => ({
+    operation: `${method} ${path}`,
+    method,
+    path,
+    handle(context) {
+      try {
+        return perform(context);
+      } catch (error) {
+        if (error instanceof ApiError) throw error;
+        throw refused(error instanceof Error ? error.message : String(error));
+      }
+    },
+  });
+  return [
+    action('POST', '/jobs', (context) => {
+      const { count = 1, ...fields } = bodyOf(context);
+      const request = jobRequestIn(fields);
+      if (typeof count !== 'number' || !(count >= 1 && count <= MAX_JOBS)) throw refused(`"count" is 1 to ${MAX_JOBS}`);
+      const numbers = Array.from({ length: count }, () => controls.queueJob(request));
+      return { status: 201, body: { numbers } };
+    }),
+    action('POST', '/jobs/:number/cancel', ({ params }) => found(controls.cancelJob(Number(params['number'])))),
+    action('POST', '/runners/:name/remove', ({ params }) => found(controls.removeRunner(params['name'] ?? ''))),
+    action('POST', '/scale-sets/:name/lose-session', ({ params }) => found(controls.loseSession(params['name'] ?? ''))),
+    action('POST', '/runner-groups', (context) => {
+      const body = bodyOf(context, { scope: 'string', name: 'string', 'repositories?': 'array' });
+      const repositories = Array.isArray(body['repositories']) ? body['repositories'].map(String) : undefined;
+      return {
+        status: 201,
+        body: { id: controls.addRunnerGroup(String(body['scope']), String(body['name']), repositories) },
+      };
+    }),
+    action('PATCH', '/settings', (context) => {
+      controls.configure(settingsIn(bodyOf(context)));
+      return { status: 200, body: state.settings };
+    }),
+    action('POST', '/faults', (context) => {
+      faults.add(faultRuleIn(bodyOf(context)));
+      return { status: 201 };
+    }),
+    action('POST', '/message-faults', (context) => {
+      messageFaults.add(messageFaultRuleIn(bodyOf(context)));
+      return { status: 201 };
+    }),
+    action('DELETE', '/faults', () => {
+      faults.clear();
+      messageFaults.clear();
+      return { status: 204 };
+    }),
+    action('POST', '/revoke', (context) => {
+      const { kind } = bodyOf(context, { kind: 'string' });
+      if (kind !== 'installation' && kind !== 'admin' && kind !== 'queue') {
+        throw refused('"kind" is "installation", "admin" or "queue"');
+      }
+      controls.revokeTokens(kind);
+      return { status: 204 };
+    }),
+    action('POST', '/away', (context) => {
+      const { seconds } = bodyOf(context, { seconds: 'integer' });
+      const isRight = typeof seconds === 'number' && seconds >= 1 && seconds <= MAX_AWAY_S;
+      if (!isRight) throw refused(`"seconds" is 1 to ${MAX_AWAY_S}`);
+      for (const connection of Object.values(connections)) connection.refuse();
+      const accept = (): void => Object.values(connections).forEach((connection) => void connection.accept());
+      state.clock.schedule(seconds * 1000, accept, { background: true });
+      return { status: 202 };
+    }),
+  ];
+}
+
+/** Returns the body of a call; an absent body is empty. */
+function bodyOf(context: RequestContext, fields?: Fields): JsonObject {
+  const body = jsonObjectIn(context, () => refused('The body is not a JSON object'));
+  const problem = fields === undefined ? undefined : problemIn(body, fields);
+  if (problem !== undefined || !isJsonObject(body)) throw refused(problem ?? 'The body is not a JSON object');
+  return body;
+}
+
+function found(isFound: boolean): Answer {
+  return isFound ? { status: 204 } : { status: 404, body: { message: 'It does not exist' } };
+}
+
+function refused(message: string): ApiError {
+  return new ApiError({ status: 400, body: { message } }, message);
+}

@@ -1,0 +1,320 @@
+/** Assigns queued jobs to scale sets and to their runners, and reports it in messages. */
+
+import type { EventLog } from './event-log.js';
+import type { MessageFaults } from './faults.js';
+import { messageAbout, runnerFields, type Job, type JobRequest, type JobResult } from './jobs.js';
+import type { JobMessage } from './message-queue.js';
+import type { Runner, Runners } from './runners.js';
+import type { ScaleSet, ScaleSets } from './scale-sets.js';
+import type { Scopes } from './scopes.js';
+import { newUuid, timestamp, type GithubState } from './settings.js';
+import type { Statistics } from './statistics.js';
+
+/** Maximum number of times that a job is taken from a scale set because no runner took it. */
+const MAX_REQUEUES = 3;
+
+export interface DispatcherParts {
+  readonly state: GithubState;
+  readonly scopes: Scopes;
+  readonly scaleSets: ScaleSets;
+  readonly runners: Runners;
+  readonly messageFaults: MessageFaults;
+  readonly log: EventLog;
+}
+
+export class Dispatcher {
+  private readonly jobs = new Map<number, Job>();
+  /** Jobs that have not completed, oldest first. */
+  private readonly open = new Set<Job>();
+
+  constructor(private readonly parts: DispatcherParts) {}
+
+  all(): readonly Job[] {
+    return [...this.jobs.values()];
+  }
+
+  get(number: number): Job | undefined {
+    return this.jobs.get(number);
+  }
+
+  /** Queues a job. Throws if its repository does not exist. */
+  queue(request: JobRequest): Job {
+    const { state, scopes, log } = this.parts;
+    const scope = scopes.at(request.repository);
+    if (scope?.kind !== 'repository') throw new Error(`there is no repository ${request.repository}`);
+    const number = this.jobs.size + 1;
+    const job: Job = {
+      ...{ number, jobId: newUuid(state), planId: newUuid(state), runId: 1000 + number, request },
+      ...{ owner: scope.organization, repository: scope.repository, queueTime: timestamp(state), state: 'queued' },
+      ...{ scaleSet: undefined, runner: undefined, offers: new Set(), startedBy: [], assignments: 0 },
+      ...{ scaleSetAssignTime: undefined, runnerAssignTime: undefined, finishTime: undefined, result: undefined },
+      ...{ isCancelled: false, timer: undefined, queueTimer: undefined },
+    };
+    this.jobs.set(number, job);
+    this.open.add(job);
+    const { queueLimitMs } = state.settings;
+    job.queueTimer = state.clock.schedule(queueLimitMs, () => this.cancel(job), { background: true });
+    log.add(`Job ${number} of ${request.repository} is queued for ${request.labels.join(', ')}`);
+    this.dispatch();
+    return job;
+  }
+
+  /** Assigns or offers queued jobs to scale sets with free capacity, oldest first. */
+  dispatch(): void {
+    const { scaleSets, state } = this.parts;
+    const { assignment } = state.settings;
+    const room = new Map(scaleSets.all().map((set) => [set, set.session?.capacity ?? 0]));
+    for (const { scaleSet, state: jobState, offers } of this.open) {
+      if (scaleSet !== undefined) room.set(scaleSet, (room.get(scaleSet) ?? 0) - 1);
+      if (jobState !== 'queued') continue;
+      for (const [set, left] of room) if (offers.has(set.id)) room.set(set, left - 1);
+    }
+    for (const job of this.open) {
+      if (job.state !== 'queued') continue;
+      const able = [...room].filter(([set, left]) => left > 0 && !job.offers.has(set.id) && this.matches(job, set));
+      for (const [set, left] of assignment === 'acquire' ? able : this.oneOf(able)) {
+        room.set(set, left - 1);
+        if (assignment === 'direct') this.assign(job, set);
+        else this.offer(job, set);
+      }
+    }
+  }
+
+  /** Gives a scale set those of the offered jobs that are still free and within its capacity. */
+  acquire(set: ScaleSet, numbers: readonly number[]): readonly number[] {
+    return numbers.filter((number) => {
+      const job = this.jobs.get(number);
+      if (job?.state !== 'queued' || !job.offers.has(set.id) || this.heldBy(set) >= (set.session?.capacity ?? 0)) {
+        return false;
+      }
+      job.state = 'acquired';
+      job.scaleSet = set;
+      job.offers.clear();
+      const { clock, settings } = this.parts.state;
+      if (settings.assignMs === 0) this.assign(job, set);
+      else job.timer = clock.schedule(settings.assignMs, () => this.assign(job, set), { background: true });
+      return true;
+    });
+  }
+
+  /** Gives waiting runners of the scale set its jobs without a runner. */
+  serve(set: ScaleSet): void {
+    for (const runner of set.waiting) {
+      const job = set.unserved.shift();
+      if (job === undefined) return;
+      set.waiting.delete(runner);
+      runner.job = job;
+      job.runner = runner;
+      job.runnerAssignTime = timestamp(this.parts.state);
+      runner.wake?.();
+    }
+  }
+
+  /** Starts the job of which the runner was told. Returns false if the runner does not have it any more. */
+  start(runner: Runner, job: Job): boolean {
+    if (runner.job !== job || job.state !== 'assigned') return false;
+    job.timer?.cancel();
+    job.queueTimer?.cancel();
+    job.state = 'running';
+    job.startedBy.push(runner.name);
+    this.renew(job);
+    this.say(job.scaleSet, { ...this.about(job, 'JobStarted'), ...runnerFields(runner) });
+    this.parts.log.add(`Job ${job.number} runs on ${runner.name}`);
+    return true;
+  }
+
+  /** Extends the time until a running job fails because its runner is silent. */
+  renew(job: Job): void {
+    const { clock, settings } = this.parts.state;
+    if (job.isCancelled) return;
+    job.timer?.cancel();
+    job.timer = clock.schedule(settings.jobLockMs, () => this.finish(job, 'failed'), { background: true });
+  }
+
+  /** Ends a job. A runner that has started it is deregistered, since it serves one job only. */
+  finish(job: Job, result: JobResult): void {
+    const { runner, scaleSet, state } = job;
+    this.close(job, result);
+    if (runner !== undefined) runner.job = undefined;
+    if (runner !== undefined && state === 'running') this.deregister(runner);
+    this.say(scaleSet, { ...this.about(job, 'JobCompleted'), result, ...runnerFields(runner) });
+    this.dispatch();
+  }
+
+  /** Cancels a job as a user does: a runner that has started it must end it. */
+  cancel(job: Job): void {
+    if (job.state === 'completed' || job.isCancelled) return;
+    job.isCancelled = true;
+    this.parts.log.add(`Job ${job.number} is cancelled`);
+    if (job.state === 'running') {
+      const { clock, settings } = this.parts.state;
+      job.timer?.cancel();
+      job.timer = clock.schedule(settings.cancelGraceMs, () => this.finish(job, 'canceled'), { background: true });
+      job.runner?.wake?.();
+      return;
+    }
+    if (job.scaleSet !== undefined) remove(job.scaleSet.unserved, job);
+    const { runner } = job;
+    job.runner = undefined;
+    if (runner !== undefined) runner.job = undefined;
+    this.finish(job, 'canceled');
+  }
+
+  /** Deletes a runner's registration; its job fails if it runs, and waits for another runner if it does not. */
+  deregister(runner: Runner): void {
+    if (runner.isGone) return;
+    this.parts.runners.delete(runner);
+    runner.wake?.();
+    this.parts.log.add(`Runner ${runner.name} is deregistered`);
+    if (runner.job?.state === 'running') this.finish(runner.job, 'failed');
+    else this.release(runner);
+  }
+
+  /** Takes a job from a runner that has not started it. */
+  release(runner: Runner): void {
+    const { job, scaleSet } = runner;
+    if (job === undefined || job.state === 'running') return;
+    runner.job = undefined;
+    job.runner = undefined;
+    job.runnerAssignTime = undefined;
+    scaleSet.unserved.unshift(job);
+    this.serve(scaleSet);
+  }
+
+  /** Deletes a scale set: its runners are deregistered, and its waiting jobs are queued again. */
+  deleteScaleSet(set: ScaleSet): void {
+    this.parts.scaleSets.delete(set);
+    for (const runner of this.parts.runners.of(set)) this.deregister(runner);
+    for (const job of this.open) if (job.scaleSet === set) this.requeue(job);
+    this.dispatch();
+  }
+
+  statisticsOf(set: ScaleSet): Statistics {
+    const { runners } = this.parts;
+    const jobs = [...this.open];
+    const own = jobs.filter(({ scaleSet }) => scaleSet === set);
+    const running = own.filter(({ state }) => state === 'running').length;
+    const registered = runners.of(set);
+    return {
+      totalAvailableJobs: jobs.filter((job) => job.state === 'queued' && this.matches(job, set)).length,
+      totalAcquiredJobs: own.filter(({ state }) => state === 'acquired').length,
+      totalAssignedJobs: own.filter(({ state }) => state !== 'acquired').length,
+      totalRunningJobs: running,
+      totalRegisteredRunners: registered.length,
+      totalBusyRunners: registered.filter(({ job }) => job?.state === 'running').length,
+      totalIdleRunners: registered.filter(({ job, session }) => session !== undefined && job === undefined).length,
+    };
+  }
+
+  /** Deletes the registration of a runner that is offline for long. */
+  expectConnection(runner: Runner): void {
+    const { clock, settings } = this.parts.state;
+    const expire = (): void => this.deregister(runner);
+    runner.timer?.cancel();
+    runner.timer = clock.schedule(settings.offlineRunnerMs, expire, { background: true });
+  }
+
+  private offer(job: Job, set: ScaleSet): void {
+    job.offers.add(set.id);
+    const acquireJobUrl = `/_apis/runtime/runnerscalesets/${set.id}/acquirejobs`;
+    this.say(set, { ...this.about(job, 'JobAvailable'), acquireJobUrl });
+    this.parts.log.add(`Job ${job.number} is offered to scale set ${set.name}`);
+  }
+
+  private assign(job: Job, set: ScaleSet): void {
+    const { state, log } = this.parts;
+    job.state = 'assigned';
+    job.scaleSet = set;
+    job.assignments += 1;
+    job.scaleSetAssignTime = timestamp(state);
+    set.unserved.push(job);
+    job.timer?.cancel();
+    job.timer = undefined;
+    if (job.assignments <= MAX_REQUEUES) {
+      job.timer = state.clock.schedule(state.settings.pickupMs, () => this.takeBack(job), { background: true });
+    }
+    this.say(set, this.about(job, 'JobAssigned'));
+    log.add(`Job ${job.number} is assigned to scale set ${set.name}`);
+    this.serve(set);
+  }
+
+  /** Takes a job that no runner started from its scale set, and queues it again after a pause. */
+  private takeBack(job: Job): void {
+    const { clock, settings } = this.parts.state;
+    const { scaleSet } = job;
+    this.requeue(job);
+    job.state = 'delayed';
+    this.say(scaleSet, { ...this.about(job, 'JobCompleted'), result: 'canceled', ...runnerFields(undefined) });
+    const again = (): void => {
+      job.state = 'queued';
+      this.dispatch();
+    };
+    job.timer = clock.schedule(settings.requeueDelayMs * job.assignments, again, { background: true });
+    this.parts.log.add(`Job ${job.number} waits for its next assignment, because no runner started it in time`);
+    this.dispatch();
+  }
+
+  private requeue(job: Job): void {
+    job.timer?.cancel();
+    if (job.scaleSet !== undefined) remove(job.scaleSet.unserved, job);
+    if (job.runner !== undefined) job.runner.job = undefined;
+    job.state = 'queued';
+    job.scaleSet = undefined;
+    job.runner = undefined;
+    job.scaleSetAssignTime = undefined;
+    job.runnerAssignTime = undefined;
+  }
+
+  private close(job: Job, result: JobResult): void {
+    job.timer?.cancel();
+    job.queueTimer?.cancel();
+    job.state = 'completed';
+    job.result = result;
+    job.finishTime = timestamp(this.parts.state);
+    this.open.delete(job);
+    this.parts.log.add(`Job ${job.number} ended: ${result}`);
+  }
+
+  private about(job: Job, messageType: string): JobMessage {
+    return messageAbout(job, messageType, this.parts.state.settings.assignment);
+  }
+
+  /** Queues a message for a scale set's client, unless a fault changes that. */
+  private say(set: ScaleSet | undefined, message: JobMessage): void {
+    if (set === undefined) return;
+    const { messageFaults, state } = this.parts;
+    const { messageType: operation } = message;
+    const faults = messageFaults.faultsOf({ operation, method: '', path: '' });
+    if (faults.some(({ kind }) => kind === 'lost')) return;
+    const add = (): void => set.queue.add(message);
+    const late = faults.find((fault) => fault.kind === 'late');
+    const copies = faults.some(({ kind }) => kind === 'repeated') ? [add, add] : [add];
+    for (const copy of copies) {
+      if (late === undefined) copy();
+      else state.clock.schedule(late.ms, copy, { background: true });
+    }
+  }
+
+  /** GitHub does not document which of several able scale sets it chooses. */
+  private oneOf<T>(items: readonly T[]): readonly T[] {
+    const chosen = items[Math.floor(this.parts.state.random.next() * items.length)];
+    return chosen === undefined ? [] : [chosen];
+  }
+
+  private heldBy(set: ScaleSet): number {
+    return [...this.open].filter(({ scaleSet }) => scaleSet === set).length;
+  }
+
+  /** Returns true if the scale set has all labels of the job and may serve its repository. */
+  private matches({ owner, repository, request }: Job, { scope, labels, group }: ScaleSet): boolean {
+    const has = new Set(labels.map(({ name }) => name.toLowerCase()));
+    if (!request.labels.every((label) => has.has(label.toLowerCase()))) return false;
+    if (!this.parts.scopes.serves(scope, owner, repository)) return false;
+    return group.repositories?.includes(`${owner}/${repository}`) ?? true;
+  }
+}
+
+function remove<T>(items: T[], item: T): void {
+  const index = items.indexOf(item);
+  if (index >= 0) items.splice(index, 1);
+}

@@ -1,0 +1,92 @@
+/** GitHub's REST API below `/api/v3`: the log-in of a client until it knows the Actions service. */
+
+import { jsonObjectIn, type Answer, type Route } from '@nodepool/simulated-cloud';
+import type { Access } from './access.js';
+import { RestError } from './errors.js';
+import type { CallFault, GithubContext } from './faults.js';
+import { IssuedTokens, tokenIn } from './issued-tokens.js';
+import type { Scope, Scopes } from './scopes.js';
+import type { GithubState } from './settings.js';
+import { problemIn } from './strict.js';
+import type { Tenants } from './tenants.js';
+
+const INSTALLATION_OPTIONS = {
+  'repositories?': 'array',
+  'repository_ids?': 'array',
+  'permissions?': 'object',
+} as const;
+
+export interface RestParts {
+  readonly state: GithubState;
+  readonly scopes: Scopes;
+  readonly access: Access;
+  readonly tenants: Tenants;
+}
+
+export function restRoutes({ state, scopes, access, tenants }: RestParts): readonly Route<CallFault>[] {
+  const registrations = new IssuedTokens<Scope>(state);
+
+  const registrationToken = (operation: string, path: string, scopeOf: Pather): Route<CallFault> =>
+    post(operation, `${path}/actions/runners/registration-token`, ({ headers, params }) => {
+      const scope = access.checkedScope(headers.authorization, scopes.at(scopeOf(params)));
+      const { token, expiresAt } = registrations.issue('A', scope, state.settings.registrationTokenMs);
+      return { status: 201, body: { token, expires_at: new Date(expiresAt).toISOString() } };
+    });
+
+  return [
+    post('apps.createInstallationToken', '/app/installations/:id/access_tokens', (context) => {
+      if (context.body.length > 0) checkFields(context, INSTALLATION_OPTIONS);
+      const { headers, params } = context;
+      const { token, expiresAt } = access.installationToken(headers.authorization, params['id'] ?? '');
+      const permissions = { administration: 'write', organization_self_hosted_runners: 'write', metadata: 'read' };
+      const expires = new Date(expiresAt).toISOString();
+      return { status: 201, body: { token, expires_at: expires, permissions, repository_selection: 'all' } };
+    }),
+    registrationToken('runners.registrationTokenOfOrganization', '/orgs/:org', ({ org }) => org ?? ''),
+    registrationToken(
+      'runners.registrationTokenOfRepository',
+      '/repos/:org/:repo',
+      (at) => `${at['org']}/${at['repo']}`,
+    ),
+    registrationToken(
+      'runners.registrationTokenOfEnterprise',
+      '/enterprises/:name',
+      ({ name }) => `enterprises/${name}`,
+    ),
+    post('runners.register', '/actions/runner-registration', (context) => {
+      const scope = registrations.grantOf(tokenIn(context.headers.authorization, 'RemoteAuth'));
+      if (scope === undefined) throw new RestError(401, 'Bad credentials');
+      const { url, runner_event: event } = checkFields(context, { url: 'string', runner_event: 'string' });
+      if (event !== 'register') throw new RestError(422, 'runner_event must be "register"');
+      if (scopes.at(pathBelow(state.url, String(url)))?.path !== scope.path) throw new RestError(404, 'Not Found');
+      return { status: 200, body: { ...tenants.connect(scope), token_schema: 'OAuthAccessToken' } };
+    }),
+  ];
+}
+
+type Pather = (params: GithubContext['params']) => string;
+
+function post(operation: string, path: string, handle: (context: GithubContext) => Answer): Route<CallFault> {
+  return {
+    operation,
+    method: 'POST',
+    path: `/api/v3${path}`,
+    handle(context) {
+      const agent = context.headers['user-agent'] ?? '';
+      if (agent === '') throw new RestError(403, 'Request forbidden. The header User-Agent is missing.');
+      return handle(context);
+    },
+  };
+}
+
+function checkFields(context: GithubContext, fields: Parameters<typeof problemIn>[1]): ReturnType<typeof jsonObjectIn> {
+  const body = jsonObjectIn(context, () => new RestError(400, 'Problems parsing JSON'));
+  const problem = problemIn(body, fields);
+  if (problem !== undefined) throw new RestError(422, `Invalid request. ${problem}.`);
+  return body;
+}
+
+/** Returns the path of a page of this GitHub, without slashes at its ends; empty for other addresses. */
+function pathBelow(url: string, page: string): string {
+  return page.startsWith(`${url}/`) ? page.slice(url.length + 1).replace(/\/+$/, '') : '';
+}

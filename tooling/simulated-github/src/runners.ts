@@ -1,0 +1,101 @@
+/** Registered runners, which the Actions service calls agents. */
+
+import type { Timer } from '@nodepool/core';
+import { ActionsError } from './errors.js';
+import type { Job } from './jobs.js';
+import type { RunnerBehaviour } from './runner-behaviour.js';
+import type { ScaleSet } from './scale-sets.js';
+import type { Scope } from './scopes.js';
+import { newUuid, timestamp, type GithubState } from './settings.js';
+
+export interface Runner {
+  readonly id: number;
+  readonly name: string;
+  readonly scaleSet: ScaleSet;
+  /** Name under which the runner asks for its tokens. */
+  readonly clientId: string;
+  readonly workFolder: string;
+  readonly behaviour: RunnerBehaviour;
+  readonly registeredAt: string;
+  /** Id of the runner's session while it is online. */
+  session: string | undefined;
+  /** Job that the runner has been told of, or runs. */
+  job: Job | undefined;
+  openCalls: number;
+  /** Ends the runner's wait for a message. */
+  wake: (() => void) | undefined;
+  /** True from its deregistration on. */
+  isGone: boolean;
+  /** Marks the runner as offline, or deletes its registration. */
+  timer: Timer | undefined;
+}
+
+/** Settings of a runner in a call of `generatejitconfig`. */
+export interface RunnerSettings {
+  readonly name: string;
+  readonly workFolder: string;
+  readonly behaviour: RunnerBehaviour;
+}
+
+export class Runners {
+  private readonly runners = new Map<number, Runner>();
+  private lastId = 0;
+
+  constructor(private readonly state: GithubState) {}
+
+  all(): readonly Runner[] {
+    return [...this.runners.values()];
+  }
+
+  inScope({ path }: Scope): readonly Runner[] {
+    return this.all().filter(({ scaleSet }) => scaleSet.scope.path === path);
+  }
+
+  of(scaleSet: ScaleSet): readonly Runner[] {
+    return this.all().filter((runner) => runner.scaleSet === scaleSet);
+  }
+
+  /** Registers a runner. Throws if its name is in use. */
+  register(scaleSet: ScaleSet, settings: RunnerSettings): Runner {
+    const { name } = settings;
+    if (this.inScope(scaleSet.scope).some((other) => other.name === name)) {
+      throw new ActionsError(409, 'TaskAgentExistsException', `A runner exists with the same name ${name}.`);
+    }
+    this.lastId += 1;
+    const runner: Runner = {
+      ...{ id: this.lastId, scaleSet, ...settings },
+      clientId: newUuid(this.state),
+      registeredAt: timestamp(this.state),
+      session: undefined,
+      job: undefined,
+      openCalls: 0,
+      wake: undefined,
+      isGone: false,
+      timer: undefined,
+    };
+    this.runners.set(runner.id, runner);
+    return runner;
+  }
+
+  /** Returns a runner of a scope. Throws if it does not exist. */
+  get(scope: Scope, id: number): Runner {
+    const found = this.runners.get(id);
+    if (found?.scaleSet.scope.path === scope.path) return found;
+    throw new ActionsError(404, 'TaskAgentNotFoundException', `The agent with id ${id} was not found.`);
+  }
+
+  withClientId(clientId: string): Runner | undefined {
+    return this.all().find((runner) => runner.clientId === clientId);
+  }
+
+  find(id: number): Runner | undefined {
+    return this.runners.get(id);
+  }
+
+  delete(runner: Runner): void {
+    runner.isGone = true;
+    runner.session = undefined;
+    runner.timer?.cancel();
+    this.runners.delete(runner.id);
+  }
+}

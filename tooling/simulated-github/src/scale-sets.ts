@@ -1,0 +1,154 @@
+/** Runner groups and runner scale sets. */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { ActionsError, invalidRequest } from './errors.js';
+import type { Job } from './jobs.js';
+import { MessageQueue } from './message-queue.js';
+import type { Runner } from './runners.js';
+import type { Scope } from './scopes.js';
+import type { Session } from './sessions.js';
+import { DEFAULT_GROUP, timestamp, type GithubState } from './settings.js';
+import { problemIn } from './strict.js';
+
+export interface RunnerGroup {
+  readonly id: number;
+  readonly name: string;
+  /** Path of the scope that has the group. */
+  readonly scope: string;
+  /** Repositories that may use the group, e.g. `acme/app`. Default: all. */
+  readonly repositories?: readonly string[];
+}
+
+export interface Label {
+  readonly name: string;
+  readonly type: string;
+}
+
+export interface ScaleSet {
+  readonly id: number;
+  readonly scope: Scope;
+  readonly createdOn: string;
+  readonly queue: MessageQueue;
+  name: string;
+  group: RunnerGroup;
+  labels: readonly Label[];
+  disableUpdate: boolean;
+  session: Session | undefined;
+  /** Assigned jobs without a runner, oldest first. */
+  readonly unserved: Job[];
+  /** Runners that wait for a job. */
+  readonly waiting: Set<Runner>;
+}
+
+/** Changes of a scale set; undefined leaves a member as it is. */
+interface Changes {
+  readonly name: string | undefined;
+  readonly group: RunnerGroup | undefined;
+  readonly labels: readonly Label[] | undefined;
+  readonly disableUpdate: boolean | undefined;
+}
+
+export class ScaleSets {
+  private readonly groups: RunnerGroup[] = [];
+  private readonly sets = new Map<number, ScaleSet>();
+  private lastId = 0;
+
+  constructor(private readonly state: GithubState) {}
+
+  /** All scale sets, oldest first. */
+  all(): readonly ScaleSet[] {
+    return [...this.sets.values()];
+  }
+
+  addGroup(scope: string, name: string, repositories?: readonly string[]): RunnerGroup {
+    const id = DEFAULT_GROUP.id + this.groups.length + 1;
+    const group = { id, name, scope, ...(repositories === undefined ? {} : { repositories }) };
+    this.groups.push(group);
+    return group;
+  }
+
+  groupsOf({ path }: Scope): readonly RunnerGroup[] {
+    return [{ ...DEFAULT_GROUP, scope: path }, ...this.groups.filter(({ scope }) => scope === path)];
+  }
+
+  inScope({ path }: Scope): readonly ScaleSet[] {
+    return this.all().filter(({ scope }) => scope.path === path);
+  }
+
+  /** Returns a scale set of a scope. Throws if it does not exist. */
+  get(scope: Scope, id: number): ScaleSet {
+    const found = this.sets.get(id);
+    if (found?.scope.path === scope.path) return found;
+    const message = `No runner scale set found with identifier ${id}.`;
+    throw new ActionsError(404, 'RunnerScaleSetNotFoundException', message);
+  }
+
+  create(scope: Scope, body: JsonObject): ScaleSet {
+    const { name, group, labels, disableUpdate } = this.changesIn(scope, body);
+    if (name === undefined || name === '') throw invalidRequest('The field "name" is missing');
+    if (group === undefined) throw invalidRequest('The field "runnerGroupId" is missing');
+    this.checkName(scope, name, group, undefined);
+    this.lastId += 1;
+    const set: ScaleSet = {
+      id: this.lastId,
+      ...{ scope, name, group, disableUpdate: disableUpdate ?? false },
+      labels: labels === undefined || labels.length === 0 ? [{ name, type: 'System' }] : labels,
+      createdOn: timestamp(this.state),
+      queue: new MessageQueue(this.state),
+      session: undefined,
+      unserved: [],
+      waiting: new Set(),
+    };
+    this.sets.set(set.id, set);
+    return set;
+  }
+
+  update(set: ScaleSet, body: JsonObject): void {
+    const { name = set.name, group = set.group, labels, disableUpdate } = this.changesIn(set.scope, body);
+    this.checkName(set.scope, name, group, set);
+    set.name = name;
+    set.group = group;
+    set.labels = labels ?? set.labels;
+    set.disableUpdate = disableUpdate ?? set.disableUpdate;
+  }
+
+  delete({ id }: ScaleSet): void {
+    this.sets.delete(id);
+  }
+
+  private changesIn(scope: Scope, body: JsonObject): Changes {
+    const { name, runnerGroupId, runnerGroupName, labels, RunnerSetting: setting } = body;
+    const groups = this.groupsOf(scope);
+    const group = runnerGroupId === undefined ? undefined : groups.find(({ id }) => id === runnerGroupId);
+    if (runnerGroupId !== undefined && group === undefined) throw invalidRequest('The runner group does not exist');
+    if (group !== undefined && runnerGroupName !== undefined && group.name !== runnerGroupName) {
+      throw invalidRequest('"runnerGroupName" is not the name of the runner group');
+    }
+    const problem = setting === undefined ? undefined : problemIn(setting, { 'disableUpdate?': 'boolean' });
+    if (problem !== undefined) throw invalidRequest(`RunnerSetting: ${problem}`);
+    const disableUpdate = isJsonObject(setting) ? setting['disableUpdate'] : undefined;
+    return {
+      name: typeof name === 'string' ? name : undefined,
+      group,
+      labels: Array.isArray(labels) ? labels.map(labelIn) : undefined,
+      disableUpdate: typeof disableUpdate === 'boolean' ? disableUpdate : undefined,
+    };
+  }
+
+  private checkName(scope: Scope, name: string, group: RunnerGroup, except: ScaleSet | undefined): void {
+    const taken = this.inScope(scope).some(
+      (other) => other !== except && other.name === name && other.group.id === group.id,
+    );
+    if (!taken) return;
+    throw new ActionsError(409, 'RunnerScaleSetExistsException', `Runner scale set ${name} already exists.`);
+  }
+}
+
+function labelIn(value: JsonValue): Label {
+  const problem = problemIn(value, { name: 'string', type: 'string' });
+  const { name, type } = isJsonObject(value) ? value : {};
+  if (problem !== undefined) throw invalidRequest(`labels: ${problem}`);
+  if (type !== 'System') throw invalidRequest('labels: The type of a label must be "System"');
+  if (typeof name !== 'string' || name === '') throw invalidRequest('labels: A label must have a name');
+  return { name, type };
+}
