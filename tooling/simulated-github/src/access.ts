@@ -87,7 +87,8 @@ export class Access {
     const jwt = readJwt(token);
     if (jwt === undefined) throw new RestError(401, 'A JSON web token could not be decoded');
     const { iss, iat, exp } = jwt.claims;
-    if (String(iss) !== CLIENT_ID && String(iss) !== String(APP_ID)) throw new RestError(404, 'Integration not found');
+    if (iss !== CLIENT_ID && iss !== APP_ID && iss !== String(APP_ID))
+      throw new RestError(404, 'Integration not found');
     if (!isSignedBy(jwt, this.key.publicKey)) throw new RestError(401, 'A JSON web token could not be decoded');
     const now = serviceTime(this.state) / 1000;
     if (typeof iat !== 'number' || iat > now) {

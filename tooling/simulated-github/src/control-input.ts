@@ -1,14 +1,14 @@
 /** Checks the values that the control interface receives. Each function throws an `Error` with the reason. */
 
-import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import type { FaultRule as AnyFaultRule } from '@nodepool/simulated-cloud';
 import type { CallFault, FaultRule, MessageFault } from './faults.js';
 import type { JobRequest } from './jobs.js';
-import { isRunnerBehaviour, RUNNER_BEHAVIOURS } from './runner-behaviour.js';
+import { isRunnerBehaviour, RUNNER_BEHAVIOURS, type RunnerBehaviour } from './runner-behaviour.js';
 import { DEFAULT_SETTINGS, type GithubSettings } from './settings.js';
-import { problemIn, type Fields } from './strict.js';
+import { checked, type Fields } from './strict.js';
 
-const JOB_FIELDS: Fields = {
+const JOB_FIELDS = {
   repository: 'string',
   labels: 'array',
   'workflow?': 'string',
@@ -18,9 +18,14 @@ const JOB_FIELDS: Fields = {
   'conclusion?': 'string',
   'run?': 'string',
   'behaviour?': 'string',
-};
+} as const satisfies Fields;
 
-const RULE_FIELDS: Fields = { on: 'string', fault: 'object', 'after?': 'integer', 'times?': 'integer' };
+const RULE_FIELDS = {
+  on: 'string',
+  fault: 'object',
+  'after?': 'integer',
+  'times?': 'integer',
+} as const satisfies Fields;
 
 const MESSAGE_FAULTS: Readonly<Record<MessageFault['kind'], Fields>> = {
   lost: {},
@@ -50,27 +55,26 @@ const CALL_FAULTS: Readonly<Record<CallFault['kind'], Fields>> = {
 };
 
 export function jobRequestIn(body: JsonObject): JobRequest {
-  check(body, JOB_FIELDS);
-  const { labels, conclusion, behaviour } = body;
-  if (!Array.isArray(labels) || labels.length === 0 || !labels.every((label) => typeof label === 'string')) {
-    throw new Error('"labels" must be a list of texts');
-  }
-  if (conclusion !== undefined && conclusion !== 'succeeded' && conclusion !== 'failed') {
+  const { labels, conclusion = 'succeeded', behaviour = 'normal', ...fields } = checked(body, JOB_FIELDS, errorOf);
+  const names = labels.filter((label) => typeof label === 'string');
+  if (names.length === 0 || names.length < labels.length) throw new Error('"labels" must be a list of texts');
+  if (conclusion !== 'succeeded' && conclusion !== 'failed') {
     throw new Error('"conclusion" must be "succeeded" or "failed"');
   }
-  checkBehaviour(behaviour ?? 'normal');
-  return body as unknown as JobRequest;
+  checkBehaviour(behaviour);
+  return { ...(fields as Pick<JobRequest, 'repository'>), labels: names, conclusion, behaviour };
 }
 
 export function settingsIn(body: JsonObject): Partial<GithubSettings> {
+  const defaults = new Map<string, unknown>(Object.entries(DEFAULT_SETTINGS));
   for (const [name, value] of Object.entries(body)) {
-    const usual = Object.entries(DEFAULT_SETTINGS).find(([key]) => key === name)?.[1];
+    const usual = defaults.get(name);
     if (usual === undefined) throw new Error(`There is no setting "${name}"`);
     if (typeof value !== typeof usual) throw new Error(`"${name}" must be a ${typeof usual}`);
   }
   const { assignment = 'direct' } = body;
   if (assignment !== 'direct' && assignment !== 'acquire') throw new Error('"assignment" is "direct" or "acquire"');
-  return body as Partial<GithubSettings>;
+  return body;
 }
 
 export function faultRuleIn(body: JsonObject): FaultRule {
@@ -87,20 +91,18 @@ function ruleIn<F extends { readonly kind: string }>(
   body: JsonObject,
   kinds: Readonly<Record<F['kind'], Fields>>,
 ): AnyFaultRule<F> {
-  check(body, RULE_FIELDS);
-  const { fault } = body;
-  const kind = isJsonObject(fault) ? fault['kind'] : undefined;
-  const fields = Object.entries<Fields>(kinds).find(([name]) => name === kind)?.[1];
+  const { fault, ...rule } = checked(body, RULE_FIELDS, errorOf);
+  const fields = Object.entries<Fields>(kinds).find(([name]) => name === fault['kind'])?.[1];
   if (fields === undefined) throw new Error(`The kind of a fault is one of: ${Object.keys(kinds).join(', ')}`);
-  check(fault, { kind: 'string', ...fields });
-  return body as unknown as AnyFaultRule<F>;
+  checked(fault, { kind: 'string', ...fields }, errorOf);
+  const { on, after = 0, times = 1 } = rule;
+  return { on, after, times, fault: fault as unknown as F };
 }
 
-function checkBehaviour(behaviour: JsonValue): void {
+function checkBehaviour(behaviour: string): asserts behaviour is RunnerBehaviour {
   if (!isRunnerBehaviour(behaviour)) throw new Error(`"behaviour" is one of: ${RUNNER_BEHAVIOURS.join(', ')}`);
 }
 
-function check(value: unknown, fields: Fields): void {
-  const problem = problemIn(value, fields);
-  if (problem !== undefined) throw new Error(problem);
+function errorOf(problem: string): Error {
+  return new Error(problem);
 }

@@ -1,6 +1,6 @@
-/** HTTP interface by which tests and people control the simulated GitHub and look into it. */
+/** HTTP interface for tests and people that control the simulated GitHub or inspect it. */
 
-import { isJsonObject, type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import {
   ApiError,
   CallLog,
@@ -18,7 +18,7 @@ import { faultRuleIn, jobRequestIn, messageFaultRuleIn, settingsIn } from './con
 import { PAGE } from './page.js';
 import type { GithubState } from './settings.js';
 import type { SimulatedGithub } from './start.js';
-import { problemIn, type Fields } from './strict.js';
+import { checked } from './strict.js';
 
 /** Members of the simulation that the interface uses. */
 export type Controls = Omit<
@@ -101,12 +101,10 @@ function actionRoutes(state: GithubState, controls: Controls): readonly Route<Co
     action('POST', '/runners/:name/remove', ({ params }) => found(controls.removeRunner(params['name'] ?? ''))),
     action('POST', '/scale-sets/:name/lose-session', ({ params }) => found(controls.loseSession(params['name'] ?? ''))),
     action('POST', '/runner-groups', (context) => {
-      const body = bodyOf(context, { scope: 'string', name: 'string', 'repositories?': 'array' });
-      const repositories = Array.isArray(body['repositories']) ? body['repositories'].map(String) : undefined;
-      return {
-        status: 201,
-        body: { id: controls.addRunnerGroup(String(body['scope']), String(body['name']), repositories) },
-      };
+      const fields = { scope: 'string', name: 'string', 'repositories?': 'array' } as const;
+      const { scope, name, repositories } = checked(bodyOf(context), fields, refused);
+      const texts = repositories?.filter((repository) => typeof repository === 'string');
+      return { status: 201, body: { id: controls.addRunnerGroup(scope, name, texts) } };
     }),
     action('PATCH', '/settings', (context) => {
       controls.configure(settingsIn(bodyOf(context)));
@@ -126,7 +124,7 @@ function actionRoutes(state: GithubState, controls: Controls): readonly Route<Co
       return { status: 204 };
     }),
     action('POST', '/revoke', (context) => {
-      const { kind } = bodyOf(context, { kind: 'string' });
+      const { kind } = checked(bodyOf(context), { kind: 'string' }, refused);
       if (kind !== 'installation' && kind !== 'admin' && kind !== 'queue') {
         throw refused('"kind" is "installation", "admin" or "queue"');
       }
@@ -134,9 +132,8 @@ function actionRoutes(state: GithubState, controls: Controls): readonly Route<Co
       return { status: 204 };
     }),
     action('POST', '/away', (context) => {
-      const { seconds } = bodyOf(context, { seconds: 'integer' });
-      const isRight = typeof seconds === 'number' && seconds >= 1 && seconds <= MAX_AWAY_S;
-      if (!isRight) throw refused(`"seconds" is 1 to ${MAX_AWAY_S}`);
+      const { seconds } = checked(bodyOf(context), { seconds: 'integer' }, refused);
+      if (seconds < 1 || seconds > MAX_AWAY_S) throw refused(`"seconds" is 1 to ${MAX_AWAY_S}`);
       for (const connection of Object.values(connections)) connection.refuse();
       const accept = (): void => Object.values(connections).forEach((connection) => void connection.accept());
       state.clock.schedule(seconds * 1000, accept, { background: true });
@@ -145,12 +142,8 @@ function actionRoutes(state: GithubState, controls: Controls): readonly Route<Co
   ];
 }
 
-/** Returns the body of a call; an absent body is empty. */
-function bodyOf(context: RequestContext, fields?: Fields): JsonObject {
-  const body = jsonObjectIn(context, () => refused('The body is not a JSON object'));
-  const problem = fields === undefined ? undefined : problemIn(body, fields);
-  if (problem !== undefined || !isJsonObject(body)) throw refused(problem ?? 'The body is not a JSON object');
-  return body;
+function bodyOf(context: RequestContext): JsonObject {
+  return jsonObjectIn(context, () => refused('The body is not a JSON object'));
 }
 
 function found(isFound: boolean): Answer {

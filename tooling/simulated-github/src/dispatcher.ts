@@ -110,7 +110,7 @@ export class Dispatcher {
     }
   }
 
-  /** Starts the job of which the runner was told. Returns false if the runner does not have it any more. */
+  /** Starts the job that the service has sent to the runner. Returns false if the runner does not have it any more. */
   start(runner: Runner, job: Job): boolean {
     if (runner.job !== job || job.state !== 'assigned') return false;
     job.timer?.cancel();

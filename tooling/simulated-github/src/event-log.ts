@@ -1,4 +1,4 @@
-/** What happened, in sentences for people. */
+/** Log of events, in sentences for people. */
 
 import { timestamp, type GithubState } from './settings.js';
 

@@ -5,7 +5,7 @@ import type { RequestContext } from '@nodepool/simulated-cloud';
 import type { RunnerBehaviour } from './runner-behaviour.js';
 import type { Statistics } from './statistics.js';
 
-/** What happens to a job message, e.g. `messageFaults.add({ on: 'JobStarted', fault: { kind: 'lost' } })`. */
+/** A fault of a job message, e.g. `messageFaults.add({ on: 'JobStarted', fault: { kind: 'lost' } })`. */
 export type MessageFault =
   /** The message never arrives. */
   | { readonly kind: 'lost' }
@@ -21,7 +21,7 @@ export type CallFault =
   | { readonly kind: 'statistics'; readonly statistics: Partial<Statistics> }
   /** The answer has its status, but no body. */
   | { readonly kind: 'empty' }
-  /** The runner with the just-in-time configuration of this call behaves as told. */
+  /** The runner with the just-in-time configuration of this call has the given behaviour. */
   | { readonly kind: 'runner'; readonly behaviour: RunnerBehaviour };
 
 export type FaultRule = AnyFaultRule<CallFault>;

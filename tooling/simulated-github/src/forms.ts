@@ -1,4 +1,4 @@
-/** Answer formats of the REST API and of the Actions service, with the headers by which GitHub finds a call. */
+/** Answer formats of the REST API and of the Actions service. */
 
 import type { VendorForm } from '@nodepool/simulated-cloud';
 import { actionsAnswer, restAnswer } from './errors.js';

@@ -12,7 +12,7 @@ export type JobResult = 'succeeded' | 'failed' | 'canceled';
 export interface JobRequest {
   /** e.g. `acme/app`. */
   readonly repository: string;
-  /** The labels of `runs-on`, all of which a scale set must have. */
+  /** The labels of `runs-on`. A scale set must have all of them. */
   readonly labels: readonly string[];
   /** File name of the workflow. Default `ci.yml`. */
   readonly workflow?: string;
@@ -62,7 +62,7 @@ export interface Job {
   isCancelled: boolean;
   /** Ends the current state. */
   timer: Timer | undefined;
-  /** Cancels the job that nobody has served in time. */
+  /** Cancels the job if no runner has started it in time. */
   queueTimer: Timer | undefined;
 }
 

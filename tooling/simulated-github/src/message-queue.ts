@@ -1,9 +1,9 @@
-/** The messages of one scale set, each of which is delivered until the client deletes it. */
+/** The messages of one scale set. The service repeats a message until the client deletes it. */
 
 import type { JsonObject } from '@nodepool/core';
 import { MAX_MESSAGES, type GithubState } from './settings.js';
 
-/** What happened to a job; `messageType` is e.g. `JobAssigned`. */
+/** An event of a job; `messageType` is e.g. `JobAssigned`. */
 export type JobMessage = JsonObject & { readonly messageType: string };
 
 export interface QueuedMessage {

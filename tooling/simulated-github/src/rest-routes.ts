@@ -7,7 +7,7 @@ import type { CallFault, GithubContext } from './faults.js';
 import { IssuedTokens, tokenIn } from './issued-tokens.js';
 import type { Scope, Scopes } from './scopes.js';
 import type { GithubState } from './settings.js';
-import { problemIn } from './strict.js';
+import { checked, type Checked, type Fields } from './strict.js';
 import type { Tenants } from './tenants.js';
 
 const INSTALLATION_OPTIONS = {
@@ -58,7 +58,7 @@ export function restRoutes({ state, scopes, access, tenants }: RestParts): reado
       if (scope === undefined) throw new RestError(401, 'Bad credentials');
       const { url, runner_event: event } = checkFields(context, { url: 'string', runner_event: 'string' });
       if (event !== 'register') throw new RestError(422, 'runner_event must be "register"');
-      if (scopes.at(pathBelow(state.url, String(url)))?.path !== scope.path) throw new RestError(404, 'Not Found');
+      if (scopes.at(pathBelow(state.url, url))?.path !== scope.path) throw new RestError(404, 'Not Found');
       return { status: 200, body: { ...tenants.connect(scope), token_schema: 'OAuthAccessToken' } };
     }),
   ];
@@ -79,11 +79,9 @@ function post(operation: string, path: string, handle: (context: GithubContext) 
   };
 }
 
-function checkFields(context: GithubContext, fields: Parameters<typeof problemIn>[1]): ReturnType<typeof jsonObjectIn> {
+function checkFields<F extends Fields>(context: GithubContext, fields: F): Checked<F> {
   const body = jsonObjectIn(context, () => new RestError(400, 'Problems parsing JSON'));
-  const problem = problemIn(body, fields);
-  if (problem !== undefined) throw new RestError(422, `Invalid request. ${problem}.`);
-  return body;
+  return checked(body, fields, (problem) => new RestError(422, `Invalid request. ${problem}.`));
 }
 
 /** Returns the path of a page of this GitHub, without slashes at its ends; empty for other addresses. */

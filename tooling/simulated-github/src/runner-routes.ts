@@ -1,4 +1,4 @@
-/** Routes of the services that runners call, see `BrokerHttpClient.cs` and `RunServiceHttpClient.cs` of actions/runner. */
+/** Routes for runners, see `BrokerHttpClient.cs` and `RunServiceHttpClient.cs` of actions/runner. */
 
 import { isJsonObject } from '@nodepool/core';
 import { jsonObjectIn, type Answer, type Route } from '@nodepool/simulated-cloud';
@@ -13,11 +13,8 @@ export const TOKEN_PATH = '/oauth/token';
 export const BROKER_PATH = '/broker/';
 const RUN_PATH = '/run/';
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-/** Results of jobs as numbers and names: `TaskResult.cs`. */
+/** Results of jobs: `TaskResult.cs`. */
 const RESULTS: ReadonlyMap<string, JobResult> = new Map([
-  ['0', 'succeeded'],
-  ['2', 'failed'],
-  ['3', 'canceled'],
   ['succeeded', 'succeeded'],
   ['failed', 'failed'],
   ['canceled', 'canceled'],
@@ -130,7 +127,8 @@ function jobRoutes(parts: RunnerRouteParts): readonly Route<CallFault>[] {
       path: `${RUN_PATH}completejob`,
       handle(context) {
         const { job, body } = runningJob(context, service);
-        const result = RESULTS.get(String(body['conclusion']));
+        const { conclusion } = body;
+        const result = typeof conclusion === 'string' ? RESULTS.get(conclusion) : undefined;
         if (result === undefined) throw invalidRequest('"conclusion" is unknown');
         dispatcher.finish(job, result);
         return { status: 204 };

@@ -19,7 +19,7 @@ export interface Runner {
   readonly registeredAt: string;
   /** Id of the runner's session while it is online. */
   session: string | undefined;
-  /** Job that the runner has been told of, or runs. */
+  /** Job that the service has sent to the runner. */
   job: Job | undefined;
   openCalls: number;
   /** Ends the runner's wait for a message. */

@@ -8,22 +8,11 @@ import { ActionsError, invalidRequest } from './errors.js';
 import { faultOf, type CallFault } from './faults.js';
 import { encodeJitConfig, type RunnerAddresses } from './jit-config.js';
 import type { Runner, Runners } from './runners.js';
-import type { ScaleSet, ScaleSets } from './scale-sets.js';
+import { SCALE_SET_FIELDS, type ScaleSet, type ScaleSets } from './scale-sets.js';
 import type { Scope } from './scopes.js';
 import type { Sessions } from './sessions.js';
 import { checkedBody, integerOf } from './strict.js';
 import type { Tenants } from './tenants.js';
-
-/** Go's client sends members that it leaves empty, such as `createdOn`. */
-const SCALE_SET_FIELDS = {
-  'id?': 'integer',
-  'name?': 'string',
-  'runnerGroupId?': 'integer',
-  'runnerGroupName?': 'string',
-  'labels?': 'array',
-  'RunnerSetting?': 'object',
-  'createdOn?': 'string',
-} as const;
 
 const SETS = '/_apis/runtime/runnerscalesets';
 const SET = `${SETS}/:id`;
@@ -116,7 +105,7 @@ function groupAndSetRoutes(parts: ScaleSetParts): readonly Parameters<typeof act
       handle(context, scope) {
         const set = setOf(scope, context.params['id']);
         const body = checkedBody(context, SCALE_SET_FIELDS);
-        if (body['id'] !== undefined && body['id'] !== set.id) throw invalidRequest('"id" must be that of the path');
+        if (body.id !== undefined && body.id !== set.id) throw invalidRequest('"id" must be that of the path');
         scaleSets.update(set, body);
         dispatcher.dispatch();
         return shown(set);
@@ -149,8 +138,8 @@ function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsR
         const { name, workFolder } = checkedBody(context, { name: 'string', workFolder: 'string' });
         if (name === '') throw invalidRequest('The field "name" is empty');
         const behaviour = faultOf(context, 'runner')?.behaviour ?? 'normal';
-        const folder = workFolder === '' ? '_work' : String(workFolder);
-        const runner = runners.register(set, { name: String(name), workFolder: folder, behaviour });
+        const folder = workFolder === '' ? '_work' : workFolder;
+        const runner = runners.register(set, { name, workFolder: folder, behaviour });
         dispatcher.expectConnection(runner);
         return {
           status: 200,

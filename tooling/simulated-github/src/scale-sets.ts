@@ -1,6 +1,6 @@
 /** Runner groups and runner scale sets. */
 
-import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import type { JsonValue } from '@nodepool/core';
 import { ActionsError, invalidRequest } from './errors.js';
 import type { Job } from './jobs.js';
 import { MessageQueue } from './message-queue.js';
@@ -8,7 +8,20 @@ import type { Runner } from './runners.js';
 import type { Scope } from './scopes.js';
 import type { Session } from './sessions.js';
 import { DEFAULT_GROUP, timestamp, type GithubState } from './settings.js';
-import { problemIn } from './strict.js';
+import { checked, type Checked } from './strict.js';
+
+/** Fields of a scale set in calls. Go's client also sends members that it leaves empty, such as `createdOn`. */
+export const SCALE_SET_FIELDS = {
+  'id?': 'integer',
+  'name?': 'string',
+  'runnerGroupId?': 'integer',
+  'runnerGroupName?': 'string',
+  'labels?': 'array',
+  'RunnerSetting?': 'object',
+  'createdOn?': 'string',
+} as const;
+
+export type ScaleSetBody = Checked<typeof SCALE_SET_FIELDS>;
 
 export interface RunnerGroup {
   readonly id: number;
@@ -83,7 +96,7 @@ export class ScaleSets {
     throw new ActionsError(404, 'RunnerScaleSetNotFoundException', message);
   }
 
-  create(scope: Scope, body: JsonObject): ScaleSet {
+  create(scope: Scope, body: ScaleSetBody): ScaleSet {
     const { name, group, labels, disableUpdate } = this.changesIn(scope, body);
     if (name === undefined || name === '') throw invalidRequest('The field "name" is missing');
     if (group === undefined) throw invalidRequest('The field "runnerGroupId" is missing');
@@ -103,7 +116,7 @@ export class ScaleSets {
     return set;
   }
 
-  update(set: ScaleSet, body: JsonObject): void {
+  update(set: ScaleSet, body: ScaleSetBody): void {
     const { name = set.name, group = set.group, labels, disableUpdate } = this.changesIn(set.scope, body);
     this.checkName(set.scope, name, group, set);
     set.name = name;
@@ -116,7 +129,7 @@ export class ScaleSets {
     this.sets.delete(id);
   }
 
-  private changesIn(scope: Scope, body: JsonObject): Changes {
+  private changesIn(scope: Scope, body: ScaleSetBody): Changes {
     const { name, runnerGroupId, runnerGroupName, labels, RunnerSetting: setting } = body;
     const groups = this.groupsOf(scope);
     const group = runnerGroupId === undefined ? undefined : groups.find(({ id }) => id === runnerGroupId);
@@ -124,15 +137,10 @@ export class ScaleSets {
     if (group !== undefined && runnerGroupName !== undefined && group.name !== runnerGroupName) {
       throw invalidRequest('"runnerGroupName" is not the name of the runner group');
     }
-    const problem = setting === undefined ? undefined : problemIn(setting, { 'disableUpdate?': 'boolean' });
-    if (problem !== undefined) throw invalidRequest(`RunnerSetting: ${problem}`);
-    const disableUpdate = isJsonObject(setting) ? setting['disableUpdate'] : undefined;
-    return {
-      name: typeof name === 'string' ? name : undefined,
-      group,
-      labels: Array.isArray(labels) ? labels.map(labelIn) : undefined,
-      disableUpdate: typeof disableUpdate === 'boolean' ? disableUpdate : undefined,
-    };
+    const { disableUpdate } = checked(setting ?? {}, { 'disableUpdate?': 'boolean' }, (problem) =>
+      invalidRequest(`RunnerSetting: ${problem}`),
+    );
+    return { name, group, labels: labels?.map(labelIn), disableUpdate };
   }
 
   private checkName(scope: Scope, name: string, group: RunnerGroup, except: ScaleSet | undefined): void {
@@ -145,10 +153,9 @@ export class ScaleSets {
 }
 
 function labelIn(value: JsonValue): Label {
-  const problem = problemIn(value, { name: 'string', type: 'string' });
-  const { name, type } = isJsonObject(value) ? value : {};
-  if (problem !== undefined) throw invalidRequest(`labels: ${problem}`);
-  if (type !== 'System') throw invalidRequest('labels: The type of a label must be "System"');
-  if (typeof name !== 'string' || name === '') throw invalidRequest('labels: A label must have a name');
+  const fail = (problem: string): ActionsError => invalidRequest(`labels: ${problem}`);
+  const { name, type } = checked(value, { name: 'string', type: 'string' }, fail);
+  if (type !== 'System') throw fail('The type of a label must be "System"');
+  if (name === '') throw fail('A label must have a name');
   return { name, type };
 }

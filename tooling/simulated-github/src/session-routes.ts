@@ -43,7 +43,7 @@ function sessionsOfSets(parts: SessionParts): readonly Parameters<typeof actions
         const { sessionId = NO_SESSION, ownerName } = body;
         if (sessionId !== NO_SESSION) throw invalidRequest('The service chooses "sessionId"');
         if (ownerName === '') throw invalidRequest('The field "ownerName" is empty');
-        return shown(sessions.open(set, String(ownerName)), parts);
+        return shown(sessions.open(set, ownerName), parts);
       },
     },
     {

@@ -29,7 +29,7 @@ export class Sessions {
     this.tokens = new IssuedTokens(state);
   }
 
-  /** Opens a session. Throws if the scale set has one, whoever its owner is. */
+  /** Opens a session. Throws if the scale set has one, even of the same owner. */
   open(scaleSet: ScaleSet, owner: string): Session {
     const { session: other, name } = scaleSet;
     if (other !== undefined) {

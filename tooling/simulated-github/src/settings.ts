@@ -8,8 +8,8 @@ export interface GithubSettings {
   /** Difference of the service's clock, which checks and issues tokens, from the simulation's (ms). */
   readonly clockAheadMs: number;
   /**
-   * `direct`: the service assigns jobs to scale sets, as github.com does. `acquire`: it offers them with `JobAvailable`,
-   * and the first scale set that acquires a job gets it, as GitHub Enterprise Server does.
+   * `direct`: the service assigns jobs to scale sets, as github.com does. `acquire`: it offers them with
+   * `JobAvailable`, and the first scale set that acquires a job gets it, as GitHub Enterprise Server does.
    */
   readonly assignment: 'direct' | 'acquire';
   /** Time from `acquirejobs` until the job is assigned (ms). */

@@ -1,4 +1,4 @@
-/** The numbers of a scale set, by which its client decides on the number of runners. */
+/** The numbers of a scale set, from which its client derives the number of runners. */
 
 export interface Statistics {
   /** Queued jobs that the scale set could serve. */

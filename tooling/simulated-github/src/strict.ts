@@ -1,17 +1,30 @@
 /** Checks that refuse what GitHub's own client never sends. */
 
-import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { ApiError, jsonObjectIn } from '@nodepool/simulated-cloud';
 import { ActionsError, invalidRequest } from './errors.js';
 import type { GithubContext } from './faults.js';
 import { API_VERSION } from './settings.js';
 
-type FieldType = 'string' | 'integer' | 'boolean' | 'object' | 'array';
+interface Types {
+  readonly string: string;
+  readonly integer: number;
+  readonly boolean: boolean;
+  readonly object: JsonObject;
+  readonly array: readonly JsonValue[];
+}
 
 /** Allowed fields of an object; a name with `?` is optional. */
-export type Fields = Readonly<Record<string, FieldType>>;
+export type Fields = Readonly<Record<string, keyof Types>>;
 
-const SYSTEM_INFO: Fields = {
+/** An object with the given fields. */
+export type Checked<F extends Fields> = {
+  readonly [N in keyof F as N extends `${string}?` ? never : N]: Types[F[N]];
+} & {
+  readonly [N in keyof F as N extends `${infer Name}?` ? Name : never]?: Types[F[N]] | undefined;
+};
+
+const SYSTEM_INFO = {
   system: 'string',
   version: 'string',
   commit_sha: 'string',
@@ -20,13 +33,13 @@ const SYSTEM_INFO: Fields = {
   'build_version?': 'string',
   'build_commit_sha?': 'string',
   'kind?': 'string',
-};
+} as const satisfies Fields;
 
 /** Throws unless the header `User-Agent` is a JSON object with the client's system information. */
 export function checkUserAgent({ headers }: GithubContext): void {
   const text = headers['user-agent'] ?? '';
-  const problem = problemIn(parsed(text), SYSTEM_INFO);
-  if (problem !== undefined) throw invalidRequest(`The header User-Agent is not the system information: ${problem}`);
+  const what = 'The header User-Agent is not the system information';
+  checked(parsed(text), SYSTEM_INFO, (problem) => invalidRequest(`${what}: ${problem}`));
 }
 
 /** Throws unless the call names the version of the API in its query or in its header `Accept`. */
@@ -49,12 +62,10 @@ export function checkQuery({ query }: GithubContext, allowed: readonly string[])
 }
 
 /** Returns the body of a call to the Actions service. Throws if it has an unknown, missing or malformed field. */
-export function checkedBody(context: GithubContext, fields: Fields): JsonObject {
+export function checkedBody<F extends Fields>(context: GithubContext, fields: F): Checked<F> {
   checkJsonType(context);
   const body = jsonObjectIn(context, () => invalidRequest('The body is not a JSON object'));
-  const problem = problemIn(body, fields);
-  if (problem !== undefined) throw invalidRequest(problem);
-  return body;
+  return checked(body, fields, invalidRequest);
 }
 
 /** Returns the elements of a body that is a list of integers. */
@@ -74,8 +85,14 @@ export function integerOf(name: string, text: string | undefined): number {
   throw invalidRequest(`"${name}" must be an integer`);
 }
 
-/** Returns what is wrong with a value, or undefined if it is an object with the given fields. */
-export function problemIn(value: unknown, fields: Fields): string | undefined {
+/** Returns a value that is an object with the given fields. Throws what `fail` makes of the problem if it is not. */
+export function checked<F extends Fields>(value: unknown, fields: F, fail: (problem: string) => Error): Checked<F> {
+  const problem = problemIn(value, fields);
+  if (problem !== undefined) throw fail(problem);
+  return value as Checked<F>;
+}
+
+function problemIn(value: unknown, fields: Fields): string | undefined {
   if (!isJsonObject(value)) return 'It is not a JSON object';
   for (const [name, type] of Object.entries(fields)) {
     const found = value[name.replace('?', '')];
@@ -87,7 +104,7 @@ export function problemIn(value: unknown, fields: Fields): string | undefined {
   return unknown === undefined ? undefined : `The field "${unknown}" is unknown`;
 }
 
-function hasType(value: unknown, type: FieldType): boolean {
+function hasType(value: unknown, type: keyof Types): boolean {
   if (type === 'integer') return Number.isSafeInteger(value);
   if (type === 'array') return Array.isArray(value);
   if (type === 'object') return isJsonObject(value);
