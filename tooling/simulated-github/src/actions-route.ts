@@ -3,6 +3,7 @@
 import type { Answer, Route } from '@nodepool/simulated-cloud';
 import type { CallFault, GithubContext } from './faults.js';
 import type { Scope } from './scopes.js';
+import type { GithubState } from './settings.js';
 import { checkQuery, checkUserAgent, checkVersion } from './strict.js';
 import { TENANT_PATH, type Tenants } from './tenants.js';
 
@@ -19,7 +20,7 @@ export interface ActionsRoute {
 }
 
 /** Converts a route to one that refuses what GitHub's client never sends. */
-export function actionsRoute(tenants: Tenants, route: ActionsRoute): Route<CallFault> {
+export function actionsRoute(state: GithubState, tenants: Tenants, route: ActionsRoute): Route<CallFault> {
   const { operation, method, path, query = [], adminToken = true, handle } = route;
   return {
     operation,
@@ -27,7 +28,7 @@ export function actionsRoute(tenants: Tenants, route: ActionsRoute): Route<CallF
     path: TENANT_PATH + path,
     handle(context) {
       const { headers, params } = context;
-      checkUserAgent(context);
+      checkUserAgent(context, state);
       const scope = adminToken
         ? tenants.check(headers.authorization, params['tenant'])
         : tenants.scopeOf(params['tenant']);

@@ -75,7 +75,7 @@ function viewRoutes(state: GithubState, { inspect, calls }: Controls): readonly 
 }
 
 function actionRoutes(state: GithubState, controls: Controls): readonly Route<ControlFault>[] {
-  const { faults, messageFaults, connections } = controls;
+  const { faults, messageFaults } = controls;
   const action = (method: string, path: string, perform: (context: RequestContext) => Answer): Route<ControlFault> => ({
     operation: `${method} ${path}`,
     method,
@@ -134,9 +134,7 @@ function actionRoutes(state: GithubState, controls: Controls): readonly Route<Co
     action('POST', '/away', (context) => {
       const { seconds } = checked(bodyOf(context), { seconds: 'integer' }, refused);
       if (seconds < 1 || seconds > MAX_AWAY_S) throw refused(`"seconds" is 1 to ${MAX_AWAY_S}`);
-      for (const connection of Object.values(connections)) connection.refuse();
-      const accept = (): void => Object.values(connections).forEach((connection) => void connection.accept());
-      state.clock.schedule(seconds * 1000, accept, { background: true });
+      controls.goAway(seconds * 1000);
       return { status: 202 };
     }),
   ];

@@ -1,9 +1,9 @@
 /** Assigns queued jobs to scale sets and to their runners, and reports it in messages. */
 
 import type { EventLog } from './event-log.js';
-import type { MessageFaults } from './faults.js';
-import { messageAbout, runnerFields, type Job, type JobRequest, type JobResult } from './jobs.js';
+import type { Job, JobRequest, JobResult } from './jobs.js';
 import type { JobMessage } from './message-queue.js';
+import type { Outbox } from './outbox.js';
 import type { Runner, Runners } from './runners.js';
 import type { ScaleSet, ScaleSets } from './scale-sets.js';
 import type { Scopes } from './scopes.js';
@@ -18,7 +18,7 @@ export interface DispatcherParts {
   readonly scopes: Scopes;
   readonly scaleSets: ScaleSets;
   readonly runners: Runners;
-  readonly messageFaults: MessageFaults;
+  readonly outbox: Outbox;
   readonly log: EventLog;
 }
 
@@ -118,7 +118,7 @@ export class Dispatcher {
     job.state = 'running';
     job.startedBy.push(runner.name);
     this.renew(job);
-    this.say(job.scaleSet, { ...this.about(job, 'JobStarted'), ...runnerFields(runner) });
+    this.parts.outbox.started(job, runner.scaleSet, runner);
     this.parts.log.add(`Job ${job.number} runs on ${runner.name}`);
     return true;
   }
@@ -137,7 +137,7 @@ export class Dispatcher {
     this.close(job, result);
     if (runner !== undefined) runner.job = undefined;
     if (runner !== undefined && state === 'running') this.deregister(runner);
-    this.say(scaleSet, { ...this.about(job, 'JobCompleted'), result, ...runnerFields(runner) });
+    if (scaleSet !== undefined) this.parts.outbox.completed(job, scaleSet, result, runner);
     this.dispatch();
   }
 
@@ -214,15 +214,20 @@ export class Dispatcher {
     runner.timer = clock.schedule(settings.offlineRunnerMs, expire, { background: true });
   }
 
+  /** Returns the jobs that the scale set can acquire now. */
+  offersOf(set: ScaleSet): readonly JobMessage[] {
+    const offered = [...this.open].filter(({ state, offers }) => state === 'queued' && offers.has(set.id));
+    return offered.map((job) => this.parts.outbox.offer(job, set));
+  }
+
   private offer(job: Job, set: ScaleSet): void {
     job.offers.add(set.id);
-    const acquireJobUrl = `/_apis/runtime/runnerscalesets/${set.id}/acquirejobs`;
-    this.say(set, { ...this.about(job, 'JobAvailable'), acquireJobUrl });
+    this.parts.outbox.available(job, set);
     this.parts.log.add(`Job ${job.number} is offered to scale set ${set.name}`);
   }
 
   private assign(job: Job, set: ScaleSet): void {
-    const { state, log } = this.parts;
+    const { state, log, outbox } = this.parts;
     job.state = 'assigned';
     job.scaleSet = set;
     job.assignments += 1;
@@ -233,7 +238,7 @@ export class Dispatcher {
     if (job.assignments <= MAX_REQUEUES) {
       job.timer = state.clock.schedule(state.settings.pickupMs, () => this.takeBack(job), { background: true });
     }
-    this.say(set, this.about(job, 'JobAssigned'));
+    outbox.assigned(job, set);
     log.add(`Job ${job.number} is assigned to scale set ${set.name}`);
     this.serve(set);
   }
@@ -241,10 +246,11 @@ export class Dispatcher {
   /** Takes a job that no runner started from its scale set, and queues it again after a pause. */
   private takeBack(job: Job): void {
     const { clock, settings } = this.parts.state;
-    const { scaleSet } = job;
+    job.finishTime = timestamp(this.parts.state);
+    if (job.scaleSet !== undefined) this.parts.outbox.completed(job, job.scaleSet, 'canceled', undefined);
     this.requeue(job);
     job.state = 'delayed';
-    this.say(scaleSet, { ...this.about(job, 'JobCompleted'), result: 'canceled', ...runnerFields(undefined) });
+    job.finishTime = undefined;
     const again = (): void => {
       job.state = 'queued';
       this.dispatch();
@@ -273,26 +279,6 @@ export class Dispatcher {
     job.finishTime = timestamp(this.parts.state);
     this.open.delete(job);
     this.parts.log.add(`Job ${job.number} ended: ${result}`);
-  }
-
-  private about(job: Job, messageType: string): JobMessage {
-    return messageAbout(job, messageType, this.parts.state.settings.assignment);
-  }
-
-  /** Queues a message for a scale set's client, unless a fault changes that. */
-  private say(set: ScaleSet | undefined, message: JobMessage): void {
-    if (set === undefined) return;
-    const { messageFaults, state } = this.parts;
-    const { messageType: operation } = message;
-    const faults = messageFaults.faultsOf({ operation, method: '', path: '' });
-    if (faults.some(({ kind }) => kind === 'lost')) return;
-    const add = (): void => set.queue.add(message);
-    const late = faults.find((fault) => fault.kind === 'late');
-    const copies = faults.some(({ kind }) => kind === 'repeated') ? [add, add] : [add];
-    for (const copy of copies) {
-      if (late === undefined) copy();
-      else state.clock.schedule(late.ms, copy, { background: true });
-    }
   }
 
   /** GitHub does not document which of several able scale sets it chooses. */

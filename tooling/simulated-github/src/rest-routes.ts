@@ -1,4 +1,7 @@
-/** GitHub's REST API below `/api/v3`: the log-in of a client until it knows the Actions service. */
+/**
+ * GitHub's REST API: the log-in of a client until it knows the Actions service. Its paths are below `/api/v3`, as on an
+ * Enterprise Server, and at the root, as on api.github.com.
+ */
 
 import { jsonObjectIn, type Answer, type Route } from '@nodepool/simulated-cloud';
 import type { Access } from './access.js';
@@ -23,7 +26,12 @@ export interface RestParts {
   readonly tenants: Tenants;
 }
 
-export function restRoutes({ state, scopes, access, tenants }: RestParts): readonly Route<CallFault>[] {
+export function restRoutes(parts: RestParts): readonly Route<CallFault>[] {
+  const routes = routesOf(parts);
+  return [...routes, ...routes.map((route) => ({ ...route, path: `/api/v3${route.path}` }))];
+}
+
+function routesOf({ state, scopes, access, tenants }: RestParts): readonly Route<CallFault>[] {
   const registrations = new IssuedTokens<Scope>(state);
 
   const registrationToken = (operation: string, path: string, scopeOf: Pather): Route<CallFault> =>
@@ -70,7 +78,7 @@ function post(operation: string, path: string, handle: (context: GithubContext) 
   return {
     operation,
     method: 'POST',
-    path: `/api/v3${path}`,
+    path,
     handle(context) {
       const agent = context.headers['user-agent'] ?? '';
       if (agent === '') throw new RestError(403, 'Request forbidden. The header User-Agent is missing.');

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { Answer, Route } from '@nodepool/simulated-cloud';
-import { actionsRoute } from './actions-route.js';
+import { actionsRoute, type ActionsRoute } from './actions-route.js';
 import type { Dispatcher } from './dispatcher.js';
 import { ActionsError, invalidRequest } from './errors.js';
 import { faultOf, type CallFault } from './faults.js';
@@ -11,6 +11,7 @@ import type { Runner, Runners } from './runners.js';
 import { SCALE_SET_FIELDS, type ScaleSet, type ScaleSets } from './scale-sets.js';
 import type { Scope } from './scopes.js';
 import type { Sessions } from './sessions.js';
+import type { GithubState } from './settings.js';
 import { checkedBody, integerOf } from './strict.js';
 import type { Tenants } from './tenants.js';
 
@@ -19,6 +20,7 @@ const SET = `${SETS}/:id`;
 const AGENTS = '/_apis/distributedtask/pools/0/agents';
 
 export interface ScaleSetParts {
+  readonly state: GithubState;
   readonly tenants: Tenants;
   readonly scaleSets: ScaleSets;
   readonly runners: Runners;
@@ -30,7 +32,9 @@ export interface ScaleSetParts {
 
 export function scaleSetRoutes(parts: ScaleSetParts): readonly Route<CallFault>[] {
   const { tenants } = parts;
-  return [...groupAndSetRoutes(parts), ...runnerRoutes(parts)].map((route) => actionsRoute(tenants, route));
+  return [...groupAndSetRoutes(parts), ...runnerRoutes(parts)].map((route) =>
+    actionsRoute(parts.state, tenants, route),
+  );
 }
 
 /** Returns a scale set as the service shows it. */
@@ -48,7 +52,7 @@ export function shownScaleSet(
   };
 }
 
-function groupAndSetRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsRoute>[1][] {
+function groupAndSetRoutes(parts: ScaleSetParts): readonly ActionsRoute[] {
   const { scaleSets, sessions, dispatcher } = parts;
   const setOf = (scope: Scope, id: string | undefined): ScaleSet => scaleSets.get(scope, integerOf('id', id));
   const shown = (set: ScaleSet): Answer => ({ status: 200, body: shownScaleSet(set, parts) });
@@ -125,7 +129,7 @@ function groupAndSetRoutes(parts: ScaleSetParts): readonly Parameters<typeof act
   ];
 }
 
-function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsRoute>[1][] {
+function runnerRoutes(parts: ScaleSetParts): readonly ActionsRoute[] {
   const { scaleSets, runners, dispatcher, addresses } = parts;
   const runnerOf = (scope: Scope, id: string | undefined): Runner => runners.get(scope, integerOf('id', id));
   return [
@@ -143,7 +147,7 @@ function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsR
         dispatcher.expectConnection(runner);
         return {
           status: 200,
-          body: { runner: shownRunner(runner), encodedJITConfig: encodeJitConfig(runner, addresses(scope)) },
+          body: { runner: shownRunner(runner, parts), encodedJITConfig: encodeJitConfig(runner, addresses(scope)) },
         };
       },
     },
@@ -158,7 +162,7 @@ function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsR
           runners
             .inScope(scope)
             .filter((runner) => name === null || runner.name === name)
-            .map(shownRunner),
+            .map((runner) => shownRunner(runner, parts)),
         );
       },
     },
@@ -166,7 +170,7 @@ function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsR
       operation: 'agents.get',
       method: 'GET',
       path: `${AGENTS}/:id`,
-      handle: ({ params }, scope) => ({ status: 200, body: shownRunner(runnerOf(scope, params['id'])) }),
+      handle: ({ params }, scope) => ({ status: 200, body: shownRunner(runnerOf(scope, params['id']), parts) }),
     },
     {
       operation: 'agents.delete',
@@ -185,9 +189,19 @@ function runnerRoutes(parts: ScaleSetParts): readonly Parameters<typeof actionsR
   ];
 }
 
-/** Returns the fields of a runner that GitHub's client reads. */
-function shownRunner({ id, name, scaleSet }: Runner): JsonObject {
-  return { id, name, runnerScaleSetId: scaleSet.id };
+/** Returns a runner as the service shows it. */
+function shownRunner(runner: Runner, { state }: ScaleSetParts): JsonObject {
+  const { id, name, scaleSet, session, job, registeredAt } = runner;
+  const fields = { id, name, runnerScaleSetId: scaleSet.id };
+  if (!state.settings.runnerDetails) return fields;
+  const { group, labels, disableUpdate } = scaleSet;
+  return {
+    ...{ ...fields, runnerGroupId: group.id, runnerGroupName: group.name, createdOn: registeredAt, disableUpdate },
+    ...{ enabled: true, ephemeral: true, os: 'linux', version: '2.330.0', provisioningState: 'Provisioned' },
+    status: session === undefined ? 'offline' : 'online',
+    busy: job?.state === 'running',
+    labels: labels.map((label) => ({ ...label })),
+  };
 }
 
 function list(value: readonly JsonObject[]): Answer {

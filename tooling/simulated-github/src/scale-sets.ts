@@ -21,6 +21,8 @@ export const SCALE_SET_FIELDS = {
   'createdOn?': 'string',
 } as const;
 
+const RUNNER_SETTING = { 'disableUpdate?': 'boolean', 'ephemeral?': 'boolean', 'isElastic?': 'boolean' } as const;
+
 export type ScaleSetBody = Checked<typeof SCALE_SET_FIELDS>;
 
 export interface RunnerGroup {
@@ -137,7 +139,7 @@ export class ScaleSets {
     if (group !== undefined && runnerGroupName !== undefined && group.name !== runnerGroupName) {
       throw invalidRequest('"runnerGroupName" is not the name of the runner group');
     }
-    const { disableUpdate } = checked(setting ?? {}, { 'disableUpdate?': 'boolean' }, (problem) =>
+    const { disableUpdate } = checked(setting ?? {}, RUNNER_SETTING, (problem) =>
       invalidRequest(`RunnerSetting: ${problem}`),
     );
     return { name, group, labels: labels?.map(labelIn), disableUpdate };

@@ -2,13 +2,12 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { Answer, Route } from '@nodepool/simulated-cloud';
-import { actionsRoute } from './actions-route.js';
+import { actionsRoute, type ActionsRoute } from './actions-route.js';
 import { invalidRequest, unauthorized, ActionsError } from './errors.js';
 import { faultOf, type CallFault, type GithubContext } from './faults.js';
 import type { QueuedMessage } from './message-queue.js';
 import { shownScaleSet, type ScaleSetParts } from './scale-set-routes.js';
 import type { Session } from './sessions.js';
-import type { GithubState } from './settings.js';
 import { checkedBody, checkQuery, checkUserAgent, checkVersion, integerOf, integersIn } from './strict.js';
 
 const SET = '/_apis/runtime/runnerscalesets/:id';
@@ -18,16 +17,12 @@ const NO_SESSION = '00000000-0000-0000-0000-000000000000';
 const CAPACITY_HEADER = 'x-scalesetmaxcapacity';
 const MAX_CAPACITY = 2 ** 31 - 1;
 
-export interface SessionParts extends ScaleSetParts {
-  readonly state: GithubState;
-}
-
-export function sessionRoutes(parts: SessionParts): readonly Route<CallFault>[] {
+export function sessionRoutes(parts: ScaleSetParts): readonly Route<CallFault>[] {
   const { tenants } = parts;
-  return [...sessionsOfSets(parts).map((route) => actionsRoute(tenants, route)), ...messageRoutes(parts)];
+  return [...sessionsOfSets(parts).map((route) => actionsRoute(parts.state, tenants, route)), ...messageRoutes(parts)];
 }
 
-function sessionsOfSets(parts: SessionParts): readonly Parameters<typeof actionsRoute>[1][] {
+function sessionsOfSets(parts: ScaleSetParts): readonly ActionsRoute[] {
   const { scaleSets, sessions, dispatcher } = parts;
   const setOf = ({ params }: GithubContext, scope: Parameters<typeof scaleSets.get>[0]): Session['scaleSet'] =>
     scaleSets.get(scope, integerOf('id', params['id']));
@@ -65,6 +60,15 @@ function sessionsOfSets(parts: SessionParts): readonly Parameters<typeof actions
       },
     },
     {
+      operation: 'runnerscalesets.listAcquirableJobs',
+      method: 'GET',
+      path: `${SET}/acquirablejobs`,
+      handle(context, scope) {
+        const value = dispatcher.offersOf(setOf(context, scope));
+        return value.length === 0 ? { status: 204 } : { status: 200, body: { count: value.length, value } };
+      },
+    },
+    {
       operation: 'runnerscalesets.acquireJobs',
       method: 'POST',
       path: `${SET}/acquirejobs`,
@@ -80,14 +84,14 @@ function sessionsOfSets(parts: SessionParts): readonly Parameters<typeof actions
   ];
 }
 
-function messageRoutes(parts: SessionParts): readonly Route<CallFault>[] {
+function messageRoutes(parts: ScaleSetParts): readonly Route<CallFault>[] {
   return [
     {
       operation: 'messages.get',
       method: 'GET',
       path: `${QUEUE_PATH}/:set`,
       async handle(context) {
-        checkUserAgent(context);
+        checkUserAgent(context, parts.state);
         const session = sessionOf(context, parts);
         checkVersion(context);
         checkQuery(context, ['sessionId', 'lastMessageId']);
@@ -108,7 +112,7 @@ function messageRoutes(parts: SessionParts): readonly Route<CallFault>[] {
       method: 'DELETE',
       path: `${QUEUE_PATH}/:set/:message`,
       handle(context) {
-        checkUserAgent(context);
+        checkUserAgent(context, parts.state);
         const session = sessionOf(context, parts);
         checkQuery(context, ['sessionId']);
         const id = integerOf('message', context.params['message']);
@@ -121,7 +125,7 @@ function messageRoutes(parts: SessionParts): readonly Route<CallFault>[] {
 }
 
 /** Returns the session of a call for messages. Throws unless its token and its address belong to a living session. */
-function sessionOf({ headers, params, query }: GithubContext, { sessions }: SessionParts): Session {
+function sessionOf({ headers, params, query }: GithubContext, { sessions }: ScaleSetParts): Session {
   const session = sessions.check(headers.authorization);
   const { scaleSet, id } = session;
   const isOwn = params['set'] === String(scaleSet.id) && query.get('sessionId') === id;
@@ -146,7 +150,7 @@ async function nextMessage(
   capacity: number,
   lastId: number,
   { ended }: GithubContext,
-  { sessions, dispatcher, state }: SessionParts,
+  { sessions, dispatcher, state }: ScaleSetParts,
 ): Promise<QueuedMessage | undefined> {
   const { queue } = session.scaleSet;
   const { clock, settings } = state;
@@ -168,7 +172,7 @@ async function nextMessage(
   }
 }
 
-function delivered(message: QueuedMessage, session: Session, context: GithubContext, parts: SessionParts): Answer {
+function delivered(message: QueuedMessage, session: Session, context: GithubContext, parts: ScaleSetParts): Answer {
   message.deliveries += 1;
   const exact = parts.dispatcher.statisticsOf(session.scaleSet);
   const statistics = { ...exact, ...faultOf(context, 'statistics')?.statistics };
@@ -177,7 +181,7 @@ function delivered(message: QueuedMessage, session: Session, context: GithubCont
   return { status: 200, body: { messageId: message.id, messageType, body, statistics } };
 }
 
-function shown(session: Session, parts: SessionParts): Answer {
+function shown(session: Session, parts: ScaleSetParts): Answer {
   const { id, owner, scaleSet } = session;
   const { tenants, sessions, dispatcher } = parts;
   const body: JsonObject = {

@@ -40,6 +40,16 @@ export interface GithubSettings {
   readonly cancelGraceMs: number;
   /** Time after which the registration of an offline runner is deleted (ms). */
   readonly offlineRunnerMs: number;
+  /**
+   * If true, calls of the Actions service need the system information in their header `User-Agent`, which GitHub's
+   * client sends. Other clients may need false.
+   */
+  readonly strictUserAgent: boolean;
+  /**
+   * If true, runners have fields that GitHub's client does not read and that other clients expect: `status`, `busy` and
+   * more.
+   */
+  readonly runnerDetails: boolean;
   /** If true, answers of the Actions service begin with a byte order mark, which GitHub's client removes. */
   readonly byteOrderMark: boolean;
 }
@@ -65,6 +75,8 @@ export const DEFAULT_SETTINGS: GithubSettings = {
   jobLockMs: 10 * MINUTE_MS,
   cancelGraceMs: 5 * MINUTE_MS,
   offlineRunnerMs: 24 * HOUR_MS,
+  strictUserAgent: true,
+  runnerDetails: false,
   byteOrderMark: false,
 };
 

@@ -3,6 +3,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Timer } from '@nodepool/core';
 import {
   CallLog,
   CloudServer,
@@ -21,6 +22,7 @@ import { faultOf, type CallFault, type MessageFault, type MessageFaults } from '
 import { actionsForm, restForm } from './forms.js';
 import { Inspector } from './inspector.js';
 import type { JobRequest } from './jobs.js';
+import { Outbox } from './outbox.js';
 import { restRoutes } from './rest-routes.js';
 import { BROKER_PATH, runnerRoutes, TOKEN_PATH } from './runner-routes.js';
 import { RunnerService } from './runner-service.js';
@@ -77,6 +79,8 @@ export interface SimulatedGithub {
   loseSession(scaleSet: string): boolean;
   /** Adds a runner group to a scope such as `acme`. Default: for all repositories. */
   addRunnerGroup(scope: string, name: string, repositories?: readonly string[]): number;
+  /** Refuses connections to the REST API and to the Actions service for a time (ms). */
+  goAway(ms: number): void;
   /** Creates a personal access token. Default: with all permissions. */
   personalToken(permissions?: readonly Permission[]): string;
   /** Revokes tokens before their expiry. */
@@ -99,7 +103,14 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
   const scaleSets = new ScaleSets(state);
   const runners = new Runners(state);
   const sessions = new Sessions(state, log);
-  const dispatcher = new Dispatcher({ state, scopes, scaleSets, runners, messageFaults, log });
+  const dispatcher = new Dispatcher({
+    state,
+    scopes,
+    scaleSets,
+    runners,
+    outbox: new Outbox(state, messageFaults),
+    log,
+  });
   const service = new RunnerService({ state, runners, dispatcher, log });
   const parts = { state, tenants, scaleSets, runners, sessions, dispatcher, service, log };
   const shared = { state, faults, calls, describe: <C>(call: C): C => call };
@@ -125,6 +136,7 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
   await writeFile(appKeyFile, access.appKey(), { mode: 0o600 });
   await writeFile(tokenFile, access.personalToken(), { mode: 0o600 });
   const inspect = new Inspector({ state, scaleSets, runners, dispatcher, log });
+  let away: Timer | undefined;
   const controls = {
     configure: (changes: Partial<GithubSettings>) => state.configure(changes),
     queueJob: (request: JobRequest) => dispatcher.queue(request).number,
@@ -145,6 +157,13 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     },
     addRunnerGroup: (scope: string, name: string, repositories?: readonly string[]) =>
       scaleSets.addGroup(scope, name, repositories).id,
+    goAway(ms: number) {
+      const servers = [rest, actions];
+      for (const server of servers) server.refuse();
+      away?.cancel();
+      const accept = (): void => servers.forEach((server) => void server.accept());
+      away = state.clock.schedule(ms, accept, { background: true });
+    },
     personalToken: (permissions?: readonly Permission[]) => access.personalToken(permissions),
     revokeTokens(kind: 'installation' | 'admin' | 'queue') {
       if (kind === 'installation') access.revokeInstallationTokens();
@@ -163,6 +182,7 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     ...{ clientId: CLIENT_ID, appId: APP_ID, appKeyFile, tokenFile },
     installations: Object.fromEntries([...access.installations].map(([id, name]) => [name, id])),
     async close() {
+      away?.cancel();
       await Promise.all([rest.close(), actions.close(), control.close()]);
       await rm(folder, { recursive: true, force: true });
     },

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { ApiError, jsonObjectIn } from '@nodepool/simulated-cloud';
 import { ActionsError, invalidRequest } from './errors.js';
 import type { GithubContext } from './faults.js';
-import { API_VERSION } from './settings.js';
+import { API_VERSION, type GithubState } from './settings.js';
 
 interface Types {
   readonly string: string;
@@ -36,7 +36,8 @@ const SYSTEM_INFO = {
 } as const satisfies Fields;
 
 /** Throws unless the header `User-Agent` is a JSON object with the client's system information. */
-export function checkUserAgent({ headers }: GithubContext): void {
+export function checkUserAgent({ headers }: GithubContext, { settings }: GithubState): void {
+  if (!settings.strictUserAgent) return;
   const text = headers['user-agent'] ?? '';
   const what = 'The header User-Agent is not the system information';
   checked(parsed(text), SYSTEM_INFO, (problem) => invalidRequest(`${what}: ${problem}`));
