@@ -234,18 +234,18 @@ async function main() {
   if (behaviour === 'dies-at-once') process.kill(process.pid, 'SIGKILL');
   if (behaviour === 'never-connects') await new Promise(() => setInterval(() => undefined, RENEW_MS));
   const service = new Service(configuration);
+  const stop = () => {
+    say('Exiting...');
+    const bye = service.token === undefined ? Promise.resolve() : service.broker('DELETE', 'session');
+    void bye.catch(() => undefined).finally(() => process.exit(0));
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
   await persist(() => service.logIn());
   const agent = { id: Number(settings.AgentId), name: settings.AgentName, version: VERSION, osDescription: platform() };
   const opened = await persist(() => service.broker('POST', 'session', { ownerName: hostname(), agent }));
   service.session = opened.sessionId;
   process.stdout.write('\n√ Connected to GitHub\n\n');
-  const stop = () => {
-    say('Exiting...');
-    const bye = service.broker('DELETE', 'session').catch(() => undefined);
-    void bye.finally(() => process.exit(0));
-  };
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
   process.stdout.write(`Current runner version: '${VERSION}'\n`);
   if (behaviour === 'hangs-online') await new Promise(() => setInterval(() => undefined, RENEW_MS));
   if (behaviour === 'ends-without-job') {

@@ -31,6 +31,8 @@ export interface TestAnswer {
   readonly status: number;
   readonly body: Body;
   readonly headers: Headers;
+  /** True if the answer begins with a byte order mark. */
+  readonly hasMark: boolean;
 }
 
 export interface CallOptions {
@@ -56,8 +58,10 @@ export async function call(method: string, url: string, options: CallOptions = {
     ...{ method, headers: Object.fromEntries(sent), body: content, redirect: 'manual' },
     ...(signal === undefined ? {} : { signal }),
   });
-  const text = await answer.text();
-  return { status: answer.status, body: jsonIn(text), headers: answer.headers };
+  // `text()` would remove a byte order mark.
+  const text = Buffer.from(await answer.arrayBuffer()).toString('utf8');
+  const hasMark = text.startsWith('\uFEFF');
+  return { status: answer.status, body: jsonIn(text.replace('\uFEFF', '')), headers: answer.headers, hasMark };
 }
 
 /** Returns a JSON web token that is signed with the private key in a file. */
