@@ -8,7 +8,7 @@ import type { Runner, Runners } from './runners.js';
 import type { ScaleSet, ScaleSets } from './scale-sets.js';
 import type { Scopes } from './scopes.js';
 import { newUuid, timestamp, type GithubState } from './settings.js';
-import type { Statistics } from './statistics.js';
+import { statisticsOf, type Statistics } from './statistics.js';
 
 /** Maximum number of times that a job is taken from a scale set because no runner took it. */
 const MAX_REQUEUES = 3;
@@ -24,8 +24,8 @@ export interface DispatcherParts {
 
 export class Dispatcher {
   private readonly jobs = new Map<number, Job>();
-  /** Jobs that have not completed, oldest first. */
-  private readonly open = new Set<Job>();
+  /** Jobs that no scale set has, oldest first. */
+  private readonly queued = new Set<Job>();
 
   constructor(private readonly parts: DispatcherParts) {}
 
@@ -51,7 +51,7 @@ export class Dispatcher {
       ...{ isCancelled: false, timer: undefined, queueTimer: undefined },
     };
     this.jobs.set(number, job);
-    this.open.add(job);
+    this.queued.add(job);
     const { queueLimitMs } = state.settings;
     job.queueTimer = state.clock.schedule(queueLimitMs, () => this.cancel(job), { background: true });
     log.add(`Job ${number} of ${request.repository} is queued for ${request.labels.join(', ')}`);
@@ -63,17 +63,12 @@ export class Dispatcher {
   dispatch(): void {
     const { scaleSets, state } = this.parts;
     const { assignment } = state.settings;
-    const room = new Map(scaleSets.all().map((set) => [set, set.session?.capacity ?? 0]));
-    for (const { scaleSet, state: jobState, offers } of this.open) {
-      if (scaleSet !== undefined) room.set(scaleSet, (room.get(scaleSet) ?? 0) - 1);
-      if (jobState !== 'queued') continue;
-      for (const [set, left] of room) if (offers.has(set.id)) room.set(set, left - 1);
-    }
-    for (const job of this.open) {
-      if (job.state !== 'queued') continue;
-      const able = [...room].filter(([set, left]) => left > 0 && !job.offers.has(set.id) && this.matches(job, set));
-      for (const [set, left] of assignment === 'acquire' ? able : this.oneOf(able)) {
-        room.set(set, left - 1);
+    const sets = scaleSets.all();
+    for (const job of this.queued) {
+      const free = sets.filter((set) => roomOf(set) > 0);
+      if (free.length === 0) return;
+      const able = free.filter((set) => !set.offered.has(job) && this.matches(job, set));
+      for (const set of assignment === 'acquire' ? able : this.oneOf(able)) {
         if (assignment === 'direct') this.assign(job, set);
         else this.offer(job, set);
       }
@@ -84,12 +79,8 @@ export class Dispatcher {
   acquire(set: ScaleSet, numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => {
       const job = this.jobs.get(number);
-      if (job?.state !== 'queued' || !job.offers.has(set.id) || this.heldBy(set) >= (set.session?.capacity ?? 0)) {
-        return false;
-      }
-      job.state = 'acquired';
-      job.scaleSet = set;
-      job.offers.clear();
+      if (job === undefined || !set.offered.has(job) || set.jobs.size >= (set.session?.capacity ?? 0)) return false;
+      this.give(job, set, 'acquired');
       const { clock, settings } = this.parts.state;
       if (settings.assignMs === 0) this.assign(job, set);
       else job.timer = clock.schedule(settings.assignMs, () => this.assign(job, set), { background: true });
@@ -134,7 +125,14 @@ export class Dispatcher {
   /** Ends a job. A runner that has started it is deregistered, since it serves one job only. */
   finish(job: Job, result: JobResult): void {
     const { runner, scaleSet, state } = job;
-    this.close(job, result);
+    job.timer?.cancel();
+    job.queueTimer?.cancel();
+    this.withdraw(job);
+    scaleSet?.jobs.delete(job);
+    job.state = 'completed';
+    job.result = result;
+    job.finishTime = timestamp(this.parts.state);
+    this.parts.log.add(`Job ${job.number} ended: ${result}`);
     if (runner !== undefined) runner.job = undefined;
     if (runner !== undefined && state === 'running') this.deregister(runner);
     if (scaleSet !== undefined) this.parts.outbox.completed(job, scaleSet, result, runner);
@@ -184,26 +182,14 @@ export class Dispatcher {
   /** Deletes a scale set: its runners are deregistered, and its waiting jobs are queued again. */
   deleteScaleSet(set: ScaleSet): void {
     this.parts.scaleSets.delete(set);
-    for (const runner of this.parts.runners.of(set)) this.deregister(runner);
-    for (const job of this.open) if (job.scaleSet === set) this.requeue(job);
+    for (const runner of set.runners) this.deregister(runner);
+    for (const job of set.jobs) this.requeue(job);
     this.dispatch();
   }
 
   statisticsOf(set: ScaleSet): Statistics {
-    const { runners } = this.parts;
-    const jobs = [...this.open];
-    const own = jobs.filter(({ scaleSet }) => scaleSet === set);
-    const running = own.filter(({ state }) => state === 'running').length;
-    const registered = runners.of(set);
-    return {
-      totalAvailableJobs: jobs.filter((job) => job.state === 'queued' && this.matches(job, set)).length,
-      totalAcquiredJobs: own.filter(({ state }) => state === 'acquired').length,
-      totalAssignedJobs: own.filter(({ state }) => state !== 'acquired').length,
-      totalRunningJobs: running,
-      totalRegisteredRunners: registered.length,
-      totalBusyRunners: registered.filter(({ job }) => job?.state === 'running').length,
-      totalIdleRunners: registered.filter(({ job, session }) => session !== undefined && job === undefined).length,
-    };
+    const available = [...this.queued].filter((job) => this.matches(job, set));
+    return statisticsOf(set, available.length);
   }
 
   /** Deletes the registration of a runner that is offline for long. */
@@ -216,20 +202,19 @@ export class Dispatcher {
 
   /** Returns the jobs that the scale set can acquire now. */
   offersOf(set: ScaleSet): readonly JobMessage[] {
-    const offered = [...this.open].filter(({ state, offers }) => state === 'queued' && offers.has(set.id));
-    return offered.map((job) => this.parts.outbox.offer(job, set));
+    return [...set.offered].map((job) => this.parts.outbox.offer(job, set));
   }
 
   private offer(job: Job, set: ScaleSet): void {
-    job.offers.add(set.id);
+    job.offers.add(set);
+    set.offered.add(job);
     this.parts.outbox.available(job, set);
     this.parts.log.add(`Job ${job.number} is offered to scale set ${set.name}`);
   }
 
   private assign(job: Job, set: ScaleSet): void {
     const { state, log, outbox } = this.parts;
-    job.state = 'assigned';
-    job.scaleSet = set;
+    this.give(job, set, 'assigned');
     job.assignments += 1;
     job.scaleSetAssignTime = timestamp(state);
     set.unserved.push(job);
@@ -249,10 +234,12 @@ export class Dispatcher {
     job.finishTime = timestamp(this.parts.state);
     if (job.scaleSet !== undefined) this.parts.outbox.completed(job, job.scaleSet, 'canceled', undefined);
     this.requeue(job);
+    this.queued.delete(job);
     job.state = 'delayed';
     job.finishTime = undefined;
     const again = (): void => {
       job.state = 'queued';
+      this.queued.add(job);
       this.dispatch();
     };
     job.timer = clock.schedule(settings.requeueDelayMs * job.assignments, again, { background: true });
@@ -262,6 +249,7 @@ export class Dispatcher {
 
   private requeue(job: Job): void {
     job.timer?.cancel();
+    job.scaleSet?.jobs.delete(job);
     if (job.scaleSet !== undefined) remove(job.scaleSet.unserved, job);
     if (job.runner !== undefined) job.runner.job = undefined;
     job.state = 'queued';
@@ -269,26 +257,27 @@ export class Dispatcher {
     job.runner = undefined;
     job.scaleSetAssignTime = undefined;
     job.runnerAssignTime = undefined;
+    this.queued.add(job);
   }
 
-  private close(job: Job, result: JobResult): void {
-    job.timer?.cancel();
-    job.queueTimer?.cancel();
-    job.state = 'completed';
-    job.result = result;
-    job.finishTime = timestamp(this.parts.state);
-    this.open.delete(job);
-    this.parts.log.add(`Job ${job.number} ended: ${result}`);
+  private give(job: Job, set: ScaleSet, state: 'acquired' | 'assigned'): void {
+    this.withdraw(job);
+    job.state = state;
+    job.scaleSet = set;
+    set.jobs.add(job);
+  }
+
+  /** Removes a job from the queue, and its offers. */
+  private withdraw(job: Job): void {
+    this.queued.delete(job);
+    for (const set of job.offers) set.offered.delete(job);
+    job.offers.clear();
   }
 
   /** GitHub does not document which of several able scale sets it chooses. */
   private oneOf<T>(items: readonly T[]): readonly T[] {
     const chosen = items[Math.floor(this.parts.state.random.next() * items.length)];
     return chosen === undefined ? [] : [chosen];
-  }
-
-  private heldBy(set: ScaleSet): number {
-    return [...this.open].filter(({ scaleSet }) => scaleSet === set).length;
   }
 
   /** Returns true if the scale set has all labels of the job and may serve its repository. */
@@ -298,6 +287,11 @@ export class Dispatcher {
     if (!this.parts.scopes.serves(scope, owner, repository)) return false;
     return group.repositories?.includes(`${owner}/${repository}`) ?? true;
   }
+}
+
+/** Returns the number of jobs that can be assigned or offered to the scale set. */
+function roomOf({ session, jobs, offered }: ScaleSet): number {
+  return (session?.capacity ?? 0) - jobs.size - offered.size;
 }
 
 function remove<T>(items: T[], item: T): void {

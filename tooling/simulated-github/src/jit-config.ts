@@ -43,19 +43,23 @@ export function encodeJitConfig(runner: Runner, { gitHubUrl, brokerUrl, tokenUrl
   return encoded({
     '.runner': encoded(settings),
     '.credentials': encoded({ Scheme: 'OAuth', Data: data }),
-    '.credentials_rsaparams': encoded(rsaParameters()),
+    '.credentials_rsaparams': rsaParameters(),
   });
 }
 
-/** Returns the private key in the format of .NET's `RSAParameters`. */
-function rsaParameters(): JsonObject {
+let parameters: string | undefined;
+
+/** Returns the private key in the format of .NET's `RSAParameters`, which is converted once for all runners. */
+function rsaParameters(): string {
+  parameters ??= convertedKey();
+  return parameters;
+}
+
+function convertedKey(): string {
   const { n, e, d, p, q, dp, dq, qi } = runnerKey().privateKey.export({ format: 'jwk' });
-  const parameters = { modulus: n, exponent: e, d, p, q, dp, dq, inverseQ: qi };
-  const standard = Object.entries(parameters).map(([name, value = '']) => [
-    name,
-    Buffer.from(value, 'base64url').toString('base64'),
-  ]);
-  return Object.fromEntries(standard) as JsonObject;
+  const members = Object.entries({ modulus: n, exponent: e, d, p, q, dp, dq, inverseQ: qi });
+  const standard = members.map(([name, value = '']) => [name, Buffer.from(value, 'base64url').toString('base64')]);
+  return encoded(Object.fromEntries(standard) as JsonObject);
 }
 
 function encoded(value: JsonObject): string {

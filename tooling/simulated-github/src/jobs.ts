@@ -48,8 +48,8 @@ export interface Job {
   state: JobState;
   scaleSet: ScaleSet | undefined;
   runner: Runner | undefined;
-  /** Ids of the scale sets to which the job is offered. */
-  readonly offers: Set<number>;
+  /** Scale sets to which the job is offered. */
+  readonly offers: Set<ScaleSet>;
   /** Names of the runners that have started the job: at most one, unless the service failed. */
   readonly startedBy: string[];
   /** Number of assignments to scale sets. */

@@ -39,6 +39,9 @@ export interface RunnerSettings {
 
 export class Runners {
   private readonly runners = new Map<number, Runner>();
+  private readonly clients = new Map<string, Runner>();
+  /** Runners by scope and name. */
+  private readonly names = new Map<string, Runner>();
   private lastId = 0;
 
   constructor(private readonly state: GithubState) {}
@@ -51,14 +54,10 @@ export class Runners {
     return this.all().filter(({ scaleSet }) => scaleSet.scope.path === path);
   }
 
-  of(scaleSet: ScaleSet): readonly Runner[] {
-    return this.all().filter((runner) => runner.scaleSet === scaleSet);
-  }
-
   /** Registers a runner. Throws if its name is in use. */
   register(scaleSet: ScaleSet, settings: RunnerSettings): Runner {
     const { name } = settings;
-    if (this.inScope(scaleSet.scope).some((other) => other.name === name)) {
+    if (this.names.has(nameIn(scaleSet.scope, name))) {
       throw new ActionsError(409, 'TaskAgentExistsException', `A runner exists with the same name ${name}.`);
     }
     this.lastId += 1;
@@ -74,6 +73,9 @@ export class Runners {
       timer: undefined,
     };
     this.runners.set(runner.id, runner);
+    this.clients.set(runner.clientId, runner);
+    this.names.set(nameIn(scaleSet.scope, name), runner);
+    scaleSet.runners.add(runner);
     return runner;
   }
 
@@ -85,11 +87,11 @@ export class Runners {
   }
 
   withClientId(clientId: string): Runner | undefined {
-    return this.all().find((runner) => runner.clientId === clientId);
+    return this.clients.get(clientId);
   }
 
-  find(id: number): Runner | undefined {
-    return this.runners.get(id);
+  withName(scope: Scope, name: string): Runner | undefined {
+    return this.names.get(nameIn(scope, name));
   }
 
   delete(runner: Runner): void {
@@ -97,5 +99,12 @@ export class Runners {
     runner.session = undefined;
     runner.timer?.cancel();
     this.runners.delete(runner.id);
+    this.clients.delete(runner.clientId);
+    this.names.delete(nameIn(runner.scaleSet.scope, runner.name));
+    runner.scaleSet.runners.delete(runner);
   }
+}
+
+function nameIn({ path }: Scope, name: string): string {
+  return `${path} ${name}`;
 }

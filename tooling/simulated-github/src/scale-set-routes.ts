@@ -158,12 +158,9 @@ function runnerRoutes(parts: ScaleSetParts): readonly ActionsRoute[] {
       query: ['agentName'],
       handle({ query }, scope) {
         const name = query.get('agentName');
-        return list(
-          runners
-            .inScope(scope)
-            .filter((runner) => name === null || runner.name === name)
-            .map((runner) => shownRunner(runner, parts)),
-        );
+        const named = name === null ? undefined : runners.withName(scope, name);
+        const found = name === null ? runners.inScope(scope) : named === undefined ? [] : [named];
+        return list(found.map((runner) => shownRunner(runner, parts)));
       },
     },
     {

@@ -49,6 +49,11 @@ export interface ScaleSet {
   labels: readonly Label[];
   disableUpdate: boolean;
   session: Session | undefined;
+  /** Jobs that the scale set has: acquired, assigned or running. */
+  readonly jobs: Set<Job>;
+  /** Queued jobs that are offered to the scale set. */
+  readonly offered: Set<Job>;
+  readonly runners: Set<Runner>;
   /** Assigned jobs without a runner, oldest first. */
   readonly unserved: Job[];
   /** Runners that wait for a job. */
@@ -111,8 +116,7 @@ export class ScaleSets {
       createdOn: timestamp(this.state),
       queue: new MessageQueue(this.state),
       session: undefined,
-      unserved: [],
-      waiting: new Set(),
+      ...{ jobs: new Set(), offered: new Set(), runners: new Set(), unserved: [], waiting: new Set() },
     };
     this.sets.set(set.id, set);
     return set;

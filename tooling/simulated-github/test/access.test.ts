@@ -41,7 +41,14 @@ describe('App', () => {
     expect((await installation(await appToken(github.appKeyFile, claims))).status).toBe(201);
   });
 
-  it.each([
+  interface Change {
+    readonly iss?: string;
+    /** Seconds from now; undefined removes the claim. */
+    readonly iat?: number | undefined;
+    readonly exp?: number;
+  }
+
+  it.each<readonly [string, Change, readonly unknown[]]>([
     ['another issuer', { iss: 'Iv1.other' }, [404, 'Integration not found']],
     ['an expired token', { iat: -900, exp: 0 }, [401, expect.stringContaining("'exp') must be a numeric value")]],
     ['more than 10 minutes', { exp: 601 }, [401, expect.stringContaining('too far in the future')]],
@@ -50,12 +57,13 @@ describe('App', () => {
     ['no time of issue', { iat: undefined }, [401, expect.stringContaining("'iat'")]],
   ])('is judged by its claims: %s', async (_name, { iss, ...times }, expected) => {
     const now = clock.now() / 1000;
-    const moved = Object.entries(times).map(([name, seconds]) => [
+    const moved = Object.entries<number | undefined>(times).map(([name, seconds]) => [
       name,
       seconds === undefined ? undefined : now + seconds,
     ]);
-    const claims = { ...appClaims(github, clock), ...(iss === undefined ? {} : { iss }), ...Object.fromEntries(moved) };
-    expect(said(await installation(await appToken(github.appKeyFile, claims as object)))).toEqual(expected);
+    const changes: object = Object.fromEntries(moved);
+    const claims = { ...appClaims(github, clock), ...(iss === undefined ? {} : { iss }), ...changes };
+    expect(said(await installation(await appToken(github.appKeyFile, claims)))).toEqual(expected);
   });
 
   it('must sign with RS256 and its own key', async () => {

@@ -1,4 +1,4 @@
-/** Stand-ins for runners as processes, and the events by which tests follow them. */
+/** Stand-ins for runners as processes, and the events for which tests wait. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
