@@ -23,7 +23,16 @@ import { checked } from './strict.js';
 /** Members of the simulation that the interface uses. */
 export type Controls = Omit<
   SimulatedGithub,
-  'url' | 'actionsUrl' | 'controlUrl' | 'clientId' | 'appId' | 'installations' | 'appKeyFile' | 'tokenFile' | 'close'
+  | 'url'
+  | 'actionsUrl'
+  | 'controlUrl'
+  | 'clientId'
+  | 'appId'
+  | 'installations'
+  | 'appKeyFile'
+  | 'tokenFile'
+  | 'runner'
+  | 'close'
 >;
 
 export interface Control {

@@ -37,8 +37,8 @@ void runProgram<ProgramSettings, SimulatedGithub>({
       print: ({ time, text }) => process.stderr.write(`${time} ${text}\n`),
     });
   },
-  describe: ({ url, actionsUrl, controlUrl, clientId, installations, appKeyFile, tokenFile }) => ({
-    ...{ url, actionsUrl, controlUrl, clientId, installations, appKeyFile, tokenFile },
+  describe: ({ url, actionsUrl, controlUrl, clientId, installations, appKeyFile, tokenFile, runner }) => ({
+    ...{ url, actionsUrl, controlUrl, clientId, installations, appKeyFile, tokenFile, runner },
   }),
 });
 

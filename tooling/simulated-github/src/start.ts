@@ -33,6 +33,7 @@ import { Scopes } from './scopes.js';
 import { sessionRoutes } from './session-routes.js';
 import { Sessions } from './sessions.js';
 import { DEFAULT_SETTINGS, DEFAULT_WORLD, type GithubSettings, type GithubState, type World } from './settings.js';
+import { writeRunner } from './stand-in.js';
 import { Tenants } from './tenants.js';
 
 export interface SimulatedGithubOptions extends SimulatedCloudOptions<GithubSettings> {
@@ -61,6 +62,8 @@ export interface SimulatedGithub {
   readonly appKeyFile: string;
   /** Path of a file with a personal access token that has all permissions. */
   readonly tokenFile: string;
+  /** Path of the stand-in for the runner. */
+  readonly runner: string;
   readonly faults: FaultPlan<CallFault>;
   readonly messageFaults: MessageFaults;
   readonly calls: CallLog;
@@ -135,6 +138,7 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
   const tokenFile = join(folder, 'token');
   await writeFile(appKeyFile, access.appKey(), { mode: 0o600 });
   await writeFile(tokenFile, access.personalToken(), { mode: 0o600 });
+  const runner = await writeRunner(join(folder, 'runner'));
   const inspect = new Inspector({ state, scaleSets, runners, dispatcher, log });
   let away: Timer | undefined;
   const controls = {
@@ -179,7 +183,7 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     url: state.url,
     actionsUrl: tenants.url,
     controlUrl: control.url,
-    ...{ clientId: CLIENT_ID, appId: APP_ID, appKeyFile, tokenFile },
+    ...{ clientId: CLIENT_ID, appId: APP_ID, appKeyFile, tokenFile, runner },
     installations: Object.fromEntries([...access.installations].map(([id, name]) => [name, id])),
     async close() {
       away?.cancel();
