@@ -3,10 +3,10 @@
 import type { JsonObject } from '@nodepool/core';
 import type { FaultRule as AnyFaultRule } from '@nodepool/simulated-cloud';
 import type { CallFault, FaultRule, MessageFault } from './faults.js';
-import type { JobRequest } from './jobs.js';
 import { isRunnerBehaviour, RUNNER_BEHAVIOURS, type RunnerBehaviour } from './runner-behaviour.js';
 import { DEFAULT_SETTINGS, type GithubSettings } from './settings.js';
 import { checked, type Fields } from './strict.js';
+import type { JobRequest } from './records.js';
 
 const JOB_FIELDS = {
   repository: 'string',

@@ -17,7 +17,7 @@ import {
 import { faultRuleIn, jobRequestIn, messageFaultRuleIn, settingsIn } from './control-input.js';
 import { PAGE } from './page.js';
 import type { GithubState } from './settings.js';
-import type { SimulatedGithub } from './start.js';
+import type { SimulatedGithub } from './api.js';
 import { checked } from './strict.js';
 
 /** Members of the simulation that the interface uses. */

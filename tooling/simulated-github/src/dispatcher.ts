@@ -1,14 +1,14 @@
 /** Assigns queued jobs to scale sets and to their runners, and reports it in messages. */
 
 import type { EventLog } from './event-log.js';
-import type { Job, JobRequest, JobResult } from './jobs.js';
 import type { JobMessage } from './message-queue.js';
 import type { Outbox } from './outbox.js';
-import type { Runner, Runners } from './runners.js';
-import type { ScaleSet, ScaleSets } from './scale-sets.js';
+import type { Runners } from './runners.js';
+import type { ScaleSets } from './scale-sets.js';
 import type { Scopes } from './scopes.js';
 import { newUuid, timestamp, type GithubState } from './settings.js';
 import { statisticsOf, type Statistics } from './statistics.js';
+import type { Job, JobRequest, JobResult, Runner, ScaleSet } from './records.js';
 
 /** Maximum number of times that a job is taken from a scale set because no runner took it. */
 const MAX_REQUEUES = 3;

@@ -2,11 +2,11 @@
 
 import type { Dispatcher } from './dispatcher.js';
 import type { EventLog, LoggedEvent } from './event-log.js';
-import type { Job, JobResult, JobState } from './jobs.js';
 import type { Runners } from './runners.js';
-import type { ScaleSet, ScaleSets } from './scale-sets.js';
+import type { ScaleSets } from './scale-sets.js';
 import type { GithubState } from './settings.js';
 import type { Statistics } from './statistics.js';
+import type { Job, JobResult, JobState, ScaleSet } from './records.js';
 
 export interface InspectedJob {
   readonly number: number;

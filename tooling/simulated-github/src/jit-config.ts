@@ -5,7 +5,7 @@
 
 import type { JsonObject } from '@nodepool/core';
 import { keyPair } from './keys.js';
-import type { Runner } from './runners.js';
+import type { Runner } from './records.js';
 
 export const POOL_ID = 1;
 

@@ -11,7 +11,8 @@
 import { integerIn, runProgram } from '@nodepool/simulated-cloud';
 import { settingsIn } from './control-input.js';
 import type { GithubSettings } from './settings.js';
-import { startSimulatedGithub, type SimulatedGithub } from './start.js';
+import type { SimulatedGithub } from './api.js';
+import { startSimulatedGithub } from './start.js';
 
 interface ProgramSettings extends GithubSettings {
   readonly actionsPort: number;

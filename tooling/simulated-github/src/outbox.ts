@@ -2,11 +2,10 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { MessageFaults } from './faults.js';
-import { messageAbout, runnerFields, type Job, type JobResult } from './jobs.js';
+import { messageAbout, runnerFields } from './jobs.js';
 import type { JobMessage } from './message-queue.js';
-import type { Runner } from './runners.js';
-import type { ScaleSet } from './scale-sets.js';
 import type { GithubState } from './settings.js';
+import type { Job, JobResult, Runner, ScaleSet } from './records.js';
 
 export class Outbox {
   constructor(

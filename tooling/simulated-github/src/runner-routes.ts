@@ -4,10 +4,9 @@ import { isJsonObject } from '@nodepool/core';
 import { jsonObjectIn, type Answer, type Route } from '@nodepool/simulated-cloud';
 import { BrokerError, invalidRequest } from './errors.js';
 import type { CallFault, GithubContext } from './faults.js';
-import type { Job, JobResult } from './jobs.js';
 import type { RunnerMessage, RunnerService, RunnerServiceParts } from './runner-service.js';
-import type { Runner } from './runners.js';
 import { serviceTime } from './settings.js';
+import type { Job, JobResult, Runner } from './records.js';
 
 export const TOKEN_PATH = '/oauth/token';
 export const BROKER_PATH = '/broker/';

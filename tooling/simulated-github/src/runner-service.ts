@@ -5,10 +5,10 @@ import type { Dispatcher } from './dispatcher.js';
 import type { EventLog } from './event-log.js';
 import { IssuedTokens, tokenIn } from './issued-tokens.js';
 import { runnerKey } from './jit-config.js';
-import type { Job } from './jobs.js';
 import { isSignedBy, readJwt } from './jwt.js';
-import type { Runner, Runners } from './runners.js';
+import type { Runners } from './runners.js';
 import { newUuid, serviceTime, type GithubState } from './settings.js';
+import type { Job, Runner } from './records.js';
 
 /** Lifetime of a runner's token (ms). */
 const TOKEN_MS = 3_600_000;

@@ -1,34 +1,10 @@
 /** Registered runners, which the Actions service calls agents. */
 
-import type { Timer } from '@nodepool/core';
 import { ActionsError } from './errors.js';
-import type { Job } from './jobs.js';
 import type { RunnerBehaviour } from './runner-behaviour.js';
-import type { ScaleSet } from './scale-sets.js';
 import type { Scope } from './scopes.js';
 import { newUuid, timestamp, type GithubState } from './settings.js';
-
-export interface Runner {
-  readonly id: number;
-  readonly name: string;
-  readonly scaleSet: ScaleSet;
-  /** Name under which the runner asks for its tokens. */
-  readonly clientId: string;
-  readonly workFolder: string;
-  readonly behaviour: RunnerBehaviour;
-  readonly registeredAt: string;
-  /** Id of the runner's session while it is online. */
-  session: string | undefined;
-  /** Job that the service has sent to the runner. */
-  job: Job | undefined;
-  openCalls: number;
-  /** Ends the runner's wait for a message. */
-  wake: (() => void) | undefined;
-  /** True from its deregistration on. */
-  isGone: boolean;
-  /** Marks the runner as offline, or deletes its registration. */
-  timer: Timer | undefined;
-}
+import type { Runner, ScaleSet } from './records.js';
 
 /** Settings of a runner in a call of `generatejitconfig`. */
 export interface RunnerSettings {

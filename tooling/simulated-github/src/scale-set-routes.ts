@@ -7,13 +7,14 @@ import type { Dispatcher } from './dispatcher.js';
 import { ActionsError, invalidRequest } from './errors.js';
 import { faultOf, type CallFault } from './faults.js';
 import { encodeJitConfig, type RunnerAddresses } from './jit-config.js';
-import type { Runner, Runners } from './runners.js';
-import { SCALE_SET_FIELDS, type ScaleSet, type ScaleSets } from './scale-sets.js';
+import type { Runners } from './runners.js';
+import { SCALE_SET_FIELDS, type ScaleSets } from './scale-sets.js';
 import type { Scope } from './scopes.js';
 import type { Sessions } from './sessions.js';
 import type { GithubState } from './settings.js';
 import { checkedBody, integerOf } from './strict.js';
 import type { Tenants } from './tenants.js';
+import type { Runner, ScaleSet } from './records.js';
 
 const SETS = '/_apis/runtime/runnerscalesets';
 const SET = `${SETS}/:id`;

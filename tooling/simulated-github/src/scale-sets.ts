@@ -2,13 +2,11 @@
 
 import type { JsonValue } from '@nodepool/core';
 import { ActionsError, invalidRequest } from './errors.js';
-import type { Job } from './jobs.js';
 import { MessageQueue } from './message-queue.js';
-import type { Runner } from './runners.js';
 import type { Scope } from './scopes.js';
-import type { Session } from './sessions.js';
 import { DEFAULT_GROUP, timestamp, type GithubState } from './settings.js';
 import { checked, type Checked } from './strict.js';
+import type { Label, RunnerGroup, ScaleSet } from './records.js';
 
 /** Fields of a scale set in calls. Go's client also sends members that it leaves empty, such as `createdOn`. */
 export const SCALE_SET_FIELDS = {
@@ -24,41 +22,6 @@ export const SCALE_SET_FIELDS = {
 const RUNNER_SETTING = { 'disableUpdate?': 'boolean', 'ephemeral?': 'boolean', 'isElastic?': 'boolean' } as const;
 
 export type ScaleSetBody = Checked<typeof SCALE_SET_FIELDS>;
-
-export interface RunnerGroup {
-  readonly id: number;
-  readonly name: string;
-  /** Path of the scope that has the group. */
-  readonly scope: string;
-  /** Repositories that may use the group, e.g. `acme/app`. Default: all. */
-  readonly repositories?: readonly string[];
-}
-
-export interface Label {
-  readonly name: string;
-  readonly type: string;
-}
-
-export interface ScaleSet {
-  readonly id: number;
-  readonly scope: Scope;
-  readonly createdOn: string;
-  readonly queue: MessageQueue;
-  name: string;
-  group: RunnerGroup;
-  labels: readonly Label[];
-  disableUpdate: boolean;
-  session: Session | undefined;
-  /** Jobs that the scale set has: acquired, assigned or running. */
-  readonly jobs: Set<Job>;
-  /** Queued jobs that are offered to the scale set. */
-  readonly offered: Set<Job>;
-  readonly runners: Set<Runner>;
-  /** Assigned jobs without a runner, oldest first. */
-  readonly unserved: Job[];
-  /** Runners that wait for a job. */
-  readonly waiting: Set<Runner>;
-}
 
 /** Changes of a scale set; undefined leaves a member as it is. */
 interface Changes {

@@ -7,8 +7,8 @@ import { invalidRequest, unauthorized, ActionsError } from './errors.js';
 import { faultOf, type CallFault, type GithubContext } from './faults.js';
 import type { QueuedMessage } from './message-queue.js';
 import { shownScaleSet, type ScaleSetParts } from './scale-set-routes.js';
-import type { Session } from './sessions.js';
 import { checkedBody, checkQuery, checkUserAgent, checkVersion, integerOf, integersIn } from './strict.js';
+import type { Session } from './records.js';
 
 const SET = '/_apis/runtime/runnerscalesets/:id';
 const SESSION = `${SET}/sessions/:session`;

@@ -1,23 +1,10 @@
 /** The session of a scale set, which only one client can hold. */
 
-import type { Timer } from '@nodepool/core';
 import { ActionsError, unauthorized } from './errors.js';
 import type { EventLog } from './event-log.js';
 import { IssuedTokens, tokenIn } from './issued-tokens.js';
-import type { ScaleSet } from './scale-sets.js';
 import { newUuid, type GithubState } from './settings.js';
-
-export interface Session {
-  readonly id: string;
-  readonly owner: string;
-  readonly scaleSet: ScaleSet;
-  /** Number of runners that the client can provide; undefined before its first call for messages. */
-  capacity: number | undefined;
-  /** The capacities that the client has named, without repetitions. */
-  readonly capacities: number[];
-  openPolls: number;
-  expiry: Timer | undefined;
-}
+import type { ScaleSet, Session } from './records.js';
 
 export class Sessions {
   private readonly tokens: IssuedTokens<Session>;

@@ -1,6 +1,6 @@
 /** The numbers of a scale set, from which its client derives the number of runners. */
 
-import type { ScaleSet } from './scale-sets.js';
+import type { ScaleSet } from './records.js';
 
 export interface Statistics {
   /** Queued jobs that the scale set could serve. */
