@@ -1,6 +1,6 @@
 /**
- * Compares the nodes of a provider with the cloud's list of instances: regularly, when the cloud announces a change, and
- * before a ready node is handed out if the latest listing is too old. One listing serves all nodes and callers; a
+ * Compares the nodes of a provider with the cloud's list of instances: regularly, when the cloud announces a change,
+ * and before a ready node is handed out if the latest listing is too old. One listing serves all nodes and callers; a
  * listing that fails proves nothing.
  */
 

@@ -149,7 +149,7 @@ export class LostNodes {
     }
   }
 
-  /** Marks the nodes for deletion. What fails is retried with the next listing. */
+  /** Marks the nodes for deletion. The next listing repeats a failed write. */
   private async release(due: readonly LostNode[]): Promise<void> {
     for (const each of due) {
       if (this.implausible === undefined || !isMissing(each.loss.kind)) await this.delete(each);

@@ -1,7 +1,7 @@
 /**
- * Counts the supply of labels with `min-ready`: nodes that are free or will be free, and requests for such nodes. A node
- * that is soon too old does not count, so that its replacement is requested in time. The
- * counts follow record changes, so that a look-up does not scan the records.
+ * Counts the supply of labels with `min-ready`: nodes that are free or will be free, and requests for such nodes. A
+ * node that is soon too old does not count, so that its replacement is requested in time. The counts follow record
+ * changes, so that a look-up does not scan the records.
  */
 
 import { LAUNCHING_STATES, MIN_READY_REQUESTOR, WorkQueue, type Node } from '@nodepool/core';

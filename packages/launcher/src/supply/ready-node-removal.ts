@@ -3,8 +3,8 @@
  * `min-ready` for longer than its `max-idle-time`: their requests were withdrawn, or their requestors died before they
  * locked the nodes. No node is deleted within the `min-retention-time` of its label.
  *
- * A label keeps `min-ready` nodes: `MinReady` requests the replacement of a node before the node is too old, and the old
- * node is deleted once the replacement is ready. All launchers choose the nodes in the same order.
+ * A label keeps `min-ready` nodes: `MinReady` requests the replacement of a node before the node is too old, and the
+ * old node is deleted once the replacement is ready. All launchers choose the nodes in the same order.
  */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';
