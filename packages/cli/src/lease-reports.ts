@@ -12,7 +12,7 @@ import {
   type RequestProgress,
 } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
-import { ExitCode, RefusedError, type Output } from './command-context.js';
+import { ExitCode, CommandError, type Output } from './command-context.js';
 
 /** Prints each state of a request and its reasons to stderr. */
 export class ProgressNotes {
@@ -108,16 +108,16 @@ export function refusalOf(error: unknown, reasons: readonly string[] = []): unkn
   if (error instanceof RequestTimeoutError) {
     const why = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`;
     const message = printable(`${error.message}; the request is cancelled${why}`);
-    return new RefusedError(message, { cause: error, exitCode: ExitCode.timeout });
+    return new CommandError(message, { cause: error, exitCode: ExitCode.timeout });
   }
   if (error instanceof LeaseLostError)
-    return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
+    return new CommandError(error.message, { cause: error, exitCode: ExitCode.lost });
   return isError(error) && EXPECTED_ERRORS.some((type) => error instanceof type)
-    ? new RefusedError(printable(error.message), { cause: error })
+    ? new CommandError(printable(error.message), { cause: error })
     : error;
 }
 
 function codeOf(error: unknown): string {
-  const { cause } = error instanceof RefusedError ? error : { cause: error };
+  const { cause } = error instanceof CommandError ? error : { cause: error };
   return isError(cause) && 'code' in cause ? String(cause.code) : 'error';
 }

@@ -4,21 +4,9 @@
  * listing that fails proves nothing.
  */
 
-import {
-  backOffMs,
-  checkInstances,
-  IndexedListing,
-  reasonOf,
-  sleep,
-  toDriverError,
-  TransientError,
-  type Call,
-  type Instance,
-  type Logger,
-  type Node,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, Instance, Logger, Node, Provider } from '@nodepool/core';
+import { backOffMs, checkInstances, IndexedListing, reasonOf, sleep } from '@nodepool/core';
+import { driverCall, toDriverError, TransientError } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
 import type { NodeEntry } from '@nodepool/store';

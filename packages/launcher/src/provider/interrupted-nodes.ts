@@ -19,8 +19,8 @@ import {
 /** Number of attempts to write an interruption while the requestor changes the record. */
 const MAX_WRITES = 5;
 /**
- * Time after the announced end of an instance from which on a listing that shows it running revokes the interruption,
- * in milliseconds. Earlier, another launcher may have received the announcement.
+ * Time (ms) after the announced end of an instance from which on a listing that shows it running revokes the
+ * interruption. Earlier, another launcher may have received the announcement.
  */
 const REVOKED_AFTER_MS = 300_000;
 

@@ -38,7 +38,6 @@ interface LostNode {
 export interface LostNodesOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
-  /** Name of the provider. */
   readonly provider: string;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
@@ -117,7 +116,6 @@ export class LostNodes {
     context.tasks.run(`delete a lost node of provider ${provider}`, () => this.release([lost]));
   }
 
-  /** Removes the metrics of the provider. */
   withdraw(): void {
     this.gauge.withdraw();
   }
@@ -164,7 +162,7 @@ export class LostNodes {
     }
   }
 
-  /** Marks the nodes for deletion. The next listing repeats a write that failed. */
+  /** Marks the nodes for deletion. The next listing repeats a failed write. */
   private async release(due: readonly LostNode[]): Promise<void> {
     for (const each of due) {
       if (this.implausible === undefined || !isMissing(each.loss.kind)) await this.delete(each);

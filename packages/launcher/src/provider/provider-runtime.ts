@@ -5,15 +5,8 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import {
-  SupervisedProvider,
-  type Logger,
-  type LoginScan,
-  type Node,
-  type Provider,
-  type WorkInProgress,
-  driverCall,
-} from '@nodepool/core';
+import type { Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
+import { SupervisedProvider, driverCall } from '@nodepool/core';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
@@ -31,7 +24,7 @@ import type { ProviderActivity, ProviderSummary } from '@nodepool/status';
 import { InstanceChecks } from './instance-checks.js';
 import { NodeSupplier } from '../supply/node-supply.js';
 import { PoolWorker } from './pool-worker.js';
-import { ProviderHealth, type ProviderState } from '../capacity/provider-health.js';
+import { ProviderHealth, type DatedCondition } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
@@ -73,7 +66,7 @@ export class ProviderRuntime {
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
   /** State and trouble of the provider in the last log message. */
-  private reported: { readonly state: ProviderState['state']; readonly trouble: ProviderState['trouble'] } = {
+  private reported: { readonly state: DatedCondition['state']; readonly trouble: DatedCondition['trouble'] } = {
     state: 'starting',
     trouble: undefined,
   };
@@ -219,7 +212,6 @@ export class ProviderRuntime {
     }
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     for (const pool of this.pools) pool.tenantLimitsChanged();
   }

@@ -62,7 +62,6 @@ export function interruptionOf(entry: Pick<NodeEntry, 'node'> | undefined): stri
   return `Interrupted (${kind}): ${reason}${end}`;
 }
 
-/** Returns the facts of a deleted node. */
 function factsOfLife(life: NodeLife | undefined): Explanation['facts'] {
   if (life === undefined) return {};
   const { labels, provider, pool, request } = life.facts;

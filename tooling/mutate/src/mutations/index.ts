@@ -7,6 +7,7 @@ import { CONFIG } from './config.js';
 import { CORE } from './core.js';
 import { CREATE_DRIVER } from './create-driver.js';
 import { DAEMON } from './daemon.js';
+import { DRIVER_AWS } from './driver-aws.js';
 import { DRIVER_AZURE } from './driver-azure.js';
 import { DRIVER_EXAMPLE } from './driver-example.js';
 import { DRIVER_GCE } from './driver-gce.js';
@@ -29,6 +30,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CORE,
   ...CREATE_DRIVER,
   ...DAEMON,
+  ...DRIVER_AWS,
   ...DRIVER_AZURE,
   ...DRIVER_EXAMPLE,
   ...DRIVER_GCE,
