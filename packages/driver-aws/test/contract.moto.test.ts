@@ -10,7 +10,7 @@ import { MOTO_URL, openMoto } from './moto.js';
 
 jest.setTimeout(300_000);
 
-/** moto shows another client token than that of the call, by which the driver recognizes copies on demand. */
+/** moto shows another client token than that of the call. On-demand instances with such a token are copies. */
 const SPOT = { 'use-spot': true };
 
 const fixture: DriverFixture = {
