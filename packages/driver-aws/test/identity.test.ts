@@ -1,7 +1,7 @@
 /** The identity of instances: in shared calls, of spot instances and fleets, and after a restart of the launcher. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DeleteTagsCommand, EC2Client } from '@aws-sdk/client-ec2';
+import { CreateVolumeCommand, DeleteTagsCommand, EC2Client, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
 import { INTERRUPTED_LAUNCH, type JsonObject, type LaunchedInstance } from '@nodepool/core';
 import { REGION } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
@@ -86,6 +86,25 @@ describe('instances of a shared call', () => {
     }
     expect(existing()).toHaveLength(5);
     expect(open.cloud.calls.count('ec2.RunInstances')).toBeLessThanOrEqual(8);
+  });
+
+  it('share tags of volumes, which are leaked once all instances have ended', async () => {
+    const test = await provider();
+    const launched = await launchAll(test, 3);
+    const Tags = Object.entries(open.cloud.inspect.volumes()[0]?.tags ?? {}).map(([Key, Value]) => ({ Key, Value }));
+    const [AvailabilityZone = ''] = Object.keys(open.cloud.subnets);
+    const TagSpecifications = [{ ResourceType: 'volume' as const, Tags }];
+    await withClient((client) =>
+      client.send(new CreateVolumeCommand({ AvailabilityZone, Size: 8, TagSpecifications })),
+    );
+    const leaked = async (): Promise<readonly unknown[]> =>
+      (await test.cleanUpRound()).filter(({ kind }) => kind === 'volume').map(({ tags }) => tags);
+    expect(await leaked()).toEqual([]);
+    await withClient((client) =>
+      client.send(new TerminateInstancesCommand({ InstanceIds: launched.map(({ externalId }) => idOf(externalId)) })),
+    );
+    await open.time.until(() => false, 10_000);
+    expect(await leaked()).toMatchObject([{ ...test.tagsOf('0000000001') }]);
   });
 });
 
