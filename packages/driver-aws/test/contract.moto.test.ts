@@ -2,9 +2,10 @@
 
 import { describe, it, jest } from '@jest/globals';
 import { join } from 'node:path';
-import { RunInstancesCommand } from '@aws-sdk/client-ec2';
+import { DescribeInstancesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
 import { describeDriverContract, realTime, type DriverFixture } from '@nodepool/driver-kit';
 import { AwsAdapter, awsDriver, type AwsProvider } from '../src/index.js';
+import { tagsOf } from '../src/identity.js';
 import { configuration } from './contract.js';
 import { MOTO_URL, openMoto } from './moto.js';
 
@@ -17,8 +18,11 @@ const fixture: DriverFixture = {
   name: 'aws, on moto',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: ['adapter', 'foreign-instances', 'zones', 'machine-types'],
-  exempt: { 'life.each-its-own': 'moto launches the minimum of a call, which is one instance' },
+  can: ['adapter', 'resources', 'foreign-instances', 'zones', 'machine-types'],
+  exempt: {
+    'life.each-its-own': 'moto launches the minimum of a call, which is one instance',
+    'stop.unused': 'takes an hour of real time',
+  },
   async open() {
     const moto = await openMoto();
     const label = { name: 'either', 'cloud-image': 'amazon', 'key-name': 'nodepool' };
@@ -33,6 +37,14 @@ const fixture: DriverFixture = {
       async addForeignInstances(count) {
         const input = { ImageId: 'ami-12c6146b', InstanceType: 't3.micro', MinCount: count, MaxCount: count } as const;
         await moto.client.send(new RunInstancesCommand(input));
+      },
+      async resources() {
+        const { Reservations = [] } = await moto.client.send(new DescribeInstancesCommand({}));
+        const instances = Reservations.flatMap(({ Instances = [] }) => Instances);
+        return instances
+          .filter(({ State }) => State?.Name !== 'terminated')
+          .map((instance) => ({ kind: 'instance', externalId: instance.InstanceId ?? '', tags: tagsOf(instance) }))
+          .filter(({ tags }) => 'nodepool_node_id' in tags);
       },
       machineTypeLabel: { pool: 'second', label: 'either' },
       close: () => moto.close(),
