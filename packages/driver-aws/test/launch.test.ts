@@ -200,6 +200,8 @@ describe('a burst', () => {
     open.cloud.forgetInstance(idOf(launched[1]?.externalId));
     await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
+    // EC2 refuses the first call, and the second one is without the unknown instance.
+    expect(open.cloud.calls.count('ec2.TerminateInstances')).toBe(2);
   });
 });
 

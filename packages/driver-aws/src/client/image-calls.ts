@@ -1,6 +1,6 @@
 /** The calls to EC2, S3 and EBS direct for images. */
 
-import type { Call } from '@nodepool/core';
+import { isDriverError, type Call } from '@nodepool/core';
 import type {
   CopyImageCommandInput,
   ImportImageCommandInput,
@@ -108,13 +108,12 @@ export class ImageCalls {
   }
 
   async snapshotTask(id: string, call: Call): Promise<ImportSnapshotTask | undefined> {
-    const { ImportSnapshotTasks = [] } = await this.connection.send(
-      { service: 'ec2', action: 'DescribeImportSnapshotTasks' },
-      call,
-      (sdk, options) =>
+    const answer = await unlessUnknown(
+      this.connection.send({ service: 'ec2', action: 'DescribeImportSnapshotTasks' }, call, (sdk, options) =>
         sdk.ec2().send(new (loadEc2().DescribeImportSnapshotTasksCommand)({ ImportTaskIds: [id] }), options),
+      ),
     );
-    return ImportSnapshotTasks[0];
+    return answer?.ImportSnapshotTasks?.[0];
   }
 
   async importImage(input: ImportImageCommandInput, call: Call): Promise<string> {
@@ -127,13 +126,12 @@ export class ImageCalls {
   }
 
   async imageTask(id: string, call: Call): Promise<ImportImageTask | undefined> {
-    const { ImportImageTasks = [] } = await this.connection.send(
-      { service: 'ec2', action: 'DescribeImportImageTasks' },
-      call,
-      (sdk, options) =>
+    const answer = await unlessUnknown(
+      this.connection.send({ service: 'ec2', action: 'DescribeImportImageTasks' }, call, (sdk, options) =>
         sdk.ec2().send(new (loadEc2().DescribeImportImageTasksCommand)({ ImportTaskIds: [id] }), options),
+      ),
     );
-    return ImportImageTasks[0];
+    return answer?.ImportImageTasks?.[0];
   }
 
   async cancelImport(ImportTaskId: string, call: Call): Promise<void> {
@@ -219,5 +217,15 @@ export class ImageCalls {
         options,
       ),
     );
+  }
+}
+
+/** Resolves with undefined if EC2 does not know the task, e.g. a new one. */
+async function unlessUnknown<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isDriverError(error) && error.code === 'not-found') return undefined;
+    throw error;
   }
 }
