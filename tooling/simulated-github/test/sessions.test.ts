@@ -246,7 +246,7 @@ describe('message', () => {
         jobId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         jobWorkflowRef: 'acme/app/.github/workflows/test.yml@refs/heads/main',
         jobDisplayName: 'unit',
-        workflowRunId: 1001,
+        workflowRunId: 30_000_000_001,
         eventName: 'push',
         requestLabels: ['linux'],
         scaleSetAssignTime: '2026-01-01T00:00:00.000Z',
