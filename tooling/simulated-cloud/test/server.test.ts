@@ -70,7 +70,7 @@ const routes: readonly Route<CallFault>[] = [
     path: '/Notes/next',
     async handle({ ended }) {
       notes.push('waiting');
-      await once(ended, 'abort');
+      await once(ended(), 'abort');
       notes.push('ended');
       return { status: 204 };
     },
