@@ -1,5 +1,3 @@
-/** Dependencies of commands; tests replace those of the process. */
-
 import type { Clock, Logger, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Store } from '@nodepool/store';
@@ -8,7 +6,6 @@ import type { Display } from './display.js';
 export interface Output {
   /** Writes one or more lines of the result to stdout. */
   print(text: string): void;
-  /** Writes a line of progress to stderr. */
   note(text: string): void;
   /** Returns the display of stdout; default: `PLAIN`. */
   display?(): Display;

@@ -1,5 +1,3 @@
-/** Asks launchers why a request failed. */
-
 import { RequestFailedError } from '@nodepool/requestor';
 import { RefusedError, type StoreContext } from './command-context.js';
 import { explain } from './commands/explain.js';

@@ -1,14 +1,9 @@
-/** Resolves names of images, builds and providers from the command line. */
-
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import { didYouMean } from '@nodepool/config';
 import { dibImageId } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
 
-/**
- * Returns the configuration of an image that can be built. Throws `RefusedError`, with a suggestion for a misspelt
- * name.
- */
+/** Returns the configuration of a buildable image. Throws `RefusedError`, with a suggestion for a misspelt name. */
 export function configuredImage({ config }: StoreContext, name: string): DiskImageConfig {
   const image = config.diskImages.get(name);
   if (image === undefined) {

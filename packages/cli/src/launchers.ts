@@ -6,14 +6,12 @@ import { isError, isJsonObject, type JsonObject } from '@nodepool/core';
 import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
 import { RefusedError, UsageError } from './command-context.js';
 
-/** The answer of one launcher. */
 export type LauncherAnswer =
   | { readonly launcher: string; readonly outcome: 'known'; readonly text: string; readonly date: Date | undefined }
   /** The launcher does not know the subject, or does not have the page. */
   | { readonly launcher: string; readonly outcome: 'unknown'; readonly reason: string }
   | { readonly launcher: string; readonly outcome: 'failed'; readonly reason: string };
 
-/** A question to launchers. */
 export interface LauncherQuestion {
   /** Path below the web endpoint, escaped. */
   readonly path: string;

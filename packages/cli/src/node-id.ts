@@ -1,5 +1,3 @@
-/** Parses node ids from the command line. */
-
 import { RefusedError } from './command-context.js';
 
 /** Returns the ten-digit id; leading zeros may be omitted. Throws `RefusedError`. */

@@ -1,17 +1,8 @@
-/** Opens the dependencies of commands: configuration, log, ZooKeeper. */
-
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
-import {
-  DriverLoadError,
-  formatProblem,
-  loadConfig,
-  type DiscoverDriver,
-  type LoadOptions,
-  type LoadResult,
-  type NodepoolConfig,
-} from '@nodepool/config';
+import type { DiscoverDriver, LoadOptions, LoadResult, NodepoolConfig } from '@nodepool/config';
+import { DriverLoadError, formatProblem, loadConfig } from '@nodepool/config';
 import type * as Daemon from '@nodepool/daemon';
 import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { RefusedError, type StoreContext } from './command-context.js';
@@ -30,7 +21,6 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }
 
-/** The needs of a command besides the store. */
 export interface StoreNeeds {
   /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;

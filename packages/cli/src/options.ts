@@ -1,5 +1,3 @@
-/** Shared declarations of options. */
-
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { LIST_FORMATS, type ListFormat, type StoreContext } from './command-context.js';
 import type { StoreNeeds } from './open.js';
@@ -7,7 +5,6 @@ import type { StoreNeeds } from './open.js';
 /** Runs a command on the store; see `withStore`. */
 export type OnStore = (command: (context: StoreContext) => Promise<void> | void, needs?: StoreNeeds) => Promise<void>;
 
-/** The exit codes of a command. */
 export interface Outcome {
   /** Exit code of success; `run` sets the status of its remote command. */
   exitCode: number;

@@ -1,5 +1,3 @@
-/** Prints the reason why a command failed. */
-
 import { inspect } from 'node:util';
 import { RefusedError, type Output } from './command-context.js';
 

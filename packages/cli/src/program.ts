@@ -19,15 +19,8 @@ import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
 import { addRequestCommands } from './request-commands.js';
-import {
-  addListOptions,
-  example,
-  formatOption,
-  seconds,
-  type FormatOption,
-  type OnStore,
-  type Outcome,
-} from './options.js';
+import type { FormatOption, OnStore, Outcome } from './options.js';
+import { addListOptions, example, formatOption, seconds } from './options.js';
 import type { ListOptions } from './lists/list-command.js';
 import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';
@@ -136,7 +129,8 @@ function addNodeCommands(program: Command, onStore: OnStore): void {
     .description('mark a node for deletion by a launcher; refused while it is locked')
     .argument('<id>', 'id of the node')
     .option('--now', 'wait until the node is deleted', false)
-    .action((id: string, options: { now: boolean }) =>
+    .option('--break-lease', 'take the node away from a durable lease, whose owner loses it', false)
+    .action((id: string, options: Delete.DeleteOptions) =>
       onStore((context) => (load('./commands/delete.js') as typeof Delete).deleteNode(context, id, options)),
     );
   example(remove, 'nodepool delete 0000000042 --now');

@@ -1,5 +1,4 @@
-/** Queries a cloud outside of the launcher. */
-
+import type { Call, Clock, Logger, Provider, RandomSource } from '@nodepool/core';
 import {
   SupervisedProvider,
   TaskSupervisor,
@@ -7,11 +6,6 @@ import {
   TimerQueue,
   silentMetrics,
   withDeadline,
-  type Call,
-  type Clock,
-  type Logger,
-  type Provider,
-  type RandomSource,
 } from '@nodepool/core';
 import { RefusedError } from './command-context.js';
 

@@ -1,5 +1,3 @@
-/** The refusal of commands about a node, a request, a label or a provider that does not exist. */
-
 import { didYouMean } from '@nodepool/config';
 import { RefusedError, type StoreContext } from './command-context.js';
 import type { DescribedKind } from './describe/description.js';

@@ -1,7 +1,4 @@
-/**
- * Schemas of `nodepool.yaml`, without the parts of drivers, and of the secure file. The reference page is generated
- * from the descriptions.
- */
+/** Schemas of `nodepool.yaml`, without drivers' parts, and of the secure file. The reference page is made from them. */
 
 import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
@@ -203,7 +200,6 @@ const driverAlias = mapping(
   'A short name for a driver package.',
 );
 
-/** Schema of `nodepool.yaml`. */
 export const configSchema: JsonSchema = {
   ...mapping(
     {
@@ -253,7 +249,6 @@ export const configSchema: JsonSchema = {
   ),
 };
 
-/** Schema of the secure file. */
 export const secureSchema: JsonSchema = {
   type: ['object', 'null'],
   properties: {

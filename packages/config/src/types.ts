@@ -11,7 +11,6 @@ export interface NodepoolConfig {
   /** Number of logs kept per image; -1 keeps all. */
   readonly buildLogRetention: number;
   readonly zookeeper: ZooKeeperConfig;
-  /** Labels by name. */
   readonly labels: ReadonlyMap<string, TopLabelConfig>;
   /** Infinity: held nodes never expire. */
   readonly maxHoldAgeMs: number;

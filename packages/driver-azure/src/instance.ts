@@ -1,5 +1,3 @@
-/** Converts a VM to an instance of core. */
-
 import type { ExternalId, Instance } from '@nodepool/core';
 import type { NetworkInterface, VirtualMachine } from './client/types.js';
 import type { VmSize } from './lookups.js';

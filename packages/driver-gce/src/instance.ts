@@ -1,15 +1,8 @@
 /** Builds creation requests and interprets instances of the API. */
 
 import { createHash } from 'node:crypto';
-import {
-  numberAt,
-  objectAt,
-  stringAt,
-  type CreateRequest,
-  type ExternalId,
-  type Instance,
-  type JsonObject,
-} from '@nodepool/core';
+import type { CreateRequest, ExternalId, Instance, JsonObject } from '@nodepool/core';
+import { numberAt, objectAt, stringAt } from '@nodepool/core';
 import { labelsOf, linkAt, listAt } from './client/answers.js';
 import type { InstanceBody } from './client/compute.js';
 import type { Accelerator, GceLabel } from './config.js';
@@ -46,10 +39,7 @@ export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
   return slash < 0 ? { zone, name: text } : { zone: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-/**
- * Returns an instance name that is unique for each launch attempt, because the previous attempt's instance may still
- * exist.
- */
+/** Returns an instance name, unique per launch attempt, because the previous attempt's instance may still exist. */
 export function instanceName(hostname: string, attempt: string): string {
   const cleaned = hostname.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const host = /^[a-z]/.test(cleaned) ? cleaned : `np-${cleaned}`;
@@ -72,7 +62,6 @@ export function requestId(...purpose: readonly string[]): string {
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-5${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
   request: CreateRequest<GceLabel>,

@@ -1,5 +1,3 @@
-/** Converts namespaces, projects and pods to instances of core. */
-
 import { objectAt, stringAt, type Call, type ExternalId, type Instance, type QuotaInformation } from '@nodepool/core';
 import type { KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';

@@ -6,7 +6,6 @@
 import type { Stat, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 
-/** The pending reads of one path. */
 export interface PathReads {
   readonly path: string;
   outstanding: number;

@@ -6,7 +6,6 @@ import { Fifo } from './client/fifo.js';
 import { childPath } from './tree-nodes.js';
 import type { PathReads, ReadResult, TreeReads } from './tree-reads.js';
 
-/** Receives the results of a walk. */
 export interface WalkHandler {
   wantsData(path: string): boolean;
   isLeaf(path: string): boolean;
@@ -32,7 +31,6 @@ export interface BatchSize {
 /** The initial size, for which an answer has about 60 kB, and its handling takes a few milliseconds. */
 export const FIRST_BATCH_SIZE = 32;
 
-/** A znode that is being loaded. */
 interface Visit {
   readonly path: string;
   readonly depth: number;
@@ -71,7 +69,6 @@ export class TreeWalk {
     this.fill();
   }
 
-  /** Stops reading and calling the handler. */
   abandon(): void {
     this.abandonment.abort();
   }
@@ -97,7 +94,6 @@ export class TreeWalk {
     this.waiting[stage]?.push(visit);
   }
 
-  /** Issues requests up to the limit. */
   private fill(): void {
     while (!this.abandoned) {
       const batch = this.nextBatch(Math.min(this.batchSize.reads, MAX_IN_FLIGHT - this.inFlight));

@@ -15,10 +15,7 @@ interface Finding {
   readonly problem: ConfigProblem;
 }
 
-/**
- * Prints the problems. Throws `RefusedError` if there are errors, if a provider cannot be served, or if the result
- * lists incompatible keys.
- */
+/** Prints the problems. Throws `RefusedError` for errors, providers that cannot be served, and incompatible keys. */
 export function configValidate({ out }: ConsoleContext, result: LoadResult, { format, fileOnly }: ReportOptions): void {
   const errors = result.ok ? result.incompatible : result.problems;
   const findings: readonly Finding[] = [

@@ -28,10 +28,7 @@ const TIMEOUT_MS = 10_000;
 /** Time limit for registered launchers, milliseconds; shorter, because ZooKeeper answers otherwise. */
 const SHORT_TIMEOUT_MS = 5000;
 
-/**
- * Prints the answers of these launchers. Rejects with `RefusedError` if one cannot be reached, or if none knows the
- * object.
- */
+/** Prints the answers of these launchers. Rejects with `RefusedError` if one is unreachable or all lack the object. */
 export async function explainByLaunchers(
   context: ExplainContext,
   kind: ExplainedKind,

@@ -10,10 +10,7 @@ export interface HoldOptions {
   readonly comment: string | undefined;
 }
 
-/**
- * Holds the node and prints its row. Rejects with `RefusedError` if the node is busy, does not exist, or is being
- * deleted.
- */
+/** Holds the node and prints its row. Rejects with `RefusedError` if it is busy, being deleted, or does not exist. */
 export async function hold(context: StoreContext, nodeId: string, options: HoldOptions): Promise<void> {
   const id = parseNodeId(nodeId);
   const handle = await lockNode(context, id);

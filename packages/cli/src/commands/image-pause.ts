@@ -10,10 +10,7 @@ export async function imagePause(context: StoreContext, image: string): Promise<
   context.out.note(`image ${image} is paused: it is not built until \`nodepool image-unpause ${image}\``);
 }
 
-/**
- * Unpauses the image, and prints a note if the configuration still pauses it. Rejects with `RefusedError` if it is
- * unknown.
- */
+/** Unpauses the image; notes if the configuration still pauses it. Rejects with `RefusedError` if it is unknown. */
 export async function imageUnpause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
   const wasPaused = context.store.images.paused(image);

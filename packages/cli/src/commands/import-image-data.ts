@@ -5,10 +5,7 @@ import { importImageData as importData, parseImageData } from '@nodepool/store';
 import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
-/**
- * Restores the records. Rejects with `RefusedError` if the file cannot be read or is no backup, and with
- * `ImageDataError` if it cannot be imported.
- */
+/** Restores the records. Rejects with `RefusedError` if it is no backup, `ImageDataError` if the import fails. */
 export async function importImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   let text: string;
   try {

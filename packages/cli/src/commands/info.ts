@@ -1,13 +1,7 @@
 /** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
-import {
-  createRecordList,
-  printable,
-  toJsonObjects,
-  type ListColumn,
-  type MachineOutage,
-  type NodeEntry,
-} from '@nodepool/store';
+import type { ListColumn, MachineOutage, NodeEntry } from '@nodepool/store';
+import { createRecordList, printable, toJsonObjects } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { PLAIN } from '../display.js';
 import { checkProvider } from '../image-names.js';

@@ -1,7 +1,4 @@
-/**
- * `nodepool installation-id`: shows or sets the id that distinguishes the resources of this installation from those of
- * others.
- */
+/** `nodepool installation-id`: shows or sets the id that tells the resources of this installation from others. */
 
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { RefusedError, type StoreContext } from '../command-context.js';

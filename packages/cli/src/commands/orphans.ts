@@ -1,16 +1,7 @@
-/**
- * `nodepool orphans ACTION [PROVIDER]`: resources in clouds that have the tags of this installation but no record, and
- * the suspension of their deletion.
- */
+/** `nodepool orphans ACTION [PROVIDER]`: cloud resources with our tags and no record; suspension of their deletion. */
 
-import {
-  externalIdKey,
-  LAUNCHING_STATES,
-  type ExternalId,
-  type Instance,
-  type NodeData,
-  type NodeState,
-} from '@nodepool/core';
+import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
+import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';
 import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
 import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
 import { checkConfigured, checkProvider } from '../image-names.js';

@@ -9,7 +9,6 @@ import { explainFailure } from '../explain-failure.js';
 import { printList } from '../print-list.js';
 import type { Streams } from '../process-io.js';
 
-/** Options that describe a request. */
 export interface WantedNodes {
   /** 0 to 999; lower values are served first. */
   readonly priority: number;
@@ -21,7 +20,6 @@ export interface WantedNodes {
 }
 
 export interface RequestOptions extends WantedNodes {
-  /** Number of nodes of each label. */
   readonly count: number;
   /** Seconds to wait for the nodes; undefined: no limit. */
   readonly timeout: number | undefined;

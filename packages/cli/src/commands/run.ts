@@ -23,7 +23,6 @@ export interface RunOptions extends WantedNodes {
   /** Number of nodes; the command runs on each. */
   readonly count: number;
   readonly user: string | undefined;
-  /** File with the private key. */
   readonly identity: string | undefined;
   /** `NAME=VALUE`, or `NAME` for the value in this process. */
   readonly env: readonly string[];

@@ -14,7 +14,6 @@ export interface WaitOptions {
   readonly timeout: number | undefined;
 }
 
-/** A condition to wait for. */
 interface Condition {
   readonly description: string;
   /** Returns the text to print once the condition holds. Throws `RefusedError` if it can never hold. */

@@ -1,25 +1,20 @@
 /** Describes requests, nodes, labels and providers from the records in ZooKeeper alone. */
 
 import type { NodeRequest, NodeState } from '@nodepool/core';
-import {
-  describePool,
-  formatAge,
-  SERVES_REQUESTS,
-  type NodeEntry,
-  type PoolComponentData,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/store';
+import type { NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
+import { describePool, formatAge, SERVES_REQUESTS } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
+import type { LockHolder } from '@nodepool/zookeeper';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';
 
-/** The data of descriptions. */
 export interface DescriptionSources {
   readonly store: Store;
   readonly config: Pick<NodepoolConfig, 'labels' | 'providers' | 'brokenProviders'>;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** The holder of the lock of a described node, if it was read. */
+  readonly holder?: LockHolder | undefined;
 }
 
 /** Returns undefined if ZooKeeper and the configuration do not know the subject. */
@@ -107,7 +102,7 @@ function poolStatement(request: NodeRequest, pool: PoolComponentData): string {
   return says === SERVES_REQUESTS ? CAN_SERVE : `${CAN_SERVE}, but ${says}`;
 }
 
-function describeNode({ store, now }: DescriptionSources, id: string): Description | undefined {
+function describeNode({ store, now, holder }: DescriptionSources, id: string): Description | undefined {
   const entry = store.nodes.get(id);
   if (entry === undefined) return undefined;
   const { node, locked } = entry;
@@ -121,6 +116,7 @@ function describeNode({ store, now }: DescriptionSources, id: string): Descripti
       ageFact('state_time', 'In this state for', now, node.state_time),
       ageFact('created_time', 'Age', now, node.created_time),
       fact('locked', 'Locked', locked, locked ? 'yes' : 'no'),
+      fact('holder', 'Locked by', holder?.identifier ?? null, holderText(holder)),
       fact('type', 'Labels', node.type),
       fact('provider', 'Provider', node.provider),
       fact('pool', 'Pool', node.pool),
@@ -144,6 +140,11 @@ function describeNode({ store, now }: DescriptionSources, id: string): Descripti
     ],
     sections: [],
   };
+}
+
+function holderText(holder: LockHolder | undefined): string | undefined {
+  if (holder === undefined) return undefined;
+  return holder.persistent ? `${holder.identifier} (durable lease)` : holder.identifier;
 }
 
 function requestText(id: string | null, request: RequestEntry | undefined): string | undefined {

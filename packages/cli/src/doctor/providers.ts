@@ -1,16 +1,7 @@
 /** Checks drivers, the access to each cloud, and limits against their use. Reads only. */
 
-import {
-  isError,
-  QuotaInformation,
-  remedyFor,
-  toDriverError,
-  type Clock,
-  type Logger,
-  type Provider,
-  type ProviderConfig,
-  type RandomSource,
-} from '@nodepool/core';
+import type { Clock, Logger, Provider, ProviderConfig, RandomSource } from '@nodepool/core';
+import { isError, QuotaInformation, remedyFor, toDriverError } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { RefusedError } from '../command-context.js';

@@ -37,9 +37,7 @@ export function readCopy({ local, remote }: CopySpec): Copy {
   return { local: path, remote: target, isFolder: entry.isDirectory() };
 }
 
-/**
- * Copies one file, or the content of one folder, which is created on the node. Rejects with `RefusedError` if it fails.
- */
+/** Copies one file, or the content of one folder, which is created there. Rejects with `RefusedError` if it fails. */
 export async function copyTo(
   client: SshClient,
   target: SshTarget,

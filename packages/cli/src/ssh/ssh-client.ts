@@ -87,7 +87,6 @@ export class SshClient {
     ];
   }
 
-  /** Starts a remote command line. */
   start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
     const [program, ...args] = this.command;
     return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);

@@ -1,12 +1,9 @@
-/**
- * Address and login of a node for ssh. Records in ZooKeeper are not trusted: their text must not become ssh options.
- */
+/** Address and login of a node for ssh. Texts of records are not trusted: they must not become ssh options. */
 
 import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';
 import { RefusedError } from '../command-context.js';
 
-/** A node that ssh can log in to. */
 export interface SshTarget {
   readonly id: string;
   readonly user: string;

@@ -40,10 +40,7 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly uniqueIds?: boolean;
   /** Maximum number of remote calls in progress; they start at the provider's rate regardless. Default 1. */
   readonly concurrency?: number;
-  /**
-   * Starts the adapter. `tasks` is the task manager passed to every other method, for objects that the framework does
-   * not call, e.g. `images`.
-   */
+  /** Starts the adapter. `tasks` is the task manager of all other methods, for calls outside of them (`images`). */
   start?(context: ProviderContext, tasks: TaskManager): Promise<void>;
   stop?(): void | Promise<void>;
   /**

@@ -95,10 +95,7 @@ export interface CreateRequest<L extends LabelConfig = LabelConfig> {
 export interface MachineCall extends Call {
   /** Latest listing of the provider; undefined before the first one. */
   readonly listing: Listing | undefined;
-  /**
-   * Reports a failed step that the machine repeats by itself, so that the failure counts when it happens. `StepRetries`
-   * calls it.
-   */
+  /** Reports a failed step that the machine repeats by itself, so that it counts at once. `StepRetries` calls it. */
   readonly onRetry?: ((error: DriverError) => void) | undefined;
 }
 
@@ -106,10 +103,7 @@ export interface MachineCall extends Call {
 export interface Listing {
   /** Increases with each listing. A listing is requested only after the previous one has ended. */
   readonly round: number;
-  /**
-   * Time of the request in `Clock.monotonic` milliseconds. The listing includes earlier events, as far as the cloud is
-   * consistent.
-   */
+  /** Time of the request (`Clock.monotonic`, ms). The listing includes earlier events, if the cloud is consistent. */
   readonly askedAt: number;
   /** Returns the instance with the id. For a machine, it has the tags of its launch attempt; see `uniqueIds`. */
   byExternalId(externalId: ExternalId): Instance | undefined;

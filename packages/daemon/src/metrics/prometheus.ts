@@ -1,5 +1,3 @@
-/** Stores metrics for Prometheus. */
-
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
 import type { Registry } from 'prom-client';

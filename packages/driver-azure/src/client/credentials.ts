@@ -2,16 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { HttpClient, TlsSettings } from '@azure/core-rest-pipeline';
-import {
-  ConfigurationError,
-  TokenSource,
-  type ApiCredentials,
-  type Call,
-  type Clock,
-  type Logger,
-  type Refusal,
-  type TokenSourceOptions,
-} from '@nodepool/core';
+import type { ApiCredentials, Call, Clock, Logger, Refusal, TokenSourceOptions } from '@nodepool/core';
+import { ConfigurationError, TokenSource } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { errorOf } from '../errors.js';
 import { checkCredential, logIn, loginService } from './login.js';

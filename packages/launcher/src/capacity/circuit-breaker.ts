@@ -7,10 +7,7 @@
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '@nodepool/status';
 
-/**
- * Progress of a launch. `accepted`: the cloud knows the instance. `created`: the cloud has finished creating it.
- * `ready`: its login answers.
- */
+/** Progress of a launch. The cloud knows (`accepted`), has created (`created`) the instance; it answers (`ready`). */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
 /** Evidence that a cloud works. `answered`: it has answered a call that reads. */
@@ -64,7 +61,6 @@ const LONGEST_CHECK_MS = 30_000;
 const UNPROBED_MS = 15_000;
 const UNCHECKED_MS = 10 * MINUTE_MS;
 
-/** A failure reported to a breaker. */
 export interface BreakerFailure {
   readonly cause: BreakerCause;
   readonly reason: string;
@@ -124,7 +120,6 @@ export class CircuitBreaker {
     return this.current;
   }
 
-  /** True if the breaker admits a launch now. */
   get admits(): boolean {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
   }

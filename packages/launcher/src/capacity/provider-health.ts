@@ -4,17 +4,8 @@
  * pools has another breaker. Launches, their failed steps, listings and deletions show if the cloud can be used.
  */
 
-import {
-  ERROR_POLICIES,
-  toDriverError,
-  type ApiCall,
-  type Clock,
-  type DriverError,
-  type Logger,
-  type Metrics,
-  type RandomSource,
-  type Timer,
-} from '@nodepool/core';
+import type { ApiCall, Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
+import { ERROR_POLICIES, toDriverError } from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { causeOf } from './launch-fault.js';
 import type { BreakerCause, BreakerState, OfferHealth } from '@nodepool/status';
@@ -92,9 +83,7 @@ export class ProviderHealth {
     });
   }
 
-  /**
-   * Returns the state with the current reason; `since` is the time at which the state, not the reason, last changed.
-   */
+  /** Returns the state with its reason; `since` is the time at which the state, not the reason, last changed. */
   get state(): ProviderState {
     const found = this.find();
     const { trouble } = found;

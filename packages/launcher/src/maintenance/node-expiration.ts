@@ -38,7 +38,6 @@ export class NodeExpiration implements Controller {
     ];
   }
 
-  /** Applies the limits of a changed configuration. */
   apply(config: NodepoolConfig): void {
     this.limits = config;
     this.addAll();
@@ -74,10 +73,7 @@ export class NodeExpiration implements Controller {
     return { requeueAfterMs: RETRY_MS };
   }
 
-  /**
-   * Returns the milliseconds until the node expires; `Infinity` if it never expires or this launcher does not delete
-   * it.
-   */
+  /** Returns the ms until the node expires; `Infinity` if it never does or another launcher deletes it. */
   private leftMs(entry: NodeEntry | undefined): number {
     if (entry === undefined || entry.locked) return Infinity;
     const { node } = entry;

@@ -17,10 +17,7 @@ const RETRY_MS = 60_000;
 export class SurplusNodes implements Controller {
   /** Labels to be checked, each when its oldest surplus node expires. */
   private readonly queue: WorkQueue<string>;
-  /**
-   * Free ready nodes of all providers by label: the time since when each is free, in milliseconds since the epoch, by
-   * its id.
-   */
+  /** Free ready nodes of all providers by label: the time (ms since the epoch) since when each is free, by id. */
   private readonly free = new Map<string, Map<string, number>>();
   private readonly unsubscribe: (() => void)[];
   private labels: NodepoolConfig['labels'] = new Map();

@@ -23,7 +23,6 @@ export interface MachineSupply {
   shortage(pool: string, labels: readonly string[]): string | undefined;
 }
 
-/** Sources of the facts. */
 export interface PoolSources {
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
@@ -135,9 +134,7 @@ export class Pool {
     return supply === undefined ? this.labelObstacle(labels, tenant) : { cause: 'configuration', reason: supply };
   }
 
-  /**
-   * Returns what the request waits for before it can be served in this pool; undefined if it waits only for capacity.
-   */
+  /** Returns what the request waits for before this pool can serve it; undefined if it waits only for capacity. */
   waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
     if (start !== undefined) return { kind: 'capacity', reason: start };

@@ -3,20 +3,8 @@
  * if the latest listing is too old. One listing serves all nodes and callers; a listing that fails proves nothing.
  */
 
-import {
-  backOffMs,
-  checkInstances,
-  IndexedListing,
-  reasonOf,
-  sleep,
-  toDriverError,
-  type Call,
-  type Instance,
-  type Logger,
-  type Node,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, Instance, Logger, Node, Provider } from '@nodepool/core';
+import { backOffMs, checkInstances, IndexedListing, reasonOf, sleep, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
 import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';

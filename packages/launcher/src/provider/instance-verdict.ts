@@ -2,9 +2,7 @@
 
 import type { ExternalId, Instance, Listing, Node } from '@nodepool/core';
 
-/**
- * Time after a node became ready during which listings may lack its instance or show an earlier state, in milliseconds.
- */
+/** Time (ms) after a node became ready in which listings may lack its instance or show an earlier state. */
 export const SETTLE_MS = 60_000;
 
 /** A listing with the time of its request, in milliseconds since the epoch. */
@@ -12,7 +10,6 @@ export interface InstanceListing extends Listing {
   readonly requestedAt: number;
 }
 
-/** Why a node is not handed out. */
 export type InstanceLoss =
   /** The listing lacks the instance. */
   | 'missing'

@@ -34,7 +34,6 @@ const MISSING_LIMIT = { share: 0.1, always: 3 } as const;
 /** Node states with an instance that the cloud should list. */
 const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'used', 'hold']);
 
-/** A loss that the latest listing shows. */
 interface Loss {
   readonly kind: InstanceLoss;
   readonly reason: string;
@@ -50,7 +49,6 @@ interface LostNode {
 export interface LostNodesOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
-  /** Name of the provider. */
   readonly provider: string;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
@@ -112,7 +110,6 @@ export class LostNodes {
     return [...before.keys()].some((id) => !losses.has(id));
   }
 
-  /** Removes the metrics of the provider. */
   withdraw(): void {
     this.gauge.withdraw();
   }

@@ -112,14 +112,12 @@ export class PoolWorker {
     return this.path.idle();
   }
 
-  /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.publishClosedLabels();
     this.registration.troubleChanged(troubleOf(this.resources.health.state));
     this.reevaluate();
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     this.reevaluate();
   }
@@ -135,10 +133,7 @@ export class PoolWorker {
     this.reevaluate();
   }
 
-  /**
-   * Handles a free node or a removed record of the provider. `isInstanceRemoved` is true if the cloud has deleted an
-   * instance.
-   */
+  /** Handles a free node or a removed record. `isInstanceRemoved` is true if the cloud has deleted an instance. */
   capacityFreed(isInstanceRemoved: boolean): void {
     if (this.deciding) this.path.capacityFreed(isInstanceRemoved);
   }

@@ -5,14 +5,8 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import {
-  SupervisedProvider,
-  type Logger,
-  type LoginScan,
-  type Provider,
-  type WorkInProgress,
-  driverCall,
-} from '@nodepool/core';
+import type { Logger, LoginScan, Provider, WorkInProgress } from '@nodepool/core';
+import { SupervisedProvider, driverCall } from '@nodepool/core';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
@@ -216,7 +210,6 @@ export class ProviderRuntime {
     }
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     for (const pool of this.pools) pool.tenantLimitsChanged();
   }

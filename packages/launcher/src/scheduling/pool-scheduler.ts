@@ -70,14 +70,12 @@ export class PoolScheduler {
     this.evictor = new Evictor(context, options.ledger, name, this.wake);
   }
 
-  /** Number of requests that wait. */
   get size(): number {
     let size = 0;
     for (const { entries } of this.waiting.classes()) size += entries.length;
     return size;
   }
 
-  /** The first waiting request. */
   get next(): RequestEntry | undefined {
     const [first] = [...this.waiting.classes()].sort(compareClasses);
     return first?.first;

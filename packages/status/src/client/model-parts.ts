@@ -12,7 +12,6 @@ export interface LauncherStatus {
   readonly version: string;
   /** `connected`, `connecting`, `suspended` or `closed`. */
   readonly zookeeper: string;
-  /** Numbers for the navigation. */
   readonly nodes: number;
   readonly waiting: number;
   readonly problems: number;
@@ -176,7 +175,6 @@ export interface ReasonGroup {
   readonly labels: readonly string[];
 }
 
-/** A page of a list. */
 export interface Paging {
   /** Number of rows that match the filters. */
   readonly matching: number;

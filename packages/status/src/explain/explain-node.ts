@@ -49,7 +49,6 @@ function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
   };
 }
 
-/** Returns the facts of a deleted node. */
 function factsOfLife(life: NodeLife | undefined): Explanation['facts'] {
   if (life === undefined) return {};
   const { labels, provider, pool, request } = life.facts;

@@ -15,9 +15,7 @@ const STATES: Readonly<Record<BreakerCause, string>> = {
   slow: 'is much slower than usual',
 };
 
-/**
- * Returns e.g. `label large, zone az2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50 UTC`.
- */
+/** Returns e.g. `label large, zone az2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50`. */
 export function describeObstacle(subject: string, obstacle: BreakerObstacle): string {
   return `${describeFault(subject, obstacle)}, ${describeProbe(obstacle)}`;
 }

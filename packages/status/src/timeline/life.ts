@@ -129,7 +129,6 @@ export class Life {
   }
 }
 
-/** A launch attempt that ended. */
 export interface Attempt {
   readonly node: string;
   /** 1 for the first attempt. */

@@ -10,7 +10,6 @@ import { Channel } from './channel.js';
 import type { EventSink } from './watch-table.js';
 import { eventMessage } from './wire.js';
 
-/** The server's end of a connection. */
 export interface ServerEnd {
   /** Handles one message, whose bytes are valid only during the call. Throws if it is malformed. */
   onFrame(connection: SimulatedConnection, buffer: Buffer, start: number, end: number): void;

@@ -166,10 +166,7 @@ export class SimulatedZooKeeperServer {
     if (session !== undefined) this.sessions.end(session.id);
   }
 
-  /**
-   * Cuts the connection at the client's next write that `matches`, before or after the write is applied. The client
-   * cannot distinguish the two.
-   */
+  /** Cuts the connection at the client's next write that `matches`, before or after its effect; both look alike. */
   loseNextWrite(client: ZooKeeper, when: PlannedLoss['when'], matches: PlannedLoss['matches'] = () => true): void {
     this.pathOf(client).loss = { when, matches };
   }

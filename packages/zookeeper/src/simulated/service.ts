@@ -3,15 +3,8 @@
 import type { Clock, Timer } from '../clock.js';
 import type { ReadOp } from '../api.js';
 import type { Identity } from './access.js';
-import {
-  Refusal,
-  RefusedError,
-  type AnswerValue,
-  type Change,
-  type ReadAnswer,
-  type Request,
-  type WriteResult,
-} from './messages.js';
+import type { AnswerValue, Change, ReadAnswer, Request, WriteResult } from './messages.js';
+import { Refusal, RefusedError } from './messages.js';
 import { ServerWatches, type EventSink } from './watch-table.js';
 import { ZnodeTree, type DumpedZnode, type WriteContext } from './znode-tree.js';
 
@@ -22,7 +15,6 @@ type ReadRequest = Exclude<
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
-/** A copy of all znodes. */
 export interface DataSnapshot {
   readonly tree: ZnodeTree;
   readonly zxid: bigint;

@@ -3,15 +3,8 @@
 import type { CreateMode, ReadOp, Stat, WatchEvent, WatchKind } from '../api.js';
 import type { JuteReader } from '../client/jute-reader.js';
 import { JuteWriter } from '../client/jute-writer.js';
-import {
-  CREATE_FLAGS,
-  Opcode,
-  readAcl,
-  SpecialXid,
-  WATCHER_TYPE,
-  writeAcl,
-  type ConnectResponse,
-} from '../client/protocol.js';
+import type { ConnectResponse } from '../client/protocol.js';
+import { CREATE_FLAGS, Opcode, readAcl, SpecialXid, WATCHER_TYPE, writeAcl } from '../client/protocol.js';
 import { ZooKeeperError } from '../errors.js';
 import type { AnswerValue, ReadAnswer, Request, WriteRequest, WriteResult } from './messages.js';
 

@@ -7,16 +7,8 @@ import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
 import { parentPath } from '../client/paths.js';
 import { allows, maskedAcl, storedAcl, type Identity } from './access.js';
 import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
-import {
-  checkVersion,
-  CONTAINER_OWNER,
-  freshNode,
-  nameOf,
-  ownerOf,
-  sequenceDigits,
-  statOf,
-  type Znode,
-} from './znode.js';
+import type { Znode } from './znode.js';
+import { checkVersion, CONTAINER_OWNER, freshNode, nameOf, ownerOf, sequenceDigits, statOf } from './znode.js';
 
 /** The server's own znodes, which clients cannot delete. */
 const SPECIAL_PATHS: ReadonlySet<string> = new Set(['/', '/zookeeper', '/zookeeper/config', '/zookeeper/quota']);
@@ -59,7 +51,6 @@ export class ZnodeTree {
     for (const [owner, paths] of from.ephemerals) this.ephemerals.set(owner, new Set(paths));
   }
 
-  /** Returns an independent copy. */
   copy(): ZnodeTree {
     return new ZnodeTree(this.settings, this);
   }

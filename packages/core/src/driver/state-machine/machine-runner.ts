@@ -12,7 +12,6 @@ export class MachineRunner {
 
   constructor(private readonly env: RunEnvironment) {}
 
-  /** Number of machines in progress. */
   get size(): number {
     return this.runs.size;
   }

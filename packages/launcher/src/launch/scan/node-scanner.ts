@@ -9,10 +9,7 @@ export interface NodeScannerOptions {
   readonly concurrency?: number;
 }
 
-/**
- * Scans nodes. A scan holds a permit only while a connection is open, so nodes that do not answer yet do not delay
- * those that do.
- */
+/** Scans nodes. A scan needs a permit only while a connection is open: nodes that do not answer delay no others. */
 export class NodeScanner {
   private readonly slots: Slots;
   private scans = 0;
@@ -26,7 +23,6 @@ export class NodeScanner {
     return this.slots.queueLength;
   }
 
-  /** Number of scans that have not ended. */
   get running(): number {
     return this.scans;
   }

@@ -1,5 +1,3 @@
-/** Waits for the login of a node and collects its ssh host keys. */
-
 import { setMaxListeners } from 'node:events';
 import type { ServerHostKeyAlgorithm } from 'ssh2';
 import {
@@ -39,9 +37,7 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
-/**
- * Number of attempts to fetch an offered key. A key that cannot be fetched is left out if the server has another one.
- */
+/** Number of attempts to fetch an offered key. One that cannot be fetched is left out if the server has another. */
 const ATTEMPTS_PER_KEY = 3;
 
 /**
