@@ -7,7 +7,7 @@ import {
   silentMetrics,
   withDeadline,
 } from '@nodepool/core';
-import { RefusedError } from './command-context.js';
+import { CommandError } from './command-context.js';
 
 export interface QueryContext {
   readonly clock: Clock;
@@ -32,7 +32,7 @@ export async function withStartedProvider<T>(
     deadline,
     onDeadline: () => {
       const message = `the cloud has not answered for ${timeoutMs / 1000} s`;
-      return new RefusedError(message, { cause: new TimeoutError(message) });
+      return new CommandError(message, { cause: new TimeoutError(message) });
     },
   };
   const supervised = new SupervisedProvider(provider, { clock, random, log, tasks, metrics: silentMetrics });

@@ -254,6 +254,8 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
+      maxAgeMs: ageLimit(numberAt(section, 'max-age') ?? 0),
+      minRetentionMs: Math.max(0, numberAt(section, 'min-retention-time') ?? 0) * 1000,
       maxIdleMs: ageLimit(numberAt(section, 'max-idle-time') ?? DEFAULT_MAX_IDLE_SECONDS),
       maxWaitMs: waitLimit(numberAt(section, 'max-wait')),
     });

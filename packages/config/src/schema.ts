@@ -129,7 +129,21 @@ const label = mapping(
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
-      description: 'Age at which a ready node is replaced, in seconds. 0: never.',
+      description: 'Time after which a ready node is replaced, in seconds since it became ready. 0: never.',
+    },
+    'max-age': {
+      ...optionalSeconds,
+      default: 0,
+      compatible: false,
+      description:
+        'Age at which a ready node is replaced, in seconds since its creation. The label keeps `min-ready` nodes meanwhile. 0: never.',
+    },
+    'min-retention-time': {
+      ...optionalSeconds,
+      default: 0,
+      compatible: false,
+      description:
+        'Age before which a ready node is not deleted, in seconds since its creation, e.g. the minimum time that the cloud bills. It has priority over `max-age`, `max-ready-age` and `max-idle-time`.',
     },
     'max-idle-time': {
       ...optionalSeconds,

@@ -60,6 +60,10 @@ export interface TopLabelConfig {
   readonly minReady: number;
   /** Infinity: no limit. */
   readonly maxReadyAgeMs: number;
+  /** Age from its creation at which a free ready node is replaced. Absent or Infinity: no limit. */
+  readonly maxAgeMs?: number | undefined;
+  /** Age from its creation before which a ready node is not deleted. Absent: 0. */
+  readonly minRetentionMs?: number | undefined;
   /** Time after which a free ready node beyond `minReady` is deleted. Absent or Infinity: never. */
   readonly maxIdleMs?: number | undefined;
   /** Limit of the wait of a request for the label, from its creation. */

@@ -137,6 +137,9 @@ function acceleratorsIn(zone: string, { accelerators }: GceLabel): NonNullable<I
 /** States of instances that no longer run, because of a shutdown, a preemption or an operator. */
 const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'STOPPING', 'PENDING_STOP']);
 
+/** States of a preemptible instance that Compute Engine takes away. */
+const PREEMPTED = new Set(['TERMINATED', 'STOPPED', 'STOPPING', 'PENDING_STOP']);
+
 export interface InstanceFacts {
   readonly region: string;
   /** Zone of the provider. */
@@ -171,6 +174,8 @@ export function instanceOf(
       status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
+    // The API does not tell a preemption from a shutdown by the guest, and the nodes' requestors do not shut down.
+    reclaimed: PREEMPTED.has(status) && isPreemptible(data) ? {} : undefined,
     tags,
     interfaceIp: isInternal ? (privateIpv4 ?? publicIpv4) : (publicIpv4 ?? privateIpv4),
     publicIpv4,

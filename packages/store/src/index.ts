@@ -1,4 +1,5 @@
 export type { Source } from './codec/codec.js';
+export { nodeCodec } from './codec/node.js';
 export { requestCodec } from './codec/request.js';
 export { decodeComponent } from './components/component-codec.js';
 export type { ComponentHandle } from './components/component-handle.js';

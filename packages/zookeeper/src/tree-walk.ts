@@ -1,17 +1,17 @@
 /** One load of a tree cache: reads all znodes in batches, many concurrently, the descendants of a znode first. */
 
-import type { ReadOp, ReadResult as Answer, ZooKeeper } from './api.js';
+import type { ReadOp, ReadResult, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 import { Fifo } from './client/fifo.js';
 import { childPath } from './tree-nodes.js';
-import type { PathReads, ReadResult, TreeReads } from './tree-reads.js';
+import type { PathReads, TreeRead, TreeReads } from './tree-reads.js';
 
 export interface WalkHandler {
   wantsData(path: string): boolean;
   isLeaf(path: string): boolean;
   /** Returns true if the cache holds the znode from an earlier load. */
   isKnown(path: string): boolean;
-  onRead(path: string, result: ReadResult): void;
+  onRead(path: string, result: TreeRead): void;
   /** A znode exists whose data is not wanted. */
   onPresent(path: string): void;
   onChildren(path: string, names: readonly string[]): void;
@@ -42,7 +42,7 @@ interface Visit {
   open: number;
   /** The read whose result has not been passed on. */
   reads: PathReads | undefined;
-  result: ReadResult;
+  result: TreeRead;
 }
 
 /**
@@ -139,7 +139,7 @@ export class TreeWalk {
     );
   }
 
-  private answered(visit: Visit, answer: Answer): void {
+  private answered(visit: Visit, answer: ReadResult): void {
     const { path } = visit;
     switch (answer.type) {
       case 'get':

@@ -41,7 +41,7 @@ const OUTAGE_COLUMNS: readonly ListColumn<ReportedOutage>[] = [
   { field: 'reason', header: 'Reason', value: ({ reason }) => reason },
 ];
 
-/** Prints the records. Rejects with `RefusedError` if the provider is unknown. */
+/** Prints the records. Rejects with `CommandError` if the provider is unknown. */
 export function info(context: StoreContext, provider: string, options: { readonly format: ListFormat }): void {
   checkProvider(context, provider);
   const { store, out } = context;

@@ -6,7 +6,7 @@
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
-import type { Driver, Instance, ProviderContext, Resource } from './api.js';
+import type { Instance, ProviderContext, Resource } from './api.js';
 import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
@@ -21,10 +21,6 @@ export interface SimpleTaskManagerDriver<L extends LabelConfig, P extends Provid
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): P;
   getAdapter(config: P): SimpleTaskManagerAdapter<L>;
 }
-
-export type MakeSimpleTaskManagerDriver = <L extends LabelConfig, P extends ProviderConfig<L>>(
-  definition: SimpleTaskManagerDriver<L, P>,
-) => Driver;
 
 /** An instance as the cloud lists it. */
 export type SimpleTaskManagerInstance = Instance;

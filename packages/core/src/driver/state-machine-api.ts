@@ -8,7 +8,7 @@ import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
 import type { DriverError } from './errors.js';
-import type { Driver, Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
+import type { Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
 import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
@@ -21,11 +21,6 @@ export interface StateMachineDriver<L extends LabelConfig, P extends ProviderCon
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): P;
   getAdapter(config: P): Adapter<L>;
 }
-
-/** Type of the function `stateMachineDriver`. */
-export type MakeStateMachineDriver = <L extends LabelConfig, P extends ProviderConfig<L>>(
-  definition: StateMachineDriver<L, P>,
-) => Driver;
 
 /** A cloud, as the framework uses it. */
 export interface Adapter<L extends LabelConfig = LabelConfig> {

@@ -79,24 +79,6 @@ export interface Metrics {
   onCollect(refresh: () => void): () => void;
 }
 
-/** Sends metrics to statsd. The implementation is in `statsd.ts`. */
-export interface StatsdSender {
-  increment(key: string, amount: number): void;
-  timing(key: string, milliseconds: number): void;
-  gauge(key: string, value: number): void;
-  /** Resolves once all metrics are sent. */
-  close(): Promise<void>;
-}
-
-/** Stores the series for Prometheus. The implementation is in `prometheus.ts`. */
-export interface PrometheusSeries {
-  increment(counter: Counter, labels: MetricLabels<string>, amount: number): void;
-  observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void;
-  set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void;
-  readonly contentType: string;
-  text(): Promise<string>;
-}
-
 /** Metrics that are discarded, for programs and tests without metrics. */
 export const silentMetrics: Metrics = {
   count: () => undefined,

@@ -2,7 +2,16 @@
 
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
-import type { Clock, Timer, StatsdSender } from '@nodepool/core';
+import type { Clock, Timer } from '@nodepool/core';
+
+/** Sends metrics to statsd. */
+export interface StatsdSender {
+  increment(key: string, amount: number): void;
+  timing(key: string, milliseconds: number): void;
+  gauge(key: string, value: number): void;
+  /** Resolves once all metrics are sent. */
+  close(): Promise<void>;
+}
 
 export interface StatsdAddress {
   readonly host: string;

@@ -62,11 +62,6 @@ export class ObjectCache {
     this.timers = new TimerQueue(options.clock);
   }
 
-  /** Error of the latest attempt to read or watch; undefined while the copy is current. */
-  get lastError(): DriverError | undefined {
-    return this.failure;
-  }
-
   /** True if the copy shows the cluster as of the last moments. */
   get isCurrent(): boolean {
     return this.synced.isOpen && this.options.clock.monotonic() - this.lastEventAt < SILENCE_MS;

@@ -25,7 +25,7 @@ const LATE_MS = 1000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
 const SUSPICION_MS = 2000;
 
-export interface ProviderState extends Condition {
+export interface DatedCondition extends Condition {
   /** Undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
   /** Milliseconds since the epoch. */
@@ -61,7 +61,7 @@ export class ProviderHealth {
   private suspicion: Timer | undefined;
   private stopped = false;
   private readonly slowStart: Timer;
-  private known: ProviderState;
+  private known: DatedCondition;
   /** State of the breaker in the last report. */
   private reported: BreakerState = 'closed';
 
@@ -84,7 +84,7 @@ export class ProviderHealth {
   }
 
   /** Returns the state with its reason; `since` is the time at which the state, not the reason, last changed. */
-  get state(): ProviderState {
+  get state(): DatedCondition {
     const found = this.find();
     const { trouble } = found;
     const since = found.state === this.known.state ? this.known.since : (trouble?.since ?? this.env.clock.now());

@@ -1,5 +1,6 @@
 /** The launcher's metrics. The statsd keys are those of the Python Nodepool, which dashboards and alerts use. */
 
+import type { Node } from '@nodepool/core';
 import { counter, duration, gauge, statsdName as name, statsdPart as part } from '@nodepool/core';
 
 const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
@@ -113,17 +114,33 @@ export const LEAKED_RESOURCES = counter(
   ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 );
 
-/** `reason` is `missing`, `replaced`, `failed` or `stopped`. */
+/** `reason` is `reclaimed`, `missing`, `replaced`, `failed` or `stopped`. */
 export const LOST_NODES = counter(
   'nodepool_lost_ready_nodes_total',
   ['provider', 'reason'],
-  'Ready nodes that were deleted because their instance is missing, replaced, failed or stopped.',
+  'Ready nodes that were deleted because their instance is reclaimed, missing, replaced, failed or stopped.',
 );
+
+/** `state` is that of the node: `ready`, `in-use` or `hold`. */
+export const INTERRUPTED_NODES = counter(
+  'nodepool_interrupted_nodes_total',
+  ['provider', 'pool', 'label', 'zone', 'machine_type', 'state', 'reason'],
+  'Nodes whose instance the cloud has taken away, or that lost it otherwise, by offer, state and reason.',
+  ({ provider }) => [`nodepool.provider.${name(provider)}.interrupted`],
+);
+
+type OfferLabels = Readonly<Record<'pool' | 'label' | 'zone' | 'machine_type', string>>;
+
+/** Returns the labels that name the offer of a node. */
+export function offerLabels(node: Pick<Node, 'pool' | 'type' | 'az' | 'machine_type'>): OfferLabels {
+  const { pool, type, az, machine_type: machineType } = node;
+  return { pool: pool ?? '', label: type[0] ?? '', zone: az ?? '', machine_type: machineType ?? '' };
+}
 
 export const UNUSABLE_NODES = gauge(
   'nodepool_unusable_ready_nodes',
   ['provider', 'reason'],
-  'Ready nodes that are not handed out because their instance is missing, replaced, failed or stopped.',
+  'Ready nodes that are not handed out because their instance is reclaimed, missing, replaced, failed or stopped.',
 );
 
 /** `queue` is `client.connection_queue`, `node_cache.event_queue`, … */

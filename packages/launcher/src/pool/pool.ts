@@ -1,6 +1,6 @@
 /** One pool of a running provider: the facts that decisions about requests depend on, and its offers. */
 
-import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
+import type { Logger, Node, NodeInterruption, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch, StrandedLaunches } from '../capacity/stranded-launches.js';
@@ -38,6 +38,9 @@ export interface PoolSources {
 interface LabelObstacle extends Refusal {
   readonly cause: 'image' | 'configuration' | 'limit';
 }
+
+/** States of nodes with an instance that runs, or has run until it was lost. */
+const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'hold']);
 
 export class Pool {
   /** Name in `declined_by`. */
@@ -98,6 +101,22 @@ export class Pool {
   /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
   admits(offer?: Offer): boolean {
     return this.sources.health.breaker.admits && (offer === undefined || this.labels.offers.admits(offer));
+  }
+
+  /** Counts a node of this pool that has lost its instance in the health of its offer. */
+  interrupted(node: Node, { reason, time }: NodeInterruption): void {
+    const { context, labels, place } = this;
+    if (!context.capacity.breakers) return;
+    const offer = offerOfNode(node);
+    if (offer === undefined) return;
+    labels.offers.interrupted(offer, reason, time * 1000, () => {
+      let count = 0;
+      for (const { node: other } of context.store.nodes.ofProvider(place.provider)) {
+        const same = other.pool === place.pool && HAVE_INSTANCES.has(other.state) ? offerOfNode(other) : undefined;
+        if (same !== undefined && labels.offers.isSame(same, offer)) count += 1;
+      }
+      return count;
+    });
   }
 
   /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
@@ -212,4 +231,9 @@ export class Pool {
     }
     return undefined;
   }
+}
+
+/** Returns the offer with which the node was launched. */
+function offerOfNode({ type: [label], az, machine_type: machineType }: Node): Offer | undefined {
+  return label === undefined ? undefined : { label, zone: az ?? undefined, machineType: machineType ?? undefined };
 }

@@ -16,7 +16,8 @@ export type BreakerCause =
   | 'refused'
   | 'configuration'
   | 'node'
-  | 'slow';
+  | 'slow'
+  | 'interrupted';
 
 /** Describes an open or half-open breaker, which admits nothing or one probe. Times are in ms since the epoch. */
 export interface BreakerObstacle {

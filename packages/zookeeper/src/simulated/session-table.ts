@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.js';
 import type { SimulatedConnection } from './connection.js';
-import type { ConnectRequest } from './wire.js';
+import type { ConnectRequest } from '../client/protocol.js';
 
 /** A session, for checkers. */
 export interface ServerSession {

@@ -1,7 +1,7 @@
 /** Waits for the logins of nodes and collects their ssh host keys, with a limited number of connections at a time. */
 
 import { type Clock, Slots } from '@nodepool/core';
-import { scanWith, type NodeLogin } from './scan-node.js';
+import { scanNode, type NodeLogin } from './scan-node.js';
 
 export interface NodeScannerOptions {
   readonly clock: Clock;
@@ -27,11 +27,10 @@ export class NodeScanner {
     return this.scans;
   }
 
-  /** See `scanNode`. */
   async scan(login: NodeLogin): Promise<readonly string[]> {
     this.scans += 1;
     try {
-      return await scanWith(login, this.options.clock, this.slots);
+      return await scanNode(login, this.options.clock, this.slots);
     } finally {
       this.scans -= 1;
     }

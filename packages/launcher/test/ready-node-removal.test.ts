@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import type { NodepoolConfig, TopLabelConfig } from '@nodepool/config';
 import { pool, provider } from './support/world.js';
 import { NODES, world, demo, freeNode } from './support/cleanup-world.js';
 
@@ -104,3 +104,88 @@ describe('a ready node that no request needs', () => {
 function isReady({ state, allocated_to: request }: JsonObject): boolean {
   return state === 'ready' && request === null;
 }
+
+describe('the ages of a label', () => {
+  const HOUR_MS = 3_600_000;
+  const label = (more: Partial<TopLabelConfig>): Partial<NodepoolConfig> => {
+    const small = { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxIdleMs: Infinity, maxWaitMs: Infinity };
+    return { labels: new Map([['small', { ...small, ...more }]]) };
+  };
+  const ready = (): string[] => [...world.nodes()].filter(([, node]) => isReady(node)).map(([id]) => id);
+  const createdAt = (node: string): number => Number(world.nodes().get(node)?.created_time) * 1000;
+
+  /** Follows the number of ready nodes for a while. Resolves with the lowest one, and the age of the oldest node. */
+  async function follow(ms: number): Promise<{ readonly lowest: number; readonly oldestMs: number }> {
+    let lowest = Infinity;
+    let oldestMs = 0;
+    const stop = world.server.onCommit(() => {
+      lowest = Math.min(lowest, ready().length);
+      for (const node of ready()) oldestMs = Math.max(oldestMs, world.clock.now() - createdAt(node));
+    });
+    await world.clock.advance(ms);
+    stop();
+    return { lowest, oldestMs };
+  }
+
+  it.each([
+    ['max-age', { maxAgeMs: HOUR_MS }],
+    ['max-ready-age', { maxReadyAgeMs: HOUR_MS }],
+  ])('replace nodes before %s, and the label never has fewer than min-ready', async (_key, ages) => {
+    world.cloud.configure({ bootTimeMs: [120_000, 120_000] });
+    const more = label({ minReady: 2, maxIdleMs: 600_000, ...ages });
+    await world.launcher([demo()], 'launcher1', more);
+    await world.launcher([demo()], 'launcher2', more);
+    await world.until('two are ready', () => ready().length === 2);
+    const first = ready();
+    const { lowest, oldestMs } = await follow(5 * HOUR_MS);
+    expect(lowest).toBe(2);
+    // A launch takes two minutes of the age, which begins at its creation.
+    expect(oldestMs).toBeLessThanOrEqual(HOUR_MS + 130_000);
+    expect(ready().filter((node) => first.includes(node))).toEqual([]);
+    expect(ready()).toHaveLength(2);
+    expect(world.cloud.existingInstances().length).toBeLessThanOrEqual(4);
+  });
+
+  it('delete an unneeded node at its max-age', async () => {
+    await world.launcher([demo()], 'launcher1', label({ maxAgeMs: HOUR_MS }));
+    const node = await freeNode('small');
+    await world.clock.advance(createdAt(node) + HOUR_MS - 1000 - world.clock.now());
+    expect(ready()).toEqual([node]);
+    await world.clock.advance(60_000);
+    expect(world.nodes().has(node)).toBe(false);
+  });
+
+  it('keep a node for the minimum retention, whatever the other keys say', async () => {
+    const ages = { maxIdleMs: 60_000, maxAgeMs: 120_000, maxReadyAgeMs: 120_000, minRetentionMs: HOUR_MS };
+    await world.launcher([demo()], 'launcher1', label(ages));
+    const node = await freeNode('small');
+    await world.clock.advance(createdAt(node) + HOUR_MS - 1000 - world.clock.now());
+    expect(ready()).toEqual([node]);
+    await world.clock.advance(60_000);
+    expect(world.nodes().has(node)).toBe(false);
+  });
+
+  it('keep an old node while its replacement cannot be launched, and lose one at most', async () => {
+    await world.launcher([demo()], 'launcher1', label({ minReady: 3, maxAgeMs: HOUR_MS }));
+    await world.until('three are ready', () => ready().length === 3);
+    const first = ready();
+    world.cloud.configure({ quota: { instances: 3, cores: Infinity, ram: Infinity } });
+    const { lowest } = await follow(HOUR_MS);
+    expect([lowest, ready().sort()]).toEqual([3, first.sort()]);
+    // The full cloud has capacity for replacements one by one.
+    expect((await follow(4 * HOUR_MS)).lowest).toBe(2);
+    expect(ready().filter((node) => first.includes(node))).toEqual([]);
+    expect(ready().length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('of a changed configuration apply at once', async () => {
+    const { launcher } = await world.launcher([demo()], 'launcher1', label({}));
+    const node = await freeNode('small');
+    await world.clock.advance(2 * HOUR_MS);
+    expect(world.nodes().has(node)).toBe(true);
+    await world.during(launcher.apply(world.config([demo()], label({ maxAgeMs: HOUR_MS }))));
+    const began = world.clock.now();
+    await world.until('it is deleted', () => !world.nodes().has(node));
+    expect(world.clock.now() - began).toBeLessThan(30_000);
+  });
+});
