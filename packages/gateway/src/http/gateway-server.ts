@@ -125,6 +125,7 @@ export class GatewayServer {
       certificate === undefined
         ? fastify(common)
         : (fastify({ ...common, https: { ...certificate, minVersion: 'TLSv1.2' } }) as unknown as FastifyInstance);
+    app.removeContentTypeParser('text/plain');
     app.addHook('onRequest', (request, reply) => this.admit(request, reply));
     app.addHook('onResponse', (request, reply, done) => {
       const { operation } = request.routeOptions.config;
