@@ -261,3 +261,14 @@ it('operations of the program are part of the transaction that locks the nodes',
   await world.run(lease.deleted());
   await world.stop();
 });
+
+it('a program that closes its client leaves the lease, and no timers', async () => {
+  const world = await World.start();
+  await world.run(take(world));
+  await world.run(world.requestor.close());
+  await world.run(world.zooKeeper.close());
+  await world.run(world.launcher.stop());
+  await world.clock.advance(120_000);
+  expect(world.clock.pending).toBe(0);
+  expect([world.records('nodes').size, world.contenders().length]).toEqual([2, 2]);
+});

@@ -40,6 +40,8 @@ export interface GatewayServerOptions {
 /** Time for a client to send its request, and for a silent connection, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 60_000;
+/** Interval in which the server looks for requests that are over their time, in milliseconds. */
+const CHECK_MS = 2000;
 /** Longest part of a path, e.g. an id. */
 const MAX_PARAMETER_CHARACTERS = 100;
 /** Operations without a token. */
@@ -123,8 +125,11 @@ export class GatewayServer {
     } as const;
     const app =
       certificate === undefined
-        ? fastify(common)
-        : (fastify({ ...common, https: { ...certificate, minVersion: 'TLSv1.2' } }) as unknown as FastifyInstance);
+        ? fastify({ ...common, http: { connectionsCheckingInterval: CHECK_MS } })
+        : (fastify({
+            ...common,
+            https: { ...certificate, minVersion: 'TLSv1.2', connectionsCheckingInterval: CHECK_MS },
+          }) as unknown as FastifyInstance);
     app.removeContentTypeParser('text/plain');
     app.addHook('onRequest', (request, reply) => this.admit(request, reply));
     app.addHook('onResponse', (request, reply, done) => {
