@@ -84,13 +84,19 @@ export class ScriptedLauncher {
       return;
     }
     const handles = await this.store.nodes.tryLockAll(accepted.created.map((id) => ({ id })));
-    if (handles !== undefined) await accepted.request.fulfil(handles.map((handle) => ({ handle })));
+    try {
+      await accepted.request.fulfil((handles ?? []).map((handle) => ({ handle })));
+    } catch (error) {
+      for (const { lock } of [accepted.request, ...(handles ?? [])]) void lock.release();
+      throw error;
+    }
   }
 
   /** Deletes a node that no program holds and no request waits for. */
   private async inspect({ id, locked, node: { state, allocated_to: request } }: NodeEntry): Promise<void> {
-    const isFree = state === 'ready' && (request === null || this.store.requests.get(request) !== undefined);
-    if (this.stopped || locked || isFree || state === 'hold' || state === 'init') return;
+    const isComplete = state === 'ready' || state === 'init';
+    const isFree = isComplete && (request === null || this.store.requests.get(request) !== undefined);
+    if (this.stopped || locked || isFree || state === 'hold') return;
     const handle = await this.store.nodes.tryLock(id, { change: { state: 'deleting' } });
     if (handle !== undefined && (await handle.remove())) this.deleted.push(id);
   }
