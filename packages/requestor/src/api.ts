@@ -1,6 +1,7 @@
 /** Types for programs that request nodes. */
 
 import type { InterruptionKind, JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
+import type { TransactionOp } from '@nodepool/zookeeper';
 
 /** The nodes that a program wants. */
 export interface RequestSpec {
@@ -47,6 +48,11 @@ export interface LockOptions extends WaitOptions {
 export interface TakeOptions extends LockOptions {
   /** Data of the program in the records of the nodes. */
   readonly userData?: JsonValue;
+  /**
+   * Further operations of the transaction that locks the nodes of a durable lease, e.g. on a record of the program. If
+   * one fails, `take` rejects with its error, and nothing is changed. Default: none.
+   */
+  readonly alongside?: readonly TransactionOp[];
 }
 
 export interface AdoptLeaseOptions extends WaitOptions {
