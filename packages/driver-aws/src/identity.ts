@@ -74,7 +74,7 @@ export function tagsOf(instance: Instance): Tags {
   const token = tags[LAUNCH_TAG];
   if (token !== undefined && token !== instance.ClientToken) return {};
   if (tags[FLEET_TAG] !== undefined && tags[FLEET_ID_TAG] === undefined) return {};
-  const [nodeId, attempt] = nodeAt(tags, instance.AmiLaunchIndex ?? 0) ?? [];
+  const [nodeId, attempt] = nodesIn(tags)[instance.AmiLaunchIndex ?? 0] ?? [];
   if (nodeId === undefined || attempt === undefined) return tags;
   const others = Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG));
   return { ...Object.fromEntries(others), nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
@@ -83,6 +83,19 @@ export function tagsOf(instance: Instance): Tags {
 /** Returns true if the tags are those of a shared launch, whose resources belong to one of several nodes. */
 export function isShared(tags: Tags): boolean {
   return `${NODES_TAG}0` in tags;
+}
+
+/**
+ * Returns the tags of the nodes of a shared launch, to one of which a volume or an interface belongs. EC2 gives launch
+ * indexes to instances only.
+ */
+export function ownersOf(tags: Tags): { readonly tags: Tags; readonly otherOwners?: readonly Tags[] } {
+  const common = Object.fromEntries(Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG)));
+  const [first, ...otherOwners] = nodesIn(tags).map(([nodeId = '', attempt = '']) => ({
+    ...{ ...common, nodepool_node_id: nodeId, nodepool_launch_attempt: attempt },
+  }));
+  if (first === undefined || 'nodepool_node_id' in tags) return { tags };
+  return { tags: first, otherOwners };
 }
 
 /** Returns node ids and attempts as few values of tags, each as long as possible. */
@@ -97,12 +110,13 @@ function packed(nodes: readonly LaunchedNode[]): readonly string[] {
   return lists;
 }
 
-function nodeAt(tags: Tags, launchIndex: number): readonly string[] | undefined {
+/** Returns node id and attempt by launch index. */
+function nodesIn(tags: Tags): readonly (readonly string[])[] {
   const entries: string[] = [];
   for (let index = 0; ; index += 1) {
     const list = tags[`${NODES_TAG}${index}`];
     if (list === undefined) break;
     entries.push(...list.split(' '));
   }
-  return entries[launchIndex]?.split(':');
+  return entries.map((entry) => entry.split(':'));
 }
