@@ -109,13 +109,14 @@ async function uploadParts(upload: Upload, object: S3Object, { id, parts }: Mult
   let sent = 0;
   request.progress(sent, size);
   const file = new CheckedFile(request);
-  await inParallel(file.chunks(partSize), PARTS_AT_ONCE, async ({ index, data: Body }) => {
+  await inParallel(file.chunks(partSize), PARTS_AT_ONCE, async ({ index, data: Body, release }) => {
     const PartNumber = index + 1;
     const stored = parts.get(PartNumber);
     completed[index] =
       stored !== undefined && isStored(stored, Body)
         ? { PartNumber, ETag: stored.ETag, ChecksumCRC32: stored.ChecksumCRC32 }
         : await retries(() => session.imageCalls.uploadPart({ ...object, UploadId: id, PartNumber, Body }, call));
+    release();
     sent += Body.length;
     request.progress(sent, size);
   });

@@ -24,7 +24,7 @@ const ZEROS = Buffer.alloc(BLOCK);
 /** Tag with the number of blocks that are written. */
 const WRITTEN_TAG = 'nodepool_written_blocks';
 /** Minimum interval between changes of the tag (ms). */
-const MARK_INTERVAL_MS = 10_000;
+const MARK_INTERVAL_MS = 5000;
 
 /** A snapshot that is being written. */
 interface Draft {
@@ -91,7 +91,7 @@ async function write({ id: snapshotId, written }: Draft, upload: Upload): Promis
   let sent = 0;
   request.progress(sent, size);
   const file = new CheckedFile(request);
-  await inParallel(file.chunks(BLOCK), BLOCKS_AT_ONCE, async ({ index, data: read }) => {
+  await inParallel(file.chunks(BLOCK), BLOCKS_AT_ONCE, async ({ index, data: read, release }) => {
     if (!read.equals(ZEROS.subarray(0, read.length))) {
       // The last block is filled up with zeros.
       const data = read.length === BLOCK ? read : Buffer.concat([read, ZEROS.subarray(read.length)]);
@@ -100,6 +100,7 @@ async function write({ id: snapshotId, written }: Draft, upload: Upload): Promis
       const block = { snapshotId, index, data, checksum: digest.toString('base64') };
       if (index >= written) await retries(() => imageCalls.putBlock(block, call));
     }
+    release();
     marks.written(index);
     sent += read.length;
     request.progress(sent, size);
