@@ -9,7 +9,7 @@ import { tagsIn, toTags } from './client/ec2.js';
 import type { S3Object } from './client/image-calls.js';
 import type { Tags } from './identity.js';
 import { descriptionOfImport, hasImageTags, IMAGE_NAME_TAG, SNAPSHOT_ID_TAG } from './image-identity.js';
-import { discardingCall, failed, pollUntil, unlessGone, type Upload } from './image-upload.js';
+import { discardingCall, failed, onceKnown, pollUntil, unlessGone, type Upload } from './image-upload.js';
 import type { ProviderSession } from './session.js';
 
 /** Interval between attempts to import while AWS runs as many imports as the account may (ms). */
@@ -25,7 +25,7 @@ interface TaskState {
 
 /** Resolves with the id of the snapshot. */
 export async function importSnapshot(upload: Upload, object: S3Object): Promise<string> {
-  const { session, request, name, tags, token, call, retries } = upload;
+  const { session, request, name, tags, token, call } = upload;
   const { imageCalls, ec2 } = session;
   const disk = { Description: name, Format: request.format, UserBucket: bucketOf(object) };
   const TagSpecifications = [{ ResourceType: 'import-snapshot-task' as const, Tags: toTags(tags) }];
@@ -36,13 +36,13 @@ export async function importSnapshot(upload: Upload, object: S3Object): Promise<
     const { Status, StatusMessage, SnapshotId } = found?.SnapshotTaskDetail ?? {};
     return { status: Status, message: StatusMessage, result: SnapshotId };
   });
-  await retries(() => ec2.createTags([id], { ...tags, [SNAPSHOT_ID_TAG]: id }, call));
+  await onceKnown(upload, () => ec2.createTags([id], { ...tags, [SNAPSHOT_ID_TAG]: id }, call));
   return id;
 }
 
 /** Resolves with the id of the image. */
 export async function importImage(upload: Upload, object: S3Object): Promise<string> {
-  const { session, request, traits, name, tags, token, call, retries } = upload;
+  const { session, request, traits, name, tags, token, call } = upload;
   const { imageCalls } = session;
   const disk = { Description: name, Format: request.format, UserBucket: bucketOf(object) };
   const input = {
@@ -61,7 +61,7 @@ export async function importImage(upload: Upload, object: S3Object): Promise<str
   });
   // Lists can lack a new image.
   return pollUntil(`image ${id}`, upload, async () =>
-    (await retries(() => tagImported(session, { task, tags, image: id, snapshots }, call))) ? id : undefined,
+    (await onceKnown(upload, () => tagImported(session, { task, tags, image: id, snapshots }, call))) ? id : undefined,
   );
 }
 
@@ -81,12 +81,12 @@ async function begin({ session, call, request, size, retries }: Upload, start: (
 
 /** Polls an import until it ends. An import that cannot be used is cancelled. */
 async function finish(task: string, upload: Upload, read: () => Promise<TaskState>): Promise<string> {
-  const { session, retries } = upload;
+  const { session } = upload;
   const limitMs = session.config.imageImportTimeoutMs ?? Infinity;
   const startedAt = session.clock.monotonic();
   try {
     return await pollUntil(`import ${task}`, upload, async () => {
-      const { status, message, result } = await retries(read);
+      const { status, message, result } = await onceKnown(upload, read);
       if (status === 'completed') {
         if (result !== undefined) return result;
         throw failed(`import ${task}`, 'it has no result');

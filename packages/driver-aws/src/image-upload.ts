@@ -9,6 +9,8 @@ import type { ProviderSession } from './session.js';
 const POLL_INTERVAL_MS = 15_000;
 /** Time limit for the cleanup after an upload (ms). */
 const DISCARD_TIMEOUT_MS = 120_000;
+/** Time for which EC2 may not know a new resource, and the interval between attempts (ms). */
+const LAG = { longestMs: 120_000, intervalMs: 5000 } as const;
 
 /** Repeats an idempotent call after temporary failures. */
 export interface Retries {
@@ -43,6 +45,19 @@ export async function pollUntil<T>(
     await sleep(clock, POLL_INTERVAL_MS, call.signal);
   }
   throw new TransientError(`${what} did not end in time`, { outcome: 'unknown' });
+}
+
+/** Makes a call that names a new resource. Repeats it while EC2 does not know the resource yet. */
+export async function onceKnown<T>({ session: { clock }, call, retries }: Upload, work: () => Promise<T>): Promise<T> {
+  const until = clock.monotonic() + LAG.longestMs;
+  for (;;) {
+    try {
+      return await retries(work);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found' || clock.monotonic() >= until) throw error;
+      await sleep(clock, LAG.intervalMs, call.signal);
+    }
+  }
 }
 
 /** Returns a call for the cleanup after an upload, whose own call may have been aborted. */

@@ -22,7 +22,7 @@ import type { AwsProvider, ImageTraits } from './config.js';
 import { copyImage } from './image-copy.js';
 import { EXTERNAL_NAME_TAG, IMAGE_NAME_TAG, isCopiedImage, isSameUpload } from './image-identity.js';
 import { importImage, importSnapshot } from './image-imports.js';
-import { failed, pollUntil, unlessGone, type Upload } from './image-upload.js';
+import { failed, onceKnown, pollUntil, unlessGone, type Upload } from './image-upload.js';
 import { withObject } from './object-upload.js';
 import type { ProviderSession } from './session.js';
 import { directSnapshot, discardSnapshot } from './snapshot-upload.js';
@@ -110,7 +110,7 @@ export class AwsImages implements ImageManager {
   }
 
   private async register(upload: Upload, snapshotId: string): Promise<string> {
-    const { session, traits, name, tags, call, retries } = upload;
+    const { session, traits, name, tags, call } = upload;
     const { architecture, enaSupport, imdsV2, volume } = traits;
     const Ebs = {
       DeleteOnTermination: true,
@@ -131,7 +131,7 @@ export class AwsImages implements ImageManager {
       TagSpecifications: [{ ResourceType: 'image', Tags: toTags(tags) }],
     };
     try {
-      return await this.available(await retries(() => session.imageCalls.registerImage(input, call)), upload);
+      return await this.available(await onceKnown(upload, () => session.imageCalls.registerImage(input, call)), upload);
     } catch (error) {
       await discardSnapshot(snapshotId, upload);
       throw error;

@@ -86,6 +86,16 @@ describe.each(['snapshot', 'ebs-direct', 'image'])('the import method %s', (meth
   });
 });
 
+it.each(['snapshot', 'ebs-direct', 'image'])('lists that lag behind do not fail an upload (%s)', async (method) => {
+  open.cloud.configure({ readLagMs: 40_000 });
+  const test = await provider(method);
+  const id = await test.upload(file, { image: 'built' });
+  const [image] = open.cloud.inspect.images();
+  expect(image?.id).toBe(id);
+  expect(image?.tags).toMatchObject(test.imageTags);
+  expect(open.cloud.inspect.snapshots()[0]?.tags).toMatchObject(test.imageTags);
+});
+
 it('EBS direct writes the file, without its zeros', async () => {
   const test = await provider('ebs-direct');
   await test.upload(file, { image: 'built' });
