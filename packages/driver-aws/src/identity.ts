@@ -86,7 +86,7 @@ export function isShared(tags: Tags): boolean {
 }
 
 /**
- * Returns the tags of the nodes of a shared launch, to one of which a volume or an interface belongs. EC2 gives launch
+ * Returns the tags of the nodes of a shared launch. A volume or an interface belongs to one of them; EC2 gives launch
  * indexes to instances only.
  */
 export function ownersOf(tags: Tags): { readonly tags: Tags; readonly otherOwners?: readonly Tags[] } {

@@ -1,6 +1,6 @@
 /**
- * Identity of images, snapshots and objects. Tags can be copied, so each resource also has a property that a copy cannot
- * share: an image its name, a snapshot its id, an object its key.
+ * Identity of images, snapshots and objects. Tags can be copied, so each resource also has a property that a copy
+ * cannot share: an image its name, a snapshot its id, an object its key.
  */
 
 import { IMAGE_TAGS, isImageOfUpload, type ImageTags } from '@nodepool/core';

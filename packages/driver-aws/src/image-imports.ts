@@ -124,8 +124,8 @@ interface Imported {
 }
 
 /**
- * Tags the snapshots and the image of a task, unless they are tagged. Compares what EC2 says about their origin. Resolves
- * with true if all of them are tagged.
+ * Tags the snapshots and the image of a task, unless they are tagged. Compares what EC2 says about their origin.
+ * Resolves with true if all of them are tagged.
  */
 async function tagImported(session: ProviderSession, imported: Imported, call: Call): Promise<boolean> {
   const { task, tags, image, snapshots } = imported;

@@ -71,8 +71,8 @@ async function uploadObject(upload: Upload, object: S3Object): Promise<void> {
 }
 
 /**
- * Resolves with the newest unfinished upload of the object, and deletes the others. The lock of the builder ensures that
- * only one upload of a build is in progress.
+ * Resolves with the newest unfinished upload of the object, and deletes the others. The lock of the builder ensures
+ * that only one upload of a build is in progress.
  */
 async function adoptMultipart(upload: Upload, object: S3Object): Promise<Multipart | undefined> {
   const { session, call } = upload;

@@ -1,4 +1,4 @@
-/** What a crashed builder left of its uploads, and look-alikes, which survive. */
+/** Remains of the uploads of a crashed builder, and look-alikes, which survive. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { ExternalId, Resource } from '@nodepool/core';

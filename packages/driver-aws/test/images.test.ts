@@ -182,7 +182,7 @@ describe('a provider with a source region', () => {
 
   it('waits for an image that is being uploaded there', async () => {
     const [source, test] = [await west(), await here()];
-    const uploads = [source, test].map((each) =>
+    const uploads = [source, test].map(async (each) =>
       each.provider.images?.uploadImage({
         ...{ ...each.call(), image: 'built', externalName: 'built-1', file, format: 'raw', md5: null, sha256: null },
         ...{ metadata: {}, tags: each.imageTags, progress: () => undefined },

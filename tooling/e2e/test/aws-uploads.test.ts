@@ -19,7 +19,7 @@ const MIB = 1024 * 1024;
 const DISK_MIB = LONG ? 10 * 1024 : 256;
 const PIECE_MIB = LONG ? 32 : 64;
 const PIECES = 4 * (LONG ? 16 : 1);
-/** Maximum by which an upload increases the peak of the builder's resident memory, whatever its size (MiB). */
+/** Maximum increase of the builder's peak resident memory during an upload of any size (MiB). */
 const GROWTH_MAX_MIB = LONG ? 64 : 48;
 const DEADLINE_MS = LONG ? 3_600_000 : 240_000;
 const SESSION_TIMEOUT_S = 4;
