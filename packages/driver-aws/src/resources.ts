@@ -26,7 +26,7 @@ export async function listResources(session: ProviderSession, call: Call): Promi
     images.flatMap(({ BlockDeviceMappings = [] }) => BlockDeviceMappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? [])),
   );
   const occupied = new Set(instances.filter(exists).flatMap(({ Placement }) => Placement?.HostId ?? []));
-  const launched = new Set(instances.filter(exists).flatMap(({ ClientToken }) => ClientToken ?? []));
+  const launched = new Set(instances.filter(exists).flatMap(({ Tags }) => tagsIn(Tags)[LAUNCH_TAG] ?? []));
   const found = [
     ...instances.filter(exists).map((instance) => resource('instance', instance.InstanceId, tagsOf(instance))),
     ...hosts

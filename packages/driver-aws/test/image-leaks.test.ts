@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { ExternalId, Resource } from '@nodepool/core';
-import { EC2Client, ImportImageCommand } from '@aws-sdk/client-ec2';
+import { CreateTagsCommand, EC2Client, ImportImageCommand } from '@aws-sdk/client-ec2';
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3';
 import { BUCKET, REGION } from '@nodepool/simulated-aws';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
@@ -77,6 +77,18 @@ it('deletes an image with its snapshot, and an object, and copies survive', asyn
       .map((object) => object.key)
       .toSorted(),
   ).toEqual([`backup/${key}`, key.replace('b1', 'b2'), 'nodepool/saved-by-a-person.raw']);
+});
+
+it('deletes the snapshots of the upload of an image only', async () => {
+  const id = await test.upload(file.path, { image: 'ebs-direct' });
+  const [snapshot] = open.cloud.inspect.snapshots();
+  const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
+  const Tags = [{ Key: 'nodepool_upload_id', Value: '0000000099' }];
+  await client.send(new CreateTagsCommand({ Resources: [snapshot?.id ?? ''], Tags }));
+  client.destroy();
+  await test.end(test.provider.images?.deleteImage(id, test.call()) ?? Promise.resolve());
+  expect(open.cloud.inspect.images()).toEqual([]);
+  expect(open.cloud.inspect.snapshots().map((each) => each.id)).toEqual([snapshot?.id]);
 });
 
 it('deletes the parts of an unfinished upload, and those of other programs survive', async () => {
