@@ -75,11 +75,19 @@ export function launchMax(own: Tags): number {
 export function tagsOf(instance: Instance): Tags {
   const tags = tagsIn(instance.Tags);
   if (isCopy(instance, tags)) return {};
-  const others = Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG));
-  const [nodeId, attempt] = nodesIn(tags)[instance.AmiLaunchIndex ?? 0] ?? [];
-  // `Launches` has tagged an instance without a launch index.
-  if (nodeId === undefined || attempt === undefined || 'nodepool_node_id' in tags) return Object.fromEntries(others);
-  return { ...Object.fromEntries(others), nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
+  return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
+}
+
+/**
+ * Returns the tags of one node of a shared launch. Returns other tags unchanged, and those of an instance that
+ * `Launches` has tagged afterwards.
+ */
+function ofNodeAt(tags: Tags, launchIndex: number): Tags {
+  if (!isShared(tags)) return tags;
+  const others = Object.fromEntries(Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG)));
+  const [nodeId, attempt] = nodesIn(tags)[launchIndex] ?? [];
+  if (nodeId === undefined || attempt === undefined || 'nodepool_launch_attempt' in others) return others;
+  return { ...others, nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
 }
 
 /**
@@ -101,7 +109,7 @@ export function isShared(tags: Tags): boolean {
 }
 
 /**
- * Returns the tags of the nodes of a shared launch. A volume or an interface belongs to one of them: EC2 gives launch
+ * Returns the tags of the nodes of a shared launch. A volume or an interface belongs to one of them; EC2 gives launch
  * indexes to instances only.
  */
 export function ownersOf(tags: Tags): { readonly tags: Tags; readonly otherOwners?: readonly Tags[] } {

@@ -302,7 +302,7 @@ export interface Resource {
   readonly tags: Readonly<Record<string, string>>;
   /**
    * Tags of further owners, if the driver cannot tell which of several owns the resource, e.g. which node of a call
-   * that created several instances. Such a resource is leaked only if it is for each of them.
+   * that created several instances. Such a resource is leaked only if none of them has a record.
    */
   readonly otherOwners?: readonly Readonly<Record<string, string>>[];
 }
