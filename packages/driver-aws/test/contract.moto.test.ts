@@ -14,13 +14,16 @@ jest.setTimeout(300_000);
 /** moto shows another client token than that of the call. On-demand instances with such a token are copies. */
 const SPOT = { 'use-spot': true };
 
+const SINGLE = 'moto launches the minimum of a call, which is one instance';
+
 const fixture: DriverFixture = {
   name: 'aws, on moto',
   packageFolder: join(__dirname, '..'),
   configuration,
   can: ['adapter', 'resources', 'foreign-instances', 'zones', 'machine-types'],
   exempt: {
-    'life.each-its-own': 'moto launches the minimum of a call, which is one instance',
+    'life.each-its-own': SINGLE,
+    'client.queue': SINGLE,
     'stop.unused': 'takes an hour of real time',
   },
   async open() {
