@@ -10,6 +10,7 @@ import {
   type LeasedNode,
   type RequestProgress,
 } from '@nodepool/requestor';
+import { nodeDocument } from '@nodepool/requestor/http';
 import { printable } from '@nodepool/store';
 import { ExitCode, RefusedError, type Output } from './command-context.js';
 
@@ -45,7 +46,7 @@ export class JsonEvents {
   }
 
   leased(nodes: readonly LeasedNode[]): void {
-    this.print('leased', { nodes: nodes.map(nodeForPrograms) });
+    this.print('leased', { nodes: nodes.map(nodeDocument) });
   }
 
   /** Prints an event without fields of its own. */
@@ -61,33 +62,6 @@ export class JsonEvents {
   private print(event: string, fields: object): void {
     this.out.print(JSON.stringify({ event, time: this.clock.now() / 1000, request: this.request, ...fields }));
   }
-}
-
-/** Returns the fields of a node, named as in its record. Credentials, such as those of containers, are left out. */
-function nodeForPrograms(node: LeasedNode): object {
-  return {
-    id: node.id,
-    label: node.label,
-    labels: node.labels,
-    provider: node.provider,
-    pool: node.pool,
-    cloud: node.cloud,
-    region: node.region,
-    az: node.availabilityZone,
-    hostname: node.hostname,
-    address: node.address,
-    public_ipv4: node.publicIpv4,
-    private_ipv4: node.privateIpv4,
-    public_ipv6: node.publicIpv6,
-    connection_type: node.connectionType,
-    connection_port: typeof node.connectionPort === 'number' ? node.connectionPort : null,
-    username: node.username,
-    host_keys: node.hostKeys,
-    python_path: node.pythonPath,
-    shell_type: node.shellType,
-    attributes: node.attributes,
-    resources: node.resources,
-  };
 }
 
 const EXPECTED_ERRORS = [RequestFailedError, RequestRemovedError, NodeNotReadyError];

@@ -18,6 +18,7 @@ import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
+import { addLeaseCommand } from './lease-commands.js';
 import { addRequestCommands } from './request-commands.js';
 import {
   addListOptions,
@@ -99,6 +100,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addNodeCommands(program, onStore);
   addImageCommands(program, onStore);
   addRequestCommands(program, onStore, io, outcome);
+  addLeaseCommand(program, io, outcome);
   addWait(program, onStore);
   addExplain(program, io, onStore);
   addConfigCommands(program, io);
