@@ -29,7 +29,7 @@ beforeAll(async () => {
   if (!existsSync(PROGRAM)) throw new Error('the program is not built; run `pnpm build` first');
   zooKeeper = await zooKeeperForTests();
   folder = await mkdtemp(join(tmpdir(), 'gateways-'));
-  const [host = '', port = ''] = zooKeeper.servers.split('/')[0]?.split(':') ?? [];
+  const [host = '', port = ''] = zooKeeper.servers.replace(/\/.*$/, '').split(':');
   const chroot = zooKeeper.servers.includes('/')
     ? `, chroot: ${zooKeeper.servers.slice(zooKeeper.servers.indexOf('/'))}`
     : '';

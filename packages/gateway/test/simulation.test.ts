@@ -147,9 +147,9 @@ class Simulation {
       }
     }
     for (const [node, lease] of holders) {
-      const state = leases.get(lease)?.['state'];
+      const state = leases.get(lease)?.['state'] as LeaseState | undefined;
       if (state !== 'ready' && state !== 'ending')
-        this.violations.add(`node ${node} belongs to lease ${lease}: ${String(state)}`);
+        this.violations.add(`node ${node} belongs to lease ${lease}: ${state ?? 'none'}`);
     }
   }
 }

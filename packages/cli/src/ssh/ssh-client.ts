@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { CommandError } from '../command-context.js';
-import { posix } from './remote-command.js';
+import { posix, quote } from './remote-command.js';
 import type { SshTarget } from './target.js';
 
 /** Exit status of ssh after errors of its own. A command may also end with it. */
@@ -92,6 +92,14 @@ export class SshClient {
     return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);
   }
 
+  /** Logs in with the streams of this process, or runs a command with them. */
+  login({ user, port, address }: SshTarget, command: readonly string[]): RunningChild {
+    const [program, ...options] = this.command;
+    const remote = command.length === 0 ? [] : [command.map(quote).join(' ')];
+    const args = [...options, '-p', String(port), '-l', user, '--', address, ...remote];
+    return this.spawn(program, args, 'inherit', false);
+  }
+
   /** Runs a remote script of our own to its end. Resolves with the exit status; `SSH_FAILED` if a signal ended ssh. */
   async script(target: SshTarget, script: string): Promise<number> {
     return await this.end(this.start(target, posix(script), ['ignore', 'pipe', 'pipe']));
@@ -108,9 +116,9 @@ export class SshClient {
     return (await exited).code ?? SSH_FAILED;
   }
 
-  private spawn(program: string, args: readonly string[], stdio: StdioOptions): RunningChild {
+  private spawn(program: string, args: readonly string[], stdio: StdioOptions, detached = true): RunningChild {
     // In a session of its own, Ctrl-C in the terminal does not end ssh before the command's status has arrived.
-    const child = spawn(program, args, { stdio, env: this.env, detached: true });
+    const child = spawn(program, args, { stdio, env: this.env, detached });
     this.children.add(child);
     const exited = new Promise<ChildExit>((resolve, reject) => {
       child.once('error', (cause) => reject(new CommandError(`cannot run ${program}: ${cause.message}`, { cause })));

@@ -13,6 +13,12 @@ export interface SshTarget {
   readonly knownHosts: readonly string[];
 }
 
+/** The parts of a node that a login needs. */
+export type LoginNode = Pick<
+  LeasedNode,
+  'id' | 'address' | 'connectionPort' | 'connectionType' | 'shellType' | 'username' | 'hostKeys'
+>;
+
 const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 const USER_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?$/;
 const HOST_KEY = /^[A-Za-z0-9][A-Za-z0-9@.-]* [A-Za-z0-9+/]+={0,3}$/;
@@ -21,16 +27,16 @@ const DEFAULT_PORT = 22;
 const FOREIGN_SHELLS = ['cmd', 'powershell'];
 
 /** Returns the target. Throws `CommandError` if the node has no ssh server for commands, or a record that is unsafe. */
-export function sshTarget(node: LeasedNode, user: string | undefined): SshTarget {
+export function sshTarget(node: LoginNode, user: string | undefined): SshTarget {
   const { id, address, connectionPort, connectionType, shellType } = node;
   const refuse = (reason: string): never => {
     throw new CommandError(`cannot run a command on node ${id}: ${reason}`);
   };
   if (connectionType !== null && connectionType !== 'ssh') {
-    return refuse(`its connection type is ${quoted(connectionType)}; \`nodepool run\` needs ssh`);
+    return refuse(`its connection type is ${quoted(connectionType)}; ssh is needed`);
   }
   if (shellType !== null && FOREIGN_SHELLS.includes(shellType)) {
-    return refuse(`its shell is ${shellType}; \`nodepool run\` needs a POSIX shell`);
+    return refuse(`its shell is ${shellType}; a POSIX shell is needed`);
   }
   const port = connectionPort ?? DEFAULT_PORT;
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) {

@@ -133,14 +133,14 @@ export class Leases {
   private async repeated(work: () => Promise<void>): Promise<void> {
     const { clock, log } = this.options;
     const { signal } = this.stopping;
-    while (!signal.aborted) {
+    for (;;) {
       try {
         await work();
         return;
       } catch (error) {
         if (signal.aborted) return;
         log.warn('ZooKeeper cannot be used; retrying', { reason: reasonOf(error) });
-        // An abort ends the loop.
+        // The next attempt fails at once after an abort.
         await sleep(clock, RETRY_MS, signal).catch(() => undefined);
       }
     }

@@ -200,13 +200,15 @@ export class LeaseClient {
 
   /** Sends a request until it is answered. The caller reads the body. */
   private async request(spec: RequestSpec, stream: boolean): Promise<Response> {
-    const { retryForMs = 60_000 } = this.options;
+    const { retryForMs = 60_000, token } = this.options;
     const start = this.clock.monotonic();
     for (let failures = 1; ; failures++) {
       let waitMs = Math.min(RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS) * (0.5 + this.random.next() / 2);
       let failure: unknown;
+      // An error of the caller's function is not one of the gateway.
+      const bearer = typeof token === 'string' ? token : await token();
       try {
-        const answer = await this.attempt(spec, stream);
+        const answer = await this.attempt(spec, bearer, stream);
         if (answer.ok) return answer;
         const error = new LeaseRequestError(await problemOf(answer), `${spec.method} ${spec.path}`);
         const isBusy = answer.status === 429 && error.code !== 'quota';
@@ -223,8 +225,12 @@ export class LeaseClient {
     }
   }
 
-  private async attempt({ method, path, body, headers, signal }: RequestSpec, stream: boolean): Promise<Response> {
-    const { token, attemptTimeoutMs = 15_000, fetch: send = fetch } = this.options;
+  private async attempt(
+    { method, path, body, headers, signal }: RequestSpec,
+    token: string,
+    stream: boolean,
+  ): Promise<Response> {
+    const { attemptTimeoutMs = 15_000, fetch: send = fetch } = this.options;
     const timeout = new AbortController();
     const timer = this.clock.schedule(attemptTimeoutMs, () =>
       timeout.abort(new Error(`no answer within ${attemptTimeoutMs / 1000} s`)),
@@ -233,7 +239,7 @@ export class LeaseClient {
       const answer = await send(`${this.url}${path}`, {
         method,
         headers: {
-          authorization: `Bearer ${typeof token === 'string' ? token : await token()}`,
+          authorization: `Bearer ${token}`,
           accept: stream ? 'text/event-stream' : 'application/json',
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
