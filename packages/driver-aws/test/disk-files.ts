@@ -14,11 +14,11 @@ export interface DiskFile {
   remove(): void;
 }
 
-/** Writes a file whose MiB all differ. */
-export function diskFile(mib: number): DiskFile {
+/** Writes a file whose MiB all differ, also from those of files with another seed. */
+export function diskFile(mib: number, seed = 1): DiskFile {
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-aws-'));
   const path = join(folder, 'disk.raw');
-  const random = seededRandom(1);
+  const random = seededRandom(seed);
   const blocks = Array.from({ length: mib }, () => Buffer.alloc(MIB, String(random.next())));
   const content = Buffer.concat(blocks);
   writeFileSync(path, content);

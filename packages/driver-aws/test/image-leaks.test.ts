@@ -95,6 +95,7 @@ it('deletes the parts of an unfinished upload, and those of other programs survi
   const { cloud } = open;
   cloud.faults.add({ on: 's3.UploadPart', after: 1, fault: { kind: 'hang', when: 'before' } });
   await crash('snapshot', '0000000001', () => cloud.inspect.uploads()[0]?.parts === 2);
+  await crashed.stop();
   const s3 = new S3Client({
     ...{ region: REGION, endpoint: cloud.url, credentials: cloud.credentials, forcePathStyle: true },
   });
@@ -121,6 +122,7 @@ it('deletes an unfinished snapshot of EBS direct, and a copy of it survives', as
   cloud.faults.add({ on: 'ebs.PutSnapshotBlock', after: 33, times: Infinity, fault: { kind: 'hang', when: 'before' } });
   const tags = (): Readonly<Record<string, string>> => cloud.inspect.snapshots()[0]?.tags ?? {};
   await crash('ebs-direct', '0000000001', () => tags()['nodepool_snapshot_id'] !== undefined);
+  await crashed.stop();
   cloud.configure({ latencyMs: 0 });
   const own = cloud.inspect.snapshots()[0]?.id;
   const copy = cloud.duplicate(own ?? '');
@@ -133,6 +135,7 @@ it.each(['snapshot', 'image'])(
   async (image) => {
     const { cloud } = open;
     await crash(image, '0000000001', () => cloud.inspect.importTasks().length === 1);
+    await crashed.stop();
     const ec2 = new EC2Client({ region: REGION, endpoint: cloud.url, credentials: cloud.credentials });
     const UserBucket = { S3Bucket: BUCKET, S3Key: cloud.inspect.objects()[0]?.key };
     await ec2.send(new ImportImageCommand({ DiskContainers: [{ Format: 'raw', UserBucket }] }));

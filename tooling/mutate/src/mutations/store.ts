@@ -195,4 +195,13 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     tests: ['unrecorded-resources.test.ts'],
     elsewhere: LEAKS,
   },
+  {
+    id: 'store-first-owner-decides',
+    file: 'resources/unrecorded-resources.ts',
+    find: 'first === undefined || because.includes(undefined)',
+    replace: 'first === undefined',
+    breaks: 'A resource of one of several nodes is leaked only if none of them has a record.',
+    tests: ['unrecorded-resources.test.ts'],
+    elsewhere: LEAKS,
+  },
 ]);
