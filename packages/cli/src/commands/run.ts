@@ -8,9 +8,9 @@ import { ExitCode, RefusedError, type StoreContext } from '../command-context.js
 import { ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
-import { quote } from '../ssh/remote-command.js';
+import { quote, SSH_FAILED } from '@nodepool/daemon/ssh';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
-import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
+import { SshClient } from '../ssh/ssh-client.js';
 import { sshTarget, type SshTarget } from '../ssh/target.js';
 import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';

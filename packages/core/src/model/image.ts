@@ -3,6 +3,7 @@
  * JSON.
  */
 
+import type { ImageReview } from './image-review.js';
 import type { ExternalId } from './node.js';
 
 export const BUILD_STATES = ['building', 'ready', 'deleting', 'failed'] as const;
@@ -23,6 +24,8 @@ export interface ImageBuildData {
   readonly username: string | null;
   readonly python_path: string | null;
   readonly shell_type: string | null;
+  /** True if the build has passed a boot test. Other Nodepool implementations preserve the field or drop it. */
+  readonly boot_tested?: boolean | null;
 }
 
 export interface ImageBuild extends ImageBuildData {
@@ -67,6 +70,11 @@ export interface ImageUploadData {
    * drop it.
    */
   readonly listed?: boolean | null;
+  /**
+   * The tests of the upload; absent if it needs none. Other Nodepool implementations use the upload without regard to
+   * it, and preserve the field or drop it.
+   */
+  readonly review?: ImageReview | null;
 }
 
 /** Returns true if nodes can be created from the upload. */

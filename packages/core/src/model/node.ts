@@ -82,6 +82,24 @@ export interface NodeData {
    * as an unknown field or drop it; without it, the instance is found by its tags.
    */
   readonly progress: NodeProgress | null;
+  /** The part of the node in the trial of an image; absent if there is none. */
+  readonly trial?: NodeTrial | null;
+  /** The outcome of the job that used the node, which its requestor writes: `success` or `failure`. */
+  readonly job_result?: string | null;
+}
+
+/** The part of a node in the trial of an image. Other Nodepool implementations preserve the field or drop it. */
+export interface NodeTrial {
+  /** Path of the upload that is on trial. */
+  readonly upload: string;
+  /** True if the node is launched from that upload, false if from the current one. */
+  readonly candidate: boolean;
+  /** The share of launches that used the candidate when the node was planned, 0 to 1. */
+  readonly share: number;
+  /** `ready` or `failed` once the first launch attempt has ended. */
+  readonly launch: string | null;
+  /** Duration of the launch, seconds; null if it has not succeeded. */
+  readonly seconds: number | null;
 }
 
 /** The saved part of a launch or deletion in progress. */

@@ -12,10 +12,13 @@ import {
   type DriverErrorCode,
   type ImageUpload,
   type Logger,
+  type NodeRequest,
+  uploadToTest,
   type Provider,
   driverCall,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import { choicePolicy } from '../pool/pool-labels.js';
 
 const LIST_TIMEOUT_MS = 120_000;
 
@@ -23,6 +26,7 @@ const LIST_TIMEOUT_MS = 120_000;
 const REFUSALS: ReadonlySet<DriverErrorCode> = new Set(['not-found', 'configuration']);
 
 interface RefusedLaunch {
+  readonly request: NodeRequest;
   readonly provider: Provider;
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -37,8 +41,19 @@ export async function replacementFor(
 ): Promise<ImageUpload | undefined> {
   if (upload === undefined || !REFUSALS.has(failure.code)) return undefined;
   if (!(await isGone(context, job, upload, failure))) return undefined;
-  const { images } = context.store;
-  const next = images.newestReadyUpload(upload.image, upload.provider);
+  return otherUpload(context, job, upload);
+}
+
+/**
+ * Returns the upload that needs no trial, if it is another one. A launch test demands its upload, so it has no other.
+ */
+export function otherUpload(
+  { store }: LauncherContext,
+  { provider, request }: Pick<RefusedLaunch, 'provider' | 'request'>,
+  upload: ImageUpload,
+): ImageUpload | undefined {
+  if (uploadToTest(request) !== undefined) return undefined;
+  const next = store.images.choose(upload.image, upload.provider, choicePolicy(provider, upload.image))?.upload;
   return next?.build === upload.build && next.id === upload.id ? undefined : next;
 }
 

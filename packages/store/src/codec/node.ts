@@ -8,6 +8,7 @@ import {
   type Node,
   type NodeData,
   type NodeProgress,
+  type NodeTrial,
   type Resources,
 } from '@nodepool/core';
 
@@ -49,11 +50,15 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     driver_data: true,
     requestor: true,
     progress: true,
+    trial: true,
+    job_result: true,
   },
 
   read(raw, { id }, changedAt): Node | string {
     const state = oneOf(raw.state, NODE_STATES);
     if (state === undefined) return unknownState(raw.state, NODE_STATES);
+    const trialOfNode = trial(raw.trial);
+    const jobResult = text(raw.job_result);
     return {
       id,
       state,
@@ -93,11 +98,13 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       hold_expiration: number(raw.hold_expiration) ?? text(raw.hold_expiration),
       user_data: value(raw.user_data),
       progress: progress(raw.progress),
+      ...(trialOfNode === null ? {} : { trial: trialOfNode }),
+      ...(jobResult === null ? {} : { job_result: jobResult }),
     };
   },
 
-  // The record of a finished launch has no `progress`.
-  omitted: ['progress'],
+  // The record of a finished launch has no `progress`. Other programs do not know the other fields.
+  omitted: ['progress', 'trial', 'job_result'],
 
   aliases: { ssh_port: 'connection_port' },
 });
@@ -138,4 +145,13 @@ function progress(raw: RawField): NodeProgress | null {
     ...(machineType === null ? {} : { machine_type: machineType }),
     machine: value(fields.machine),
   };
+}
+
+/** Returns null for a trial that cannot be read: the node then counts for none. */
+function trial(raw: RawField): NodeTrial | null {
+  const fields = object(raw);
+  const upload = text(fields?.upload);
+  const share = number(fields?.share);
+  if (fields === null || upload === null || share === null || typeof fields.candidate !== 'boolean') return null;
+  return { upload, candidate: fields.candidate, share, launch: text(fields.launch), seconds: number(fields.seconds) };
 }

@@ -22,6 +22,8 @@ export interface ImageEntry {
 export class ImageTable {
   private readonly images = new Map<string, ImageEntry>();
   private readonly unreadable = new Map<string, CorruptRecord>();
+  /** Paths of the uploads that are rejected or revoked. */
+  private readonly barred = new Set<string>();
   /** Number of contenders by path of the lock. */
   private readonly contenders = new Map<string, number>();
 
@@ -34,6 +36,11 @@ export class ImageTable {
   /** Returns the names of all known images, sorted. */
   names(): readonly string[] {
     return [...this.images.keys()].sort();
+  }
+
+  /** Returns true if the upload of this path is rejected or revoked. */
+  isBarred(upload: string): boolean {
+    return this.barred.has(upload);
   }
 
   isContended(lock: string): boolean {
@@ -74,8 +81,12 @@ export class ImageTable {
       case 'build':
         this.keep(image.builds, place.id, znode, buildCodec.decode(znode.data, place, changedAt));
         break;
-      case 'upload':
+      case 'upload': {
         this.keep(image.uploads, znode.path, znode, uploadCodec.decode(znode.data, place, changedAt));
+        const stage = image.uploads.get(znode.path)?.source.value.review?.stage;
+        if (stage === 'rejected' || stage === 'revoked') this.barred.add(znode.path);
+        else this.barred.delete(znode.path);
+      }
     }
     return true;
   }
@@ -103,6 +114,7 @@ export class ImageTable {
         break;
       case 'upload':
         image.uploads.delete(path);
+        this.barred.delete(path);
     }
     if (isForgotten(image)) this.images.delete(place.image);
     return true;
