@@ -6,6 +6,8 @@
 
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
+import { BarredNodes } from './images/barred-nodes.js';
+import { ImageReviews } from './images/image-reviews.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
@@ -36,5 +38,7 @@ export function createControllers(
     new OrphanedLocks(context),
     new EmptyNodes(context),
     new MinReady(context, abandoned),
+    new ImageReviews(context, launches),
+    new BarredNodes(context, serves),
   ];
 }

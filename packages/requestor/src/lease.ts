@@ -3,7 +3,7 @@
 import type { JsonValue, NodeData } from '@nodepool/core';
 import { nodePath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { HoldOptions, LeasedNode, WaitOptions } from './api.js';
+import type { HoldOptions, JobResult, LeasedNode, ReturnOptions, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { LeaseLostError } from './errors.js';
 import { untilAbsent } from './follow.js';
@@ -64,20 +64,22 @@ export class Lease {
 
   /**
    * Returns the nodes: launchers delete used nodes and hand the others to other requests. Never rejects, because
-   * launchers also delete nodes in use whose locks are lost. Idempotent.
+   * launchers also delete nodes in use whose locks are lost. Idempotent: only the first call counts. With the result of
+   * the job, launchers judge new images.
    */
-  async return(): Promise<void> {
-    this.ending ??= this.giveBack();
+  async return({ result }: ReturnOptions = {}): Promise<void> {
+    this.ending ??= this.giveBack(result);
     await this.ending;
   }
 
   /** Holds the nodes for inspection and releases the locks. Rejects with `LeaseLostError` if the locks are lost. */
-  async hold({ comment, job, expirationSeconds }: HoldOptions = {}): Promise<void> {
+  async hold({ comment, job, expirationSeconds, result }: HoldOptions = {}): Promise<void> {
     this.throwIfLost();
     const change: Partial<NodeData> = {
       state: 'hold',
       ...(comment === undefined ? {} : { comment }),
       ...(job === undefined ? {} : { hold_job: job }),
+      ...(result === undefined ? {} : { job_result: result }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
     const holding = Promise.all(this.handles.map((handle) => handle.release(change)));
@@ -107,11 +109,12 @@ export class Lease {
     return this.nodeIds.join(', ');
   }
 
-  private async giveBack(): Promise<void> {
+  private async giveBack(result: JobResult | undefined): Promise<void> {
+    const used = { state: 'used', ...(result === undefined ? {} : { job_result: result }) } as const;
     await Promise.all(
       this.handles.map(async (handle) => {
         try {
-          await handle.release(handle.node.state === 'in-use' ? { state: 'used' } : undefined);
+          await handle.release(handle.node.state === 'in-use' ? used : undefined);
         } catch (error) {
           this.context.log.warn('A node could not be marked as used; launchers delete it once its lock is released', {
             node_id: handle.id,

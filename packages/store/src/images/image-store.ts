@@ -150,6 +150,11 @@ export class ImageStore {
     return uploads.length === 0 ? undefined : chooseUpload(uploads, policy, request);
   }
 
+  /** True if an upload is rejected or revoked. */
+  get hasBarred(): boolean {
+    return this.known.hasBarred;
+  }
+
   /** Returns true if the image of a node (`image_id`) is an upload that is rejected or revoked. */
   isBarred(imageId: string | null): boolean {
     return imageId !== null && this.known.isBarred(imageId);

@@ -43,6 +43,11 @@ export class ImageTable {
     return this.barred.has(upload);
   }
 
+  /** True if an upload is rejected or revoked. */
+  get hasBarred(): boolean {
+    return this.barred.size > 0;
+  }
+
   isContended(lock: string): boolean {
     return this.contenders.has(lock);
   }
