@@ -38,6 +38,7 @@ export {
   type ImageStanding,
   type UploadStanding,
   currentUpload,
+  isBarredUpload,
   pathOf,
   standingOf,
   standingsOf,

@@ -15,6 +15,8 @@ export interface ImageStanding {
   readonly promoted: readonly ImageUpload[];
   /** The upload that is tested, or is tested next. */
   readonly candidate: ImageUpload | undefined;
+  /** All uploads that are newer than the current one and not judged, the newest first. */
+  readonly unjudged: readonly ImageUpload[];
 }
 
 /** Returns the upload that serves requests unless they are part of a trial. */
@@ -39,7 +41,7 @@ export function standingOf(uploads: Iterable<ImageUpload>, isTested: boolean): I
   for (const upload of usable) {
     const { review, state_time: since } = upload;
     const stage = review?.stage ?? (isTested && since > testedSince ? 'uploaded' : 'promoted');
-    if (stage === 'rejected' || stage === 'revoked') continue;
+    if (isBarredUpload(upload)) continue;
     if (review?.pinned !== undefined && (pinned?.review?.pinned?.since ?? -1) < review.pinned.since) pinned = upload;
     (stage === 'promoted' ? promoted : others).push(upload);
   }
@@ -49,7 +51,7 @@ export function standingOf(uploads: Iterable<ImageUpload>, isTested: boolean): I
   const [current] = promoted;
   const newer = current === undefined ? others : others.filter((each) => byAge(each, current) > 0);
   const candidate = newer.find(({ review }) => review?.stage === 'canary') ?? newer[0];
-  return { pinned, promoted, candidate };
+  return { pinned, promoted, candidate, unjudged: newer };
 }
 
 /** The settings of a provider that the choice depends on. */
@@ -84,8 +86,7 @@ export function chooseUpload(
   const known = [...uploads];
   if (request?.exactly !== undefined) {
     const upload = known.find((each) => isUsableUpload(each) && pathOf(each) === request.exactly);
-    const isBarred = upload?.review?.stage === 'rejected' || upload?.review?.stage === 'revoked';
-    return upload === undefined || isBarred ? undefined : { upload, trial: undefined };
+    return upload === undefined || isBarredUpload(upload) ? undefined : { upload, trial: undefined };
   }
   const standing = standingOf(known, isTested);
   const current = currentUpload(standing);
@@ -109,6 +110,11 @@ export type UploadStanding =
   | 'rejected'
   | 'revoked';
 
+/** Returns true if no request may use the upload. */
+export function isBarredUpload({ review }: Pick<ImageUpload, 'review'>): boolean {
+  return review?.stage === 'rejected' || review?.stage === 'revoked';
+}
+
 /** Returns the part of each usable upload of one image to one provider. */
 export function standingsOf(
   uploads: Iterable<ImageUpload>,
@@ -122,8 +128,7 @@ export function standingsOf(
   for (const upload of known) {
     if (!isUsableUpload(upload)) continue;
     const stage = upload.review?.stage;
-    const isBarred = stage === 'rejected' || stage === 'revoked';
-    if (isBarred) parts.set(upload, stage);
+    if (stage === 'rejected' || stage === 'revoked') parts.set(upload, stage);
     else if (upload === current) parts.set(upload, 'current');
     else if (upload === previous) parts.set(upload, 'previous');
     else if (upload !== standing.candidate) parts.set(upload, 'superseded');
