@@ -210,6 +210,7 @@ function bootTestOf(section: JsonObject, inherited: BootTestConfig | undefined):
     timeoutMs: millisecondsAt(settings, 'timeout') ?? BOOT_TEST.timeoutMs,
     memory: numberAt(settings, 'memory') ?? BOOT_TEST.memory,
     cpus: numberAt(settings, 'cpus') ?? BOOT_TEST.cpus,
+    kvm: booleanAt(settings, 'kvm') ?? true,
     command: stringAt(settings, 'command'),
     commandTimeoutMs: millisecondsAt(settings, 'command-timeout') ?? BOOT_TEST.commandTimeoutMs,
   };

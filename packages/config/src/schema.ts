@@ -78,6 +78,11 @@ const bootTest: JsonObject = {
     },
     memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory of the machine, MiB.' },
     cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors of the machine.' },
+    kvm: {
+      type: 'boolean',
+      default: true,
+      description: 'If false, the machine is emulated even if the host has KVM.',
+    },
     command: { ...name, description: 'Command that the shell of the machine must run with status 0.' },
     'command-timeout': {
       type: 'number',

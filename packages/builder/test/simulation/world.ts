@@ -9,6 +9,7 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type DiskImageFiles } from '../../src/index.js';
 import { ImageCloud, imageDriver, NO_FAULTS } from '../support/image-cloud.js';
 import { ScriptedDib, type Ending } from '../support/scripted-dib.js';
+import { ScriptedBootTester, ScriptedSources } from '../support/scripted-tests.js';
 import { nodepoolConfig, type Machine, type Site } from '../support/world.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { BAD_PROVIDER, Checker } from './checker.js';
@@ -52,6 +53,7 @@ export class BuilderProcess {
   readonly process: SimulatedProcess;
   readonly zk: ZooKeeper;
   readonly dib: ScriptedDib;
+  readonly bootTester: ScriptedBootTester;
   readonly builder: Builder;
 
   constructor(
@@ -65,6 +67,7 @@ export class BuilderProcess {
     const { clock } = process;
     this.zk = world.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock, random });
     this.dib = new ScriptedDib(machine.disk, clock);
+    this.bootTester = new ScriptedBootTester(clock);
     const log = stepLogger(machine.name, world.checker);
     const store = openStore(this.zk, { clock, random, identifier: machine.name, log });
     const { mutation, checker } = world;
@@ -80,6 +83,8 @@ export class BuilderProcess {
       builderId: machine.builderId,
       files: mutation?.files?.(machine.disk) ?? machine.disk,
       creator: this.dib,
+      bootTester: this.bootTester,
+      sources: new ScriptedSources(machine.disk),
       hook: () => Promise.resolve(),
       uploadWorkers: 2,
     });

@@ -99,6 +99,8 @@ export interface BootTestConfig {
   /** Memory of the machine, MiB. */
   readonly memory: number;
   readonly cpus: number;
+  /** False to emulate the machine even if the host has KVM. */
+  readonly kvm: boolean;
   /** Command line for the shell of the machine; undefined for none. */
   readonly command: string | undefined;
   /** Limit of the command. */

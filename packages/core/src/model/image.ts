@@ -26,6 +26,8 @@ export interface ImageBuildData {
   readonly shell_type: string | null;
   /** True if the build has passed a boot test. Other Nodepool implementations preserve the field or drop it. */
   readonly boot_tested?: boolean | null;
+  /** Identifies the file that another program has made; absent for builds of this builder's command. */
+  readonly source?: string | null;
 }
 
 export interface ImageBuild extends ImageBuildData {

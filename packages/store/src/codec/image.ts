@@ -27,10 +27,12 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
     python_path: true,
     shell_type: true,
     boot_tested: true,
+    source: true,
   },
 
   read(raw, { image, id }, changedAt): ImageBuild | string {
     const state = oneOf(raw.state, BUILD_STATES);
+    const source = text(raw.source);
     if (state === undefined) return unknownState(raw.state, BUILD_STATES);
     return {
       image,
@@ -44,11 +46,12 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
       python_path: text(raw.python_path),
       shell_type: text(raw.shell_type),
       ...(typeof raw.boot_tested === 'boolean' ? { boot_tested: raw.boot_tested } : {}),
+      ...(source === null ? {} : { source }),
     };
   },
 
-  // Other programs do not know this field.
-  omitted: ['boot_tested'],
+  // Other programs do not know these fields.
+  omitted: ['boot_tested', 'source'],
 
   print: {
     formats: (field) => JSON.stringify(Array.isArray(field) ? field.filter(isText).sort().join(',') : field),
