@@ -15,9 +15,16 @@ import { bootableFile, qemuArguments, qemuProgram, type Accelerator } from './qe
 const INSTALL = 'install QEMU (Debian: qemu-system-x86), or remove `boot-test`';
 /** QEMU prints this, and then waits, if the processor cannot run the machine. */
 const KVM_ERROR = 'KVM internal error';
+/** The kernel of the machine prints this, and then waits. */
+const PANIC = /Kernel panic - not syncing:[^\r\n]*/;
+/** Attempts to boot an emulated machine whose kernel panics: on a busy host, its timers may be late. */
+const EMULATED_ATTEMPTS = 2;
 
 /** The machine could not run with KVM on this host. */
 class KvmError extends Error {}
+
+/** The kernel of the machine has panicked. */
+class PanicError extends BuildFailedError {}
 
 export class QemuBootTester implements BootTester {
   constructor(
@@ -43,7 +50,15 @@ export class QemuBootTester implements BootTester {
           log.warn('KVM of this host cannot run the machine of a boot test; emulating it instead');
         }
       }
-      await this.boot(test, seed, 'tcg');
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          await this.boot(test, seed, 'tcg');
+          return;
+        } catch (error) {
+          if (!(error instanceof PanicError) || attempt >= EMULATED_ATTEMPTS) throw error;
+          log.warn('The kernel of an emulated machine panicked; booting it again', { reason: error.message });
+        }
+      }
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -69,7 +84,11 @@ export class QemuBootTester implements BootTester {
       // The test has limits of its own; this one ends a machine whose test hangs.
       timeoutMs: 2 * (config.timeoutMs + config.commandTimeoutMs) + 600_000,
       signal: ending.signal,
-      onOutput: watchFor(KVM_ERROR, () => ending.abort(new KvmError(KVM_ERROR))),
+      onOutput: linesOf((line) => {
+        if (line.includes(KVM_ERROR)) ending.abort(new KvmError(KVM_ERROR));
+        const panic = PANIC.exec(line)?.[0];
+        if (panic !== undefined) ending.abort(new PanicError('boot-test', `the build failed its boot test: ${panic}`));
+      }),
     });
     const machineEnds = machine.then(
       () => ending.abort(failed('its machine switched off before its login answered; see the log of the build')),
@@ -125,12 +144,15 @@ async function hasKvm(): Promise<boolean> {
   }
 }
 
-/** Returns a function that receives output in pieces and calls `onFound` if it contains the text. */
-function watchFor(text: string, onFound: () => void): (piece: Buffer) => void {
+/** Longest line of a console that is searched, characters. */
+const MAX_LINE = 1000;
+
+/** Returns a function that receives output in pieces and calls `onLine` with each line. */
+function linesOf(onLine: (line: string) => void): (piece: Buffer) => void {
   let rest = '';
   return (piece) => {
-    rest += piece.toString('latin1');
-    if (rest.includes(text)) onFound();
-    rest = rest.slice(-text.length);
+    const lines = (rest + piece.toString('latin1')).split('\n');
+    rest = (lines.pop() ?? '').slice(-MAX_LINE);
+    for (const line of lines) onLine(line.slice(-MAX_LINE));
   };
 }
