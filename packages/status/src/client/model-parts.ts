@@ -40,6 +40,8 @@ export type ProblemKind =
   | 'image-missing'
   | 'image-build'
   | 'image-upload'
+  | 'image-rejected'
+  | 'image-waits'
   | 'builders'
   | 'pool-limit'
   | 'pool-capacity';

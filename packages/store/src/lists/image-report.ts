@@ -1,6 +1,7 @@
 /** The state of one disk image with its builds and uploads, as status pages show it. */
 
-import { shortened, type ImageBuild } from '@nodepool/core';
+import { shortened, type ImageBuild, type ImageUpload, type TrialArm } from '@nodepool/core';
+import { standingsOf } from '../images/image-standing.js';
 import type { ImageStore } from '../images/image-store.js';
 
 export interface ImageReport {
@@ -31,6 +32,17 @@ export interface ImageReport {
     readonly progress: number | null;
     readonly externalName: string | null;
     readonly failure: string | null;
+    /** The part of the upload in serving requests; null if neither the image nor another upload has tests. */
+    readonly review: {
+      readonly standing: string;
+      readonly since: number;
+      readonly by: string;
+      readonly reason: string;
+      /** The operator who pinned the upload. */
+      readonly pinned: string | null;
+      /** The counts of its trial. */
+      readonly trial: { readonly candidate: TrialArm; readonly current: TrialArm; readonly judged: number } | null;
+    } | null;
   }[];
   /** The last failed build, even if a newer one succeeded; `log` is its path on the host of the builder. */
   readonly lastFailure: {
@@ -48,6 +60,8 @@ const MAX_TEXT = 300;
 /** Returns the state of an image. `pause`: the configuration pauses it. */
 export function reportImage(images: ImageStore, name: string, pause: boolean): ImageReport {
   const failure = images.lastBuildFailure(name);
+  const uploads = [...images.uploads({ image: name })];
+  const reviews = reviewsOf(uploads);
   return {
     name,
     paused: pause || images.paused(name),
@@ -62,15 +76,19 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
         failure: failure?.build === build.id ? shortened(failure.message, MAX_TEXT) : null,
         duration: durationOf(build, images.buildBegan({ image: name, id: build.id })),
       })),
-    uploads: [...images.uploads({ image: name })]
+    uploads: uploads
       .slice(-MAX_UPLOADS)
       .reverse()
       .map(
-        ({ provider, build, id, state, state_time: since, progress = null, external_name: externalName, listed }) => ({
-          ...{ provider, build, id, state, since, progress },
-          externalName: externalName === null ? null : shortened(externalName, MAX_TEXT),
-          failure: listed === false ? 'the cloud does not list the image any more' : null,
-        }),
+        (upload) => {
+          const { provider, build, id, state, state_time: since, progress = null, external_name: externalName } = upload;
+          return {
+            ...{ provider, build, id, state, since, progress },
+            externalName: externalName === null ? null : shortened(externalName, MAX_TEXT),
+            failure: upload.listed === false ? 'the cloud does not list the image any more' : null,
+            review: reviews.get(upload) ?? null,
+          };
+        },
       ),
     lastFailure:
       failure === undefined
@@ -81,6 +99,31 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
             log: failure.log,
             builder: failure.builder,
           },
+  };
+}
+
+type ReviewReport = ImageReport['uploads'][number]['review'];
+
+/** Returns the reviews of the uploads to providers where at least one upload has a review. */
+function reviewsOf(uploads: readonly ImageUpload[]): ReadonlyMap<ImageUpload, ReviewReport> {
+  const reports = new Map<ImageUpload, ReviewReport>();
+  for (const provider of new Set(uploads.map((upload) => upload.provider))) {
+    const own = uploads.filter((upload) => upload.provider === provider);
+    if (!own.some(({ review }) => review !== undefined && review !== null)) continue;
+    for (const [upload, standing] of standingsOf(own, true)) reports.set(upload, reportReview(upload, standing));
+  }
+  return reports;
+}
+
+function reportReview({ review, state_time: uploaded }: ImageUpload, standing: string): ReviewReport {
+  const trial = review?.trial;
+  return {
+    standing,
+    since: review?.since ?? uploaded,
+    by: shortened(review?.by ?? '', MAX_TEXT),
+    reason: shortened(review?.reason ?? '', MAX_TEXT),
+    pinned: review?.pinned?.by ?? null,
+    trial: trial ? { candidate: trial.candidate, current: trial.current, judged: trial.judged } : null,
   };
 }
 
