@@ -6,7 +6,7 @@
 
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
-import { BarredNodes } from './images/barred-nodes.js';
+import { UnservedNodes } from './images/unserved-nodes.js';
 import { ImageReviews } from './images/image-reviews.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { EmptyNodes } from './maintenance/empty-nodes.js';
@@ -39,6 +39,6 @@ export function createControllers(
     new EmptyNodes(context),
     new MinReady(context, abandoned),
     new ImageReviews(context, launches),
-    new BarredNodes(context, serves),
+    new UnservedNodes(context, serves),
   ];
 }

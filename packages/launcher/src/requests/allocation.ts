@@ -184,7 +184,7 @@ function* readyNodes(
   if (!request.reuse) return;
   const { provider, pool: name } = pool.place;
   for (const entry of pool.context.store.nodes.available({ label, provider, pool: name })) {
-    if (isProtected(entry.id, request) || pool.context.store.images.isBarred(entry.node.image_id)) continue;
+    if (isProtected(entry.id, request) || !pool.context.store.images.servesRequests(entry.node.image_id)) continue;
     if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.readyNodes.isUsable(entry.node, label))
       continue;
     yield entry;

@@ -30,7 +30,7 @@ export type Termination =
        */
       readonly isHandOver: boolean;
     }
-  /** The machine or the instance of a ready node failed its check; the request waits for another node. */
+  /** A node that was ready cannot be used any more; the request waits for another node. */
   | { readonly kind: 'unusable'; readonly reason: string }
   /** `job`: the launch that failed, if it was a launch. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly job: LaunchJob | undefined };

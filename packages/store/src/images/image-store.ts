@@ -150,14 +150,20 @@ export class ImageStore {
     return uploads.length === 0 ? undefined : chooseUpload(uploads, policy, request);
   }
 
-  /** True if an upload is rejected or revoked. */
-  get hasBarred(): boolean {
-    return this.known.hasBarred;
+  /** True if an upload serves no requests because of its stage. */
+  get hasUnserved(): boolean {
+    return this.known.hasUnserved;
+  }
+
+  /** Returns false if the image of a node (`image_id`) is an upload that is not tested, rejected or revoked. */
+  servesRequests(imageId: string | null): boolean {
+    return imageId === null || this.known.unservedStage(imageId) === undefined;
   }
 
   /** Returns true if the image of a node (`image_id`) is an upload that is rejected or revoked. */
   isBarred(imageId: string | null): boolean {
-    return imageId !== null && this.known.isBarred(imageId);
+    const stage = imageId === null ? undefined : this.known.unservedStage(imageId);
+    return stage === 'rejected' || stage === 'revoked';
   }
 
   paused(image: string): boolean {

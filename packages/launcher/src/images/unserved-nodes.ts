@@ -1,4 +1,7 @@
-/** Deletes free ready nodes whose image is rejected or revoked. No request gets them, and new nodes replace them. */
+/**
+ * Deletes free ready nodes whose image is rejected or revoked, or whose launch test was interrupted. No request gets
+ * them, and new nodes replace them.
+ */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
@@ -9,7 +12,7 @@ import { deleteFreeNode } from '../deletion/delete-free-node.js';
 /** Delay (ms) of the next attempt while another program has the lock of a node. */
 const RETRY_MS = 10_000;
 
-export class BarredNodes implements Controller {
+export class UnservedNodes implements Controller {
   /** Ids of nodes. */
   private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
@@ -22,7 +25,7 @@ export class BarredNodes implements Controller {
     const { store } = context;
     this.queue = new WorkQueue({
       ...context,
-      name: (id) => `delete node ${id} of a rejected image`,
+      name: (id) => `delete node ${id} of an image that serves no requests`,
       about: (id) => ({ node_id: id }),
       reconcile: (id) => this.reconcile(id),
     });
@@ -48,29 +51,29 @@ export class BarredNodes implements Controller {
 
   private addAll(): void {
     const { images, nodes } = this.context.store;
-    if (!images.hasBarred) return;
+    if (!images.hasUnserved) return;
     for (const entry of nodes.inState('ready')) this.consider(entry);
   }
 
   private consider(entry: NodeEntry): void {
-    if (this.isBarred(entry)) this.queue.add(entry.id);
+    if (this.isUnserved(entry)) this.queue.add(entry.id);
   }
 
-  private isBarred({ node }: NodeEntry): boolean {
+  private isUnserved({ node }: NodeEntry): boolean {
     if (node.state !== 'ready' || node.allocated_to !== null) return false;
-    return this.context.store.images.isBarred(node.image_id) && this.serves(node.provider ?? '');
+    return !this.context.store.images.servesRequests(node.image_id) && this.serves(node.provider ?? '');
   }
 
   private async reconcile(id: string): Promise<Reconciled> {
     const { store, log } = this.context;
     const entry = store.nodes.get(id);
-    if (entry === undefined || !store.complete || !this.isBarred(entry)) return 'done';
-    const reason = 'its image is rejected or revoked';
+    if (entry === undefined || !store.complete || !this.isUnserved(entry)) return 'done';
+    const reason = 'its image serves no requests';
     if (entry.locked || !(await deleteFreeNode(this.context, entry, 'image review', reason))) {
       return { requeueAfterMs: RETRY_MS };
     }
     const { provider, image_id: image } = entry.node;
-    log.info('A ready node has a rejected image; deleting it', { node_id: id, provider, image_id: image });
+    log.info('A ready node has an image that serves no requests; deleting it', { node_id: id, provider, image_id: image });
     return 'done';
   }
 }
