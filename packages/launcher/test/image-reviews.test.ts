@@ -116,6 +116,38 @@ describe('a launch test', () => {
     await world.until('the new upload is rejected', () => stageOf('b') === 'rejected');
   });
 
+  it('is rejected only by a second failure', async () => {
+    let launches = 0;
+    await upload('a', 10);
+    const driver = failingOn('image-b', () => (launches += 1) <= 3);
+    await world.launcher([section({ 'launch-test': true })], 'launcher1', driver);
+    await world.until('the old upload is adopted', () => stageOf('a') === 'promoted');
+    await upload('b', 20, NEW);
+    await world.until('the new upload is promoted', () => stageOf('b') === 'promoted');
+    expect(launches).toBe(4);
+  });
+
+  it('is repeated if another program has launched its node from another image', async () => {
+    await upload('a', 10);
+    await world.launcher([section({ 'launch-test': true })]);
+    await world.until('the old upload is adopted', () => stageOf('a') === 'promoted');
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    await upload('b', 20, NEW);
+    const testNode = (): string | undefined =>
+      [...world.nodes()].find(([, { requestor, state }]) => requestor === 'NodePool:launch-test' && state === 'ready')?.[0];
+    let foreign = 0;
+    world.server.onCommit(() => {
+      const id = testNode();
+      if (id === undefined || foreign > 0) return;
+      foreign += 1;
+      void world.requestor.change(`/nodepool/nodes/${id}`, { image_id: pathOf('a') });
+    });
+    await world.until('the new upload is promoted', () => stageOf('b') === 'promoted');
+    expect(foreign).toBe(1);
+    const tests = [...world.nodes().values()].filter(({ requestor }) => requestor === 'NodePool:launch-test');
+    expect(tests.length).toBeLessThanOrEqual(1);
+  });
+
   it('continues in another launcher if the tested one is stopped, and leaves nothing', async () => {
     await upload('a', 10);
     const first = await world.launcher([section({ 'launch-test': true })]);

@@ -14,6 +14,7 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
 import { LAUNCHER } from './launcher.js';
+import { LAUNCHER_IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -35,6 +36,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
   ...LAUNCHER,
+  ...LAUNCHER_IMAGES,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
