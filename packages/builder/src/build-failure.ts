@@ -30,7 +30,8 @@ export async function recordFailedBuild(
     reason: failureReason(error),
     message: reasonOf(error).slice(0, MESSAGE_LENGTH),
     // A file of another program has no log.
-    log: build === undefined || failureReason(error) === 'source' ? null : context.creator.logFile({ image, id: build }),
+    log:
+      build === undefined || failureReason(error) === 'source' ? null : context.creator.logFile({ image, id: build }),
   });
 }
 

@@ -83,10 +83,7 @@ function configured(config: NodepoolConfig, image: string): DiskImageConfig | un
   return found?.abstract === false ? found : undefined;
 }
 
-function uploadsToDelete(
-  question: CleanupQuestion,
-  diskImage: DiskImageConfig | undefined,
-): CleanupPlan['uploads'] {
+function uploadsToDelete(question: CleanupQuestion, diskImage: DiskImageConfig | undefined): CleanupPlan['uploads'] {
   const { image, config, store, builderId } = question;
   const found: { upload: ImageUpload; why: string }[] = [];
   for (const { name: provider, diskImages } of config.providers.values()) {
@@ -129,7 +126,8 @@ function reviewedToKeep(
   const { pinned, promoted, candidate, unjudged } = standingOf(uploads, isTested);
   const newest = newestReadyBuild(store, image)?.id;
   const barred = uploads.filter((upload) => isBarredUpload(upload) && upload.build === newest);
-  const kept = [pinned, ...promoted.slice(0, KEPT), candidate, unjudged[0], ...barred];
+  const [current, previous] = promoted;
+  const kept = [pinned, current, previous, candidate, unjudged[0], ...barred];
   return new Set(kept.filter((upload) => upload !== undefined));
 }
 

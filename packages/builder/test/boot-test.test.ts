@@ -56,7 +56,11 @@ afterEach(async () => {
   await rm(images, { recursive: true });
 });
 
-async function boot(machine: string, config: Partial<BootTestConfig> = {}, more: Partial<BootTest> = {}): Promise<void> {
+async function boot(
+  machine: string,
+  config: Partial<BootTestConfig> = {},
+  more: Partial<BootTest> = {},
+): Promise<void> {
   await writeFile(join(folder, 'machine'), machine);
   const creator = new DibProcesses(systemClock, images, () => ({ folder: join(folder, 'logs'), retention: 7 }));
   await new QemuBootTester(systemClock, images, creator).test({

@@ -65,7 +65,9 @@ describe('a download', () => {
   it('is decompressed, after the checksum of the compressed file, which the server names', async () => {
     const zipped = gzipSync(CONTENT);
     answer = ({ url }, response) =>
-      response.end(url === '/SHA256SUMS' ? `${'0'.repeat(64)}  other.raw.gz\n${sha256(zipped)} *debian.raw.gz\n` : zipped);
+      response.end(
+        url === '/SHA256SUMS' ? `${'0'.repeat(64)}  other.raw.gz\n${sha256(zipped)} *debian.raw.gz\n` : zipped,
+      );
     await images().fetch(job({ url: `${base}/debian.raw.gz`, sha256: `${base}/SHA256SUMS` }));
     expect(await file()).toEqual(CONTENT);
   });

@@ -1,7 +1,13 @@
 /** Tests of builds and uploads that are tested before they are used. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { advanceReview, type BootTestConfig, type ImageTests, type ImageUpload, type ReviewEvent } from '@nodepool/core';
+import {
+  advanceReview,
+  type BootTestConfig,
+  type ImageTests,
+  type ImageUpload,
+  type ReviewEvent,
+} from '@nodepool/core';
 import { World, type Site } from './support/world.js';
 
 const BOOT_TEST: BootTestConfig = {

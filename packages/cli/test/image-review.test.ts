@@ -83,7 +83,9 @@ describe('the commands for images', () => {
     await add('old', 10, false, 'other');
     await add('new', 20);
     expect(await image('revoke', 'debian')).toMatchObject({ code: 1, said: expect.stringContaining('--build') });
-    expect((await image('revoke', 'debian', '--build', 'new')).said).toContain('provider other: there is no ready upload');
+    expect((await image('revoke', 'debian', '--build', 'new')).said).toContain(
+      'provider other: there is no ready upload',
+    );
     expect(chosen()).toBe('old');
     expect(uploads().filter(({ review }) => review?.stage === 'revoked')).toHaveLength(1);
   });

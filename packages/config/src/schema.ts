@@ -3,7 +3,13 @@
  * from the descriptions.
  */
 
-import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, imageTestProperties, type JsonObject } from '@nodepool/core';
+import {
+  type JsonSchema,
+  DEFAULT_DRIVER,
+  DEFAULT_PRIORITY,
+  imageTestProperties,
+  type JsonObject,
+} from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -74,7 +80,8 @@ const bootTest: JsonObject = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 300,
-      description: 'Maximum time until the login answers, in seconds. Without KVM, an image boots several times slower.',
+      description:
+        'Maximum time until the login answers, in seconds. Without KVM, an image boots several times slower.',
     },
     memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory of the machine, MiB.' },
     cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors of the machine.' },
@@ -100,7 +107,11 @@ const imageSource: JsonObject = {
   type: ['object', 'null'],
   compatible: false,
   properties: {
-    url: { ...name, pattern: '^https?://', description: 'Address of the file; it may be compressed (`.gz`, `.xz`, `.zst`).' },
+    url: {
+      ...name,
+      pattern: '^https?://',
+      description: 'Address of the file; it may be compressed (`.gz`, `.xz`, `.zst`).',
+    },
     path: {
       ...name,
       pattern: '^/',
@@ -109,11 +120,13 @@ const imageSource: JsonObject = {
     sha256: {
       ...name,
       pattern: '^(?:[0-9a-fA-F]{64}|https?://.*)$',
-      description: 'SHA-256 of the file, or the address of a file with it, as `sha256sum` writes it. Required with `url`.',
+      description:
+        'SHA-256 of the file, or the address of a file with it, as `sha256sum` writes it. Required with `url`.',
     },
     format: {
       ...name,
-      description: "Format of the image in the file: `raw`, `qcow2`, `vhd`, … Default: the extension of the file's name.",
+      description:
+        "Format of the image in the file: `raw`, `qcow2`, `vhd`, … Default: the extension of the file's name.",
     },
   },
   oneOf: [{ required: ['url', 'sha256'] }, { required: ['path'] }],

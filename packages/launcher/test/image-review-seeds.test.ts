@@ -23,9 +23,13 @@ const NEWS_MS = 2000;
 type Kind = 'good' | 'no-login' | 'bad-jobs';
 const KINDS: readonly Kind[] = ['good', 'good', 'no-login', 'bad-jobs'];
 
-const section = provider('demo', [pool('main', [], { labels: [{ name: 'small', diskimage: 'debian', size: 'small' }] })], {
-  diskimages: [{ name: 'debian', 'launch-test': true, canary: { share: '25%', nodes: 15 } }],
-});
+const section = provider(
+  'demo',
+  [pool('main', [], { labels: [{ name: 'small', diskimage: 'debian', size: 'small' }] })],
+  {
+    diskimages: [{ name: 'debian', 'launch-test': true, canary: { share: '25%', nodes: 15 } }],
+  },
+);
 
 const pathOf = (build: string): string => `${BUILDS}/${build}/providers/demo/images/0000000001`;
 const buildOf = (path: string): string => path.slice(BUILDS.length + 1).split('/')[0] ?? '';
@@ -54,7 +58,7 @@ class ReviewWorld {
     await this.addImage('good');
     for (const name of ['launcher1', 'launcher2']) this.launchers.push(await this.launcher(name));
     const end = this.world.clock.monotonic() + BUSY_MS;
-    for (let next = 0; this.world.clock.monotonic() < end; ) {
+    for (let next = 0; this.world.clock.monotonic() < end;) {
       if (this.world.clock.monotonic() >= next) {
         next = this.world.clock.monotonic() + 10 * MINUTE;
         await this.addImage(KINDS[Math.floor(this.random.next() * KINDS.length)] ?? 'good');
@@ -66,7 +70,8 @@ class ReviewWorld {
     const last = [...this.kinds.keys()].at(-1) ?? '';
     const limit = this.world.clock.monotonic() + CALM_MS;
     while (this.stageOf(pathOf(last)) !== 'promoted' && this.world.clock.monotonic() < limit) await this.useNode();
-    if (this.stageOf(pathOf(last)) !== 'promoted') this.violations.push(`the last image is ${String(this.stageOf(pathOf(last)))}`);
+    if (this.stageOf(pathOf(last)) !== 'promoted')
+      this.violations.push(`the last image is ${String(this.stageOf(pathOf(last)))}`);
     return this.served;
   }
 

@@ -127,27 +127,6 @@ describe('a launch test', () => {
     expect(launches).toBe(4);
   });
 
-  it('is repeated if another program has launched its node from another image', async () => {
-    await upload('a', 10);
-    await world.launcher([section({ 'launch-test': true })]);
-    await world.until('the old upload is adopted', () => stageOf('a') === 'promoted');
-    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
-    await upload('b', 20, NEW);
-    const testNode = (): string | undefined =>
-      [...world.nodes()].find(([, { requestor, state }]) => requestor === 'NodePool:launch-test' && state === 'ready')?.[0];
-    let foreign = 0;
-    world.server.onCommit(() => {
-      const id = testNode();
-      if (id === undefined || foreign > 0) return;
-      foreign += 1;
-      void world.requestor.change(`/nodepool/nodes/${id}`, { image_id: pathOf('a') });
-    });
-    await world.until('the new upload is promoted', () => stageOf('b') === 'promoted');
-    expect(foreign).toBe(1);
-    const tests = [...world.nodes().values()].filter(({ requestor }) => requestor === 'NodePool:launch-test');
-    expect(tests.length).toBeLessThanOrEqual(1);
-  });
-
   it('continues in another launcher if the tested one is stopped, and leaves nothing', async () => {
     await upload('a', 10);
     const first = await world.launcher([section({ 'launch-test': true })]);
@@ -222,6 +201,22 @@ describe('a trial', () => {
       await world.clock.advance(5000);
     }
     expect(stageOf('b')).toBe('rejected');
+  });
+});
+
+describe('a launch in progress', () => {
+  it('starts again from the current upload if its upload is rejected meanwhile', async () => {
+    await upload('a', 10);
+    await world.launcher([{ ...section({}), 'launch-retries': 1 }]);
+    await upload('b', 20);
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    const id = await world.submit(['small'], { reuse: false });
+    await world.until('the launch has begun', () =>
+      [...world.nodes().values()].some((node) => node['image_id'] === pathOf('b') && node['external_id'] !== null),
+    );
+    await upload('b', 20, { review: { stage: 'rejected', since: 30, by: 'ada', reason: 'broken', history: [] } });
+    const [node = ''] = await world.fulfilled(id);
+    expect(world.nodes().get(node)?.['image_id']).toBe(pathOf('a'));
   });
 });
 

@@ -267,9 +267,7 @@ describe('images with tests', () => {
     const waiting = (seconds: number): string[] =>
       titles({ images: [image({ uploads: [reviewed('canary', NOW - seconds), current] })] });
     expect(waiting(80_000)).toEqual([]);
-    expect(waiting(90_000)).toEqual([
-      'warning: The new image debian has been in the stage canary at cloud for a day',
-    ]);
+    expect(waiting(90_000)).toEqual(['warning: The new image debian has been in the stage canary at cloud for a day']);
   });
 });
 

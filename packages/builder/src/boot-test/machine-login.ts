@@ -49,7 +49,10 @@ async function scanKeys(port: number, signal: AbortSignal): Promise<readonly str
   } catch (error) {
     signal.throwIfAborted();
     if (errorCodeOf(error) === 'ENOENT') {
-      throw new BuildFailedError('start', 'ssh-keyscan is not installed (Debian: openssh-client); the boot test needs it');
+      throw new BuildFailedError(
+        'start',
+        'ssh-keyscan is not installed (Debian: openssh-client); the boot test needs it',
+      );
     }
     // The server does not answer yet.
     return [];

@@ -11,7 +11,12 @@ import { sourceFailed } from './source-failure.js';
 const execute = promisify(execFile);
 
 /** Programs that decompress their input to their output, by extension; gzip needs none. */
-const DECOMPRESSORS: Readonly<Record<string, string | undefined>> = { gz: undefined, xz: 'xz', zst: 'zstd', bz2: 'bzip2' };
+const DECOMPRESSORS: Readonly<Record<string, string | undefined>> = {
+  gz: undefined,
+  xz: 'xz',
+  zst: 'zstd',
+  bz2: 'bzip2',
+};
 
 /** Options of qemu-img by format; those of qcow2 are what diskimage-builder's images have, for old hypervisors. */
 const CONVERSIONS: Readonly<Record<string, readonly string[]>> = {

@@ -112,7 +112,8 @@ async function knownPart(file: string, url: string, sha256: string): Promise<Par
   try {
     const facts: unknown = JSON.parse(await readFile(factsOf(file), 'utf8'));
     const { size } = await stat(file);
-    if (!isJsonObject(facts) || facts['url'] !== url || facts['sha256'] !== sha256) return { bytes: 0, validator: undefined };
+    if (!isJsonObject(facts) || facts['url'] !== url || facts['sha256'] !== sha256)
+      return { bytes: 0, validator: undefined };
     const { validator } = facts;
     // A weak validator does not promise equal bytes.
     const isStrong = typeof validator === 'string' && !validator.startsWith('W/');

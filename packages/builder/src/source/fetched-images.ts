@@ -36,13 +36,17 @@ export class FetchedImages implements ImageSources {
   async fetch(job: SourceJob): Promise<string | undefined> {
     const limited = linkSignals(job.signal);
     const timer = this.clock.schedule(job.timeoutMs, () =>
-      limited.abort(new BuildFailedError('timeout', `the image took longer than build-timeout (${job.timeoutMs / 1000} s)`)),
+      limited.abort(
+        new BuildFailedError('timeout', `the image took longer than build-timeout (${job.timeoutMs / 1000} s)`),
+      ),
     );
     try {
       return await this.fetchWithin({ ...job, signal: limited.signal });
     } catch (error) {
       limited.signal.throwIfAborted();
-      throw error instanceof BuildFailedError ? error : sourceFailed(`the image cannot be read: ${reasonOf(error)}`, error);
+      throw error instanceof BuildFailedError
+        ? error
+        : sourceFailed(`the image cannot be read: ${reasonOf(error)}`, error);
     } finally {
       timer.cancel();
       limited.unlink();

@@ -203,7 +203,8 @@ export class Checker {
     const rejected = [...this.uploads.values()].find(
       (other) => other.build === build && other.provider === provider && isBarred(other),
     );
-    if (rejected !== undefined) this.report('S22', `${path} begins, but ${rejected.path} of the same build is rejected`);
+    if (rejected !== undefined)
+      this.report('S22', `${path} begins, but ${rejected.path} of the same build is rejected`);
   }
 
   /** Checks a deletion: the upload that serves requests stays unless an operator deletes it. */

@@ -92,7 +92,9 @@ export const MUTATIONS: readonly Mutation[] = [
     withTests: true,
     site: (site) => ({
       ...site,
-      images: Object.fromEntries(Object.entries(site.images).map(([name, { bootTest: _test, ...image }]) => [name, image])),
+      images: Object.fromEntries(
+        Object.entries(site.images).map(([name, { bootTest: _test, ...image }]) => [name, image]),
+      ),
     }),
   },
   {

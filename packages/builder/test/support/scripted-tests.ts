@@ -2,7 +2,13 @@
 
 import type { ImageSourceConfig } from '@nodepool/core';
 import { sleep, type Clock } from '@nodepool/core';
-import { BuildFailedError, type BootTest, type BootTester, type ImageSources, type SourceJob } from '../../src/index.js';
+import {
+  BuildFailedError,
+  type BootTest,
+  type BootTester,
+  type ImageSources,
+  type SourceJob,
+} from '../../src/index.js';
 import type { MemoryDisk } from './memory-disk.js';
 
 export class ScriptedBootTester implements BootTester {

@@ -54,7 +54,8 @@ export async function imageReview(
     if (refusal === undefined) changed += 1;
     else refusals.push(`provider ${provider}: ${refusal}`);
   }
-  if (providers.length === 0) throw new RefusedError(`image ${image} has no upload to ${options.provider ?? 'a provider'}`);
+  if (providers.length === 0)
+    throw new RefusedError(`image ${image} has no upload to ${options.provider ?? 'a provider'}`);
   if (changed === 0) throw new RefusedError(refusals.join('\n'));
   for (const refusal of refusals) context.out.note(refusal);
 }
@@ -96,7 +97,8 @@ function decide(
   build: string | undefined,
 ): Decision {
   const current = currentUpload(standing);
-  const named = build === undefined ? undefined : uploads.findLast((each) => each.build === build && each.state === 'ready');
+  const named =
+    build === undefined ? undefined : uploads.findLast((each) => each.build === build && each.state === 'ready');
   if (build !== undefined && named === undefined) return `there is no ready upload of build ${build}`;
   switch (action) {
     case 'promote': {

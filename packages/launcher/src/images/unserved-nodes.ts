@@ -73,7 +73,11 @@ export class UnservedNodes implements Controller {
       return { requeueAfterMs: RETRY_MS };
     }
     const { provider, image_id: image } = entry.node;
-    log.info('A ready node has an image that serves no requests; deleting it', { node_id: id, provider, image_id: image });
+    log.info('A ready node has an image that serves no requests; deleting it', {
+      node_id: id,
+      provider,
+      image_id: image,
+    });
     return 'done';
   }
 }

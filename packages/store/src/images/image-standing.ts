@@ -101,14 +101,7 @@ export function chooseUpload(
 
 /** The part of an upload in serving requests, for people. */
 export type UploadStanding =
-  | 'current'
-  | 'previous'
-  | 'superseded'
-  | 'uploaded'
-  | 'launch-tested'
-  | 'canary'
-  | 'rejected'
-  | 'revoked';
+  'current' | 'previous' | 'superseded' | 'uploaded' | 'launch-tested' | 'canary' | 'rejected' | 'revoked';
 
 /** Returns true if no request may use the upload. */
 export function isBarredUpload({ review }: Pick<ImageUpload, 'review'>): boolean {

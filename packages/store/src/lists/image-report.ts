@@ -79,17 +79,15 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
     uploads: uploads
       .slice(-MAX_UPLOADS)
       .reverse()
-      .map(
-        (upload) => {
-          const { provider, build, id, state, state_time: since, progress = null, external_name: externalName } = upload;
-          return {
-            ...{ provider, build, id, state, since, progress },
-            externalName: externalName === null ? null : shortened(externalName, MAX_TEXT),
-            failure: upload.listed === false ? 'the cloud does not list the image any more' : null,
-            review: reviews.get(upload) ?? null,
-          };
-        },
-      ),
+      .map((upload) => {
+        const { provider, build, id, state, state_time: since, progress = null, external_name: externalName } = upload;
+        return {
+          ...{ provider, build, id, state, since, progress },
+          externalName: externalName === null ? null : shortened(externalName, MAX_TEXT),
+          failure: upload.listed === false ? 'the cloud does not list the image any more' : null,
+          review: reviews.get(upload) ?? null,
+        };
+      }),
     lastFailure:
       failure === undefined
         ? null

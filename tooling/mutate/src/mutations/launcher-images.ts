@@ -15,7 +15,7 @@ export const LAUNCHER_IMAGES: readonly Mutation[] = inPackage('packages/launcher
     find: 'const leaves = barred || ended?.candidate === true;',
     replace: 'const leaves = ended?.candidate === true;',
     breaks: 'A launch does not continue with a rejected image.',
-    tests: ['image-review-seeds.test.ts', 'image-reviews.test.ts'],
+    tests: ['image-reviews.test.ts'],
   },
   {
     id: 'launcher-failed-candidate',
@@ -31,14 +31,6 @@ export const LAUNCHER_IMAGES: readonly Mutation[] = inPackage('packages/launcher
     find: 'if (failures < MAX_FAILURES) return { pauseMs: RETRY_MS };',
     replace: '',
     breaks: 'One failed launch test does not reject an image.',
-    tests: ['image-reviews.test.ts'],
-  },
-  {
-    id: 'launcher-launch-test-of-other-image',
-    file: 'images/launch-test.ts',
-    find: 'if (handle.node.image_id !== pathOf(upload)) {',
-    replace: 'if (false) {',
-    breaks: 'A launch test counts only if its node has the tested image.',
     tests: ['image-reviews.test.ts'],
   },
   {
