@@ -1,6 +1,6 @@
 /**
  * Reviews of images in worlds with random images, jobs and deaths of launchers. After every write the rules hold: no
- * request gets an image before its test, a rejected image serves nobody, and the current image is never lost.
+ * request gets an image before its test or after its rejection, and the current image is never lost.
  * `NODEPOOL_SIM_SEEDS` sets the number of seeds.
  */
 
@@ -53,7 +53,7 @@ class ReviewWorld {
     });
   }
 
-  /** Uses images, kills launchers and adds images until the time is over. Resolves with the number of served requests. */
+  /** Uses images, kills launchers and adds images. Resolves with the number of served requests. */
   async run(): Promise<number> {
     await this.addImage('good');
     for (const name of ['launcher1', 'launcher2']) this.launchers.push(await this.launcher(name));
@@ -93,7 +93,8 @@ class ReviewWorld {
         const handler = original.getRequestHandler(...args);
         const launch: NodeRequestHandler['launch'] = async (node) => {
           const instance = await handler.launch(node);
-          const build = node.imageExternalId?.toString().slice('image-'.length) ?? '';
+          const { imageExternalId: id } = node;
+          const build = typeof id === 'string' ? id.slice('image-'.length) : '';
           if (this.kinds.get(build) === 'no-login') throw new InstanceFailedError('no sshd');
           return instance;
         };

@@ -6,7 +6,7 @@ import type { DiskImageFile } from '../disk-image-files.js';
 
 export interface BootTest {
   readonly build: BuildRef;
-  /** The files of the build, of which one is booted. */
+  /** The files of the build. The test boots one of them. */
   readonly files: readonly DiskImageFile[];
   readonly config: BootTestConfig;
   /** The user for the login of the command. */

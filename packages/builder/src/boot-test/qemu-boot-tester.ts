@@ -5,7 +5,7 @@
 
 import { access, constants, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { linkSignals, type Clock } from '@nodepool/core';
+import { abortReason, linkSignals, type Clock } from '@nodepool/core';
 import { BuildFailedError, type DiskImageCreator } from '../disk-image-creator.js';
 import type { BootTest, BootTester } from './boot-tester.js';
 import { createSeed, type Seed } from './cloud-init-seed.js';
@@ -92,15 +92,15 @@ export class QemuBootTester implements BootTester {
     });
     const machineEnds = machine.then(
       () => ending.abort(failed('its machine switched off before its login answered; see the log of the build')),
-      (error: unknown) => ending.abort(error instanceof Error ? error : new Error(String(error))),
+      (error: unknown) => ending.abort(toError(error)),
     );
-    let reason: unknown;
+    let reason: Error | undefined;
     try {
       await this.login(test, seed, port, ending.signal);
       const seconds = Math.round((this.clock.monotonic() - startedAt) / 1000);
       log.info('The build has passed its boot test', { seconds, accelerator });
     } catch (error) {
-      reason = ending.signal.aborted ? ending.signal.reason : error;
+      reason = ending.signal.aborted ? abortReason(ending.signal) : toError(error);
     }
     ending.abort(done);
     await machineEnds;
@@ -132,6 +132,10 @@ export class QemuBootTester implements BootTester {
     }
     await runCommand({ port, username, hostKeys, seed, config }, this.clock, signal);
   }
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** Resolves with true if this process may use KVM. */

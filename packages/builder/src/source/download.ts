@@ -25,7 +25,7 @@ export interface Download {
   readonly log: Logger;
 }
 
-/** What is known of a file that is partly downloaded. */
+/** The facts about a file that is partly downloaded. */
 interface Part {
   readonly bytes: number;
   /** The validator of the server; a file without one cannot be continued. */
@@ -76,7 +76,7 @@ class RefusedDownload extends Error {
 async function receive({ url, sha256, file, clock, signal, log }: Download): Promise<void> {
   const part = await knownPart(file, url, sha256);
   const isContinued = part.bytes > 0 && part.validator !== undefined;
-  const range = isContinued ? { range: `bytes=${part.bytes}-`, 'if-range': part.validator ?? '' } : {};
+  const range = part.validator !== undefined && isContinued ? { range: `bytes=${part.bytes}-`, 'if-range': part.validator } : {};
   const idle = new IdleLimit(clock, IDLE_MS);
   try {
     // Without this header, a server may compress what it sends, and the checksum would differ.
@@ -93,7 +93,7 @@ async function receive({ url, sha256, file, clock, signal, log }: Download): Pro
     else log.info('Downloading an image', { url, bytes: Number(answer.headers.get('content-length') ?? 0) });
     const validator = answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? null;
     await writeFile(factsOf(file), JSON.stringify({ url, sha256, validator }));
-    const body = Readable.fromWeb(answer.body as Parameters<typeof Readable.fromWeb>[0]);
+    const body = Readable.fromWeb(answer.body);
     body.on('data', () => idle.progressed());
     await pipeline(body, createWriteStream(file, { flags: isRest ? 'a' : 'w' }));
   } finally {

@@ -1,4 +1,4 @@
-/** The tests that an uploaded image must pass before requests use it: keys of `diskimages`, of the file and of providers. */
+/** The tests that an uploaded image must pass before requests use it: keys of `diskimages`, also of providers. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.js';
 import type { JsonSchema } from './json-schema.js';

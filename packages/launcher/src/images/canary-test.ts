@@ -30,7 +30,7 @@ const MIN_TIMES = 5;
 /** Ratio of neighbouring classes of durations. */
 const TIME_CLASS = 1.05;
 
-/** What one node has shown. */
+/** A fact that one node has shown. */
 export type Observation =
   | { readonly kind: 'launch'; readonly node: string; readonly trial: NodeTrial }
   | { readonly kind: 'job'; readonly node: string; readonly trial: NodeTrial; readonly failed: boolean }

@@ -54,9 +54,9 @@ export async function testLaunch(
     signal,
   });
   log.info('The launch test of an image has begun', { node_request_id: id });
-  let hasFailed = false;
+  const failed = new Set<string>();
   const unsubscribe = allNodes.onChange(({ before, after }) => {
-    hasFailed ||= before?.node.allocated_to === id && after?.node.state === 'failed';
+    if (before?.node.allocated_to === id && after?.node.state === 'failed') failed.add(after.id);
   });
   try {
     const entry = await ended(context, id, signal);
@@ -66,7 +66,7 @@ export async function testLaunch(
       const why = Object.values(reasons).join('; ');
       const reason = `no node could be launched from it: ${why === '' ? 'no pool served it' : why}`;
       // Without a failed launch, the label or the capacity is at fault.
-      return { kind: hasFailed ? 'failed' : 'inconclusive', reason };
+      return { kind: failed.size > 0 ? 'failed' : 'inconclusive', reason };
     }
     return await testNode(context, nodes[0] ?? '', upload, test, signal);
   } finally {

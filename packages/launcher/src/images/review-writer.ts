@@ -20,7 +20,7 @@ export async function writeReview(
   return handle !== undefined;
 }
 
-/** Moves the upload to the next stage. Resolves like `writeReview`; false also if its stage does not allow the event. */
+/** Moves the upload to the next stage. Resolves with false as `writeReview` does, or if its stage forbids the event. */
 export async function advance(
   context: LauncherContext,
   upload: ImageUpload,

@@ -28,7 +28,7 @@ export type AllocatedNode =
       readonly kind: 'new';
       readonly label: LabelConfig;
       readonly upload: ImageUpload | undefined;
-      /** The part of the node in the trial of an image. Nodes of one request are alike, so only the first takes part. */
+      /** The part of the node in the trial of an image. Only the first node of a request has one. */
       readonly trial: ImageChoice['trial'];
       readonly offer: Offer;
       readonly need: QuotaInformation;

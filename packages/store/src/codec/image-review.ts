@@ -4,8 +4,8 @@ import { IMAGE_STAGES, type CanaryTrial, type ImageReview, type StageChange, typ
 import { number, object, oneOf, text, type RawField } from './fields.js';
 
 /**
- * Returns the review; null if there is none. An unreadable one, or one of an unknown stage, is read as rejected, so that
- * no request gets an image whose tests are unknown.
+ * Returns the review; null if there is none. An unreadable one, or one of an unknown stage, is read as rejected, so
+ * that no request gets an image whose tests are unknown.
  */
 export function review(raw: RawField): ImageReview | null {
   if (raw === undefined || raw === null) return null;
