@@ -61,9 +61,9 @@ describe('nodepool run', () => {
     ['no user', { username: null }, '--user'],
     ['no address', { interface_ip: null }, 'has no address'],
     ['credentials instead of a port', { connection_port: { token: 'secret' } }, 'has no port for ssh'],
-    ['winrm', { connection_type: 'winrm' }, 'its connection type is "winrm"; ssh is needed'],
-    ['a network device', { connection_type: 'network_cli' }, 'ssh is needed'],
-    ['a Windows shell', { shell_type: 'powershell' }, 'a POSIX shell is needed'],
+    ['winrm', { connection_type: 'winrm' }, 'its connection type is "winrm"; commands need ssh'],
+    ['a network device', { connection_type: 'network_cli' }, 'need ssh'],
+    ['a Windows shell', { shell_type: 'powershell' }, 'need a POSIX shell'],
   ])('does not call ssh for a node with %s', async (_, facts, why) => {
     fakeProgram('ssh', 'exit 0');
     const running = world.cli('run', '--label', 'small', '--', 'true');

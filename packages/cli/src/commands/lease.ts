@@ -24,7 +24,8 @@ import { createRecordList, printable, type ListColumn } from '@nodepool/store';
 import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
-import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
+import { SSH_FAILED } from '@nodepool/daemon/ssh';
+import { SshClient } from '../ssh/ssh-client.js';
 import { sshTarget } from '../ssh/target.js';
 
 export type LeaseAction = 'create' | 'list' | 'show' | 'renew' | 'release' | 'ssh';

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { basename, posix as remotePath, resolve } from 'node:path';
 import { CommandError } from '../command-context.js';
-import { quote } from './remote-command.js';
+import { quote } from '@nodepool/daemon/ssh';
 import { findProgram, type SshClient } from './ssh-client.js';
 import { bracketed, type SshTarget } from './target.js';
 

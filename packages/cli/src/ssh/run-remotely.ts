@@ -3,10 +3,11 @@
 import type { Readable, Transform, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Clock, RandomSource } from '@nodepool/core';
+import { SSH_FAILED } from '@nodepool/daemon/ssh';
 import { ExitCode } from '../command-context.js';
 import type { Streams } from '../process-io.js';
 import { LinePrefixer, MarkFilter, markedCommand, signalScript } from './remote-command.js';
-import { SSH_FAILED, type ChildExit, type SshClient } from './ssh-client.js';
+import type { ChildExit, SshClient } from './ssh-client.js';
 import type { SshTarget } from './target.js';
 
 export interface RemoteRun {

@@ -5,12 +5,9 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { posix, quote, SSH_FAILED, sshOptions } from '@nodepool/daemon/ssh';
 import { CommandError } from '../command-context.js';
-import { posix, quote } from './remote-command.js';
 import type { SshTarget } from './target.js';
-
-/** Exit status of ssh after errors of its own. A command may also end with it. */
-export const SSH_FAILED = 255;
 
 export interface ChildExit {
   readonly code: number | null;
@@ -69,22 +66,7 @@ export class SshClient {
 
   /** Returns the command line of ssh without user, port, host and command. */
   get command(): readonly [string, ...string[]] {
-    return [
-      this.program,
-      // Without configuration files, nothing is forwarded, shared, proxied or executed here.
-      ...['-F', 'none'],
-      ...option('BatchMode', 'yes'),
-      ...option('StrictHostKeyChecking', 'yes'),
-      ...option('UserKnownHostsFile', `"${this.knownHosts.replaceAll('%', '%%')}"`),
-      ...option('GlobalKnownHostsFile', '/dev/null'),
-      ...option('UpdateHostKeys', 'no'),
-      ...option('VerifyHostKeyDNS', 'no'),
-      ...option('ForwardAgent', 'no'),
-      ...option('ConnectTimeout', '30'),
-      ...option('ServerAliveInterval', '15'),
-      ...option('LogLevel', 'ERROR'),
-      ...(this.identity === undefined ? [] : ['-i', this.identity, ...option('IdentitiesOnly', 'yes')]),
-    ];
+    return [this.program, ...sshOptions(this.knownHosts, this.identity)];
   }
 
   start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
@@ -143,8 +125,4 @@ export interface RunningChild {
   readonly child: ChildProcess;
   /** Resolves after the end of the process and of its output. */
   readonly exited: Promise<ChildExit>;
-}
-
-function option(name: string, value: string): readonly string[] {
-  return ['-o', `${name}=${value}`];
 }

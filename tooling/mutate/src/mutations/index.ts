@@ -16,6 +16,7 @@ import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
+import { LAUNCHER_IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -39,6 +40,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_STATIC,
   ...INTERRUPTIONS,
   ...LAUNCHER,
+  ...LAUNCHER_IMAGES,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
