@@ -97,6 +97,7 @@ describe('the rights of a token', () => {
     expect((await listed(other)).map(({ id }) => id)).toEqual([]);
     expect((await listed(alone)).map(({ id }) => id)).toEqual([theirs.id]);
     expect(await codeOf(acme.get(theirs.id))).toBe('not-found');
+    expect(await codeOf(gateway.client(TOKENS.lonely).get(theirs.id))).toBe('not-found');
     expect((await acme.get(mine.id)).end).toBeNull();
   });
 
