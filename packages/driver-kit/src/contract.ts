@@ -10,7 +10,7 @@ import { RuleContext } from './rule-context.js';
  * Version of the contract. The minor version changes if rules are added, the major version if a rule's requirements
  * change.
  */
-export const CONTRACT_VERSION = '1.5';
+export const CONTRACT_VERSION = '1.6';
 
 /** The test of one rule with one driver. */
 export interface ContractCase {

@@ -1,6 +1,7 @@
 /** All rule groups of the contract. */
 
 import type { RuleGroup } from './rule.js';
+import { backed } from './rules/backed.js';
 import { calls } from './rules/calls.js';
 import { client } from './rules/client.js';
 import { configuration } from './rules/configuration.js';
@@ -34,6 +35,7 @@ export const RULE_GROUPS: readonly RuleGroup[] = [
   lookalikes,
   copies,
   supply,
+  backed,
   configuration,
   packages,
 ];

@@ -92,7 +92,7 @@ export function imageIdOf(upload: ImageUpload): string {
 
 /** Returns the change that makes a node `ready`. Planned amounts that the instance does not report still count. */
 export function readyNode(
-  { resources: planned }: Pick<NodeData, 'resources'>,
+  { resources: planned, attributes }: Pick<NodeData, 'resources' | 'attributes'>,
   instance: LaunchedInstance,
   hostKeys: readonly string[],
 ): Partial<NodeData> {
@@ -108,9 +108,10 @@ export function readyNode(
     cloud: instance.cloud ?? null,
     region: instance.region ?? null,
     host_id: instance.hostId ?? null,
-    host_keys: hostKeys,
+    host_keys: hostKeys.length > 0 ? hostKeys : (instance.hostKeys ?? []),
     progress: null,
   };
+  if (instance.attributes !== undefined) change.attributes = { ...instance.attributes, ...attributes };
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
   if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };
