@@ -35,6 +35,38 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
 }
 
+export interface LockOptions extends WaitOptions {
+  /**
+   * Name of the owner of a durable lease, e.g. `my-ci/scheduler`: the locks of the nodes survive the ZooKeeper session
+   * and the process, and any process of the owner continues with `Requestor.adoptLease`. Processes with the same owner
+   * must belong to the same program. Default: the locks end with the session.
+   */
+  readonly durable?: string;
+}
+
+export interface TakeOptions extends LockOptions {
+  /** Data of the program in the records of the nodes. */
+  readonly userData?: JsonValue;
+}
+
+export interface AdoptLeaseOptions extends WaitOptions {
+  /** Labels for which the nodes were requested, in the order of the ids. Default: the first label of each node. */
+  readonly labels?: readonly string[];
+  /**
+   * If false, processes that have adopted or locked the nodes before share the lease, and the first that returns it ends
+   * it for all. Default true: they lose it.
+   */
+  readonly takeOver?: boolean;
+}
+
+/** The nodes of one request that an owner holds in durable leases. */
+export interface HeldNodes {
+  /** The request that the nodes were locked for, which does not exist any more. */
+  readonly requestId: string | null;
+  /** Ids of the nodes, ascending. */
+  readonly nodes: readonly string[];
+}
+
 /** A request at one moment. */
 export interface RequestProgress {
   readonly id: string;

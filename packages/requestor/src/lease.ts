@@ -12,11 +12,14 @@ import { leasedNode } from './record.js';
 /**
  * The nodes of one request. They belong to this program until `return` or `hold`, or until `lost` aborts. A lost lease
  * cannot be regained, because launchers delete unlocked nodes in use.
+ *
+ * A durable lease belongs to its owner until one of the owner's processes ends it. It survives the session.
  */
 export class Lease {
   /**
    * Aborts with `LeaseLostError` when the locks are lost: before any launcher deletes a node, unless this process was
-   * suspended. After a suspension, `confirm` asks the server.
+   * suspended. After a suspension, `confirm` asks the server. A durable lease is lost when another process adopts or
+   * ends it, which this process learns once it reaches ZooKeeper.
    */
   readonly lost: AbortSignal;
   private readonly lostController = new AbortController();
@@ -27,6 +30,8 @@ export class Lease {
     private readonly context: RequestorContext,
     private readonly handles: readonly NodeHandle[],
     private readonly labels: readonly string[],
+    /** Name of the owner of a durable lease; undefined for a lease that ends with the session. */
+    readonly owner?: string,
   ) {
     this.lost = this.lostController.signal;
     for (const { lock } of handles) {
@@ -63,11 +68,13 @@ export class Lease {
   }
 
   /**
-   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Never rejects, because
-   * launchers also delete nodes in use whose locks are lost. Idempotent.
+   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Idempotent. Never rejects,
+   * because launchers also delete nodes in use whose locks are lost; only a durable lease rejects if the requestor is
+   * closed or has no permission before the nodes are returned, and remains then.
    */
   async return(): Promise<void> {
-    this.ending ??= this.giveBack();
+    if (this.owner === undefined) this.ending ??= this.giveBack();
+    else this.ending ??= this.giveBackDurably();
     await this.ending;
   }
 
@@ -80,7 +87,10 @@ export class Lease {
       ...(job === undefined ? {} : { hold_job: job }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
-    const holding = Promise.all(this.handles.map((handle) => handle.release(change)));
+    const isDurable = this.owner !== undefined;
+    const holding = Promise.all(
+      this.handles.map((handle) => (isDurable ? this.unlock(handle, change) : handle.release(change))),
+    );
     this.ending ??= holding.then(
       () => undefined,
       () => undefined,
@@ -120,6 +130,39 @@ export class Lease {
         }
       }),
     );
+  }
+
+  /** Ends the lease for all processes of the owner. A node that another one has returned is not changed. */
+  private async giveBackDurably(): Promise<void> {
+    try {
+      await Promise.all(
+        this.handles.map(async (handle) => {
+          try {
+            await this.unlock(handle, handle.node.state === 'in-use' ? { state: 'used' } : {});
+          } catch (error) {
+            if (!isLostOwnership(error)) throw error;
+            // Another program has changed the record: without its lock, launchers decide about the node.
+            await handle.lock.release();
+          }
+        }),
+      );
+    } catch (error) {
+      this.ending = undefined;
+      throw error;
+    }
+  }
+
+  /** Writes the last change of a durably locked node, and repeats it while ZooKeeper cannot be reached. */
+  private async unlock(handle: NodeHandle, change: Partial<NodeData>): Promise<void> {
+    const { closing: signal } = this.context;
+    for (;;) {
+      try {
+        await handle.unlock(change, { signal });
+        return;
+      } catch (error) {
+        await pauseAfter(this.context, error, signal);
+      }
+    }
   }
 
   /** Repeats `work` while its outcome is unknown. Rejects with `LeaseLostError` if a lock is lost. */

@@ -48,6 +48,14 @@ export class NodeHandle {
   }
 
   /**
+   * Releases the lock with a last change in the same transaction. Rejects if it could not be written; unlike after
+   * `release`, the lock is then still held, unless it was lost (`LostOwnershipError`).
+   */
+  unlock(change: Partial<NodeData>, options?: CallOptions): Promise<void> {
+    return this.commit(() => this.record.change(change, now(this.context), true), options);
+  }
+
+  /**
    * Deletes the record and its lock in one transaction. If the lock has other contenders or foreign znodes exist below
    * the record, sets its state to `deleted`, unlocks it and resolves with false; the next process that tries deletes
    * it.
