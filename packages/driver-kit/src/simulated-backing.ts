@@ -34,6 +34,8 @@ export class SimulatedBackingNodes {
   private readonly requests = new Map<string, NodeRequest & { readonly owner: string }>();
   private readonly users = new Map<string, Node>();
   private readonly listeners = new Set<() => void>();
+  /** Labels of other launchers with the same provider. */
+  readonly served = new Set<string>();
   private sequence = 0;
   private version = 0;
   private failures = 0;
@@ -109,6 +111,7 @@ export class SimulatedBackingNodes {
       held: () => this.held(owner),
       requests: () => [...this.requests.values()].filter((request) => request.owner === owner),
       users: () => [...this.users.values()].filter((node) => node.provider === provider),
+      isServed: (label) => this.served.has(label),
       refresh: async ({ signal }) => sleep(this.clock, WRITE_MS, signal),
       plan: async (decide, { signal }) => {
         await sleep(this.clock, WRITE_MS, signal);

@@ -41,7 +41,8 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
     const { name, backing: settings, launchRetries: maxAttempts } = this.config;
     const owner = `NodePool:metastatic:${name}`;
     const backing = context.backingNodes?.(owner);
-    if (backing === undefined) throw new DriverError('unexpected', 'this program has no backing nodes');
+    // A builder or the command line launches no nodes.
+    if (backing === undefined) return;
     await this.stop();
     const allocator = new SlotAllocator({ context, backing, owner, settings, maxAttempts });
     this.session = { context, backing, allocator };
@@ -75,7 +76,8 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
   }
 
   async listInstances(call: Call): Promise<readonly Instance[]> {
-    const { backing, allocator } = this.started();
+    if (this.session === undefined) return [];
+    const { backing, allocator } = this.session;
     const { name } = this.config;
     await backing.refresh(call);
     const backings = allocator.backings();

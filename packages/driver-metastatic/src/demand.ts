@@ -32,6 +32,8 @@ export interface DemandState {
   /** Labels of launches of this process that wait for slots, by node. */
   readonly waiting: ReadonlyMap<string, string>;
   readonly requests: readonly NodeRequest[];
+  /** Returns true if any launcher serves the label. */
+  readonly isServed: (label: string) => boolean;
   /** Maximum number of requests in a row that may fail. */
   readonly maxAttempts: number;
   /** Unix milliseconds. */
@@ -67,7 +69,7 @@ export function planRequests(state: DemandState): BackingPlan {
   for (const [label, settings] of state.settings) planLabel(label, settings, state, plan);
   for (const request of state.requests) {
     const data = requestDataOf(request, state.settings);
-    if (data !== undefined && state.settings.has(data.label)) continue;
+    if (data !== undefined && (state.settings.has(data.label) || state.isServed(data.label))) continue;
     if (request.state !== 'pending') plan.remove.push(request.id);
   }
   return plan;

@@ -33,7 +33,7 @@ export function expiresAt(backing: Backing, { maxAgeMs }: BackingSettings): numb
 
 /**
  * Returns the unix milliseconds at which a backing node is released; `Infinity` while it has nodes. `settings` is
- * undefined if its label is not configured any more.
+ * undefined if no launcher serves its label any more.
  */
 export function releasedAt(backing: Backing, settings: BackingSettings | undefined, now: number): number {
   const { state } = backing.held.node;

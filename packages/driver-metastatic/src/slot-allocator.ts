@@ -19,7 +19,7 @@ import {
 } from '@nodepool/core';
 import type { BackingSettings } from './config.js';
 import { isRefusal, planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
-import { expiresAt, releasedAt, unusableReason } from './lifetime.js';
+import { expiresAt, releasedAt, unusableOf, unusableReason } from './lifetime.js';
 import { assignSlots, backingsOf, placeOf, type Backing, type SlotWant } from './slots.js';
 
 /** Time limit of one round of writes, milliseconds. */
@@ -354,6 +354,7 @@ export class SlotAllocator {
       users: backing.users(),
       waiting: new Map([...this.waiters].map(({ use, label }) => [use.node, label])),
       requests: backing.requests(),
+      isServed: (label) => backing.isServed(label),
       maxAttempts,
       now: this.now,
     };
@@ -364,9 +365,18 @@ export class SlotAllocator {
     return backings.filter((each) => unusableReason(each, settings.get(each.data.label), this.now) === undefined);
   }
 
+  private releasedAt(each: Backing): number {
+    const { backing, settings } = this.options;
+    const { label } = each.data;
+    const known = settings.get(label);
+    // A launcher with another configuration has the label.
+    const isOthers = known === undefined && unusableOf(each.held) === undefined && backing.isServed(label);
+    return isOthers ? Infinity : releasedAt(each, known, this.now);
+  }
+
   private async releaseDue(): Promise<void> {
-    const { backing, settings, context } = this.options;
-    const due = this.backings().filter((each) => releasedAt(each, settings.get(each.data.label), this.now) <= this.now);
+    const { backing, context } = this.options;
+    const due = this.backings().filter((each) => this.releasedAt(each) <= this.now);
     await Promise.all(
       due.map(async ({ id, held, data }) => {
         const { label, launched, idle, reason } = data;
@@ -381,7 +391,7 @@ export class SlotAllocator {
     const { backing, settings } = this.options;
     const times = this.backings().flatMap((each) => {
       const known = settings.get(each.data.label);
-      return [releasedAt(each, known, this.now), known === undefined ? Infinity : expiresAt(each, known)];
+      return [this.releasedAt(each), known === undefined ? Infinity : expiresAt(each, known)];
     });
     for (const request of backing.requests()) if (request.state === 'failed') times.push(refusedUntil(request));
     const next = Math.min(...times.filter((time) => time > this.now));

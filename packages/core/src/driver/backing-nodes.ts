@@ -16,6 +16,8 @@ export interface BackingNodes {
   requests(): readonly NodeRequest[];
   /** Returns the nodes of the provider itself, which are parts of backing nodes. */
   users(): readonly Node[];
+  /** Returns true if a registered pool of the provider, of any launcher, has the label. */
+  isServed(label: string): boolean;
   /** Resolves once the results of the other methods contain all writes that ended before the call. */
   refresh(call: Call): Promise<void>;
   /**
