@@ -21,6 +21,8 @@ import { unixSeconds, type LauncherContext } from '../context.js';
 /** Priority of backing requests, as that of the Python Nodepool. */
 const PRIORITY = 100;
 
+const NO_CHANGE: BackingPlan = { create: [], remove: [] };
+
 export class SharedBackingNodes implements BackingNodes {
   /** Locks of the owner by node; undefined while a lock is read. */
   private readonly locks = new Map<string, HeldLock | undefined>();
@@ -84,7 +86,8 @@ export class SharedBackingNodes implements BackingNodes {
     const ids = await store.requests.changeSet(
       this.owner,
       () => {
-        const { create, remove } = decide();
+        // A node whose lock is being read may be held; the end of the read causes another plan.
+        const { create, remove } = this.isReading ? NO_CHANGE : decide();
         created = create;
         return {
           create: create.map(({ label, data }) => this.request(label, data)),
@@ -193,6 +196,11 @@ export class SharedBackingNodes implements BackingNodes {
       this.verify(id);
       return false;
     }
+  }
+
+  private get isReading(): boolean {
+    for (const lock of this.locks.values()) if (lock === undefined) return true;
+    return false;
   }
 
   private request(label: string, data: JsonValue): NodeRequestData {
