@@ -2,6 +2,19 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { backed, backingRequests, backings, meta, newWorld, places, start, world } from './support/backed-world.js';
+import { pool, provider } from './support/world.js';
+
+const NO_FAULTS = {
+  'create-errors': 0,
+  'lost-answers': 0,
+  'failed-instances': 0,
+  'stuck-instances': 0,
+  'delete-errors': 0,
+  'list-errors': 0,
+  'upload-errors': 0,
+  'capacity-errors': 0,
+  'auth-errors': 0,
+};
 
 describe('nodes on backing nodes', () => {
   it('share backing nodes: a burst launches as many as slots are missing', async () => {
@@ -72,5 +85,81 @@ describe('nodes on backing nodes', () => {
       expect(backings().size).toBe(4);
       if (seed < 3) expect(await world.end()).toEqual([]);
     }
+  });
+});
+
+describe('backing nodes', () => {
+  it('are requested once, although the launcher that waits for them dies', async () => {
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    const first = await start();
+    const request = await world.submit(['small']);
+    await world.until('a backing node is requested', () => backingRequests().length === 1);
+    await first.stop();
+    expect(backingRequests()).toHaveLength(1);
+    await start(backed(), 'launcher2');
+    await world.inState(request, 'fulfilled');
+    expect(backings().size).toBe(1);
+  });
+
+  it('and their slots survive a restart of all launchers', async () => {
+    const first = await start();
+    await world.served(['small']);
+    const taken = places();
+    await first.stop();
+    await start();
+    await world.served(['small']);
+    expect(backings().size).toBe(1);
+    expect(places()).toEqual(expect.arrayContaining(taken));
+    expect(new Set(places()).size).toBe(2);
+  });
+
+  it('whose record is deleted by hand get no further nodes', async () => {
+    const { zk } = await start();
+    await world.served(['small']);
+    const [[id = ''] = []] = backings();
+    for (const path of world.lockHolders().filter((each) => each.includes(id))) await world.during(zk.delete(path));
+    await world.until('the backing node is deleted', () => !world.nodes().has(id));
+    await world.served(['small']);
+    const [[other = ''] = []] = backings();
+    expect(other).not.toBe(id);
+    expect(places()).toContain(`${other}/0`);
+  });
+
+  it('are packed: the fullest is used first, and the others are released', async () => {
+    await start();
+    const requests = await world.submitEach(8, ['small']);
+    for (const id of requests) await world.inState(id, 'fulfilled');
+    const of = (index: number): string => {
+      const [node = ''] = (world.records('/nodepool/requests').get(requests[index] ?? '')?.nodes ?? []) as string[];
+      return (world.nodes().get(node)?.driver_data as { backing_node?: string }).backing_node ?? '';
+    };
+    const first = of(0);
+    const other = requests.filter((_, index) => of(index) !== first);
+    const returned = [requests.find((_, index) => of(index) === first) ?? '', ...other.slice(1)];
+    for (const id of returned) await world.giveBack(id);
+    await world.until('the slots are free', () => places().length === 4);
+    await world.served(['small']);
+    expect(places().filter((place) => place.startsWith(first))).toHaveLength(4);
+    await world.giveBack(other[0] ?? '');
+    await world.until('the other one is deleted', () => backings().size === 1);
+    expect([...backings().keys()]).toEqual([first]);
+  });
+
+  it('whose launches fail are requested again, and serve the nodes that wait', async () => {
+    // Every instance fails while it boots, so each backing request fails after its attempts.
+    world.cloud.configure({ bootTimeMs: [1000, 1000], faults: { ...NO_FAULTS, 'failed-instances': 1 } });
+    await start();
+    const requests = await world.submitEach(4, ['small']);
+    await world.until('a backing request has failed', () => backingRequests().some(({ state }) => state === 'failed'));
+    world.cloud.configure({ bootTimeMs: [0, 0], faults: NO_FAULTS });
+    for (const id of requests) await world.inState(id, 'fulfilled');
+    expect(backings().size).toBe(1);
+  });
+
+  it('that no pool can ever launch make the requests fail, and leave nothing', async () => {
+    await start(backed(meta(), [provider('cloud', [pool('main', ['large'], { 'max-servers': 0 })])]));
+    const requests = await world.submitEach(4, ['small']);
+    for (const id of requests.toReversed()) await world.inState(id, 'failed');
+    await world.until('nothing is left', () => world.nodes().size === 0 && backingRequests().length === 0);
   });
 });

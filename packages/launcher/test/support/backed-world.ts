@@ -77,8 +77,3 @@ export function backingRequests(): JsonObject[] {
     ({ requestor }) => requestor === 'NodePool:metastatic:meta',
   );
 }
-
-/** Ends a launcher's session as if its process had been killed; the launcher itself stops without writing anything. */
-export async function kill(launcher: RunningLauncher): Promise<void> {
-  await world.during(launcher.zk.close());
-}
