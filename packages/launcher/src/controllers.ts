@@ -6,6 +6,7 @@
 
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
+import { AbandonedBacking } from './maintenance/abandoned-backing.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
@@ -29,6 +30,7 @@ export function createControllers(
   const abandoned = new AbandonedProviders(context, serves);
   return [
     abandoned,
+    new AbandonedBacking(context, serves),
     new NodeExpiration(context, serves),
     new SurplusNodes(context, launches),
     new DeletedRequests(context, ledger, serves),

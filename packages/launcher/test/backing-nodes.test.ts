@@ -1,7 +1,7 @@
 /** Nodes that are slots of backing nodes: the launcher with the driver `metastatic` and a simulated cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import { backed, backingRequests, backings, meta, newWorld, places, start, world } from './support/backed-world.js';
+import { backed, backingRequests, backings, CLOUD, meta, newWorld, places, start, world } from './support/backed-world.js';
 import { pool, provider } from './support/world.js';
 
 const NO_FAULTS = {
@@ -161,5 +161,18 @@ describe('backing nodes', () => {
     const requests = await world.submitEach(4, ['small']);
     for (const id of requests.toReversed()) await world.inState(id, 'failed');
     await world.until('nothing is left', () => world.nodes().size === 0 && backingRequests().length === 0);
+  });
+
+  it('of a provider that was removed are released once none of its nodes exists', async () => {
+    const { launcher } = await start();
+    const request = await world.served(['small']);
+    await world.giveBack(request);
+    await world.until('the slot is free', () => places().length === 0);
+    const other = await world.during(world.requestor.put(['large'], { requestor: 'other' }));
+    await world.inState(other, 'fulfilled');
+    const { providers } = world.config([CLOUD]);
+    await world.during(launcher.apply(world.config([], { ...backed(), providers })));
+    await world.until('the backing node is released', () => backings().size === 0);
+    expect([...world.nodes().values()].map(({ state }) => state)).toEqual(['ready']);
   });
 });
