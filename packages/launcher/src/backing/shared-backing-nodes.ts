@@ -109,12 +109,14 @@ export class SharedBackingNodes implements BackingNodes {
     const [id = ''] = request.nodes;
     const entry = await store.nodes.read(id, limits);
     if (entry?.node.state !== 'ready' || entry.node.allocated_to !== request.id) {
-      await store.requests.remove(request.id, limits);
+      await this.removeRequest(request, limits);
       return false;
     }
     const change = { state: 'in-use', user_data: userData(entry.node) } as const;
     if (entry.locked) return this.finishAdoption(request, entry, change, limits);
-    const after = [{ type: 'delete', path: requestPath(request.id) } as const];
+    const known = this.own.get(request.id);
+    if (known === undefined) return false;
+    const after = [{ type: 'delete', path: requestPath(request.id), version: known.version } as const];
     try {
       const handles = await store.nodes.tryLockAll([{ id, from: entry, change }], { owner: this.owner, after, ...limits });
       const [handle] = handles ?? [];
@@ -123,8 +125,8 @@ export class SharedBackingNodes implements BackingNodes {
       this.changed();
       return true;
     } catch (error) {
-      // Another launcher has adopted the node, or the request was removed.
-      if (isZooKeeperError(error, 'no-node')) return false;
+      // Another launcher has adopted the node, or the request was changed or removed.
+      if (isZooKeeperError(error, 'no-node') || isZooKeeperError(error, 'bad-version')) return false;
       throw error;
     }
   }
@@ -173,10 +175,18 @@ export class SharedBackingNodes implements BackingNodes {
       if (error instanceof LostOwnershipError) return false;
       throw error;
     }
-    await store.requests.remove(request.id, limits);
+    await this.removeRequest(request, limits);
     this.locks.set(id, handle.lock);
     this.changed();
     return true;
+  }
+
+  private async removeRequest({ id }: NodeRequest, limits: CallOptions): Promise<void> {
+    const plan = (): { create: []; remove: readonly RequestEntry[] } => {
+      const entry = this.own.get(id);
+      return { create: [], remove: entry?.request.state === 'fulfilled' ? [entry] : [] };
+    };
+    await this.context.store.requests.changeSet(this.owner, plan, { priority: PRIORITY, ...limits });
   }
 
   /** Writes to a held node in its version. Resolves with false if it has another one, or is not held any more. */
