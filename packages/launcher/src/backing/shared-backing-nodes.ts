@@ -5,6 +5,8 @@
 
 import {
   parseBackingData,
+  sleep,
+  untilAborted,
   type BackingNode,
   type BackingNodes,
   type BackingPlan,
@@ -21,11 +23,16 @@ import { unixSeconds, type LauncherContext } from '../context.js';
 /** Priority of backing requests, as that of the Python Nodepool. */
 const PRIORITY = 100;
 
+/** Wait after a failed read of a lock, milliseconds. */
+const RETRY_MS = 1000;
+
 const NO_CHANGE: BackingPlan = { create: [], remove: [] };
 
 export class SharedBackingNodes implements BackingNodes {
-  /** Locks of the owner by node; undefined while a lock is read. */
-  private readonly locks = new Map<string, HeldLock | undefined>();
+  /** Locks of the owner by node. */
+  private readonly locks = new Map<string, HeldLock>();
+  /** Locks that are being read, by node. */
+  private readonly reads = new Map<string, Promise<void>>();
   private readonly own = new Map<string, RequestEntry>();
   private cachedUsers: readonly Node[] | undefined;
   private readonly listeners = new Set<() => void>();
@@ -52,9 +59,9 @@ export class SharedBackingNodes implements BackingNodes {
   held(): readonly BackingNode[] {
     const { nodes } = this.context.store;
     const held: BackingNode[] = [];
-    for (const [id, lock] of this.locks) {
+    for (const id of this.locks.keys()) {
       const entry = nodes.get(id);
-      if (lock === undefined || entry === undefined) continue;
+      if (entry === undefined) continue;
       held.push({ node: entry.node, version: entry.version, lost: undefined });
     }
     return held.sort((a, b) => (a.node.id < b.node.id ? -1 : 1));
@@ -76,8 +83,9 @@ export class SharedBackingNodes implements BackingNodes {
     return false;
   }
 
-  refresh(call: Call): Promise<void> {
-    return this.context.store.caughtUp(this.limits(call));
+  async refresh(call: Call): Promise<void> {
+    await this.context.store.caughtUp(this.limits(call));
+    while (this.reads.size > 0) await untilAborted(Promise.all(this.reads.values()), call.signal);
   }
 
   async plan(decide: () => BackingPlan, call: Call): Promise<void> {
@@ -87,7 +95,7 @@ export class SharedBackingNodes implements BackingNodes {
       this.owner,
       () => {
         // A node whose lock is being read may be held; the end of the read causes another plan.
-        const { create, remove } = this.isReading ? NO_CHANGE : decide();
+        const { create, remove } = this.reads.size > 0 ? NO_CHANGE : decide();
         created = create;
         return {
           create: create.map(({ label, data }) => this.request(label, data)),
@@ -208,11 +216,6 @@ export class SharedBackingNodes implements BackingNodes {
     }
   }
 
-  private get isReading(): boolean {
-    for (const lock of this.locks.values()) if (lock === undefined) return true;
-    return false;
-  }
-
   private request(label: string, data: JsonValue): NodeRequestData {
     const now = unixSeconds(this.context);
     return {
@@ -260,32 +263,44 @@ export class SharedBackingNodes implements BackingNodes {
     this.changed();
   }
 
-  /** Reads the lock of a node whose data names the owner: the data alone proves nothing. */
-  private consider({ id, node, locked }: NodeEntry): void {
+  private consider(entry: NodeEntry): void {
+    const { id, node } = entry;
     if (node.user_data === null && !this.locks.has(id)) return;
-    const isOurs = locked && parseBackingData(node.user_data)?.owner === this.owner;
-    if (!isOurs) this.locks.delete(id);
+    if (!this.isClaimed(entry)) this.locks.delete(id);
     else if (!this.locks.has(id)) this.verify(id);
   }
 
   private verify(id: string): void {
-    const { tasks, store, log } = this.context;
-    if (this.closing.signal.aborted) return;
-    this.locks.set(id, undefined);
-    tasks.run(`read the lock of backing node ${id}`, async () => {
-      try {
-        const handle = await store.nodes.adopt(id, this.owner, { takeOver: false, signal: this.closing.signal });
-        if (!this.locks.has(id)) return;
-        if (handle === undefined) this.locks.delete(id);
-        else this.locks.set(id, handle.lock);
-        this.changed();
-      } catch (error) {
-        if (this.closing.signal.aborted) return;
-        // The next change of the record, or the next session, reads the lock again.
-        this.locks.delete(id);
-        log.warn('The lock of a backing node could not be read', { node_id: id, error });
-      }
+    this.locks.delete(id);
+    if (this.reads.has(id) || this.closing.signal.aborted) return;
+    const read = this.readLock(id).finally(() => {
+      this.reads.delete(id);
+      this.changed();
     });
+    this.reads.set(id, read);
+    this.context.tasks.run(`read the lock of backing node ${id}`, () => read);
+  }
+
+  /** Reads the lock until that has succeeded: a node that is not known to be held counts as lost. */
+  private async readLock(id: string): Promise<void> {
+    const { store, log, clock } = this.context;
+    const { signal } = this.closing;
+    while (!signal.aborted && this.isClaimed(store.nodes.get(id))) {
+      try {
+        const handle = await store.nodes.adopt(id, this.owner, { takeOver: false, signal });
+        if (handle !== undefined && this.isClaimed(store.nodes.get(id))) this.locks.set(id, handle.lock);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.debug('The lock of a backing node could not be read; retrying', { node_id: id, error });
+        await sleep(clock, RETRY_MS, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Returns true if the data of the node names the owner, which proves nothing. */
+  private isClaimed(entry: NodeEntry | undefined): boolean {
+    return entry?.locked === true && parseBackingData(entry.node.user_data)?.owner === this.owner;
   }
 
   private forget(id: string): void {
