@@ -4,7 +4,7 @@ import { MAX_WAIT_MS, META } from '../site.js';
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
-import { BACKING_OWNER } from './slots.js';
+import { BACKING_OWNER, hasSlotInUse } from './slots.js';
 import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
@@ -84,8 +84,10 @@ function* nodes({ checker, launchers }: World): Generator<UnfinishedWork> {
     const state = textOf(data['state']);
     const subject = `node ${id} ${state} ${holder ?? ''}`;
     const request = data['allocated_to'];
-    if (holder === BACKING_OWNER) yield { rule: 'B4', subject, what: `the backing node ${id} is still ${state}` };
-    else if (state === 'deleting') yield { rule: 'L2', subject, what: `node ${id} is still being deleted` };
+    if (holder === BACKING_OWNER) {
+      const what = `the backing node ${id}, which has no nodes, is still ${state}`;
+      if (!hasSlotInUse(id, checker.observed)) yield { rule: 'B4', subject, what };
+    } else if (state === 'deleting') yield { rule: 'L2', subject, what: `node ${id} is still being deleted` };
     else if (holder !== undefined) {
       const what = `node ${id} is still ${state} and locked by ${holder}`;
       yield { rule: living.has(holder) ? 'L1' : 'L3', subject, what };

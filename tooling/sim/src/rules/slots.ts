@@ -1,7 +1,7 @@
 /** Rules about nodes on backing nodes: slots 1 to 3. Slots 4 is in `rest.ts`. */
 
 import { parseBackingData, type BackingData, type JsonObject, type JsonValue } from '@nodepool/core';
-import type { Seen, SeenChange } from '../observed.js';
+import type { Observed, Seen, SeenChange } from '../observed.js';
 import { META } from '../site.js';
 import type { Rule, CheckerView } from './rule.js';
 import { textOf } from './values.js';
@@ -54,14 +54,19 @@ export function usedBackingNodesStay({ observed }: CheckerView): Rule {
       for (const { id, before, after, by } of nodes) {
         if (before === undefined || by !== 'launcher' || backingOf(before) === undefined) continue;
         if (after?.data['state'] === 'in-use') continue;
-        for (const other of observed.nodes.values()) {
-          if (LEAVING.has(other.data['state']) || slotOf(other)?.startsWith(`${id}/`) !== true) continue;
-          return `backing node ${id} was released while node ${other.id} is ${textOf(other.data['state'])}`;
-        }
+        if (hasSlotInUse(id, observed)) return `backing node ${id} was released while it has nodes`;
       }
       return undefined;
     },
   };
+}
+
+/** Returns true if a node on the backing node exists that is not being deleted. */
+export function hasSlotInUse(id: string, { nodes }: Pick<Observed, 'nodes'>): boolean {
+  for (const other of nodes.values()) {
+    if (!LEAVING.has(other.data['state']) && slotOf(other)?.startsWith(`${id}/`) === true) return true;
+  }
+  return false;
 }
 
 /** Slots 3: the fullest backing node with a free slot gets the next node. */
