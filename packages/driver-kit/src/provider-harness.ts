@@ -73,7 +73,14 @@ export class ProviderHarness {
   make(change: JsonObject = {}): ProviderProcess {
     const { cloud } = this;
     const section = { ...cloud.section, ...change };
-    const process = new ProviderProcess(cloud.makeDriver(), section, cloud.time.clock, cloud.logins, this.log, cloud.backing);
+    const process = new ProviderProcess(
+      cloud.makeDriver(),
+      section,
+      cloud.time.clock,
+      cloud.logins,
+      this.log,
+      cloud.backing,
+    );
     this.processes.push(process);
     return process;
   }

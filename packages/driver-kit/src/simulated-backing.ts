@@ -230,7 +230,11 @@ export class SimulatedBackingNodes {
 }
 
 /** Throws unless the test cloud has simulated backing nodes. */
-export function backingOf({ backing }: { readonly backing?: SimulatedBackingNodes | undefined }): SimulatedBackingNodes {
+export function backingOf({
+  backing,
+}: {
+  readonly backing?: SimulatedBackingNodes | undefined;
+}): SimulatedBackingNodes {
   if (backing !== undefined) return backing;
   throw new DriverError('unexpected', 'the test cloud has no `backing`');
 }

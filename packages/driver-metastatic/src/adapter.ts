@@ -81,9 +81,7 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
     const { name } = this.config;
     await backing.refresh(call);
     const backings = allocator.backings();
-    const placed = backings.flatMap((each) =>
-      [...each.used].map(([slot, use]) => instanceOf(name, each, slot, use)),
-    );
+    const placed = backings.flatMap((each) => [...each.used].map(([slot, use]) => instanceOf(name, each, slot, use)));
     return [...placed, ...lostInstances(name, backing.users(), backings)];
   }
 

@@ -111,9 +111,6 @@ class SettingsChecks {
 
 function isSame(a: BackingSettings, b: BackingSettings): boolean {
   return (
-    a.slots === b.slots &&
-    a.graceMs === b.graceMs &&
-    a.minRetentionMs === b.minRetentionMs &&
-    a.maxAgeMs === b.maxAgeMs
+    a.slots === b.slots && a.graceMs === b.graceMs && a.minRetentionMs === b.minRetentionMs && a.maxAgeMs === b.maxAgeMs
   );
 }

@@ -128,7 +128,9 @@ export class CreateMachine implements StateMachine {
     try {
       keys = this.scanning.take();
     } catch (error) {
-      return this.fail(new KeyScanError(`the login of backing node ${id} failed: ${reasonOf(error)}`, { cause: error }));
+      return this.fail(
+        new KeyScanError(`the login of backing node ${id} failed: ${reasonOf(error)}`, { cause: error }),
+      );
     }
     const known = held.node.host_keys;
     if (known.length > 0 && keys.length > 0 && !keys.some((key) => known.includes(key))) {

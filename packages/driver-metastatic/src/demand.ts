@@ -55,7 +55,10 @@ export function requestDataOf(
 }
 
 /** Returns true if the failed request was the last of its row: it is not replaced at once. */
-export function isRefusal({ request, data }: FailedRequest, { maxAttempts }: Pick<DemandState, 'maxAttempts'>): boolean {
+export function isRefusal(
+  { request, data }: FailedRequest,
+  { maxAttempts }: Pick<DemandState, 'maxAttempts'>,
+): boolean {
   return request.state === 'failed' && data.attempt >= maxAttempts;
 }
 

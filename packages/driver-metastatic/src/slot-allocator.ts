@@ -99,11 +99,7 @@ export class SlotAllocator {
    * Resolves with the slot of the launch, which it receives once there is one. Rejects with `RefusedError` if the
    * backing label cannot be launched, and when the signal of the call aborts.
    */
-  place(
-    want: SlotWant,
-    { signal }: Pick<Call, 'signal'>,
-    onRetry?: (error: DriverError) => void,
-  ): Promise<Placement> {
+  place(want: SlotWant, { signal }: Pick<Call, 'signal'>, onRetry?: (error: DriverError) => void): Promise<Placement> {
     return new Promise((resolve, reject) => {
       const end = (): void => {
         this.waiters.delete(waiter);
@@ -381,7 +377,13 @@ export class SlotAllocator {
       due.map(async ({ id, held, data }) => {
         const { label, launched, idle, reason } = data;
         if (!(await backing.release(held, this.call))) return;
-        context.log.info('Released a backing node', { node_id: id, label, launched, idle, reason: held.lost ?? reason });
+        context.log.info('Released a backing node', {
+          node_id: id,
+          label,
+          launched,
+          idle,
+          reason: held.lost ?? reason,
+        });
       }),
     );
   }

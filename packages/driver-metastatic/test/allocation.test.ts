@@ -9,7 +9,13 @@ import {
   type JsonObject,
   type LaunchedInstance,
 } from '@nodepool/core';
-import { instanceTags, simulatedTime, SimulatedBackingNodes, SimulatedLogins, TestProvider } from '@nodepool/driver-kit';
+import {
+  instanceTags,
+  simulatedTime,
+  SimulatedBackingNodes,
+  SimulatedLogins,
+  TestProvider,
+} from '@nodepool/driver-kit';
 import { driver } from '../src/index.js';
 import { slots } from './sections.js';
 
@@ -41,7 +47,9 @@ async function open(section: JsonObject = slots, prepare?: (world: World) => voi
       return instance;
     },
     used: () =>
-      backing.nodes().map(({ user_data: data }) => [...(parseBackingData(data)?.used.values() ?? [])].map(({ node }) => node)),
+      backing
+        .nodes()
+        .map(({ user_data: data }) => [...(parseBackingData(data)?.used.values() ?? [])].map(({ node }) => node)),
     pass: async (ms) => {
       await time.until(() => false, ms);
     },
@@ -121,13 +129,25 @@ describe('records of the Python Nodepool', () => {
         user_data: JSON.stringify({ owner: OWNER, label: 'small', slots: 4, failed: false, launched: world.seconds() }),
       });
       const data = { metadata: {}, backing_node: node.id, slot: 0, node: TWO };
-      world.backing.launching({ id: TWO, provider: 'meta', pool: 'main', state: 'in-use', external_id: TWO, driver_data: data });
+      world.backing.launching({
+        id: TWO,
+        provider: 'meta',
+        pool: 'main',
+        state: 'in-use',
+        external_id: TWO,
+        driver_data: data,
+      });
     });
     const instance = await launch(ONE);
     expect(instance).toMatchObject({ interfaceIp: 'old.test', slot: 1, externalId: ONE });
     expect(backing.requested).toEqual([]);
     const [node] = backing.nodes();
-    expect(JSON.parse(String(node?.user_data))).toMatchObject({ owner: OWNER, label: 'small', slots: 4, failed: false });
+    expect(JSON.parse(String(node?.user_data))).toMatchObject({
+      owner: OWNER,
+      label: 'small',
+      slots: 4,
+      failed: false,
+    });
     await provider.stop();
   });
 

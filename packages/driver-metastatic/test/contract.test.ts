@@ -24,7 +24,8 @@ const fixture: DriverFixture = {
   can: [],
   exempt: {
     'calls.reported': 'the driver makes no remote calls',
-    'ids.attempts': 'the external id is the id of the node, as other launchers expect; and an attempt frees its slot before the next one',
+    'ids.attempts':
+      'the external id is the id of the node, as other launchers expect; and an attempt frees its slot before the next one',
     'leak.offered': 'the driver frees slots without a node itself, see `backed.orphans`',
     'lookalike.node': 'a slot has no other provider than the one that holds it',
   },

@@ -1,7 +1,17 @@
 /** Nodes that are slots of backing nodes: the launcher with the driver `metastatic` and a simulated cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import { backed, backingRequests, backings, CLOUD, meta, newWorld, places, start, world } from './support/backed-world.js';
+import {
+  backed,
+  backingRequests,
+  backings,
+  CLOUD,
+  meta,
+  newWorld,
+  places,
+  start,
+  world,
+} from './support/backed-world.js';
 import { pool, provider } from './support/world.js';
 
 const NO_FAULTS = {

@@ -248,10 +248,7 @@ function launchAll(harness: ProviderHarness, count: number): Promise<readonly La
   );
 }
 
-async function endAll(
-  harness: ProviderHarness,
-  launches: readonly TestLaunch[],
-): Promise<readonly LaunchedInstance[]> {
+async function endAll(harness: ProviderHarness, launches: readonly TestLaunch[]): Promise<readonly LaunchedInstance[]> {
   const instances: LaunchedInstance[] = [];
   for (const launch of launches) instances.push(await harness.endOf(launch, `the launch of node ${launch.node.id}`));
   return instances;

@@ -126,7 +126,11 @@ export class SharedBackingNodes implements BackingNodes {
     if (known === undefined) return false;
     const after = [{ type: 'delete', path: requestPath(request.id), version: known.version } as const];
     try {
-      const handles = await store.nodes.tryLockAll([{ id, from: entry, change }], { owner: this.owner, after, ...limits });
+      const handles = await store.nodes.tryLockAll([{ id, from: entry, change }], {
+        owner: this.owner,
+        after,
+        ...limits,
+      });
       const [handle] = handles ?? [];
       if (handle === undefined) return false;
       this.locks.set(id, handle.lock);

@@ -148,7 +148,8 @@ async function wasApplied(zooKeeper: ZooKeeper, steps: readonly Step[], cause: u
     });
     // While the session lives, only this process deletes its ephemeral contender.
     if (!persistent || !isReleased || typeof release.write === 'string') return isReleased;
-    if (await askUntilLost(release.record, cause, (signal) => wasWritten(zooKeeper, release, signal, cause))) return true;
+    if (await askUntilLost(release.record, cause, (signal) => wasWritten(zooKeeper, release, signal, cause)))
+      return true;
     throw new LostOwnershipError(release.record.path, cause);
   }
   const write = steps.find((step) => typeof step.write !== 'string');

@@ -9,7 +9,10 @@ import { disconnect, expire, kill, killBetweenSteps, lag, loseWrite, partition, 
 /** Removes the lock of a backing node, as an operator does who deletes the node by hand. */
 const unlock: InjectedFault = ({ world, random }) => {
   const { checker, server } = world;
-  const node = oneOf(random, [...checker.observed.nodes.values()].filter((each) => backingOf(each) !== undefined));
+  const node = oneOf(
+    random,
+    [...checker.observed.nodes.values()].filter((each) => backingOf(each) !== undefined),
+  );
   if (node?.contender === undefined) return;
   checker.step(`an operator deletes the lock of backing node ${node.id}`);
   const client = server.connect();

@@ -12,8 +12,10 @@ export const BACKING_OWNER = `NodePool:metastatic:${META}`;
 /** States of nodes that do not use their slot any more. */
 const LEAVING: ReadonlySet<unknown> = new Set(['deleting', 'deleted']);
 
-/** Time for which a launcher may not know a slot, or may be unable to write (ms). */
-const PROPAGATION_MS = 30_000;
+/** Time for which a launcher may not know a free slot: longer than a session without contact (ms). */
+const PROPAGATION_MS = 10_000;
+/** Longest time between the writes of one round of a launcher (ms). */
+const SAME_ROUND_MS = 1000;
 
 /** Returns the data of a backing node that is held; otherwise undefined. */
 export function backingOf({ data, holder }: Seen): BackingData | undefined {
@@ -52,19 +54,24 @@ export function usedBackingNodesStay({ observed }: CheckerView): Rule {
     number: 'B2',
     committed({ nodes }) {
       for (const { id, before, after, by } of nodes) {
-        if (before === undefined || by !== 'launcher' || backingOf(before) === undefined) continue;
-        if (after?.data['state'] === 'in-use') continue;
-        if (hasSlotInUse(id, observed)) return `backing node ${id} was released while it has nodes`;
+        const was = before === undefined ? undefined : backingOf(before);
+        if (was === undefined || by !== 'launcher' || after?.data['state'] === 'in-use') continue;
+        const isPromised = [...was.used.values()].some(({ node }) => isUsing(observed.nodes.get(node)));
+        if (isPromised || hasSlotInUse(id, observed)) return `backing node ${id} was released while it has nodes`;
       }
       return undefined;
     },
   };
 }
 
+function isUsing(node: Seen | undefined): boolean {
+  return node !== undefined && !LEAVING.has(node.data['state']);
+}
+
 /** Returns true if a node on the backing node exists that is not being deleted. */
 export function hasSlotInUse(id: string, { nodes }: Pick<Observed, 'nodes'>): boolean {
   for (const other of nodes.values()) {
-    if (!LEAVING.has(other.data['state']) && slotOf(other)?.startsWith(`${id}/`) === true) return true;
+    if (isUsing(other) && slotOf(other)?.startsWith(`${id}/`) === true) return true;
   }
   return false;
 }
@@ -73,28 +80,36 @@ export function hasSlotInUse(id: string, { nodes }: Pick<Observed, 'nodes'>): bo
 export function backingNodesArePacked(view: CheckerView): Rule {
   /** Time of the last change of each backing node, milliseconds since the start. */
   const changedAt = new Map<string, number>();
-  const flaw = ({ id, before, after }: SeenChange): string | undefined => {
+  /** Backing nodes that were passed over, with the time and the other one. */
+  const passedOver = new Map<string, { readonly at: number; readonly what: string }>();
+  const note = ({ id, before, after }: SeenChange): void => {
+    changedAt.set(id, view.now());
+    passedOver.delete(id);
     const was = before === undefined ? undefined : backingOf(before);
     const is = after === undefined ? undefined : backingOf(after);
-    if (was === undefined || is === undefined || is.used.size <= was.used.size) return undefined;
+    if (was === undefined || is === undefined || is.used.size <= was.used.size || hasLeavingSlot(id, view)) return;
     for (const other of view.observed.nodes.values()) {
       const data = other.id === id ? undefined : backingOf(other);
-      if (data === undefined || data.failed || data.used.size >= data.slots || data.used.size <= was.used.size) continue;
-      if (hasLeavingSlot(other.id, view) || isInterrupted(other)) continue;
-      const knownFor = view.now() - (changedAt.get(other.id) ?? view.now());
-      if (knownFor > PROPAGATION_MS)
-        return `backing node ${id} with ${was.used.size} nodes got another one, and ${other.id} with ${data.used.size} has a free slot`;
+      if (data === undefined || data.failed || data.used.size >= data.slots || data.used.size <= was.used.size)
+        continue;
+      const isKnown = view.now() - (changedAt.get(other.id) ?? view.now()) > PROPAGATION_MS;
+      if (!isKnown || hasLeavingSlot(other.id, view) || isInterrupted(other)) continue;
+      const what = `backing node ${id} with ${was.used.size} nodes got another one, and ${other.id} with ${data.used.size} has a free slot`;
+      passedOver.set(other.id, { at: view.now(), what });
     }
-    return undefined;
   };
   return {
     number: 'B3',
     committed({ nodes }) {
-      const found = nodes.map(flaw).find((each) => each !== undefined);
-      for (const { id } of nodes) changedAt.set(id, view.now());
-      return found;
+      for (const change of nodes) note(change);
+      // A launcher writes several backing nodes at the same time.
+      for (const { at, what } of passedOver.values()) if (view.now() - at > SAME_ROUND_MS) return what;
+      return undefined;
     },
-    forget: () => changedAt.clear(),
+    forget: () => {
+      changedAt.clear();
+      passedOver.clear();
+    },
   };
 }
 
