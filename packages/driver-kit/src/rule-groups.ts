@@ -1,5 +1,3 @@
-/** All rule groups of the contract. */
-
 import type { RuleGroup } from './rule.js';
 import { backed } from './rules/backed.js';
 import { calls } from './rules/calls.js';

@@ -1,7 +1,5 @@
-/** A rule of the contract: the requirement, its rationale and its test. */
-
 import type { Ability, DriverFixture } from './driver-fixture.js';
-import type { RuleContext } from './rule-context.js';
+import type { Check } from './rule-context.js';
 
 export interface Rule {
   /** Unique and never reused for another rule, e.g. `life.launch`. */
@@ -17,15 +15,13 @@ export interface Rule {
    * nodes are slots of backing nodes (which also create instances), or all.
    */
   readonly appliesTo?: 'creating' | 'supplying' | 'backed' | 'all';
-  /** Abilities of the cloud that the test requires. */
-  readonly needs: readonly Ability[];
+  /** Abilities of the cloud that the test requires; none by default. */
+  readonly needs?: readonly Ability[];
   /** Further abilities that extend the test if the cloud has them. */
   readonly uses?: readonly Ability[];
-  /** Rejects if the rule is violated. */
-  readonly check: (context: RuleContext) => Promise<void>;
+  readonly check: Check;
 }
 
-/** A group of rules. */
 export interface RuleGroup {
   readonly title: string;
   readonly text: string;
@@ -55,6 +51,6 @@ export function reasonToSkip(
   if (fixture.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
   if (fixture.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
   if (fixture.backed === undefined && appliesTo === 'backed') return 'its nodes are not slots of backing nodes';
-  const missing = rule.needs.filter((ability) => !fixture.can.includes(ability));
+  const missing = (rule.needs ?? []).filter((ability) => !fixture.can.includes(ability));
   return missing.length === 0 ? undefined : `the test cloud lacks ${missing.join(', ')}`;
 }

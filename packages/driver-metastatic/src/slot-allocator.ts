@@ -7,6 +7,7 @@
 import {
   printBackingData,
   RefusedError,
+  slotPlaceOf,
   WorkQueue,
   type BackingData,
   type BackingNodes,
@@ -70,6 +71,8 @@ export class SlotAllocator {
   private readonly failures = new Map<string, string>();
   /** Ids of failed requests whose failure was reported to launches of this process. */
   private readonly reported = new Set<string>();
+  /** Ids of backing nodes that are lost and have nodes. */
+  private lost: ReadonlySet<string> = new Set();
   private readonly unsubscribe: () => void;
   private readonly stopping = new AbortController();
 
@@ -178,6 +181,7 @@ export class SlotAllocator {
 
   private async reconcile(): Promise<Reconciled> {
     if (this.stopping.signal.aborted) return 'done';
+    this.noticeLosses();
     const adoptions = this.adoptAll();
     const changes = await this.changes();
     const written = await Promise.all([...changes.map((change) => this.write(change)), ...adoptions]);
@@ -188,6 +192,28 @@ export class SlotAllocator {
     if (plan.create.length + plan.remove.length > 0) await backing.plan(() => planRequests(this.state()), this.call);
     await this.releaseDue();
     return this.nextRound();
+  }
+
+  /** Lets the launcher list the instances at once after a backing node with nodes was lost: they are lost with it. */
+  private noticeLosses(): void {
+    const { context } = this.options;
+    const usable = new Set(this.backings().flatMap(({ id, held }) => (unusableOf(held) === undefined ? [id] : [])));
+    const lost = new Set<string>();
+    for (const user of this.options.backing.users()) {
+      const place = slotPlaceOf(user);
+      if (place !== undefined && !usable.has(place.backingNode)) lost.add(place.backingNode);
+    }
+    const isNew = [...lost].some((id) => !this.lost.has(id));
+    this.lost = lost;
+    if (!isNew || context.checkInstances === undefined) return;
+    const { checkInstances } = context;
+    context.tasks.run(`check the nodes of ${this.options.owner}`, async () => {
+      try {
+        await checkInstances();
+      } catch (error) {
+        context.log.warn('The nodes of a lost backing node could not be checked; the next listing does', { error });
+      }
+    });
   }
 
   private adoptAll(): readonly Promise<boolean>[] {

@@ -37,9 +37,9 @@ export interface SupervisionContext {
   readonly metrics: Metrics;
 }
 
-/** Services and listeners that a program passes to a provider at its start. */
-type OptionalParts = 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
+type OptionalParts = 'checkInstances' | 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
 
+/** Services and listeners that a program passes to a provider at its start. */
 export interface StartOptions extends Partial<Pick<ProviderContext, OptionalParts>> {
   /** Receives every call of the provider that has ended. */
   readonly onApiCall?: ((call: ApiCall) => void) | undefined;
@@ -63,7 +63,7 @@ export class SupervisedProvider {
   /** Resolves with true once the provider is started, or with false if the signal aborts first. */
   async start(options: StartOptions, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log, tasks, metrics } = this.context;
-    const { nodeSupply, loginScan, backingNodes, onRetry } = options;
+    const { checkInstances, nodeSupply, loginScan, backingNodes, onRetry } = options;
     const { name } = this.config;
     const stopped = (): boolean => signal.aborted;
     let lastDefect: string | undefined;
@@ -74,6 +74,7 @@ export class SupervisedProvider {
           random,
           log,
           tasks,
+          checkInstances,
           nodeSupply,
           loginScan,
           backingNodes,

@@ -5,7 +5,7 @@ import { parseBackingData, slotPlaceOf, type LaunchedInstance } from '@nodepool/
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness, TestLaunch } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { backingOf } from '../simulated-backing.js';
 
 /** Time for all timers of a driver, apart from those of the test cloud. */
@@ -25,10 +25,8 @@ export const backed: RuleGroup = {
       text:
         'The result of a launch has `slot`, `driverData` with `backing_node`, and the address of the backing node. The ' +
         'data of the backing node names the node in this slot, so that no launcher assigns it again.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         const node = harness.node();
         const instance = await harness.launched(node);
@@ -42,7 +40,7 @@ export const backed: RuleGroup = {
           node.id,
           'the node in this slot of the backing node',
         );
-      },
+      }),
     },
     {
       id: 'backed.burst',
@@ -51,15 +49,13 @@ export const backed: RuleGroup = {
       text:
         'Launches at the same moment share backing nodes: their number is that of the launches divided by the slots of ' +
         'a backing node, rounded up. No two launches have the same slot.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { slots } = settingsOf(harness);
         const instances = await launchAll(harness, 2 * slots + 1);
         expectEqual(backingOf(harness.cloud).requested.length, 3, 'requests of backing nodes');
         assertDistinct(instances);
-      },
+      }),
     },
     {
       id: 'backed.several-launchers',
@@ -68,10 +64,8 @@ export const backed: RuleGroup = {
       text:
         'Two launchers with the same provider launch at the same moment. Each sees the launches and the requests of the ' +
         'other in the records.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { slots } = settingsOf(harness);
         const launches: TestLaunch[] = [];
         const launchHalf = (): void => {
@@ -82,7 +76,7 @@ export const backed: RuleGroup = {
         launchHalf();
         assertDistinct(await endAll(harness, launches));
         expectEqual(backingOf(harness.cloud).requested.length, 2, 'requests of backing nodes');
-      },
+      }),
     },
     {
       id: 'backed.taken-over',
@@ -91,10 +85,8 @@ export const backed: RuleGroup = {
       text:
         'A launcher dies while it waits for a backing node. Another one takes over the request, and requests no further ' +
         'backing node.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         backing.bootMs = 20_000;
         const launch = harness.launch();
@@ -105,23 +97,21 @@ export const backed: RuleGroup = {
         await harness.launched(launch.node);
         expectEqual(backing.requested.length, 1, 'requests of backing nodes');
         expectEqual(backing.nodes().length, 1, 'backing nodes');
-      },
+      }),
     },
     {
       id: 'backed.failure',
       since: '1.6',
       title: 'a failed backing request costs one retry, and no launch',
       text: 'The driver replaces the failed request by another one. All launches that wait receive its slots.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         const { slots } = settingsOf(harness);
         backing.failNext(1);
         assertDistinct(await launchAll(harness, slots));
         expectEqual(backing.requested.length, 2, 'requests of backing nodes');
-      },
+      }),
     },
     {
       id: 'backed.refusal',
@@ -130,27 +120,23 @@ export const backed: RuleGroup = {
       text:
         'After several failed requests in a row, the launches reject with an error of the outcome `not-applied`, so that ' +
         'another provider can serve the request.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         backing.failNext(1000);
         const { outcome } = await harness.failureOf(harness.launch(), 'a launch without a backing node');
         expectEqual(outcome, 'not-applied', 'the outcome of the launch');
         assert.ok(backing.requested.length > 1, 'the driver made only one request of a backing node');
         assert.ok(backing.requested.length < 100, `the driver made ${backing.requested.length} requests`);
-      },
+      }),
     },
     {
       id: 'backed.packing',
       since: '1.6',
       title: 'the fullest backing node is filled first',
       text: 'Of the backing nodes with a free slot, the one with the fewest serves the next launch; others become empty.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { slots } = settingsOf(harness);
         const launches = Array.from({ length: 2 * slots }, () => harness.launch());
         const instances = await endAll(harness, launches);
@@ -163,7 +149,7 @@ export const backed: RuleGroup = {
         }
         const next = await harness.launched();
         expectEqual(placeOf(next).backingNode, first, 'the backing node of the next launch');
-      },
+      }),
     },
     {
       id: 'backed.release',
@@ -172,10 +158,8 @@ export const backed: RuleGroup = {
       text:
         'A backing node with a slot in use is never released. Once the last slot is free for the configured time, the ' +
         'node is released without any other action.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         const { graceMs } = settingsOf(harness);
         const [first, second] = [harness.launch(), harness.launch()];
@@ -189,7 +173,7 @@ export const backed: RuleGroup = {
         expectEqual(backing.released.length, 1, 'released backing nodes');
         const [released] = backing.released;
         expectEqual(parseBackingData(released?.userData ?? null)?.used.size, 0, 'slots in use at the release');
-      },
+      }),
     },
     {
       id: 'backed.lost',
@@ -198,7 +182,6 @@ export const backed: RuleGroup = {
       text:
         'The cloud of a backing node takes it away, or an operator deletes it. Its free slots are not assigned any more, ' +
         'and the listing has its nodes as `failed`, so that the launcher replaces them.',
-      needs: [],
       appliesTo: 'backed',
       check: async (context: RuleContext): Promise<void> => {
         for (const end of ['lose', 'remove'] as const) {
@@ -219,10 +202,8 @@ export const backed: RuleGroup = {
       since: '1.6',
       title: 'a slot whose node does not exist any more becomes free',
       text: 'The record of a node is created before its slot is assigned, so a slot without a record is free.',
-      needs: [],
       appliesTo: 'backed',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const backing = backingOf(harness.cloud);
         const node = harness.node();
         await harness.launched(node);
@@ -230,7 +211,7 @@ export const backed: RuleGroup = {
         await harness.pass(SETTLED_MS);
         const used = backing.nodes().map(({ user_data: data }) => parseBackingData(data)?.used.size);
         expectEqual(used, [0], 'slots in use of the backing node');
-      },
+      }),
     },
   ],
 };

@@ -62,7 +62,7 @@ export class SharedBackingNodes implements BackingNodes {
     for (const id of this.locks.keys()) {
       const entry = nodes.get(id);
       if (entry === undefined) continue;
-      held.push({ node: entry.node, version: entry.version, lost: undefined });
+      held.push({ node: entry.node, version: entry.version, lost: entry.node.interruption?.reason });
     }
     return held.sort((a, b) => (a.node.id < b.node.id ? -1 : 1));
   }
