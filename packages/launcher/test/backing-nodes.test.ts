@@ -173,6 +173,23 @@ describe('backing nodes', () => {
     await world.until('nothing is left', () => world.nodes().size === 0 && backingRequests().length === 0);
   });
 
+  it('whose instance is lost are left by their nodes: ready ones are replaced, others are told', async () => {
+    await start();
+    const [used, ready] = [await world.served(['small']), await world.served(['small'])];
+    const [usedId = ''] = (await world.during(world.requestor.take(used))).ids;
+    const [readyId = ''] = world.records('/nodepool/requests').get(ready)?.nodes as string[];
+    await world.during(world.requestor.withdraw(ready));
+    const [[id = '', lost] = []] = backings();
+    world.cloud.destroyInstance(String(lost?.node['external_id']));
+    await world.until('the ready node is replaced', () => !world.nodes().has(readyId));
+    await world.until('the used node is told', () => world.nodes().get(usedId)?.['interruption'] !== undefined);
+    expect(world.nodes().get(usedId)?.['interruption']).toMatchObject({ kind: 'failed' });
+    const next = await world.served(['small']);
+    expect(backings().size).toBe(2);
+    expect(world.stateOf(next)).toBe('fulfilled');
+    expect(places().filter((place) => place.startsWith(id))).toHaveLength(1);
+  });
+
   it('of a provider that was removed are released once none of its nodes exists', async () => {
     const { launcher } = await start();
     const request = await world.served(['small']);
