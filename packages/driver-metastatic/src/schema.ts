@@ -26,6 +26,7 @@ export const schema: JsonSchema = providerSchema({
   description: 'A provider of the driver "metastatic": nodes that are parts of nodes of other labels.',
   compatible: true,
   defaults: PROVIDER_DEFAULTS,
+  provider: { without: ['rate'] },
   pool: {
     without: ['use-internal-ip'],
     properties: { 'host-key-checking': hostKeyChecking },

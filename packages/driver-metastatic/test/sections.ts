@@ -23,7 +23,6 @@ export const everyKey: JsonObject = {
   'boot-timeout': 30,
   'launch-timeout': 600,
   'launch-retries': 2,
-  rate: 10,
   pools: [
     {
       name: 'main',
