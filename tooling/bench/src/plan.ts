@@ -7,6 +7,7 @@ import {
   type EventLoopDelay,
   type LauncherFacts,
 } from './environment.js';
+import { BACKING_NODES } from './backing-nodes.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
@@ -189,6 +190,7 @@ export const SCENARIOS: readonly Scenario[] = [
     },
     { sections: STATIC_MACHINES },
   ),
+  { letters: 'x', what: '1,000 slots of backing nodes requested at once', run: backingNodes },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHangingProvider },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
@@ -204,6 +206,27 @@ async function startUp({ dataFolder }: EnvironmentOptions): Promise<Outcome> {
     ],
     launchers: [],
     eventLoops: [],
+  };
+}
+
+/** Compares nodes on backing nodes with nodes of the example driver, the first burst of a launcher each. */
+async function backingNodes(options: EnvironmentOptions): Promise<Outcome> {
+  const what = '1,000 slots at once';
+  const measure = async (environment: BenchmarkEnvironment, signal: AbortSignal): Promise<BurstFigures> =>
+    burst(environment, 1000, signal);
+  const own = await withEnvironment('1,000 nodes at once', options, measure);
+  const { result, facts } = await withEnvironment(what, { ...options, ...BACKING_NODES }, measure);
+  const ratio = result.fulfilledMs / own.result.fulfilledMs;
+  return {
+    rows: [
+      row('x  1,000 slots of backing nodes at once, compared with nodes of the example driver', ratio, 1.3, plain, '-'),
+      row('   … all fulfilled', result.fulfilledMs, undefined, seconds, '-'),
+      row('   … released at once, all deleted', result.deletedMs, undefined, seconds, '-'),
+      row('   … ZooKeeper transactions per node life', result.transactionsPerLife, undefined, plain, '-', true),
+      row('   … processor time per node life', result.cpuMsPerLife, undefined, milliseconds, '-'),
+    ],
+    launchers: [facts],
+    eventLoops: loopsOf(facts, what),
   };
 }
 

@@ -134,7 +134,7 @@ export const backed: RuleGroup = {
       id: 'backed.packing',
       since: '1.6',
       title: 'the fullest backing node is filled first',
-      text: 'Of the backing nodes with a free slot, the one with the fewest serves the next launch; others become empty.',
+      text: 'The backing node with the fewest free slots serves the next launch, so that the others become empty.',
       appliesTo: 'backed',
       check: fromStart(async (harness) => {
         const { slots } = settingsOf(harness);
