@@ -25,6 +25,8 @@ import { assignSlots, backingsOf, placeOf, type Backing, type SlotWant } from '.
 
 /** Time limit of one round of writes, milliseconds. */
 const ROUND_TIMEOUT_MS = 60_000;
+/** Time for which launches, deletions and changes are gathered for the next round, milliseconds. */
+const GATHER_MS = 10;
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
 
@@ -71,6 +73,8 @@ export class SlotAllocator {
   private readonly failures = new Map<string, string>();
   /** Ids of failed requests whose failure was reported to launches of this process. */
   private readonly reported = new Set<string>();
+  /** The backing nodes since the last change of a record. */
+  private known: readonly Backing[] | undefined;
   /** Ids of backing nodes that are lost and have nodes. */
   private lost: ReadonlySet<string> = new Set();
   private readonly unsubscribe: () => void;
@@ -83,14 +87,18 @@ export class SlotAllocator {
       name: () => `assign slots of ${owner}`,
       reconcile: () => this.reconcile(),
     });
-    this.unsubscribe = backing.onChange(() => this.queue.add(SLOTS));
+    this.unsubscribe = backing.onChange(() => {
+      this.known = undefined;
+      this.queue.add(SLOTS, GATHER_MS);
+    });
     this.queue.add(SLOTS);
   }
 
   /** Returns the backing nodes with their slots. */
   backings(): readonly Backing[] {
     const { backing } = this.options;
-    return backingsOf(backing.held(), backing.users());
+    this.known ??= backingsOf(backing.held(), backing.users());
+    return this.known;
   }
 
   /** Returns the slot that a launch has; undefined if it has none. */
@@ -108,7 +116,7 @@ export class SlotAllocator {
         this.waiters.delete(waiter);
         signal.removeEventListener('abort', onAbort);
         // The launch may have been the only one that a request was for.
-        this.queue.add(SLOTS);
+        this.queue.add(SLOTS, GATHER_MS);
       };
       const onAbort = (): void => {
         end();
@@ -132,7 +140,7 @@ export class SlotAllocator {
       }
       signal.addEventListener('abort', onAbort);
       this.waiters.add(waiter);
-      this.queue.add(SLOTS);
+      this.queue.add(SLOTS, GATHER_MS);
     });
   }
 
@@ -147,7 +155,7 @@ export class SlotAllocator {
   free(use: Pick<SlotUse, 'node' | 'attempt'>): Promise<void> {
     return new Promise((resolve) => {
       this.frees.add({ use, resolve });
-      this.queue.add(SLOTS);
+      this.queue.add(SLOTS, GATHER_MS);
     });
   }
 
