@@ -268,8 +268,9 @@ describe('requests', () => {
     await pass(1000);
     expect(backing.requested).toHaveLength(1);
     controller.abort(new Error('the request was removed'));
-    await pass(120_000);
-    expect(backing.nodes()).toEqual([]);
+    backing.deleted(ONE);
+    await pass(1000);
+    expect(backing.open(OWNER, 'meta').requests()).toEqual([]);
     await provider.stop();
   });
 

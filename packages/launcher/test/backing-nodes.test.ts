@@ -1,6 +1,8 @@
 /** Nodes that are slots of backing nodes: the launcher with the driver `metastatic` and a simulated cloud. */
 
 import { describe, expect, it } from '@jest/globals';
+import { TaskSupervisor } from '@nodepool/core';
+import { SharedBackingNodes } from '../src/backing/shared-backing-nodes.js';
 import {
   backed,
   backingRequests,
@@ -188,6 +190,38 @@ describe('backing nodes', () => {
     expect(backings().size).toBe(2);
     expect(world.stateOf(next)).toBe('fulfilled');
     expect(places().filter((place) => place.startsWith(id))).toHaveLength(1);
+  });
+
+  it('of a provider that was removed are left while one of its nodes exists', async () => {
+    const { launcher, zk } = await start();
+    const request = await world.served(['small']);
+    const [id = ''] = world.records('/nodepool/requests').get(request)?.nodes as string[];
+    const { providers } = world.config([CLOUD]);
+    await world.during(launcher.apply(world.config([], { ...backed(), providers })));
+    await world.clock.advance(3_600_000);
+    expect(backings().size).toBe(1);
+    await world.during(zk.delete(`/nodepool/nodes/${id}/lock`));
+    await world.during(zk.delete(`/nodepool/nodes/${id}`));
+    await world.until('the backing node is released', () => backings().size === 0);
+  });
+
+  it('are written only in the version that was read', async () => {
+    const { store } = await start();
+    await world.served(['small']);
+    const { clock, random, log } = world;
+    const context = { store, clock, random, log, tasks: new TaskSupervisor(clock, () => undefined) };
+    const shared = new SharedBackingNodes(context as never, 'meta', 'NodePool:metastatic:meta');
+    await world.until('the lock is read', () => shared.held().length === 1);
+    const [held] = shared.held();
+    if (held === undefined) throw new Error('no backing node');
+    const call = { signal: new AbortController().signal, deadline: Infinity, log };
+    const text = String(held.node.user_data);
+    const other = text.replace('"failed":false', '"failed":true');
+    expect(await world.during(shared.update(held, other, call))).toBe(true);
+    expect(await world.during(shared.update(held, text, call))).toBe(false);
+    expect(await world.during(shared.release(held, call))).toBe(false);
+    expect([...backings().values()].map(({ data, node }) => [data.failed, node['state']])).toEqual([[true, 'in-use']]);
+    shared.close();
   });
 
   it('of a provider that was removed are released once none of its nodes exists', async () => {
