@@ -12,6 +12,7 @@ import { DRIVER_AZURE } from './driver-azure.js';
 import { DRIVER_EXAMPLE } from './driver-example.js';
 import { DRIVER_GCE } from './driver-gce.js';
 import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
+import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
 import { INTERRUPTIONS } from './interruptions.js';
@@ -36,6 +37,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_EXAMPLE,
   ...DRIVER_GCE,
   ...DRIVER_KUBERNETES,
+  ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
   ...INTERRUPTIONS,

@@ -135,8 +135,8 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   },
   {
     id: 'store-created-twice',
-    file: 'nodes/node-store.ts',
-    find: 'await caches.pendingReads(NODES_ROOT, () => true);',
+    file: 'tables/caches.ts',
+    find: 'for (const root of roots) await this.pendingReads(root, () => true);',
     replace: '',
     breaks: 'Nodes are planned from the records of all earlier transactions.',
     tests: ['commit/races.test.ts'],
