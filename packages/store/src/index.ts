@@ -36,7 +36,6 @@ export {
   type ChoosingRequest,
   type ImageChoice,
   type ImageStanding,
-  type UploadStanding,
   currentUpload,
   isBarredUpload,
   pathOf,
