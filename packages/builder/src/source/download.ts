@@ -76,7 +76,8 @@ class RefusedDownload extends Error {
 async function receive({ url, sha256, file, clock, signal, log }: Download): Promise<void> {
   const part = await knownPart(file, url, sha256);
   const isContinued = part.bytes > 0 && part.validator !== undefined;
-  const range = part.validator !== undefined && isContinued ? { range: `bytes=${part.bytes}-`, 'if-range': part.validator } : {};
+  const range =
+    part.validator !== undefined && isContinued ? { range: `bytes=${part.bytes}-`, 'if-range': part.validator } : {};
   const idle = new IdleLimit(clock, IDLE_MS);
   try {
     // Without this header, a server may compress what it sends, and the checksum would differ.

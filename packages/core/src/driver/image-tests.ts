@@ -33,9 +33,9 @@ export const NO_IMAGE_TESTS: ImageTests = { launchTest: undefined, canary: undef
 
 const COMMAND_TIMEOUT_SECONDS = 300;
 const CANARY = { share: 0.1, nodes: 30, falseAlarms: 0.05 } as const;
-const SHARE_PATTERN = '^(?:100|[0-9]{1,2})(?:\\.[0-9]+)?%$';
+const SHARE_PATTERN = '^[0-9]{1,2}(?:\\.[0-9]+)?%$';
 
-const share: JsonObject = { type: ['number', 'string'], exclusiveMinimum: 0, maximum: 1, pattern: SHARE_PATTERN };
+const share: JsonObject = { type: ['number', 'string'], exclusiveMinimum: 0, exclusiveMaximum: 1, pattern: SHARE_PATTERN };
 
 /** Properties of the schema of a disk image. */
 export const imageTestProperties = {
@@ -43,7 +43,11 @@ export const imageTestProperties = {
     type: ['boolean', 'object', 'null'],
     compatible: false,
     properties: {
-      command: { type: 'string', minLength: 1, description: 'Command that the shell of the node must run with status 0.' },
+      command: {
+        type: 'string',
+        minLength: 1,
+        description: 'Command that the shell of the node must run with status 0.',
+      },
       timeout: {
         type: 'number',
         exclusiveMinimum: 0,
@@ -104,7 +108,11 @@ export function hasImageTests({ launchTest, canary }: ImageTests): boolean {
   return launchTest !== undefined || canary !== undefined;
 }
 
-function setting<T>(value: JsonValue | undefined, inherited: T | undefined, read: (settings: JsonObject) => T): T | undefined {
+function setting<T>(
+  value: JsonValue | undefined,
+  inherited: T | undefined,
+  read: (settings: JsonObject) => T,
+): T | undefined {
   if (value === undefined || value === null) return inherited;
   if (value === false) return undefined;
   return read(isJsonObject(value) ? value : {});

@@ -46,8 +46,7 @@ export function loginOf(login: Login): SshTarget | { readonly refused: string } 
   if (!isHost(address)) return refuse(`${quoted(address)} is not an address`);
   if (user === null) return refuse('its image has no user name');
   if (!USER_NAME.test(user)) return refuse(`${quoted(user)} is not a user name`);
-  if (hostKeys.length === 0)
-    return refuse('its host keys are unknown; set `host-key-checking: true` in its pool');
+  if (hostKeys.length === 0) return refuse('its host keys are unknown; set `host-key-checking: true` in its pool');
   const unusable = hostKeys.find((key) => !HOST_KEY.test(key));
   if (unusable !== undefined) return refuse(`${quoted(unusable)} is not a host key`);
   const host = port === DEFAULT_PORT ? address : `[${address}]:${port}`;

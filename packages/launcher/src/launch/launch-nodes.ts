@@ -3,7 +3,15 @@
  * `launch-retries` attempts. The identity of every attempt is recorded before the cloud is called.
  */
 
-import { AbortedError, InstanceFailedError, sleep, toDriverError, type DriverError, type ImageUpload, type NodeData } from '@nodepool/core';
+import {
+  AbortedError,
+  InstanceFailedError,
+  sleep,
+  toDriverError,
+  type DriverError,
+  type ImageUpload,
+  type NodeData,
+} from '@nodepool/core';
 import type { Offer } from '@nodepool/status';
 import { LostOwnershipError } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';

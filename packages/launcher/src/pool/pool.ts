@@ -133,7 +133,9 @@ export class Pool {
   obstacle(request: NodeRequest): Refusal | undefined {
     const { node_types: labels, tenant_name: tenant, reuse } = request;
     const supply = this.supplyObstacle(labels, reuse);
-    return supply === undefined ? this.labelObstacle(labels, tenant, request) : { cause: 'configuration', reason: supply };
+    return supply === undefined
+      ? this.labelObstacle(labels, tenant, request)
+      : { cause: 'configuration', reason: supply };
   }
 
   /**
@@ -209,7 +211,10 @@ export class Pool {
   ): LabelObstacle | undefined {
     const reason = this.labels.obstacle(labels, request);
     if (reason !== undefined) {
-      return { cause: labels.some((label) => this.labels.lacksUpload(label, request)) ? 'image' : 'configuration', reason };
+      return {
+        cause: labels.some((label) => this.labels.lacksUpload(label, request)) ? 'image' : 'configuration',
+        reason,
+      };
     }
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
