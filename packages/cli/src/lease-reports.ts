@@ -7,11 +7,12 @@ import {
   RequestFailedError,
   RequestRemovedError,
   RequestTimeoutError,
+  type Interruption,
   type LeasedNode,
   type RequestProgress,
 } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
-import { ExitCode, RefusedError, type Output } from './command-context.js';
+import { ExitCode, CommandError, type Output } from './command-context.js';
 
 /** Prints each state of a request and its reasons to stderr. */
 export class ProgressNotes {
@@ -48,6 +49,10 @@ export class JsonEvents {
     this.print('leased', { nodes: nodes.map(nodeForPrograms) });
   }
 
+  interrupted({ nodeId, kind, reason, endsAt }: Interruption): void {
+    this.print('interrupted', { node: nodeId, kind, reason, ends_at: endsAt === undefined ? null : endsAt / 1000 });
+  }
+
   /** Prints an event without fields of its own. */
   happened(event: 'returned' | 'deleted'): void {
     this.print(event, {});
@@ -61,6 +66,12 @@ export class JsonEvents {
   private print(event: string, fields: object): void {
     this.out.print(JSON.stringify({ event, time: this.clock.now() / 1000, request: this.request, ...fields }));
   }
+}
+
+/** Prints to stderr that the instance of a node is lost. */
+export function noteInterruption(out: Output, { nodeId, reason, endsAt }: Interruption): void {
+  const end = endsAt === undefined ? '' : `; it ends at ${new Date(endsAt).toISOString()}`;
+  out.note(printable(`node ${nodeId} is interrupted: ${reason}${end}`));
 }
 
 /** Returns the fields of a node, named as in its record. Credentials, such as those of containers, are left out. */
@@ -97,16 +108,16 @@ export function refusalOf(error: unknown, reasons: readonly string[] = []): unkn
   if (error instanceof RequestTimeoutError) {
     const why = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`;
     const message = printable(`${error.message}; the request is cancelled${why}`);
-    return new RefusedError(message, { cause: error, exitCode: ExitCode.timeout });
+    return new CommandError(message, { cause: error, exitCode: ExitCode.timeout });
   }
   if (error instanceof LeaseLostError)
-    return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
+    return new CommandError(error.message, { cause: error, exitCode: ExitCode.lost });
   return isError(error) && EXPECTED_ERRORS.some((type) => error instanceof type)
-    ? new RefusedError(printable(error.message), { cause: error })
+    ? new CommandError(printable(error.message), { cause: error })
     : error;
 }
 
 function codeOf(error: unknown): string {
-  const { cause } = error instanceof RefusedError ? error : { cause: error };
+  const { cause } = error instanceof CommandError ? error : { cause: error };
   return isError(cause) && 'code' in cause ? String(cause.code) : 'error';
 }

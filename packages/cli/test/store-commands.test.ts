@@ -140,6 +140,23 @@ describe('nodepool delete', () => {
     expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toHaveLength(1);
   });
 
+  it('takes a node away from a durable lease only if asked to, and names its owner', async () => {
+    const id = await world.node({ state: 'in-use' });
+    const [held] = (await world.finish(world.store.nodes.tryLockAll([{ id }], { owner: 'ci/main' }))) ?? [];
+    const refused = await world.run('delete', id);
+    expect([refused.code, refused.out.noted]).toEqual([
+      1,
+      expect.stringContaining(`node ${id} is busy: it belongs to a durable lease of ci/main`),
+    ]);
+    expect((await world.run('describe', 'node', id)).out.printed).toMatch(/Locked by: +ci\/main \(durable lease\)/);
+    expect(world.stateOf(id)).toBe('in-use');
+
+    expect((await world.run('delete', id, '--break-lease')).code).toBe(0);
+    await world.until(() => world.stateOf(id) === 'deleting');
+    await world.until(() => world.store.nodes.get(id)?.locked === false);
+    await expect(world.finish(held!.update({ comment: 'mine' }))).rejects.toMatchObject({ code: 'lost-ownership' });
+  });
+
   it('names the launcher that holds the lock, and accepts a node that it is already deleting', async () => {
     const launching = await world.node({ state: 'building', launcher: 'nl01' });
     const deleting = await world.node({ state: 'deleting', launcher: 'nl01' });

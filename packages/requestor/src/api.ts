@@ -1,6 +1,6 @@
 /** Types for programs that request nodes. */
 
-import type { JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
+import type { InterruptionKind, JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
 
 /** The nodes that a program wants. */
 export interface RequestSpec {
@@ -33,6 +33,38 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds until the wait rejects with `RequestTimeoutError`. Default: no limit. */
   readonly timeoutMs?: number;
+}
+
+export interface LockOptions extends WaitOptions {
+  /**
+   * Name of the owner of a durable lease, e.g. `my-ci/scheduler`: the locks of the nodes survive the ZooKeeper session
+   * and the process, and any process of the owner continues with `Requestor.adoptLease`. Processes with the same owner
+   * must belong to the same program. Default: the locks end with the session.
+   */
+  readonly durable?: string;
+}
+
+export interface TakeOptions extends LockOptions {
+  /** Data of the program in the records of the nodes. */
+  readonly userData?: JsonValue;
+}
+
+export interface AdoptLeaseOptions extends WaitOptions {
+  /** Labels for which the nodes were requested, in the order of the ids. Default: the first label of each node. */
+  readonly labels?: readonly string[];
+  /**
+   * If false, processes that have adopted or locked the nodes before share the lease, and the first that returns it
+   * ends it for all. Default true: they lose it.
+   */
+  readonly takeOver?: boolean;
+}
+
+/** The nodes of one request that an owner holds in durable leases. */
+export interface HeldNodes {
+  /** The request that the nodes were locked for, which does not exist any more. */
+  readonly requestId: string | null;
+  /** Ids of the nodes, ascending. */
+  readonly nodes: readonly string[];
 }
 
 /** A request at one moment. */
@@ -87,6 +119,24 @@ export type JobResult = 'success' | 'failure';
 export interface ReturnOptions {
   /** Default: unknown. */
   readonly result?: JobResult;
+}
+
+/**
+ * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has ended.
+ */
+export interface Interruption {
+  readonly nodeId: string;
+  /**
+   * `reclaimed`: the cloud takes the instance away, e.g. a spot instance. `failed`: the instance has failed or was
+   * deleted. `missing`, `replaced`: the cloud does not list it any more. `stopped`: it has not run for minutes.
+   */
+  readonly kind: InterruptionKind;
+  /** A part of a sentence, e.g. `its instance i-1 has failed: …`. */
+  readonly reason: string;
+  /** Time at which a launcher noticed the loss, in milliseconds since the epoch. */
+  readonly noticedAt: number;
+  /** Time at which the cloud ends the instance, in milliseconds since the epoch; undefined if it is not known. */
+  readonly endsAt: number | undefined;
 }
 
 /** The reason and the duration of `Lease.hold`. */

@@ -3,23 +3,29 @@
 import type { JsonValue, NodeData } from '@nodepool/core';
 import { nodePath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { HoldOptions, JobResult, LeasedNode, ReturnOptions, WaitOptions } from './api.js';
+import type { HoldOptions, Interruption, JobResult, LeasedNode, ReturnOptions, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { LeaseLostError } from './errors.js';
 import { untilAbsent } from './follow.js';
+import { InterruptionWatch } from './interruptions.js';
 import { leasedNode } from './record.js';
 
 /**
  * The nodes of one request. They belong to this program until `return` or `hold`, or until `lost` aborts. A lost lease
  * cannot be regained, because launchers delete unlocked nodes in use.
+ *
+ * A durable lease belongs to its owner until one of the owner's processes ends it. It survives the session.
  */
 export class Lease {
   /**
    * Aborts with `LeaseLostError` when the locks are lost: before any launcher deletes a node, unless this process was
-   * suspended. After a suspension, `confirm` asks the server.
+   * suspended. After a suspension, `confirm` asks the server. A durable lease is lost when another process adopts or
+   * ends it, which this process learns once it reaches ZooKeeper.
    */
   readonly lost: AbortSignal;
   private readonly lostController = new AbortController();
+  private readonly ended = new AbortController();
+  private readonly interruptions: InterruptionWatch;
   private ending: Promise<void> | undefined;
 
   /** @internal */
@@ -27,8 +33,11 @@ export class Lease {
     private readonly context: RequestorContext,
     private readonly handles: readonly NodeHandle[],
     private readonly labels: readonly string[],
+    /** Name of the owner of a durable lease; undefined for a lease that ends with the session. */
+    readonly owner?: string,
   ) {
     this.lost = this.lostController.signal;
+    this.interruptions = new InterruptionWatch(context, this.nodeIds, this.ended.signal);
     for (const { lock } of handles) {
       const lose = (): void => this.lose(lock.lost.reason);
       if (lock.lost.aborted) lose();
@@ -39,6 +48,15 @@ export class Lease {
   /** In the order of the request's labels. */
   get nodes(): readonly LeasedNode[] {
     return this.handles.map(({ node }, index) => leasedNode(node, this.labels[index] ?? ''));
+  }
+
+  /**
+   * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
+   * as usual. Returns a function that removes the listener.
+   */
+  onInterruption(listener: (interruption: Interruption) => void): () => void {
+    return this.interruptions.add(listener);
   }
 
   /** Marks the nodes `in-use`. Rejects with `LeaseLostError` if the locks are lost. */
@@ -63,12 +81,15 @@ export class Lease {
   }
 
   /**
-   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Never rejects, because
-   * launchers also delete nodes in use whose locks are lost. Idempotent: only the first call counts. With the result of
+   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Idempotent: only the first call
+   * counts. Never rejects, because launchers also delete nodes in use whose locks are lost; only a durable lease rejects
+   * if the requestor is closed or has no permission before the nodes are returned, and remains then. With the result of
    * the job, launchers judge new images.
    */
   async return({ result }: ReturnOptions = {}): Promise<void> {
-    this.ending ??= this.giveBack(result);
+    this.ended.abort();
+    if (this.owner === undefined) this.ending ??= this.giveBack(result);
+    else this.ending ??= this.giveBackDurably(result);
     await this.ending;
   }
 
@@ -82,7 +103,11 @@ export class Lease {
       ...(result === undefined ? {} : { job_result: result }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
-    const holding = Promise.all(this.handles.map((handle) => handle.release(change)));
+    this.ended.abort();
+    const isDurable = this.owner !== undefined;
+    const holding = Promise.all(
+      this.handles.map((handle) => (isDurable ? this.unlock(handle, change) : handle.release(change))),
+    );
     this.ending ??= holding.then(
       () => undefined,
       () => undefined,
@@ -110,7 +135,7 @@ export class Lease {
   }
 
   private async giveBack(result: JobResult | undefined): Promise<void> {
-    const used = { state: 'used', ...(result === undefined ? {} : { job_result: result }) } as const;
+    const used = usedNode(result);
     await Promise.all(
       this.handles.map(async (handle) => {
         try {
@@ -123,6 +148,40 @@ export class Lease {
         }
       }),
     );
+  }
+
+  /** Ends the lease for all processes of the owner. A node that another one has returned is not changed. */
+  private async giveBackDurably(result: JobResult | undefined): Promise<void> {
+    const used = usedNode(result);
+    try {
+      await Promise.all(
+        this.handles.map(async (handle) => {
+          try {
+            await this.unlock(handle, handle.node.state === 'in-use' ? used : {});
+          } catch (error) {
+            if (!isLostOwnership(error)) throw error;
+            // Another program has changed the record: without its lock, launchers decide about the node.
+            await handle.lock.release();
+          }
+        }),
+      );
+    } catch (error) {
+      this.ending = undefined;
+      throw error;
+    }
+  }
+
+  /** Writes the last change of a durably locked node, and repeats it while ZooKeeper cannot be reached. */
+  private async unlock(handle: NodeHandle, change: Partial<NodeData>): Promise<void> {
+    const { closing: signal } = this.context;
+    for (;;) {
+      try {
+        await handle.unlock(change, { signal });
+        return;
+      } catch (error) {
+        await pauseAfter(this.context, error, signal);
+      }
+    }
   }
 
   /** Repeats `work` while its outcome is unknown. Rejects with `LeaseLostError` if a lock is lost. */
@@ -149,8 +208,13 @@ export class Lease {
   }
 
   private lose(cause: unknown): void {
+    this.ended.abort();
     if (this.ending === undefined) this.lostController.abort(new LeaseLostError(this.nodeIds, cause));
   }
+}
+
+function usedNode(result: JobResult | undefined): Partial<NodeData> {
+  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
 }
 
 function isLostOwnership(error: unknown): boolean {

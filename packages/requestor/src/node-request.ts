@@ -1,10 +1,11 @@
 /** Submitted requests. */
 
-import { sleep, type NodeRequest } from '@nodepool/core';
+import { sleep, type NodeData, type NodeRequest } from '@nodepool/core';
 import { requestCodec, requestLockPath, requestPath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
-import type { RequestProgress, WaitOptions } from './api.js';
+import type { LockOptions, RequestProgress, TakeOptions, WaitOptions } from './api.js';
 import { RETRY_MS, isTransient, pauseAfter, startLimits, withLimits, type RequestorContext } from './context.js';
+import { lockDurably } from './durable-lock.js';
 import { NodeNotReadyError, RequestFailedError, RequestRemovedError } from './errors.js';
 import { follow, readRequest } from './follow.js';
 import { Lease } from './lease.js';
@@ -66,8 +67,13 @@ export class SubmittedRequest {
   /**
    * Waits until the request is fulfilled, locks its nodes, and removes it. The nodes are not `in-use` yet. Rejects with
    * `NodeNotReadyError` if a node was deleted meanwhile; the other locks are then released and the request remains.
+   *
+   * A `durable` lease is created in one transaction with the removal of the request. If this owner already holds nodes
+   * of the request, from a call or a process that ended before it knew the result, the lease takes over these nodes.
    */
-  async lock(options: WaitOptions = {}): Promise<Lease> {
+  async lock(options: LockOptions = {}): Promise<Lease> {
+    const { durable } = options;
+    if (durable !== undefined) return this.lockFor(durable, {}, options);
     return await withLimits(this.context, `request ${this.id} was not fulfilled`, options, async (signal) => {
       for (;;) {
         const request = await this.untilFulfilled(signal);
@@ -86,7 +92,12 @@ export class SubmittedRequest {
   }
 
   /** Locks the nodes as `lock` does, and marks them `in-use`. */
-  async take(options: WaitOptions = {}): Promise<Lease> {
+  async take(options: TakeOptions = {}): Promise<Lease> {
+    const { durable, userData } = options;
+    if (durable !== undefined) {
+      const change = { state: 'in-use', ...(userData === undefined ? {} : { user_data: userData }) } as const;
+      return this.lockFor(durable, change, options);
+    }
     const lease = await this.lock(options);
     try {
       await lease.use(options);
@@ -124,6 +135,15 @@ export class SubmittedRequest {
     this.end();
     // After a backup is restored, another request can have the same id.
     if (await this.isOwn()) await this.context.store.requests.remove(this.id);
+  }
+
+  private async lockFor(owner: string, change: Partial<NodeData>, options: WaitOptions): Promise<Lease> {
+    return await withLimits(this.context, `request ${this.id} was not fulfilled`, options, async (signal) => {
+      const steps = { untilFulfilled: () => this.untilFulfilled(signal), check: this.checkNode.bind(this) };
+      const { handles, labels } = await lockDurably(this.context, this.id, steps, owner, change, signal);
+      this.end();
+      return new Lease(this.context, handles, labels, owner);
+    });
   }
 
   private async isOwn(): Promise<boolean> {

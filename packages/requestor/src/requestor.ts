@@ -22,10 +22,11 @@ import {
 } from '@nodepool/zookeeper';
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
-import type { RequestProgress, RequestSpec, WaitOptions } from './api.js';
+import type { AdoptLeaseOptions, HeldNodes, RequestProgress, RequestSpec, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { RequestRemovedError } from './errors.js';
-import type { Lease } from './lease.js';
+import { adoptNodes, heldNodes } from './durable-lock.js';
+import { Lease } from './lease.js';
 import { SubmittedRequest } from './node-request.js';
 import { PoolRegistry } from './pools.js';
 import { isSameRequest, requestRecord } from './record.js';
@@ -121,6 +122,29 @@ export class Requestor {
   }
 
   /**
+   * Resolves with the nodes of all durable leases of an owner, by request. Reads the locks of all nodes, so it is for
+   * the start of a program.
+   */
+  async leases(owner: string, options: WaitOptions = {}): Promise<readonly HeldNodes[]> {
+    const what = `the leases of ${owner} were not read`;
+    return await withLimits(this.context, what, options, (signal) => heldNodes(this.context, owner, signal));
+  }
+
+  /**
+   * Continues with nodes of a durable lease, in this order. Rejects with `LeaseLostError`, which names the nodes that
+   * the owner does not hold, and changes nothing then, except that other processes lose the nodes that it holds.
+   */
+  async adoptLease(owner: string, nodeIds: readonly string[], options: AdoptLeaseOptions = {}): Promise<Lease> {
+    const { labels = [], takeOver = true } = options;
+    const what = `nodes ${nodeIds.join(', ')} were not adopted`;
+    return await withLimits(this.context, what, options, async (signal) => {
+      const handles = await adoptNodes(this.context, owner, nodeIds, takeOver, signal);
+      const names = handles.map(({ node }, index) => labels[index] ?? node.type[0] ?? '');
+      return new Lease(this.context, handles, names, owner);
+    });
+  }
+
+  /**
    * Requests nodes, waits for them, locks them and marks them `in-use`. Rejects with `RequestFailedError`, with
    * `RequestTimeoutError`, or with the reason of the signal, and cancels the request in these cases. A request that is
    * lost with its session is submitted again.
@@ -158,8 +182,8 @@ export class Requestor {
   }
 
   /**
-   * Ends all waits. Locks and requests that are not durable end with the session, which is closed if `connectRequestor`
-   * created it.
+   * Ends all waits. Leases and requests that are not durable end with the session, which is closed if
+   * `connectRequestor` created it.
    */
   async close(): Promise<void> {
     this.closing.abort(new Error('the requestor is closed'));

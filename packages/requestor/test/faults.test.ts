@@ -3,6 +3,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
 import { LeaseLostError, RequestRemovedError, type Lease } from '../src/index.js';
+import { afterCommits, FAULTS } from './support/faults.js';
 import { encode } from './support/scripted-launcher.js';
 import { World } from './support/world.js';
 
@@ -12,39 +13,6 @@ const STEPS = 20;
 const DELAYS_MS = [0, 2000];
 /** Longer than a session. */
 const USE_MS = 15_000;
-
-type Fault = (world: World) => void;
-
-const FAULTS: Readonly<Record<string, Fault>> = {
-  // A server does not end the session of a client that it cannot reach before its time.
-  'the session expires': ({ server, zooKeeper, partitioned }) => {
-    if (!partitioned) server.expireSession(zooKeeper);
-  },
-  'the connection breaks': ({ server, zooKeeper }) => server.disconnect(zooKeeper),
-  'the answer of the next write is lost': ({ server, zooKeeper }) => server.loseNextWrite(zooKeeper, 'after-applied'),
-  'the next write is lost': ({ server, zooKeeper }) => server.loseNextWrite(zooKeeper, 'before-applied'),
-  'the server is away for longer than the session': (world) => {
-    const { server, zooKeeper, clock } = world;
-    world.partitioned = true;
-    server.partition(zooKeeper, 'silent');
-    clock.schedule(30_000, () => {
-      world.partitioned = false;
-      server.heal(zooKeeper);
-    });
-  },
-};
-
-/** Calls `fault` after so many transactions of the server. */
-function afterCommits(world: World, count: number, fault: Fault, delayMs = 0): () => boolean {
-  let commits = 0;
-  const stop = world.server.onCommit(() => {
-    if (commits++ !== count) return;
-    stop();
-    // In the middle of a transaction of the server nothing can happen to it.
-    world.clock.schedule(delayMs, () => fault(world));
-  });
-  return () => commits > count;
-}
 
 /** Fails if a launcher deletes a node while its holder has not been notified of the loss. */
 function watchHolder(world: World): { hold(lease: Lease): void; release(): void } {

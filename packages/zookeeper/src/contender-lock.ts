@@ -1,8 +1,8 @@
 /** A held lock, and the deletion of contenders in the background. */
 
-import type { CallOptions, Session, TransactionOp, ZooKeeper } from './api.js';
+import type { CallOptions, Session, Stat, TransactionOp, ZooKeeper } from './api.js';
 import { abortReason, sleep, type Clock } from './clock.js';
-import { isZooKeeperError, NoNodeError, ZooKeeperError } from './errors.js';
+import { BadVersionError, isZooKeeperError, NoNodeError, ZooKeeperError } from './errors.js';
 import type { HeldLock } from './recipes-api.js';
 
 /** Abort reason of every released lock. Shared and without a stack, because creating an error dominates a release. */
@@ -39,6 +39,14 @@ export class ContenderRemovals {
   }
 
   /**
+   * Deletes a persistent contender in this version, retrying until the client is closed. Never rejects. A contender
+   * with another version belongs to the process that adopted it.
+   */
+  removePersistent(contender: string, version: number): Promise<void> {
+    return this.retryUntilSessionLost(undefined, (options) => this.deleteIfExists(contender, { ...options, version }));
+  }
+
+  /**
    * Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. An
    * unsent request survives its session, so the present session may be the owner; the servers delete what a lost one
    * owns.
@@ -52,30 +60,31 @@ export class ContenderRemovals {
     });
   }
 
-  private async deleteIfExists(path: string, options: CallOptions): Promise<void> {
+  private async deleteIfExists(path: string, options: CallOptions & { readonly version?: number }): Promise<void> {
     try {
       await this.zk.delete(path, options);
     } catch (error) {
-      if (!isZooKeeperError(error, 'no-node')) throw error;
+      if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'bad-version')) throw error;
     }
   }
 
+  /** Retries until the client is closed if there is no session. */
   private async retryUntilSessionLost(
-    session: Session,
+    session: Session | undefined,
     attempt: (options: CallOptions) => Promise<void>,
   ): Promise<void> {
     this.running++;
-    const options: CallOptions = { signal: session.lost };
+    const options: CallOptions = session === undefined ? {} : { signal: session.lost };
     try {
       while (!isOver(session)) {
         try {
           await attempt(options);
           return;
         } catch (error) {
-          if (isOver(session)) return;
+          if (isOver(session) || isZooKeeperError(error, 'closed')) return;
           if (!isTransient(error)) this.onWarning(asError(error));
         }
-        await sleep(this.clock, RETRY_MS, session.lost).catch(() => undefined);
+        await sleep(this.clock, RETRY_MS, session?.lost).catch(() => undefined);
       }
     } finally {
       this.running--;
@@ -108,14 +117,15 @@ export async function findContender(
 }
 
 /** A function, because TypeScript assumes that a property stays the same across an await. */
-function isOver(session: Session): boolean {
-  return session.lost.aborted;
+function isOver(session: Session | undefined): boolean {
+  return session?.lost.aborted === true;
 }
 
 function isTransient(error: unknown): boolean {
   return (
     isZooKeeperError(error, 'connection-lost') ||
     isZooKeeperError(error, 'outcome-unknown') ||
+    isZooKeeperError(error, 'session-lost') ||
     isZooKeeperError(error, 'timeout')
   );
 }
@@ -165,13 +175,22 @@ export class ContenderLock implements HeldLock {
     readonly path: string,
     readonly contender: string,
     readonly session: Session,
-    private readonly locks: SessionLocks,
     private readonly removals: ContenderRemovals,
+    /** The locks that end with their session; undefined for a persistent contender. */
+    private readonly locks: SessionLocks | undefined,
+    /** Version of the contender. Each adoption of a persistent contender increments it. */
+    private readonly version = 0,
   ) {
-    this.fence = { type: 'check', path: contender, version: 0 };
-    this.releaseOp = { type: 'delete', path: contender };
+    this.fence = { type: 'check', path: contender, version };
+    this.releaseOp =
+      locks === undefined ? { type: 'delete', path: contender, version } : { type: 'delete', path: contender };
+    if (locks === undefined) return;
     if (session.lost.aborted) this.endedBy = abortReason(session.lost);
     else locks.add(this);
+  }
+
+  get persistent(): boolean {
+    return this.locks === undefined;
   }
 
   get held(): boolean {
@@ -195,7 +214,7 @@ export class ContenderLock implements HeldLock {
     if (this.releasing === undefined) {
       const ended = this.endedBy !== undefined;
       this.released();
-      this.releasing = ended ? Promise.resolve() : this.removals.remove(this.contender, this.session);
+      this.releasing = ended ? Promise.resolve() : this.removeContender();
     }
     return this.releasing;
   }
@@ -204,7 +223,7 @@ export class ContenderLock implements HeldLock {
   end(reason: Error): void {
     if (this.endedBy !== undefined) return;
     this.endedBy = reason;
-    this.locks.delete(this);
+    this.locks?.delete(this);
     this.controller?.abort(reason);
   }
 
@@ -212,5 +231,18 @@ export class ContenderLock implements HeldLock {
   contenderDeleted(): void {
     const message = `the lock ${this.path} was lost: another client deleted ${this.contender}`;
     this.end(new NoNodeError('no-node', message, { path: this.contender }));
+  }
+
+  /** Ends the lock if the contender has another version, because another process has adopted it. */
+  contenderRead({ version }: Stat): void {
+    if (version === this.version) return;
+    const message = `the lock ${this.path} was lost: another process adopted ${this.contender}`;
+    this.end(new BadVersionError('bad-version', message, { path: this.contender }));
+  }
+
+  private removeContender(): Promise<void> {
+    return this.persistent
+      ? this.removals.removePersistent(this.contender, this.version)
+      : this.removals.remove(this.contender, this.session);
   }
 }

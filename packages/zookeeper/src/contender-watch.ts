@@ -1,4 +1,4 @@
-/** Detects that another client deleted the contender of a held lock. */
+/** Detects that another client deleted or adopted the contender of a held lock. */
 
 import type { ZooKeeper } from './api.js';
 import { sleep, type Clock } from './clock.js';
@@ -7,13 +7,14 @@ import { isZooKeeperError } from './errors.js';
 
 const RETRY_MS = 1000;
 
-/** Watches in the background while the lock is held, and calls `contenderDeleted`. */
+/** Watches in the background while the lock is held, and ends it when it is lost. */
 export function watchContender(zk: ZooKeeper, lock: ContenderLock, clock: Clock): void {
   const check = async (): Promise<void> => {
     while (!lock.lost.aborted) {
       try {
         // A read of a znode that does not exist sets no watch. A watch from `exists` would stay for the session.
-        await zk.get(lock.contender, { signal: lock.lost, watch: () => void check() });
+        const { stat } = await zk.get(lock.contender, { signal: lock.lost, watch: () => void check() });
+        lock.contenderRead(stat);
         return;
       } catch (error) {
         if (isZooKeeperError(error, 'no-node')) {

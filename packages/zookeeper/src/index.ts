@@ -5,6 +5,7 @@ export * from './errors.js';
 export * from './recipes-api.js';
 export { connect } from './client/client.js';
 export type { ClientOptions, ClientTlsOptions, Pem } from './client/options.js';
+export { lockHolder } from './adoption.js';
 export { lockRecipe, type LockRecipeOptions, type Locks } from './lock.js';
 export { isContended, sortedContenders, type Contender } from './lock-names.js';
 export { election, type ElectionOptions } from './election.js';

@@ -15,6 +15,8 @@ interface LockAttempt {
 }
 
 interface TransactionLockOptions extends CallOptions {
+  /** See `TryLockOptions`. */
+  readonly owner?: string;
   readonly before?: readonly TransactionOp[];
   readonly after?: readonly TransactionOp[];
 }
@@ -32,6 +34,7 @@ export interface AcquiredLocks {
 const MAX_ATTEMPTS = 5;
 
 const CONTENDER: CreateOptions = { mode: 'ephemeral-sequential' };
+const PERSISTENT_CONTENDER: CreateOptions = { mode: 'persistent-sequential' };
 const NONE: readonly TransactionOp[] = [];
 
 /** Implements `LockRecipe.tryAcquireAll`. Resolves with undefined if one of the locks is contended. */
@@ -43,19 +46,20 @@ export async function tryAcquireLocks(
   options: TransactionLockOptions,
   lockOf: LockFactory,
 ): Promise<AcquiredLocks | undefined> {
-  const { before = NONE, after = NONE } = options;
+  const { before = NONE, after = NONE, owner } = options;
+  const contender = owner === undefined ? CONTENDER : PERSISTENT_CONTENDER;
   for (let count = 0; count < MAX_ATTEMPTS; count++) {
     const current = zk.session;
     const session = current?.confirmed === true ? current : await zk.connected(options);
     let results: readonly TransactionResult[];
     try {
-      results = await zk.transaction(operations(locks, data, before, after), options);
+      results = await zk.transaction(operations(locks, data, contender, before, after), options);
     } catch (error) {
       if (await prepareRetry(zk, removals, locks, error, options)) continue;
       return undefined;
     }
     const contenders = contendersOf(locks, results, before.length);
-    if (zk.session !== session) throw sessionChanged(zk, removals, session, contenders);
+    if (owner === undefined && zk.session !== session) throw sessionChanged(zk, removals, session, contenders);
     return {
       locks: locks.map(({ path }, index) => lockOf(path, contenders[index] ?? '', session)),
       before: results.slice(0, before.length),
@@ -77,7 +81,8 @@ async function prepareRetry(
   options: TransactionLockOptions,
 ): Promise<boolean> {
   if (!(error instanceof ZooKeeperError)) throw error;
-  if (error.code === 'outcome-unknown') removeContenders(removals, locks);
+  // Contenders of an owner remain, because a later attempt of the owner adopts them.
+  if (error.code === 'outcome-unknown' && options.owner === undefined) removeContenders(removals, locks);
   const steps = stepsOf(locks);
   const countBefore = options.before?.length ?? 0;
   const diagnosis = diagnose(error, steps, countBefore);
@@ -103,6 +108,7 @@ interface LockStep {
 function operations(
   locks: readonly LockAttempt[],
   data: Uint8Array,
+  contender: CreateOptions,
   before: readonly TransactionOp[],
   after: readonly TransactionOp[],
 ): readonly TransactionOp[] {
@@ -110,7 +116,7 @@ function operations(
   locks.forEach(({ path, prefix, exists }) => {
     if (exists) ops.push({ type: 'delete', path });
     ops.push({ type: 'create', path });
-    ops.push({ type: 'create', path: `${path}/${prefix}`, data, options: CONTENDER });
+    ops.push({ type: 'create', path: `${path}/${prefix}`, data, options: contender });
   });
   ops.push(...after);
   return ops;

@@ -5,11 +5,12 @@ import { randomBytes } from 'node:crypto';
 import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
 import { systemClock, type Clock } from './clock.js';
 import { isZooKeeperError, NoNodeError, SessionLostError } from './errors.js';
+import { adoptContender } from './adoption.js';
 import { ContenderLock, ContenderRemovals, findContender, SessionLocks } from './contender-lock.js';
 import { contenderPrefix, sortedContenders } from './lock-names.js';
 import { tryAcquireLocks } from './lock-transaction.js';
 import { ensurePath } from './ensure-path.js';
-import type { HeldLock, LockOptions, LockRecipe } from './recipes-api.js';
+import type { AdoptOptions, HeldLock, LockOptions, LockRecipe, TryLockOptions } from './recipes-api.js';
 import { Deadline, untilAborted } from './deadline.js';
 import { watchContender } from './contender-watch.js';
 import { warnProcess } from './warn.js';
@@ -88,7 +89,7 @@ class ZooKeeperLocks implements Locks {
 
   async tryAcquire(
     path: string,
-    options: LockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] } = {},
+    options: TryLockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] } = {},
   ): Promise<{ readonly lock: HeldLock; readonly results: readonly TransactionResult[] } | undefined> {
     // `before`, so that a failing operation is found first and no ancestor of the lock is created for a deleted record.
     const { ops = [], exists, ...rest } = options;
@@ -100,7 +101,7 @@ class ZooKeeperLocks implements Locks {
 
   tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],
-    options: LockOptions &
+    options: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] } = {},
   ): Promise<
     | {
@@ -110,15 +111,27 @@ class ZooKeeperLocks implements Locks {
       }
     | undefined
   > {
+    const { owner } = options;
+    if (owner === '') throw new RangeError('the owner of a persistent lock must have a name');
     const attempts = locks.map(({ path, exists = true }) => ({ path, exists, prefix: this.newPrefix() }));
     return tryAcquireLocks(
       this.zk,
       this.contenderRemovals,
       attempts,
-      this.dataOf(options),
+      owner === undefined ? this.dataOf(options) : Buffer.from(owner),
       options,
-      (path, contender, session) => this.held(path, contender, session, options),
+      (path, contender, session) =>
+        owner === undefined
+          ? this.held(path, contender, session, options)
+          : this.heldPersistently(path, contender, session, options),
     );
+  }
+
+  async adopt(path: string, owner: string, options: AdoptOptions & CallOptions = {}): Promise<HeldLock | undefined> {
+    const adopted = await adoptContender(this.zk, path, owner, options);
+    if (adopted === undefined) return undefined;
+    const session = await this.zk.connected(options);
+    return this.heldPersistently(path, adopted.path, session, options, adopted.version);
   }
 
   private newPrefix(): string {
@@ -130,7 +143,21 @@ class ZooKeeperLocks implements Locks {
   }
 
   private held(path: string, contender: string, session: Session, options: LockOptions): HeldLock {
-    const lock = new ContenderLock(path, contender, session, this.sessions, this.contenderRemovals);
+    return this.watched(new ContenderLock(path, contender, session, this.contenderRemovals, this.sessions), options);
+  }
+
+  private heldPersistently(
+    path: string,
+    contender: string,
+    session: Session,
+    options: LockOptions,
+    version = 0,
+  ): HeldLock {
+    const lock = new ContenderLock(path, contender, session, this.contenderRemovals, undefined, version);
+    return this.watched(lock, options);
+  }
+
+  private watched(lock: ContenderLock, options: LockOptions): HeldLock {
     if (options.watchContender === true) watchContender(this.zk, lock, this.clock);
     return lock;
   }

@@ -22,12 +22,15 @@ export interface HeldLock {
   readonly path: string;
   /** Path of this client's contender. */
   readonly contender: string;
+  /** The session that owns the contender. For a persistent lock, the one in which it was acquired or adopted. */
   readonly session: Session;
+  /** True if the lock survives its session and its process, see `TryLockOptions.owner`. */
+  readonly persistent: boolean;
   /** False once `lost` has aborted. Costs less than `lost`, whose signal is created when it is read first. */
   readonly held: boolean;
   /**
-   * Aborts when the session is lost, by `release` and `released`, and, with `watchContender`, when another client
-   * deleted the contender.
+   * Aborts when the session is lost (unless the lock is persistent), by `release` and `released`, and, with
+   * `watchContender`, when another client deleted or adopted the contender.
    */
   readonly lost: AbortSignal;
   /** Fails a transaction that is applied after the lock was lost. */
@@ -36,7 +39,10 @@ export interface HeldLock {
   readonly releaseOp: TransactionOp;
   /** Marks the lock as released, without a call to the server. */
   released(): void;
-  /** Releases the lock. Retries until the contender is deleted or the session is lost. Idempotent; never rejects. */
+  /**
+   * Releases the lock. Retries until the contender is deleted or the session is lost; for a persistent lock, until the
+   * client is closed. Idempotent; never rejects.
+   */
   release(): Promise<void>;
 }
 
@@ -44,10 +50,41 @@ export interface LockOptions {
   /** Data of the contender, for operators. kazoo writes `<host>-<pid>`. */
   readonly identifier?: string;
   /**
-   * Aborts `lost` if another client deletes the contender, at the cost of one read per lock. For locks that are held
-   * long; otherwise `fence` detects the loss. Default false.
+   * Aborts `lost` if another client deletes or adopts the contender, at the cost of one read per lock. For locks that
+   * are held long; otherwise `fence` detects the loss. Default false.
    */
   readonly watchContender?: boolean;
+}
+
+export interface TryLockOptions extends LockOptions {
+  /**
+   * Name of the owner of a persistent lock, which replaces `identifier`. The contender is a persistent znode, as with
+   * `ephemeral=False` in kazoo: the lock survives its session and its process, and `adopt` finds it again. After an
+   * `OutcomeUnknownError` the lock may be held: `adopt` tells. Default: an ephemeral contender.
+   */
+  readonly owner?: string;
+}
+
+export interface AdoptOptions extends LockOptions {
+  /**
+   * If true, processes that hold the lock lose it: their fences fail, and their `lost` aborts with `watchContender`. If
+   * false, they share it, and the first of them that releases it ends it for all. Default true.
+   */
+  readonly takeOver?: boolean;
+}
+
+/** The first contender of a lock. */
+export interface LockHolder {
+  /** Path of the contender. */
+  readonly contender: string;
+  /** The data of the contender: the owner of a persistent lock, by convention `<host>-<pid>` of others. */
+  readonly identifier: string;
+  /** True if the contender is a persistent znode, which no lost session deletes. */
+  readonly persistent: boolean;
+  /** The session that owns the contender; 0 if it is persistent. */
+  readonly sessionId: bigint;
+  /** Version of the contender's data. */
+  readonly version: number;
 }
 
 /**
@@ -76,7 +113,7 @@ export interface LockRecipe {
    */
   tryAcquire(
     path: string,
-    options?: LockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] },
+    options?: TryLockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] },
   ): Promise<{ readonly lock: HeldLock; readonly results: readonly TransactionResult[] } | undefined>;
   /**
    * Acquires several locks in one transaction: all or none, as `tryAcquire` does. The operations of `before` precede
@@ -85,7 +122,7 @@ export interface LockRecipe {
    */
   tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],
-    options?: LockOptions &
+    options?: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] },
   ): Promise<
     | {
@@ -95,6 +132,14 @@ export interface LockRecipe {
       }
     | undefined
   >;
+  /**
+   * Adopts the persistent lock of an owner, which this or another process acquired. Resolves with undefined if the
+   * first contender is not persistent or has another owner.
+   *
+   * @example
+   * const lock = await locks.adopt('/app/lock', 'my-service');
+   */
+  adopt(path: string, owner: string, options?: AdoptOptions & CallOptions): Promise<HeldLock | undefined>;
 }
 
 /** A leader election: at most one process is elected at a time. Uses the znodes of a lock. */

@@ -10,13 +10,15 @@ import { waitUntil } from '../wait.js';
 export interface DeleteOptions {
   /** Waits until the node is deleted. */
   readonly now: boolean;
+  /** Takes the node away from a durable lease. */
+  readonly breakLease: boolean;
 }
 
-/** Marks the node and prints its row. Rejects with `RefusedError` if the node is busy or does not exist. */
+/** Marks the node and prints its row. Rejects with `CommandError` if the node is busy or does not exist. */
 export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
   const { store, out } = context;
   const id = parseNodeId(nodeId);
-  const { provider, wasDeleting } = await markDeleting(context, id);
+  const { provider, wasDeleting } = await markDeleting(context, id, options);
   if (!options.now) {
     out.note(
       wasDeleting
@@ -38,10 +40,11 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
 async function markDeleting(
   context: StoreContext,
   id: string,
+  options: DeleteOptions,
 ): Promise<{ readonly provider: string | null; readonly wasDeleting: boolean }> {
   const known = context.store.nodes.get(id);
   if (known?.node.state === 'deleting' && known.locked) return { provider: known.node.provider, wasDeleting: true };
-  const handle = await lockNode(context, id);
+  const handle = await lockNode(context, id, options);
   const { provider } = handle.node;
   await handle.release({ state: 'deleting' });
   return { provider, wasDeleting: false };

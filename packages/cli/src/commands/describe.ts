@@ -17,7 +17,7 @@ export interface DescribeOptions {
   readonly format: ListFormat;
 }
 
-/** Prints the description. Rejects with `RefusedError` if nothing is known of the subject. */
+/** Prints the description. Rejects with `CommandError` if nothing is known of the subject. */
 export async function describe(
   context: StoreContext,
   kind: DescribedKind,
@@ -35,7 +35,8 @@ export async function describe(
   });
   const now = clock.now();
   const documents = answers.flatMap((answer) => knownDocument(answer, kind));
-  const record = describeRecord({ store, config, now }, kind, name);
+  const holder = kind === 'node' ? await store.nodes.holder(name, { signal: interrupted }) : undefined;
+  const record = describeRecord({ store, config, now, holder }, kind, name);
   if (record === undefined && documents.length === 0) throw unknownSubject(context, kind, name);
   for (const answer of answers) if (answer.outcome === 'failed') out.note(answer.reason);
   if (launchers.length === 0)

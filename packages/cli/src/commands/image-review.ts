@@ -11,7 +11,7 @@ import {
   type ReviewEvent,
 } from '@nodepool/core';
 import { currentUpload, standingOf, type ImageStanding } from '@nodepool/store';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 import { checkImage, checkProvider } from '../image-names.js';
 
 export type ReviewAction = 'promote' | 'reject' | 'rollback' | 'pin' | 'unpin' | 'revoke';
@@ -29,7 +29,7 @@ type Decision = { readonly upload: ImageUpload; readonly review: ImageReview; re
 const MAX_ATTEMPTS = 3;
 
 /**
- * Changes the uploads of the image. Rejects with `RefusedError` if the action applies to no upload, or if a provider
+ * Changes the uploads of the image. Rejects with `CommandError` if the action applies to no upload, or if a provider
  * could not be changed after others were.
  */
 export async function imageReview(
@@ -41,7 +41,7 @@ export async function imageReview(
   checkImage(context, image);
   if (options.provider !== undefined) checkProvider(context, options.provider);
   if (action === 'revoke' && options.build === undefined) {
-    throw new RefusedError('name the build to revoke with --build; `nodepool image-list` lists the builds');
+    throw new CommandError('name the build to revoke with --build; `nodepool image-list` lists the builds');
   }
   const uploads = [...context.store.images.uploads({ image })];
   const providers = [...new Set(uploads.map(({ provider }) => provider))].filter(
@@ -55,8 +55,8 @@ export async function imageReview(
     else refusals.push(`provider ${provider}: ${refusal}`);
   }
   if (providers.length === 0)
-    throw new RefusedError(`image ${image} has no upload to ${options.provider ?? 'a provider'}`);
-  if (changed === 0) throw new RefusedError(refusals.join('\n'));
+    throw new CommandError(`image ${image} has no upload to ${options.provider ?? 'a provider'}`);
+  if (changed === 0) throw new CommandError(refusals.join('\n'));
   for (const refusal of refusals) context.out.note(refusal);
 }
 

@@ -4,19 +4,8 @@
  * again.
  */
 
-import {
-  externalIdKey,
-  isUsableUpload,
-  toDriverError,
-  type DriverError,
-  type DriverErrorCode,
-  type ImageUpload,
-  type Logger,
-  type NodeRequest,
-  uploadToTest,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { DriverError, DriverErrorCode, ImageUpload, Logger, NodeRequest, Provider } from '@nodepool/core';
+import { externalIdKey, isUsableUpload, toDriverError, driverCall, uploadToTest } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { choicePolicy } from '../pool/pool-labels.js';
 

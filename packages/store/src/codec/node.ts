@@ -4,9 +4,11 @@ import { recordCodec, type Codec } from './codec.js';
 import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
 import {
   type JsonObject,
+  INTERRUPTION_KINDS,
   NODE_STATES,
   type Node,
   type NodeData,
+  type NodeInterruption,
   type NodeProgress,
   type NodeTrial,
   type Resources,
@@ -50,6 +52,8 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     driver_data: true,
     requestor: true,
     progress: true,
+    machine_type: true,
+    interruption: true,
     trial: true,
     job_result: true,
   },
@@ -98,13 +102,15 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       hold_expiration: number(raw.hold_expiration) ?? text(raw.hold_expiration),
       user_data: value(raw.user_data),
       progress: progress(raw.progress),
+      machine_type: text(raw.machine_type),
+      interruption: interruption(raw.interruption),
       ...(trialOfNode === null ? {} : { trial: trialOfNode }),
       ...(jobResult === null ? {} : { job_result: jobResult }),
     };
   },
 
-  // The record of a finished launch has no `progress`. Other programs do not know the other fields.
-  omitted: ['progress', 'trial', 'job_result'],
+  // Other programs do not know these fields, and most records have no value for them.
+  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result'],
 
   aliases: { ssh_port: 'connection_port' },
 });
@@ -145,6 +151,13 @@ function progress(raw: RawField): NodeProgress | null {
     ...(machineType === null ? {} : { machine_type: machineType }),
     machine: value(fields.machine),
   };
+}
+
+function interruption(raw: RawField): NodeInterruption | null {
+  const fields = object(raw);
+  const kind = oneOf(fields?.kind, INTERRUPTION_KINDS);
+  if (fields === null || kind === undefined) return null;
+  return { kind, reason: text(fields.reason) ?? '', time: number(fields.time) ?? 0, ends_at: number(fields.ends_at) };
 }
 
 /** Returns null for a trial that cannot be read: the node then counts for none. */

@@ -109,6 +109,9 @@ function appliedUnseen(steps: readonly Step[]): void {
   }
 }
 
+/** Errors of a read that is repeated. The session of a persistent lock may be lost while the lock is held. */
+const ANSWER_LOST = ['timeout', 'connection-lost', 'session-lost'] as const;
+
 /**
  * Asks the server for the outcome of a write whose answer was lost (`cause`), repeatedly while the lock is held; then
  * rejects with `LostOwnershipError`.
@@ -124,7 +127,7 @@ export async function askUntilLost<T>(
       return await ask(record.lock.lost);
     } catch (error) {
       throwIfLost(record, cause);
-      if (!isZooKeeperError(error, 'timeout') && !isZooKeeperError(error, 'connection-lost')) throw error;
+      if (!ANSWER_LOST.some((code) => isZooKeeperError(error, code))) throw error;
     }
   }
 }
@@ -138,12 +141,16 @@ export function throwIfLost({ path, lock }: Pick<AnyRecordHandle, 'path' | 'lock
 async function wasApplied(zooKeeper: ZooKeeper, steps: readonly Step[], cause: unknown): Promise<boolean> {
   const release = steps.find((step) => step.release);
   if (release !== undefined) {
-    const { contender } = release.record.lock;
-    // While the session lives, only this process deletes its contender.
-    return askUntilLost(release.record, cause, async (signal) => {
+    const { contender, persistent } = release.record.lock;
+    const isReleased = await askUntilLost(release.record, cause, async (signal) => {
       await zooKeeper.sync(contender, { signal });
       return (await zooKeeper.exists(contender, { signal })) === undefined;
     });
+    // While the session lives, only this process deletes its ephemeral contender.
+    if (!persistent || !isReleased || typeof release.write === 'string') return isReleased;
+    if (await askUntilLost(release.record, cause, (signal) => wasWritten(zooKeeper, release, signal, cause)))
+      return true;
+    throw new LostOwnershipError(release.record.path, cause);
   }
   const write = steps.find((step) => typeof step.write !== 'string');
   // Without a write there is no outcome to determine; the caller repeats the transaction.
@@ -169,7 +176,8 @@ async function wasWritten(
 }
 
 function ownershipError(plan: Plan, error: unknown): unknown {
-  const lost = isStale(error) || isZooKeeperError(error, 'session-lost');
+  const isDurable = plan.steps.every(({ record }) => record.lock.persistent);
+  const lost = isStale(error) || (isZooKeeperError(error, 'session-lost') && !isDurable);
   const index = isZooKeeperError(error) ? error.operationIndex : undefined;
   if (!lost || (index !== undefined && index >= plan.owners.length)) return error;
   const owner = index === undefined ? undefined : plan.owners[index];

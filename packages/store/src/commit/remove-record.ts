@@ -34,7 +34,8 @@ export async function removeRecord(
     } catch (error) {
       expectation.unknown();
       if (isZooKeeperError(error, 'not-empty') || isAbout(error, ops, below)) return false;
-      if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(path, error);
+      const isSessionLost = isZooKeeperError(error, 'session-lost') && !lock.persistent;
+      if (isStale(error) || isSessionLost) throw new LostOwnershipError(path, error);
       if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
       const gone = await askUntilLost(record, error, async (signal) => {
         await zooKeeper.sync(path, { signal });

@@ -3,8 +3,12 @@
 import {
   isZooKeeperError,
   type CallOptions,
+  lockHolder,
+  type AdoptOptions,
   type HeldLock,
+  type LockHolder,
   type LockOptions,
+  type TransactionOp,
   type TransactionResult,
 } from '@nodepool/zookeeper';
 import type { NodeData } from '@nodepool/core';
@@ -27,13 +31,24 @@ export interface Target {
   readonly from?: NodeEntry | undefined;
 }
 
+/** Locks that survive the session and the process, see `TryLockOptions.owner`. */
+export interface DurableLockOptions extends LockOptions, CallOptions {
+  /** Name of the owner, which later processes use to adopt the locks. */
+  readonly owner: string;
+  /** Further operations of the transaction. If one fails, the call rejects with its error, and nothing is changed. */
+  readonly after?: readonly TransactionOp[];
+}
+
 export class NodeLocks {
   constructor(
     private readonly context: StoreContext,
     private readonly table: NodeTable,
   ) {}
 
-  async tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
+  async tryLockAll(
+    nodes: readonly Target[],
+    options?: CallOptions | DurableLockOptions,
+  ): Promise<readonly NodeHandle[] | undefined> {
     if (nodes.length === 0) return [];
     await settleEvents();
     const claims: NodeClaim[] = [];
@@ -57,9 +72,29 @@ export class NodeLocks {
       return this.handles(claims, held.locks, held.before);
     } catch (error) {
       expectation.unknown();
-      if (isStale(error)) return undefined;
+      if (isStale(error) && !isAfter(error, claims.length)) return undefined;
       throw error;
     }
+  }
+
+  /** Implements `NodeStore.adopt`. */
+  async adopt(id: string, owner: string, options?: AdoptOptions & CallOptions): Promise<NodeHandle | undefined> {
+    const { locks, zooKeeper } = this.context;
+    const lock = await locks.adopt(nodeLockPath(id), owner, options);
+    if (lock === undefined) return undefined;
+    try {
+      const record = this.table.decode(id, await zooKeeper.get(nodePath(id), options), true);
+      if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
+      return this.handleOf(record, lock);
+    } catch (error) {
+      if (isZooKeeperError(error, 'no-node')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Implements `NodeStore.holder`. */
+  holder(id: string, options?: CallOptions): Promise<LockHolder | undefined> {
+    return lockHolder(this.context.zooKeeper, nodeLockPath(id), options);
   }
 
   async lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
@@ -111,12 +146,16 @@ export class NodeLocks {
       if (vanished) throw new LostOwnershipError(path);
       const record = this.table.decode(id, { data, stat }, true);
       if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
-      return new NodeHandle(this.context, id, new RecordHandle(path, lock, nodeCodec, record.source, record.version));
+      return this.handleOf(record, lock);
     } catch (error) {
       await lock.release();
       if (vanished) await this.removeEmpty(id);
       throw error;
     }
+  }
+
+  private handleOf({ id, source, version }: NodeEntry, lock: HeldLock): NodeHandle {
+    return new NodeHandle(this.context, id, new RecordHandle(nodePath(id), lock, nodeCodec, source, version));
   }
 
   /** Deletes an empty node created by accident, unless another process already uses it. */
@@ -143,4 +182,10 @@ export class NodeLocks {
     const record = await readNode(this.context, this.table, target.id, options);
     return record === undefined || record.locked ? undefined : this.claimOf(record, target.change);
   }
+}
+
+/** Returns true if the failed operation is one of those after the claims. */
+function isAfter(error: unknown, claims: number): boolean {
+  const index = isZooKeeperError(error) ? error.operationIndex : undefined;
+  return index !== undefined && index >= claims;
 }

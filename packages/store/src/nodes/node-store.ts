@@ -3,13 +3,15 @@
 import {
   ensurePath,
   isZooKeeperError,
+  type AdoptOptions,
   type CallOptions,
+  type LockHolder,
   type LockOptions,
   type TransactionOp,
   type TransactionResult,
 } from '@nodepool/zookeeper';
 import { nodeCodec } from '../codec/node.js';
-import type { Node, NodeData } from '@nodepool/core';
+import type { Node, NodeData, NodeInterruption } from '@nodepool/core';
 import type { CorruptRecord } from '../errors.js';
 import type { Change } from '../tables/change.js';
 import { NodeEntry, createOps, readNode, type NodeTable } from './node-entry.js';
@@ -19,7 +21,8 @@ import type { StoreContext } from '../context.js';
 import { EmptyRecords } from '../tables/empty-records.js';
 import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
-import { NodeLocks, type Target } from './node-locks.js';
+import { writeInterruption } from './interruption.js';
+import { NodeLocks, type DurableLockOptions, type Target } from './node-locks.js';
 import { NODES_ROOT, isNodeRecord, nameOf, nodePath, placeOfNode, supplyPath } from '../paths.js';
 import { RecordTable } from '../tables/record-table.js';
 import { statOfNew } from '../commit/stat-of-new.js';
@@ -33,6 +36,9 @@ const NO_DATA = new Uint8Array();
  * every attempt may fail.
  */
 const MAX_GUARDED = 20;
+
+/** Number of locks that are read at the same time. */
+const READ_BATCH = 500;
 
 /** The node records of the ensemble. */
 export class NodeStore {
@@ -257,9 +263,54 @@ export class NodeStore {
     return this.locks.tryLockAll([target], options).then(first);
   }
 
-  /** Does the same as `tryLock` for several nodes: all or none. */
-  tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
+  /** Does the same as `tryLock` for several nodes: all or none. With an `owner`, the locks are durable. */
+  tryLockAll(
+    nodes: readonly Target[],
+    options?: CallOptions | DurableLockOptions,
+  ): Promise<readonly NodeHandle[] | undefined> {
     return this.locks.tryLockAll(nodes, options);
+  }
+
+  /**
+   * Adopts the durable lock of an owner, and reads the node past the cache. Resolves with undefined if the owner does
+   * not hold the lock. Rejects with `CorruptRecordError` if the record cannot be read; the owner still holds the lock.
+   */
+  adopt(id: string, owner: string, options?: AdoptOptions & CallOptions): Promise<NodeHandle | undefined> {
+    return this.locks.adopt(id, owner, options);
+  }
+
+  /** Reads the holder of the node's lock past the cache. Resolves with undefined if the lock is free. */
+  holder(id: string, options?: CallOptions): Promise<LockHolder | undefined> {
+    return this.locks.holder(id, options);
+  }
+
+  /**
+   * Resolves with the ids of the nodes, of all or of `among`, whose durable lock the owner holds. Reads the locks past
+   * the cache, so that a program can continue after a restart.
+   */
+  async heldBy(
+    owner: string,
+    options: CallOptions & { readonly among?: readonly string[] } = {},
+  ): Promise<readonly string[]> {
+    const { among, ...call } = options;
+    // The client may have moved to a server that lags behind the one that processed the locks.
+    await this.context.zooKeeper.sync(NODES_ROOT, call);
+    const ids = among ?? (await this.readIds(call));
+    const held: string[] = [];
+    for (let start = 0; start < ids.length; start += READ_BATCH) {
+      const batch = ids.slice(start, start + READ_BATCH);
+      const holders = await Promise.all(batch.map((id) => this.holder(id, call)));
+      held.push(...batch.filter((_, at) => holders[at]?.persistent === true && holders[at].identifier === owner));
+    }
+    return held;
+  }
+
+  /**
+   * Writes the interruption of a node, which another process may have locked, or removes it. Resolves with false if the
+   * record has changed since `entry`.
+   */
+  setInterruption(entry: NodeEntry, interruption: NodeInterruption | null, options?: CallOptions): Promise<boolean> {
+    return writeInterruption(this.context, entry, interruption, options);
   }
 
   /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */

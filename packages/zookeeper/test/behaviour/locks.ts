@@ -1,13 +1,14 @@
 /** Behaviour of locks and elections on any ZooKeeper. */
 
 import { describe, expect, it } from '@jest/globals';
-import { election, isZooKeeperError, lockRecipe, type Locks, type ZooKeeper } from '../../src/index.js';
+import { election, isZooKeeperError, lockHolder, lockRecipe, type Locks, type ZooKeeper } from '../../src/index.js';
 import { bytes, Collector, textOf, type Harness } from './harness.js';
 
 export function describeLocks(harness: Harness): void {
   const locksOf = (zk: ZooKeeper): Locks => lockRecipe(zk, { clock: harness.factory.clock, identifier: 'tester' });
   describeWaiting(harness, locksOf);
   describeTrying(harness, locksOf);
+  describePersistent(harness, locksOf);
   describeElections(harness);
 }
 
@@ -222,6 +223,84 @@ function describeTrying(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): vo
       const second = await locksOf(await harness.client()).tryAcquire(harness.path('lock'));
       expect(second).toBeDefined();
       await expect(harness.zk.transaction([first!.lock.fence])).rejects.toMatchObject({ code: 'no-node' });
+    });
+  });
+}
+
+function describePersistent(harness: Harness, locksOf: (zk: ZooKeeper) => Locks): void {
+  describe('persistent locks', () => {
+    const path = (): string => harness.path('lock');
+
+    it('survive their session, and a later process of their owner adopts them', async () => {
+      const holder = await harness.client({ sessionTimeoutMs: 2000 });
+      const taken = await locksOf(holder).tryAcquire(path(), { owner: 'service' });
+      expect(taken?.lock).toMatchObject({ persistent: true, held: true });
+      await harness.expire(holder);
+      expect(taken?.lock.held).toBe(true);
+      expect(await locksOf(harness.zk).tryAcquire(path())).toBeUndefined();
+      expect(await lockHolder(harness.zk, path())).toMatchObject({
+        contender: taken?.lock.contender,
+        identifier: 'service',
+        persistent: true,
+        sessionId: 0n,
+      });
+
+      expect(await locksOf(harness.zk).adopt(path(), 'servic')).toBeUndefined();
+      const adopted = await locksOf(harness.zk).adopt(path(), 'service');
+      await harness.zk.transaction([adopted!.fence]);
+      await adopted!.release();
+      expect((await harness.zk.children(path())).children).toEqual([]);
+      expect(await lockHolder(harness.zk, path())).toBeUndefined();
+    });
+
+    it('have one process at a time if each takes over, and a former one cannot release them', async () => {
+      const [one, two] = [locksOf(harness.zk), locksOf(await harness.client())];
+      const taken = await one.tryAcquire(path(), { owner: 'service', watchContender: true });
+      const lost = new Promise<void>((resolve) => taken!.lock.lost.addEventListener('abort', () => resolve()));
+      const adopted = await two.adopt(path(), 'service');
+      await lost;
+      expect(taken!.lock.lost.reason).toMatchObject({ code: 'bad-version' });
+      await expect(harness.zk.transaction([taken!.lock.fence])).rejects.toMatchObject({ code: 'bad-version' });
+      await expect(harness.zk.transaction([taken!.lock.releaseOp])).rejects.toMatchObject({ code: 'bad-version' });
+      await taken!.lock.release();
+      await one.idle();
+      await harness.zk.transaction([adopted!.fence]);
+      await adopted!.release();
+    });
+
+    it('can be shared, until one process releases them', async () => {
+      const locks = locksOf(harness.zk);
+      const taken = await locks.tryAcquire(path(), { owner: 'service' });
+      const shared = await locks.adopt(path(), 'service', { takeOver: false, watchContender: true });
+      await harness.zk.transaction([taken!.lock.fence, shared!.fence]);
+      const lost = new Promise<void>((resolve) => shared!.lost.addEventListener('abort', () => resolve()));
+      await taken!.lock.release();
+      await lost;
+      await shared!.release();
+      expect(await locks.adopt(path(), 'service')).toBeUndefined();
+    });
+
+    it('are not adopted from an ephemeral contender with the name of the owner', async () => {
+      const locks = locksOf(harness.zk);
+      const held = await locks.acquire(path(), { identifier: 'service' });
+      expect(await lockHolder(harness.zk, path())).toMatchObject({ identifier: 'service', persistent: false });
+      expect(await locks.adopt(path(), 'service')).toBeUndefined();
+      await harness.zk.transaction([held.fence]);
+      await held.release();
+    });
+
+    it('are adopted before the contenders that wait for them', async () => {
+      const locks = locksOf(harness.zk);
+      const taken = await locks.tryAcquire(path(), { owner: 'service' });
+      const waiting = locksOf(await harness.client()).acquire(path());
+      const adopted = await locks.adopt(path(), 'service');
+      expect(adopted?.contender).toBe(taken?.lock.contender);
+      await adopted!.release();
+      await (await waiting).release();
+    });
+
+    it('need an owner with a name', () => {
+      expect(() => void locksOf(harness.zk).tryAcquireAll([{ path: path() }], { owner: '' })).toThrow(RangeError);
     });
   });
 }

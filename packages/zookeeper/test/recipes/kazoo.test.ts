@@ -111,4 +111,28 @@ async function nextContender(zk: ZooKeeper): Promise<{ readonly joined: Promise<
     expect(again).toBeDefined();
     await again?.lock.release();
   });
+
+  it('a persistent lock of kazoo outlives its process, and is adopted with its identifier', async () => {
+    expect(await kazoo.ask('persist')).toBe('acquired');
+    await kazoo.stop();
+    kazoo = await KazooPeer.start(factory.servers);
+    expect(await kazoo.ask('try')).toBe('refused');
+    const adopted = await locks.adopt(LOCK, 'kazoo');
+    expect(adopted).toBeDefined();
+    expect(await kazoo.ask('contenders')).toBe('kazoo');
+    await adopted?.release();
+    expect(await kazoo.ask('try')).toBe('acquired');
+    expect(await kazoo.ask('release')).toBe('released');
+  });
+
+  it('a persistent lock of this client looks to kazoo like one of its own', async () => {
+    const taken = await locks.tryAcquire(LOCK, { owner: 'NodePool:metastatic:cloud' });
+    await zk.close();
+    expect(await kazoo.ask('contenders')).toBe('NodePool:metastatic:cloud');
+    expect(await kazoo.ask('try')).toBe('refused');
+    zk = await factory.connect();
+    const adopted = await lockRecipe(zk).adopt(LOCK, 'NodePool:metastatic:cloud');
+    expect(adopted?.contender).toBe(taken?.lock.contender);
+    await adopted?.release();
+  });
 });

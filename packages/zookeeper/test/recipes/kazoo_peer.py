@@ -15,6 +15,9 @@ for line in sys.stdin:
         print("acquired", flush=True)
     elif command == "try":
         print("acquired" if lock.acquire(blocking=False) else "refused", flush=True)
+    elif command == "persist":
+        lock.acquire(timeout=20, ephemeral=False)
+        print("acquired", flush=True)
     elif command == "contenders":
         print(",".join(lock.contenders()), flush=True)
     elif command == "release":

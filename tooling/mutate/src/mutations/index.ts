@@ -7,12 +7,14 @@ import { CONFIG } from './config.js';
 import { CORE } from './core.js';
 import { CREATE_DRIVER } from './create-driver.js';
 import { DAEMON } from './daemon.js';
+import { DRIVER_AWS } from './driver-aws.js';
 import { DRIVER_AZURE } from './driver-azure.js';
 import { DRIVER_EXAMPLE } from './driver-example.js';
 import { DRIVER_GCE } from './driver-gce.js';
 import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
 import { LAUNCHER_IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
@@ -29,12 +31,14 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CORE,
   ...CREATE_DRIVER,
   ...DAEMON,
+  ...DRIVER_AWS,
   ...DRIVER_AZURE,
   ...DRIVER_EXAMPLE,
   ...DRIVER_GCE,
   ...DRIVER_KUBERNETES,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...INTERRUPTIONS,
   ...LAUNCHER,
   ...LAUNCHER_IMAGES,
   ...LAUNCHER_TROUBLE,
