@@ -135,7 +135,7 @@ export class Lease {
   }
 
   private async giveBack(result: JobResult | undefined): Promise<void> {
-    const used = usedWith(result);
+    const used = usedNode(result);
     await Promise.all(
       this.handles.map(async (handle) => {
         try {
@@ -152,7 +152,7 @@ export class Lease {
 
   /** Ends the lease for all processes of the owner. A node that another one has returned is not changed. */
   private async giveBackDurably(result: JobResult | undefined): Promise<void> {
-    const used = usedWith(result);
+    const used = usedNode(result);
     try {
       await Promise.all(
         this.handles.map(async (handle) => {
@@ -213,10 +213,10 @@ export class Lease {
   }
 }
 
-function isLostOwnership(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'lost-ownership';
+function usedNode(result: JobResult | undefined): Partial<NodeData> {
+  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
 }
 
-function usedWith(result: JobResult | undefined): Partial<NodeData> {
-  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
+function isLostOwnership(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'lost-ownership';
 }

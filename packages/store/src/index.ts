@@ -32,7 +32,6 @@ export {
   type ChoosingRequest,
   type ImageChoice,
   type ImageStanding,
-  type UploadStanding,
   currentUpload,
   isBarredUpload,
   pathOf,
