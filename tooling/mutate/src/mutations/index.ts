@@ -13,6 +13,7 @@ import { DRIVER_GCE } from './driver-gce.js';
 import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { GATEWAY } from './gateway.js';
 import { LAUNCHER } from './launcher.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
@@ -34,6 +35,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_KUBERNETES,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...GATEWAY,
   ...LAUNCHER,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
