@@ -19,7 +19,6 @@ export interface UploadActivity {
 }
 
 export interface CleanupActivity {
-  /** The object being deleted. */
   readonly what: string;
   readonly ageMs: number;
 }
@@ -27,7 +26,6 @@ export interface CleanupActivity {
 export interface BuilderActivity {
   readonly builds: readonly BuildActivity[];
   readonly uploads: readonly UploadActivity[];
-  /** Number of uploads that wait for a place. */
   readonly uploadsWaiting: number;
   readonly cleanups: readonly CleanupActivity[];
   readonly providers: readonly { readonly provider: string; readonly ready: boolean }[];

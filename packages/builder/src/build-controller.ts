@@ -1,18 +1,9 @@
-/**
- * Builds the images that need it, several in parallel, the most urgent first. Reacts to changes of images and to their
- * age.
- */
+/** Builds the images that need it, several in parallel, the most urgent first; after changes of images and by age. */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import type { BuildingLock } from '@nodepool/store';
-import {
-  WorkQueue,
-  type DueKey,
-  type Reconciled,
-  type Reconciliation,
-  type Retry,
-  type Selection,
-} from '@nodepool/core';
+import type { DueKey, Reconciled, Reconciliation, Retry, Selection } from '@nodepool/core';
+import { WorkQueue } from '@nodepool/core';
 import type { BuildActivity } from './activity.js';
 import { decideBuild, urgencyOf, type BuildDecision } from './build-plan.js';
 import { unixSeconds, type BuilderContext } from './context.js';
@@ -80,17 +71,14 @@ export class BuildController implements Controller {
     return this.queue.activity().running.map(({ key, ageMs }) => ({ image: key, build: this.builds.get(key), ageMs }));
   }
 
-  /** Resolves once no build is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Stops starting builds. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Aborts the running builds. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }

@@ -16,9 +16,7 @@ export function failureReason(error: unknown): string {
   return error instanceof BuildFailedError ? error.failure : 'aborted';
 }
 
-/**
- * Records that a build of this builder failed. `build` is undefined if it failed before it had an id. Never rejects.
- */
+/** Records that a build of this builder failed. `build` is undefined if it failed before it had one. Never rejects. */
 export async function recordFailedBuild(
   context: BuilderContext,
   recorder: Recorder,

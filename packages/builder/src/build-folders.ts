@@ -65,7 +65,6 @@ export class BuildFolders {
   }
 }
 
-/** The folder and the record of one build. */
 export class BuildFolder {
   constructor(
     readonly record: string,

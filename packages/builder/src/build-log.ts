@@ -11,10 +11,7 @@ import { BUILD_ID } from './disk-image-files.js';
 const TAIL_LENGTH = 4000;
 const MAX_LAST_LINE = 200;
 
-/**
- * The log of one running build. A failing disk never fails the build: output that cannot be written is dropped, with
- * one warning.
- */
+/** The log of one running build. A failing disk never fails the build: its output is dropped, with one warning. */
 export class BuildLog {
   private written = 0;
   private tail = '';
@@ -47,7 +44,6 @@ export class BuildLog {
     return new BuildLog(file, createWriteStream(file, { flags: 'a' }), log);
   }
 
-  /** Bytes of output of the build. */
   get size(): number {
     return this.written;
   }
@@ -59,9 +55,7 @@ export class BuildLog {
     return last.trim().slice(0, MAX_LAST_LINE);
   }
 
-  /**
-   * Writes output. Returns false if the disk is slower than the build; `onDrain` is called when there is room again.
-   */
+  /** Writes output. Returns false if the disk is slower than the build; `onDrain` is called when there is room. */
   write(piece: Buffer, onDrain: () => void): boolean {
     this.written += piece.byteLength;
     this.tail = (this.tail + piece.toString('utf8')).slice(-TAIL_LENGTH);
@@ -86,14 +80,11 @@ export class BuildLog {
   }
 }
 
-/** Returns the path of a build's log. */
 export function logPath(folder: string, { image, id }: BuildRef): string {
   return join(folder, `${image}-${id}.log`);
 }
 
-/**
- * Deletes the oldest logs of an image, so that `keep` are left, or the newest if it is 0; -1 keeps all. Never rejects.
- */
+/** Deletes an image's oldest logs except `keep`, or except the newest if it is 0; -1 keeps all. Never rejects. */
 export async function removeOldLogs(folder: string, image: string, keep: number, log: Logger): Promise<void> {
   if (keep < 0) return;
   try {
@@ -108,10 +99,7 @@ export async function removeOldLogs(folder: string, image: string, keep: number,
   }
 }
 
-/**
- * Returns true if the log is the image's. The rest of the name must be a build's id, since image names may be prefixes
- * of others.
- */
+/** Returns true if the log is the image's: the rest of its name is a build's id (a name may be a prefix of another). */
 function isLogOf(name: string, image: string): boolean {
   if (!name.startsWith(`${image}-`)) return false;
   const [id, extension] = name.slice(image.length + 1).split('.');

@@ -44,7 +44,6 @@ export function newestReadyBuild(store: ImageStore, image: string): ImageBuild |
   return readyBuilds(store, image)[0];
 }
 
-/** Returns the ready builds, newest first. */
 export function readyBuilds(store: ImageStore, image: string): readonly ImageBuild[] {
   return store
     .builds(image)

@@ -5,15 +5,8 @@ import { Writable } from 'node:stream';
 import { abortReason, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
 import type { BuildFolder } from './build-folders.js';
 import type { DiskImageJob } from './disk-image-creator.js';
-import {
-  groupEnds,
-  isGroupRunning,
-  isRoot,
-  isRunning,
-  sendSignal,
-  sendSignalAsRoot,
-  type ProcessIdentity,
-} from './processes.js';
+import type { ProcessIdentity } from './processes.js';
+import { groupEnds, isGroupRunning, isRoot, isRunning, sendSignal, sendSignalAsRoot } from './processes.js';
 
 /**
  * Time (ms) for a build to clean up after SIGTERM, to end after SIGKILL, to write its last lines after the end of its

@@ -59,7 +59,6 @@ async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** Formats a uuid with dashes. */
 function dashed(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -79,10 +79,7 @@ export class Builder {
     this.warnOfUnbuildable(config);
   }
 
-  /**
-   * Starts nothing new, waits for running builds and uploads, and unregisters. Logs the work it waits for, which may
-   * take hours.
-   */
+  /** Starts nothing new, waits for running builds and uploads (logged: it may take hours), and unregisters. */
   async stop(): Promise<void> {
     this.close();
     const { clock, log } = this.context;

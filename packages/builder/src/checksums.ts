@@ -13,9 +13,7 @@ export type ChecksumKind = (typeof CHECKSUM_KINDS)[number];
 
 const DIGITS: Readonly<Record<ChecksumKind, RegExp>> = { md5: /^[0-9a-f]{32}$/i, sha256: /^[0-9a-f]{64}$/i };
 
-/**
- * Returns the checksum in the file beside an image, in the format of `md5sum`; undefined if there is no readable one.
- */
+/** Returns the checksum in the file beside an image, as `md5sum` writes it; undefined if there is no readable one. */
 export async function readChecksum(file: string, kind: ChecksumKind): Promise<string | undefined> {
   let text: string;
   try {

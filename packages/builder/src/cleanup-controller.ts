@@ -31,9 +31,7 @@ export class CleanupController {
   private readonly queue: WorkQueue<string>;
   private readonly removals = new Map<string, Removal>();
   private readonly places = new Map<string, Slots>();
-  /**
-   * Builds without files that wait for the deletion of their uploads, and builds whose superfluous files are deleted.
-   */
+  /** Builds without files that wait for the deletion of their uploads, and builds whose surplus files are deleted. */
   private readonly cleared = new Set<string>();
   private readonly removal: Omit<RemovalContext, 'signal'>;
 
@@ -64,7 +62,6 @@ export class CleanupController {
     });
   }
 
-  /** Applies a new configuration. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.addAll();

@@ -120,7 +120,6 @@ function reasonToDelete(
   }
 }
 
-/** Returns true if the upload is in progress. */
 function isAtWork(store: ImageStore, upload: ImageUpload): boolean {
   return upload.state === 'uploading' && store.isUploading(upload);
 }

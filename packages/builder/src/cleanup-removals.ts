@@ -1,14 +1,7 @@
 /** Deletes one build or one upload, under its lock and after planning again from the current records. */
 
-import {
-  driverCall,
-  logCloudDeletion,
-  type Call,
-  type ExternalId,
-  type ImageUpload,
-  type ListedImage,
-  type Reconciled,
-} from '@nodepool/core';
+import type { Call, ExternalId, ImageUpload, ListedImage, Reconciled } from '@nodepool/core';
+import { driverCall, logCloudDeletion } from '@nodepool/core';
 import type { LockedUploadHandle } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
@@ -33,11 +26,8 @@ export const LATER: Reconciled = { pauseMs: LOCKED_RETRY_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;
-  /** Aborts running deletions. */
   readonly signal: AbortSignal;
-  /**
-   * By upload: time (`Clock.monotonic` milliseconds) of the first list without its image, or of the image's deletion.
-   */
+  /** By upload: time (`Clock.monotonic`, ms) of the first list without its image, or of the image's deletion. */
   readonly lacking: Map<string, number>;
   /** Returns the current plan of an image; undefined if the records are incomplete. */
   readonly plan: (image: string) => CleanupPlan | undefined;
@@ -70,10 +60,7 @@ export async function removeUpload(
   }
 }
 
-/**
- * Deletes the images of an upload. Resolves with the milliseconds until the next check for a late image; 0 if it is
- * deleted for good.
- */
+/** Deletes the images of an upload. Resolves with the ms until the next check for a late image; 0 if there is none. */
 async function deleteFromCloud(
   { builder, signal, lacking }: RemovalContext,
   { upload, lock }: LockedUploadHandle,

@@ -14,7 +14,6 @@ export interface BuilderContext {
   /** Runs named background tasks and reports their failures. */
   readonly tasks: TaskSupervisor;
   readonly metrics: Metrics;
-  /** Name under which the builder registers. */
   readonly hostname: string;
   /** Fully qualified name, for records and metrics. */
   readonly fqdn: string;

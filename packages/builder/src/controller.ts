@@ -3,7 +3,6 @@
 import type { NodepoolConfig } from '@nodepool/config';
 
 export interface Controller {
-  /** Applies a new configuration. */
   apply?(config: NodepoolConfig): void;
   /** Reconciles an image that changed. */
   changed?(image: string): void;

@@ -1,13 +1,10 @@
-/**
- * The controllers of the builder. Each one reconciles one kind of object with the configuration and the records, from a
- * work queue.
- */
+/** The controllers of the builder. Each reconciles one kind of object with configuration and records. */
 
+import { EmptyRecordRounds } from '@nodepool/store';
 import { BuildController } from './build-controller.js';
 import { CleanupController } from './cleanup-controller.js';
 import type { BuilderContext } from './context.js';
 import type { Controller } from './controller.js';
-import { EmptyBuilds } from './empty-builds.js';
 import { ImagePresence } from './image-presence.js';
 import type { ImageProviders } from './image-providers.js';
 import { Leftovers } from './leftovers.js';
@@ -32,6 +29,10 @@ export function createControllers(
   const cleanup = new CleanupController(context, providers, (build) => uploads.isReading(build));
   const presence = new ImagePresence(context, providers);
   const orphans = new OrphanFiles(context, (build) => builds.isBuilding(build.image) || uploads.isReading(build));
-  const others = [presence, orphans, new EmptyBuilds(context), new Leftovers(context)];
+  // Builders of the Python Nodepool do not clean up an image with an empty record of a build.
+  const empty = new EmptyRecordRounds(context, 'remove empty records of builds', (call) =>
+    context.store.images.removeEmptyBuilds(call),
+  );
+  const others = [presence, orphans, empty, new Leftovers(context)];
   return { builds, uploads, cleanup, all: [builds, uploads, cleanup, ...others] };
 }

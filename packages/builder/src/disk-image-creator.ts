@@ -28,10 +28,7 @@ export interface DiskImageCreator {
   logFile(build: BuildRef): string;
   /** Resolves with the builds whose temporary files or processes remain although their builder process has ended. */
   leftovers(): Promise<readonly BuildRef[]>;
-  /**
-   * Ends the processes of such a build, and deletes its mounts and temporary files. Rejects with `BuildFailedError` if
-   * processes remain.
-   */
+  /** Ends such a build's processes, mounts and temporary files. Rejects with `BuildFailedError` if processes stay. */
   cleanUp(build: BuildRef, log: Logger): Promise<void>;
 }
 
@@ -40,7 +37,6 @@ export type BuildFailure =
   | 'exit'
   /** The build exceeded `build-timeout`. */
   | 'timeout'
-  /** The command could not be started. */
   | 'start'
   /** The command succeeded, but images are missing or empty. */
   | 'incomplete'
@@ -49,7 +45,6 @@ export type BuildFailure =
   /** Processes of an earlier build cannot be ended. */
   | 'processes';
 
-/** The build of a disk image failed. */
 export class BuildFailedError extends Error {
   readonly code = 'build-failed';
 

@@ -8,7 +8,6 @@ import type { BuildRef } from '@nodepool/store';
  */
 export const BUILD_ID = /^(?:[0-9a-f]{32}|0[0-9]{9})$/;
 
-/** The file of an image in one format. */
 export interface DiskImageFile {
   readonly format: string;
   readonly path: string;
@@ -30,10 +29,7 @@ export interface DiskImageFiles {
   list(): Promise<readonly BuildRef[]>;
   /** Resolves with the image of a build in a format; undefined if there is none. */
   find(build: BuildRef, format: string): Promise<DiskImageFile | undefined>;
-  /**
-   * Checks the files of a build and computes missing checksums. Rejects with `BuildFailedError` if an image is missing
-   * or empty.
-   */
+  /** Checks a build's files and adds checksums. Rejects with `BuildFailedError` if an image is missing or empty. */
   complete(build: BuildRef, formats: readonly string[], signal: AbortSignal): Promise<readonly DiskImageFile[]>;
   checksums(file: DiskImageFile): Promise<Checksums>;
   /** Deletes the files of a build, if any, except images in the formats of `keep`. */

@@ -47,7 +47,6 @@ export class ImagePresence {
     });
   }
 
-  /** Applies a new configuration. */
   apply(config: NodepoolConfig): void {
     for (const provider of config.providers.keys()) this.queue.add(provider, CONFIRM_MS);
   }

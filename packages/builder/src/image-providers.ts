@@ -13,7 +13,6 @@ import {
 } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
-/** A provider whose images can be managed. */
 export interface ImageProvider {
   readonly config: ProviderConfig;
   readonly images: ImageManager;
@@ -25,7 +24,6 @@ export interface ImageProvider {
 export class ImageProviders {
   private readonly members = new Map<string, Member>();
   private readonly retired = new Set<Member>();
-  /** The configuration in force. */
   private config: NodepoolConfig | undefined;
 
   constructor(

@@ -1,5 +1,3 @@
-/** Runs the builder from its command line to its exit code. */
-
 import { connectToZooKeeper } from '@nodepool/store';
 import { runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { errorCodeOf } from '@nodepool/core';
 import { runAsRoot } from './processes.js';
 
-/** The mounts of this process. */
 const MOUNTS = '/proc/self/mountinfo';
 const BLOCK_DEVICES = '/sys/block';
 

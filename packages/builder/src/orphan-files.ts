@@ -96,10 +96,7 @@ export class OrphanFiles {
     this.seen = seen;
   }
 
-  /**
-   * Resolves with true if the build has a record. Asks the server about builds that are not in the cache, because an
-   * unreadable record counts, too.
-   */
+  /** Resolves with true if the build has a record. Asks the server if the cache has none: it lacks unreadable ones. */
   private async isNeeded(build: BuildRef, signal: AbortSignal): Promise<boolean> {
     const { store } = this.context;
     if (this.isInUse(build) || store.images.build(build) !== undefined) return true;

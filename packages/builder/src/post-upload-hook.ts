@@ -1,6 +1,4 @@
-/**
- * `post-upload-hook`: a program of the operator that runs on every uploaded image before nodes are launched from it.
- */
+/** `post-upload-hook`: a program of the operator that runs on each uploaded image before nodes are launched from it. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { errorCodeOf, reasonOf, type ExternalId, type Logger } from '@nodepool/core';
@@ -20,7 +18,6 @@ export interface HookCall {
 /** Resolves when the program has ended with 0; rejects with an `Error` that describes any other end. */
 export type PostUploadHook = (call: HookCall) => Promise<void>;
 
-/** Runs the program and logs its output. */
 export const runPostUploadHook: PostUploadHook = async ({ command, provider, externalId, file, signal, log }) => {
   const id = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   let said = '';

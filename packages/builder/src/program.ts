@@ -1,5 +1,3 @@
-/** Command line of `nodepool-builder`. */
-
 import { packageVersion } from '@nodepool/core';
 import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/daemon';
 import { InvalidArgumentError } from 'commander';

@@ -33,7 +33,6 @@ interface Target {
   readonly provider: string;
 }
 
-/** Progress of a running upload. */
 interface Progress {
   readonly build: string;
   upload: string | undefined;
@@ -86,7 +85,6 @@ export class UploadController implements Controller {
     for (const provider of this.config.providers.keys()) this.queue.add(this.targetOf(image, provider));
   }
 
-  /** Number of uploads that wait for a worker. */
   get queueLength(): number {
     return this.queue.activity().due.filter((target) => this.buildFor(target) !== undefined).length;
   }
@@ -103,17 +101,14 @@ export class UploadController implements Controller {
     return [...this.uploads].some(([target, { build }]) => target.image === image && build === id);
   }
 
-  /** Resolves once no upload is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Stops starting uploads. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Aborts the running uploads. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }

@@ -37,15 +37,11 @@ export class UploadProgress {
     this.writing = this.write(percent);
   }
 
-  /** Resolves once no write is in progress. */
   async settled(): Promise<void> {
     await this.writing;
   }
 
-  /**
-   * Writes the progress. Never rejects: an upload can succeed without these writes, and the lock itself reports its
-   * loss.
-   */
+  /** Writes the progress. Never rejects: an upload can succeed without it, and the lock itself reports its loss. */
   private async write(progress: number): Promise<void> {
     try {
       await this.handle.update({ progress });

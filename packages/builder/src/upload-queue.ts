@@ -19,13 +19,9 @@ export interface NextUpload<W> {
   readonly againMs: number | undefined;
 }
 
-/**
- * Selects an upload fairly between providers: the provider with the fewest running uploads first, then the longest
- * wait.
- */
+/** Selects an upload fairly: the provider with the fewest running uploads first, then the longest wait. */
 export function nextUpload<W extends Waiting>(
   waiting: Iterable<W>,
-  /** Running uploads by provider. */
   running: ReadonlyMap<string, number>,
   places: number,
   now: number,

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { MetricsRegistry } from '@nodepool/daemon';
-import type { StatsdSender } from '@nodepool/core';
+import type { StatsdSender } from '@nodepool/daemon';
 import { World, type Site } from './support/world.js';
 
 const INTERVAL_MS = 10_000;

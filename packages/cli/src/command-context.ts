@@ -1,5 +1,3 @@
-/** Dependencies of commands; tests replace those of the process. */
-
 import type { Clock, Logger, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Store } from '@nodepool/store';
@@ -8,7 +6,6 @@ import type { Display } from './display.js';
 export interface Output {
   /** Writes one or more lines of the result to stdout. */
   print(text: string): void;
-  /** Writes a line of progress to stderr. */
   note(text: string): void;
   /** Returns the display of stdout; default: `PLAIN`. */
   display?(): Display;
@@ -47,18 +44,18 @@ export type Ask = (question: string, signal: AbortSignal) => Promise<string>;
 export const ExitCode = { done: 0, refused: 1, usage: 2, timeout: 3, lost: 4, notRun: 125 } as const;
 
 /** The command was refused, or failed for a foreseen reason; the message names the remedy. */
-export class RefusedError extends Error {
+export class CommandError extends Error {
   /** Default: `ExitCode.refused`. */
   readonly exitCode: number;
   constructor(message: string, { exitCode = ExitCode.refused, ...options }: ErrorOptions & { exitCode?: number } = {}) {
     super(message, options);
-    this.name = 'RefusedError';
+    this.name = 'CommandError';
     this.exitCode = exitCode;
   }
 }
 
 /** A wrong command line that only the data reveals. */
-export class UsageError extends RefusedError {
+export class UsageError extends CommandError {
   constructor(message: string) {
     super(message, { exitCode: ExitCode.usage });
     this.name = 'UsageError';

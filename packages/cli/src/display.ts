@@ -1,5 +1,3 @@
-/** The properties of the terminal that results are printed for. */
-
 /** A terminal, or the lack of one. */
 export interface Display {
   /** Width and height in characters; undefined if the output is not a terminal, or one of unknown size. */

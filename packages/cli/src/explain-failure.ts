@@ -1,7 +1,5 @@
-/** Asks launchers why a request failed. */
-
 import { RequestFailedError } from '@nodepool/requestor';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 import { explain } from './commands/explain.js';
 import { launcherUrls } from './launchers.js';
 
@@ -20,7 +18,7 @@ export async function explainFailure(context: StoreContext, error: unknown): Pro
     await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
     if (launcherUrls(store.components).length === 0) return error;
     await explain({ ...context, out: { print: note, note } }, 'request', error.requestId, { format: 'pretty' });
-    return new RefusedError(shortMessage(error), { cause: error });
+    return new CommandError(shortMessage(error), { cause: error });
   } catch (failure) {
     note(`the launchers did not explain the failure: ${failure instanceof Error ? failure.message : String(failure)}`);
     return error;

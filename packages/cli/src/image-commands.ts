@@ -4,20 +4,17 @@ import { createRequire } from 'node:module';
 import { Argument, type Command } from 'commander';
 import type * as AlienImageList from './commands/alien-image-list.js';
 import type * as DibImageDelete from './commands/dib-image-delete.js';
-import type * as DibImageList from './commands/dib-image-list.js';
 import type * as Erase from './commands/erase.js';
 import type * as ExportImageData from './commands/export-image-data.js';
 import type * as ImageBuild from './commands/image-build.js';
 import type * as ImageDelete from './commands/image-delete.js';
-import type * as ImageList from './commands/image-list.js';
 import type * as ImagePause from './commands/image-pause.js';
-import type * as ImageStatus from './commands/image-status.js';
 import type * as ImportImageData from './commands/import-image-data.js';
 import type * as Info from './commands/info.js';
 import type * as InstallationId from './commands/installation-id.js';
 import type * as Orphans from './commands/orphans.js';
 import type { ListOptions } from './lists/list-command.js';
-import { addListOptions, example, formatOption, type FormatOption, type OnStore } from './options.js';
+import { addList, addListOptions, example, formatOption, type FormatOption, type OnStore } from './options.js';
 
 const load = createRequire(__filename);
 
@@ -30,25 +27,14 @@ export function addImageCommands(program: Command, onStore: OnStore): void {
 }
 
 function addLists(program: Command, onStore: OnStore): void {
-  const uploads = addListOptions(program.command('image-list'), { filters: ['state', 'provider', 'image'] })
-    .description('list the images that were uploaded to providers')
-    .action((options: ListOptions) =>
-      onStore((context) => (load('./commands/image-list.js') as typeof ImageList).imageList(context, options)),
-    );
+  const uploads = addList(program, onStore, 'image-list', ['state', 'provider', 'image']);
+  uploads.description('list the images that were uploaded to providers');
   example(uploads, 'nodepool image-list --state ready --detail');
-  const builds = addListOptions(program.command('dib-image-list'), { filters: ['state', 'image'], detail: false })
-    .description('list the builds of images')
-    .action((options: ListOptions) =>
-      onStore((context) =>
-        (load('./commands/dib-image-list.js') as typeof DibImageList).dibImageList(context, options),
-      ),
-    );
+  const builds = addList(program, onStore, 'dib-image-list', ['state', 'image'], false);
+  builds.description('list the builds of images');
   example(builds, 'nodepool dib-image-list --format json');
-  const status = addListOptions(program.command('image-status'), { filters: ['image'] })
-    .description('list the disk images: paused or not, requested builds, and failed builds')
-    .action((options: ListOptions) =>
-      onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
-    );
+  const status = addList(program, onStore, 'image-status', ['image']);
+  status.description('list the disk images: paused or not, requested builds, and failed builds');
   example(status, 'nodepool image-status');
   const aliens = addListOptions(program.command('alien-image-list'), { detail: false, watch: false })
     .description('list images in clouds that have the tags of Nodepool but no record')

@@ -1,14 +1,9 @@
-/** Resolves names of images, builds and providers from the command line. */
-
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import { didYouMean } from '@nodepool/config';
 import { dibImageId } from '@nodepool/store';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 
-/**
- * Returns the configuration of an image that can be built. Throws `RefusedError`, with a suggestion for a misspelt
- * name.
- */
+/** Returns the configuration of a buildable image. Throws `CommandError`, with a suggestion for a misspelt name. */
 export function configuredImage({ config }: StoreContext, name: string): DiskImageConfig {
   const image = config.diskImages.get(name);
   if (image === undefined) {
@@ -16,18 +11,18 @@ export function configuredImage({ config }: StoreContext, name: string): DiskIma
     throw unknown(`the configuration has no disk image ${quoted(name)}`, name, known);
   }
   if (image.abstract) {
-    throw new RefusedError(`disk image ${quoted(name)} is abstract: it is never built, only inherited`);
+    throw new CommandError(`disk image ${quoted(name)} is abstract: it is never built, only inherited`);
   }
   return image;
 }
 
-/** Throws `RefusedError` unless the configuration or ZooKeeper knows the image. */
+/** Throws `CommandError` unless the configuration or ZooKeeper knows the image. */
 export function checkImage(context: StoreContext, name: string): void {
   const known = [...context.store.images.images()];
   if (!known.includes(name)) configuredImage(context, name);
 }
 
-/** Returns the build with this name in `dib-image-list`. Throws `RefusedError`. */
+/** Returns the build with this name in `dib-image-list`. Throws `CommandError`. */
 export function findBuild({ store }: StoreContext, dibId: string): ImageBuild {
   const split = dibId.lastIndexOf('-');
   const ref = { image: dibId.slice(0, Math.max(0, split)), id: dibId.slice(split + 1) };
@@ -41,7 +36,7 @@ export function findBuild({ store }: StoreContext, dibId: string): ImageBuild {
   );
 }
 
-/** Throws `RefusedError` unless the configuration, a node or an upload knows the provider. */
+/** Throws `CommandError` unless the configuration, a node or an upload knows the provider. */
 export function checkProvider({ store, config }: StoreContext, name: string): void {
   const known = new Set([...config.providers.keys(), ...config.brokenProviders.keys()]);
   for (const { provider } of store.images.uploads({})) known.add(provider);
@@ -50,15 +45,15 @@ export function checkProvider({ store, config }: StoreContext, name: string): vo
     throw unknown(`there is no provider ${quoted(name)} in the configuration or in ZooKeeper`, name, known);
 }
 
-/** Throws `RefusedError` if only records know the provider, so that its cloud cannot be asked. */
+/** Throws `CommandError` if only records know the provider, so that its cloud cannot be asked. */
 export function checkConfigured({ config }: StoreContext, name: string): void {
   if (config.providers.has(name) || config.brokenProviders.has(name)) return;
-  throw new RefusedError(`provider ${name} is not configured: its cloud cannot be listed`);
+  throw new CommandError(`provider ${name} is not configured: its cloud cannot be listed`);
 }
 
-function unknown(what: string, name: string, known: Iterable<string>): RefusedError {
+function unknown(what: string, name: string, known: Iterable<string>): CommandError {
   const suggestion = didYouMean(name, known);
-  return new RefusedError(suggestion === undefined ? what : `${what}: ${suggestion}`);
+  return new CommandError(suggestion === undefined ? what : `${what}: ${suggestion}`);
 }
 
 function quoted(name: string): string {

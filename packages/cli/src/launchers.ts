@@ -4,16 +4,14 @@ import { hostname } from 'node:os';
 import { isIP } from 'node:net';
 import { isError, isJsonObject, type JsonObject } from '@nodepool/core';
 import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
-import { RefusedError, UsageError } from './command-context.js';
+import { CommandError, UsageError } from './command-context.js';
 
-/** The answer of one launcher. */
 export type LauncherAnswer =
   | { readonly launcher: string; readonly outcome: 'known'; readonly text: string; readonly date: Date | undefined }
   /** The launcher does not know the subject, or does not have the page. */
   | { readonly launcher: string; readonly outcome: 'unknown'; readonly reason: string }
   | { readonly launcher: string; readonly outcome: 'failed'; readonly reason: string };
 
-/** A question to launchers. */
 export interface LauncherQuestion {
   /** Path below the web endpoint, escaped. */
   readonly path: string;
@@ -82,7 +80,7 @@ async function ask(launcher: string, question: LauncherQuestion): Promise<Launch
   }
 }
 
-/** Returns the JSON object that a launcher has answered with. Throws `RefusedError` if it is something else. */
+/** Returns the JSON object that a launcher has answered with. Throws `CommandError` if it is something else. */
 export function documentOf({ launcher, text }: { readonly launcher: string; readonly text: string }): JsonObject {
   let document: unknown;
   try {
@@ -91,7 +89,7 @@ export function documentOf({ launcher, text }: { readonly launcher: string; read
     // The refusal below names the launcher.
   }
   if (isJsonObject(document)) return document;
-  throw new RefusedError(`the launcher at ${launcher} did not answer with JSON; is it another program?`);
+  throw new CommandError(`the launcher at ${launcher} did not answer with JSON; is it another program?`);
 }
 
 /** Returns the message of an error, which is text, or JSON with a message. */

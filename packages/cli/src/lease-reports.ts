@@ -7,12 +7,13 @@ import {
   RequestFailedError,
   RequestRemovedError,
   RequestTimeoutError,
+  type Interruption,
   type LeasedNode,
   type RequestProgress,
 } from '@nodepool/requestor';
 import { nodeDocument } from '@nodepool/requestor/http';
 import { printable } from '@nodepool/store';
-import { ExitCode, RefusedError, type Output } from './command-context.js';
+import { ExitCode, CommandError, type Output } from './command-context.js';
 
 /** Prints each state of a request and its reasons to stderr. */
 export class ProgressNotes {
@@ -49,6 +50,10 @@ export class JsonEvents {
     this.print('leased', { nodes: nodes.map(nodeDocument) });
   }
 
+  interrupted({ nodeId, kind, reason, endsAt }: Interruption): void {
+    this.print('interrupted', { node: nodeId, kind, reason, ends_at: endsAt === undefined ? null : endsAt / 1000 });
+  }
+
   /** Prints an event without fields of its own. */
   happened(event: 'returned' | 'deleted'): void {
     this.print(event, {});
@@ -64,6 +69,12 @@ export class JsonEvents {
   }
 }
 
+/** Prints to stderr that the instance of a node is lost. */
+export function noteInterruption(out: Output, { nodeId, reason, endsAt }: Interruption): void {
+  const end = endsAt === undefined ? '' : `; it ends at ${new Date(endsAt).toISOString()}`;
+  out.note(printable(`node ${nodeId} is interrupted: ${reason}${end}`));
+}
+
 const EXPECTED_ERRORS = [RequestFailedError, RequestRemovedError, NodeNotReadyError];
 
 /** Converts the errors of a requestor to refusals with an exit code. Returns other errors as they are. */
@@ -71,16 +82,16 @@ export function refusalOf(error: unknown, reasons: readonly string[] = []): unkn
   if (error instanceof RequestTimeoutError) {
     const why = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`;
     const message = printable(`${error.message}; the request is cancelled${why}`);
-    return new RefusedError(message, { cause: error, exitCode: ExitCode.timeout });
+    return new CommandError(message, { cause: error, exitCode: ExitCode.timeout });
   }
   if (error instanceof LeaseLostError)
-    return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
+    return new CommandError(error.message, { cause: error, exitCode: ExitCode.lost });
   return isError(error) && EXPECTED_ERRORS.some((type) => error instanceof type)
-    ? new RefusedError(printable(error.message), { cause: error })
+    ? new CommandError(printable(error.message), { cause: error })
     : error;
 }
 
 function codeOf(error: unknown): string {
-  const { cause } = error instanceof RefusedError ? error : { cause: error };
+  const { cause } = error instanceof CommandError ? error : { cause: error };
   return isError(cause) && 'code' in cause ? String(cause.code) : 'error';
 }

@@ -1,13 +1,11 @@
-/** Locks a node for a command. */
-
 import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
 import { printable, type NodeHandle } from '@nodepool/store';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 
 const LOCK_TIMEOUT_MS = 5000;
 
 /**
- * Locks the node, waiting up to five seconds. Rejects with `RefusedError` if the node is busy or does not exist. With
+ * Locks the node, waiting up to five seconds. Rejects with `CommandError` if the node is busy or does not exist. With
  * `breakLease`, takes over the lock of a durable lease, whose owner loses the node.
  */
 export async function lockNode(
@@ -17,19 +15,19 @@ export async function lockNode(
 ): Promise<NodeHandle> {
   const entry = await store.nodes.read(id, { signal: interrupted });
   if (entry === undefined) {
-    throw new RefusedError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
+    throw new CommandError(`there is no node ${id}; \`nodepool list\` lists the existing ones`);
   }
   const holder = await store.nodes.holder(id, { signal: interrupted });
   if (holder?.persistent === true) {
     const owner = holder.identifier;
     const handle = breakLease ? await store.nodes.adopt(id, owner, { signal: interrupted }) : undefined;
     if (handle !== undefined) return handle;
-    throw new RefusedError(
+    throw new CommandError(
       `node ${id} is busy: it belongs to a durable lease of ${printable(owner)}, which lasts even if no program runs; ` +
         `release it there, or delete the node with \`nodepool delete ${id} --break-lease\``,
     );
   }
-  const busy = new RefusedError(
+  const busy = new CommandError(
     `node ${id} is busy: ${holderOf(entry.node)} has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is ` +
       'unlocked, see `nodepool list --detail`',
   );
@@ -43,7 +41,7 @@ export async function lockNode(
     return await store.nodes.lock(id, { signal: limited.signal });
   } catch (error) {
     limited.signal.throwIfAborted();
-    if (isGone(error)) throw new RefusedError(`node ${id} was just deleted`, { cause: error });
+    if (isGone(error)) throw new CommandError(`node ${id} was just deleted`, { cause: error });
     throw error;
   } finally {
     limited.unlink();

@@ -1,20 +1,11 @@
-/** Opens the dependencies of commands: configuration, log, ZooKeeper. */
-
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
-import {
-  DriverLoadError,
-  formatProblem,
-  loadConfig,
-  type DiscoverDriver,
-  type LoadOptions,
-  type LoadResult,
-  type NodepoolConfig,
-} from '@nodepool/config';
+import type { DiscoverDriver, LoadOptions, LoadResult, NodepoolConfig } from '@nodepool/config';
+import { DriverLoadError, formatProblem, loadConfig } from '@nodepool/config';
 import type * as Daemon from '@nodepool/daemon';
 import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/core';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
 const load = createRequire(__filename);
@@ -30,7 +21,6 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }
 
-/** The needs of a command besides the store. */
 export interface StoreNeeds {
   /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;
@@ -39,7 +29,7 @@ export interface StoreNeeds {
 }
 
 /**
- * Runs a command on the store of the configured ensemble, and closes everything after it. Rejects with `RefusedError`
+ * Runs a command on the store of the configured ensemble, and closes everything after it. Rejects with `CommandError`
  * if the configuration is wrong, and with the errors of the store and the command.
  */
 export async function withStore(
@@ -76,7 +66,7 @@ export async function withStore(
   });
 }
 
-/** Runs a command that needs only the configuration. Rejects with `RefusedError` if that is wrong. */
+/** Runs a command that needs only the configuration. Rejects with `CommandError` if that is wrong. */
 export async function withConfig(
   options: CommonOptions,
   io: ProcessIo,
@@ -110,7 +100,7 @@ async function configOf(
   const result = await readConfig(options, io, { discoverDriver });
   if (result.ok) return result.config;
   const problems = result.problems.map((problem) => `  ${formatProblem(problem)}`);
-  throw new RefusedError(`the configuration cannot be used:\n${problems.join('\n')}`);
+  throw new CommandError(`the configuration cannot be used:\n${problems.join('\n')}`);
 }
 
 /** Replaces drivers for commands that only access ZooKeeper, which saves loading the SDKs of clouds. */

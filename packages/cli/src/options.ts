@@ -1,13 +1,15 @@
-/** Shared declarations of options. */
-
+import { createRequire } from 'node:module';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { LIST_FORMATS, type ListFormat, type StoreContext } from './command-context.js';
+import type * as Lists from './commands/lists.js';
+import type { ListOptions } from './lists/list-command.js';
 import type { StoreNeeds } from './open.js';
+
+const load = createRequire(__filename);
 
 /** Runs a command on the store; see `withStore`. */
 export type OnStore = (command: (context: StoreContext) => Promise<void> | void, needs?: StoreNeeds) => Promise<void>;
 
-/** The exit codes of a command. */
 export interface Outcome {
   /** Exit code of success; `run` sets the status of its remote command. */
   exitCode: number;
@@ -51,6 +53,19 @@ export function addListOptions(
     .option('--fields <names>', 'these columns, separated by commas');
   if (watch) command.option('-w, --watch', 'show every change until interrupted (Ctrl-C)');
   return command;
+}
+
+/** Adds a command that lists records. `detail` is false if the short list has all columns. */
+export function addList(
+  program: Command,
+  onStore: OnStore,
+  name: Lists.ListName,
+  filters: readonly ShortFilter[],
+  detail = true,
+): Command {
+  return addListOptions(program.command(name), { filters, detail }).action((options: ListOptions) =>
+    onStore((context) => (load('./commands/lists.js') as typeof Lists).list(context, name, options)),
+  );
 }
 
 function repeated(text: string, texts: readonly string[] = []): readonly string[] {

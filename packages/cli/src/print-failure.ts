@@ -1,13 +1,11 @@
-/** Prints the reason why a command failed. */
-
 import { inspect } from 'node:util';
-import { RefusedError, type Output } from './command-context.js';
+import { CommandError, type Output } from './command-context.js';
 
 /** Prints the message; with `debug` also stacks and causes. */
 export function printFailure(out: Output, error: unknown, debug: boolean): void {
   out.note(`nodepool: ${error instanceof Error ? error.message : String(error)}`);
   if (debug) out.note(inspect(error, { depth: 5 }));
-  else if (!(error instanceof RefusedError) && !isExpected(error)) out.note('run it again with -d for details');
+  else if (!(error instanceof CommandError) && !isExpected(error)) out.note('run it again with -d for details');
 }
 
 /** Errors of core whose messages name the remedy. */

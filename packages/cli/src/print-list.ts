@@ -1,13 +1,5 @@
-/** Prints lists, and notes about records that could not be listed. */
-
-import {
-  formatAge,
-  nodeListOf,
-  printable,
-  unresolvedFailure,
-  type CorruptRecord,
-  type RecordList,
-} from '@nodepool/store';
+import type { CorruptRecord, RecordList } from '@nodepool/store';
+import { formatAge, nodeListOf, printable, unresolvedFailure } from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';
 import { PLAIN } from './display.js';
 import { formatList } from './lists/format-list.js';

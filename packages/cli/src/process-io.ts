@@ -33,15 +33,12 @@ export interface ProcessIo {
   readonly connect?: (config: ZooKeeperConfig, options: ConnectOptions) => Promise<ZooKeeper>;
 }
 
-/** A terminal that shows stdout. */
 export interface Terminal {
-  /** Returns the present size. */
   size(): TerminalSize;
   /** Replaces everything that it shows. */
   redraw(text: string): void;
 }
 
-/** Options that every command has. */
 export interface CommonOptions {
   readonly config: string;
   readonly secure?: string;

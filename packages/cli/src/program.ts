@@ -4,31 +4,21 @@ import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
 import type * as Store from '@nodepool/store';
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { ExitCode, RefusedError, type Output } from './command-context.js';
+import { ExitCode, CommandError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Completion from './commands/completion.js';
 import type * as Delete from './commands/delete.js';
 import type * as Describe from './commands/describe.js';
 import type * as Explain from './commands/explain.js';
 import type * as Hold from './commands/hold.js';
-import type * as LabelList from './commands/label-list.js';
-import type * as List from './commands/list.js';
-import type * as RequestList from './commands/request-list.js';
 import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
 import { addLeaseCommand } from './lease-commands.js';
 import { addRequestCommands } from './request-commands.js';
-import {
-  addListOptions,
-  example,
-  formatOption,
-  seconds,
-  type FormatOption,
-  type OnStore,
-  type Outcome,
-} from './options.js';
+import type { FormatOption, OnStore, Outcome } from './options.js';
+import { addList, addListOptions, example, formatOption, seconds } from './options.js';
 import type { ListOptions } from './lists/list-command.js';
 import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';
@@ -56,7 +46,7 @@ export async function run(args: readonly string[], process: ProcessIo): Promise<
       isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
       program.opts<CommonOptions>().debug === true,
     );
-    const code = error instanceof RefusedError ? error.exitCode : ExitCode.refused;
+    const code = error instanceof CommandError ? error.exitCode : ExitCode.refused;
     return code === ExitCode.refused ? outcome.failureCode : code;
   }
 }
@@ -112,23 +102,13 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
 }
 
 function addLists(program: Command, onStore: OnStore): void {
-  const list = addListOptions(program.command('list'), { filters: ['state', 'label', 'provider'] })
-    .description('list the nodes')
-    .action((options: ListOptions) =>
-      onStore((context) => (load('./commands/list.js') as typeof List).list(context, options)),
-    );
+  const list = addList(program, onStore, 'list', ['state', 'label', 'provider']).description('list the nodes');
   example(list, 'nodepool list --state ready,in-use --sort -age -o wide');
-  const requests = addListOptions(program.command('request-list'), { filters: ['state', 'label', 'provider'] })
-    .description('list the node requests, in the order in which they are served')
-    .action((options: ListOptions) =>
-      onStore((context) => (load('./commands/request-list.js') as typeof RequestList).requestList(context, options)),
-    );
+  const requests = addList(program, onStore, 'request-list', ['state', 'label', 'provider']);
+  requests.description('list the node requests, in the order in which they are served');
   example(requests, 'nodepool request-list --label debian-12 -o wide');
-  const labels = addListOptions(program.command('label-list'), { filters: ['label', 'provider'] })
-    .description('list the labels that running launchers serve')
-    .action((options: ListOptions) =>
-      onStore((context) => (load('./commands/label-list.js') as typeof LabelList).labelList(context, options)),
-    );
+  const labels = addList(program, onStore, 'label-list', ['label', 'provider']);
+  labels.description('list the labels that running launchers serve');
   example(labels, 'nodepool label-list');
 }
 

@@ -1,12 +1,9 @@
-/** Replaces the content of files at once. */
-
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { access, lstat, open, realpath, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCodeOf } from '@nodepool/core';
 
-/** Permissions of a new file. */
 const MODE = 0o600;
 /** Files that this process has opened, e.g. by a redirection of the shell, which writes to the same file later. */
 const OPENED = /^\/dev\/(?:stdout$|stderr$|fd\/)|^\/proc\//;

@@ -5,17 +5,8 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { ExitCode } from './command-context.js';
 import type * as Request from './commands/request.js';
 import type * as Run from './commands/run.js';
-import {
-  duration,
-  example,
-  formatOption,
-  pointInTime,
-  seconds,
-  wholeNumber,
-  type FormatOption,
-  type OnStore,
-  type Outcome,
-} from './options.js';
+import type { FormatOption, OnStore, Outcome } from './options.js';
+import { duration, example, formatOption, pointInTime, seconds, wholeNumber } from './options.js';
 import type { ProcessIo, Streams } from './process-io.js';
 import type { CopySpec } from './ssh/copy.js';
 
@@ -174,7 +165,6 @@ function all(text: string, earlier: readonly string[]): readonly string[] {
   return [...earlier, text];
 }
 
-/** Parses `LOCAL` or `LOCAL:REMOTE`. */
 function copies(text: string, earlier: readonly CopySpec[]): readonly CopySpec[] {
   const [, local = '', remote] = /^([^:]+)(?::(.+))?$/s.exec(text) ?? [];
   if (local === '') throw new InvalidArgumentError('Expected LOCAL or LOCAL:REMOTE.');

@@ -8,7 +8,7 @@ import { examine } from './doctor/doctor.js';
 import { readConfig, withLog } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
-/** Rejects with `RefusedError` if there is an error among the findings. */
+/** Rejects with `CommandError` if there is an error among the findings. */
 export async function runDoctor(
   options: CommonOptions,
   io: ProcessIo,

@@ -1,5 +1,3 @@
-/** Gathers the data of `nodepool drivers`. */
-
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/config';
 import { drivers } from './commands/drivers.js';
@@ -7,10 +5,7 @@ import type { ListOptions } from './lists/list-command.js';
 import { readConfig } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
-/**
- * Returns the paths that providers name as drivers, each as its own alias, so that the list can match them to
- * providers.
- */
+/** Returns the paths that providers name as drivers, each as its own alias, so that the list can match them. */
 function pathsIn(config: NodepoolConfig | undefined): readonly (readonly [string, string])[] {
   if (config === undefined) return [];
   const users = [...config.providers.values(), ...config.brokenProviders.values()];

@@ -1,5 +1,4 @@
-/** Queries a cloud outside of the launcher. */
-
+import type { Call, Clock, Logger, Provider, RandomSource } from '@nodepool/core';
 import {
   SupervisedProvider,
   TaskSupervisor,
@@ -7,13 +6,8 @@ import {
   TimerQueue,
   silentMetrics,
   withDeadline,
-  type Call,
-  type Clock,
-  type Logger,
-  type Provider,
-  type RandomSource,
 } from '@nodepool/core';
-import { RefusedError } from './command-context.js';
+import { CommandError } from './command-context.js';
 
 export interface QueryContext {
   readonly clock: Clock;
@@ -38,7 +32,7 @@ export async function withStartedProvider<T>(
     deadline,
     onDeadline: () => {
       const message = `the cloud has not answered for ${timeoutMs / 1000} s`;
-      return new RefusedError(message, { cause: new TimeoutError(message) });
+      return new CommandError(message, { cause: new TimeoutError(message) });
     },
   };
   const supervised = new SupervisedProvider(provider, { clock, random, log, tasks, metrics: silentMetrics });

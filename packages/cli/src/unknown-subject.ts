@@ -1,7 +1,5 @@
-/** The refusal of commands about a node, a request, a label or a provider that does not exist. */
-
 import { didYouMean } from '@nodepool/config';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 import type { DescribedKind } from './describe/description.js';
 
 const LISTS: Readonly<Record<DescribedKind, string>> = {
@@ -12,8 +10,8 @@ const LISTS: Readonly<Record<DescribedKind, string>> = {
 };
 
 /** Returns the error, with a suggestion for a misspelt name. */
-export function unknownSubject(context: StoreContext, kind: DescribedKind, name: string): RefusedError {
-  return new RefusedError(`there is no ${kind} ${JSON.stringify(name)}: ${suggestionFor(context, kind, name)}`);
+export function unknownSubject(context: StoreContext, kind: DescribedKind, name: string): CommandError {
+  return new CommandError(`there is no ${kind} ${JSON.stringify(name)}: ${suggestionFor(context, kind, name)}`);
 }
 
 /** Returns a similar name, or the command that lists the names. */

@@ -2,7 +2,7 @@
 
 import { externalIdKey, type Call, type Instance, type Provider, type Resource } from '@nodepool/core';
 import { missingTags, unrecordedResources, type Unrecorded } from '@nodepool/store';
-import { RefusedError, type StoreContext } from './command-context.js';
+import { CommandError, type StoreContext } from './command-context.js';
 import { withStartedProvider } from './started-provider.js';
 
 /** Time limit for one cloud, in milliseconds. Deletions of many resources take long. */
@@ -27,7 +27,7 @@ export function keyOf({ kind, externalId, tags }: Resource): string {
   return `${kind} ${externalIdKey(externalId)} ${attempt} ${upload}`;
 }
 
-/** Runs `work` with the started provider. Throws `RefusedError` if its driver cannot be used. */
+/** Runs `work` with the started provider. Throws `CommandError` if its driver cannot be used. */
 export async function withProvider<T>(
   context: StoreContext,
   name: string,
@@ -35,10 +35,10 @@ export async function withProvider<T>(
 ): Promise<T> {
   const { config } = context;
   const broken = config.brokenProviders.get(name);
-  if (broken !== undefined) throw new RefusedError(`the driver of provider ${name} cannot be used: ${broken.reason}`);
+  if (broken !== undefined) throw new CommandError(`the driver of provider ${name} cannot be used: ${broken.reason}`);
   const section = config.providers.get(name);
   const driver = section === undefined ? undefined : config.loadedDrivers.get(section.driver);
-  if (section === undefined || driver === undefined) throw new RefusedError(`provider ${name} is not configured`);
+  if (section === undefined || driver === undefined) throw new CommandError(`provider ${name} is not configured`);
   const provider = driver.getProvider(section);
   return withStartedProvider(context, provider, TIMEOUT_MS, (call) => work(provider, call));
 }

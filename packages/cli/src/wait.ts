@@ -1,5 +1,3 @@
-/** Waits for conditions in the store by its events, with a time limit. */
-
 import { abortReason } from '@nodepool/core';
 
 /**

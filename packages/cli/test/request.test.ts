@@ -60,6 +60,23 @@ describe('nodepool request', () => {
     expect(running.code).toBe(0);
   });
 
+  it('reports the interruption of a node as an event', async () => {
+    const running = world.cli('request', 'small', '--hold', '60', '--format', 'json', '--no-wait');
+    const [id = ''] = await world.fulfil();
+    await world.until(() => running.out.noted.includes('holding'));
+    await world.until(() => world.stateOf(id) === 'in-use');
+    const loss = { kind: 'failed', reason: 'its instance has failed', time: 5, ends_at: null } as const;
+    await world.finish(world.store.nodes.setInterruption(world.store.nodes.get(id)!, loss));
+    await world.until(() => running.out.noted.includes('interrupted'));
+    expect(eventsOf(running).at(-1)).toMatchObject({
+      event: 'interrupted',
+      ...{ node: id, kind: 'failed', reason: 'its instance has failed', ends_at: null },
+    });
+    await world.clock.advance(60_000);
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(0);
+  });
+
   it('prints the reasons of the wait', async () => {
     await world.pool(['big']);
     const running = world.cli('request', 'small', 'big');

@@ -132,6 +132,22 @@ describe('nodepool run', () => {
     expect(out.noted).not.toContain('above');
   });
 
+  it('says that the cloud takes a node away while the command runs, and passes on its status', async () => {
+    fakeProgram('ssh', `while test ! -e ${folder}/go; do sleep 0.1; done; exec true`);
+    const running = world.cli('run', '--label', 'small', '--', 'true');
+    const [id = ''] = await world.fulfil(LOGIN);
+    await world.until(() => callsOf('ssh').length > 0 && world.stateOf(id) === 'in-use');
+    const loss = { kind: 'reclaimed', reason: 'the cloud takes its instance away', time: 5, ends_at: 125 } as const;
+    await world.finish(world.store.nodes.setInterruption(world.store.nodes.get(id)!, loss));
+    await world.until(() => running.out.noted.includes('interrupted'));
+    writeFileSync(join(folder, 'go'), '');
+    const { out } = await finished(running);
+    expect(out.noted).toContain(
+      `node ${id} is interrupted: the cloud takes its instance away; it ends at 1970-01-01T00:02:05`,
+    );
+    expect(world.stateOf(id)).toBe('used');
+  });
+
   it('sets environment variables', async () => {
     fakeProgram('ssh', LOCAL_SSH);
     world.env = { ...world.env, HERE: 'from here' };

@@ -47,7 +47,6 @@ function visit(value: JsonValue, schema: JsonObject, path: KeyPath, onKey: (path
   }
 }
 
-/** Returns the schema and its alternatives. */
 function partsOf(schema: JsonObject): readonly JsonObject[] {
   const alternatives = [schema['anyOf'], schema['oneOf']].flatMap((each) => itemsOf(each).filter(isJsonObject));
   return [schema, ...alternatives];

@@ -1,5 +1,3 @@
-/** The settings of the library that compiles JSON Schemas. */
-
 import type { Ajv2020, Options } from 'ajv/dist/2020.js';
 
 /** Returns a compiler of schemas; the build passes `code`, to write compiled schemas as source code. */

@@ -1,5 +1,3 @@
-/** Compares two configurations. */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { ProviderConfig } from '@nodepool/core';
 import type { NodepoolConfig } from './types.js';

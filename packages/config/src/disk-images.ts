@@ -1,5 +1,3 @@
-/** Disk images: inheritance and defaults. */
-
 import {
   booleanAt,
   entriesAt,
@@ -55,9 +53,7 @@ export function mergeSecureEnvVars(
   }
 }
 
-/**
- * Returns the formats in which an image is built, sorted: its own, and those that the clouds of its providers require.
- */
+/** Returns the formats in which an image is built, sorted: its own, and those that its providers' clouds require. */
 export function requiredFormats(config: NodepoolConfig, image: string): readonly string[] {
   const formats = new Set(config.diskImages.get(image)?.formats);
   for (const provider of config.providers.values()) {

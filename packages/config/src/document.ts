@@ -14,10 +14,7 @@ export class ConfigDocument {
     this.value = document.value;
   }
 
-  /**
-   * Returns the position of the value at `path`, or of its key; if it does not exist, that of the innermost existing
-   * part.
-   */
+  /** Returns the position of the value at `path`, or of its key, or of the innermost existing part. */
   position(path: KeyPath, at: 'key' | 'value' = 'value'): Position {
     return this.source.position(this.document.locate(path).place[at].start);
   }
@@ -35,10 +32,7 @@ export class ConfigDocument {
     return span === undefined ? undefined : this.source.text.slice(span.start, span.end);
   }
 
-  /**
-   * Returns true if the value at `path` must not be shown, because of its name, its file, or its origin in the
-   * environment.
-   */
+  /** Returns true if the value at `path` must not be shown: due to its name, its file, or the environment. */
   isSecret(path: KeyPath): boolean {
     if (this.source.secret || isSecretPath(path)) return true;
     const { start, end } = this.document.locate(path).text;

@@ -18,17 +18,13 @@ export interface FileWatch {
   close(): Promise<void>;
 }
 
-/**
- * Calls `onEvent` whenever one of the files may have changed, possibly without a change, and `onError` if watching
- * itself fails.
- */
+/** Calls `onEvent` whenever one of the files may have changed, and `onError` if watching itself fails. */
 export type WatchFiles = (
   files: readonly string[],
   onEvent: () => void,
   onError: (error: unknown) => void,
 ) => FileWatch;
 
-/** Watches the file system. */
 export const watchFiles: WatchFiles = (files, onEvent, onError) => new SystemFileWatch(files, onEvent, onError);
 
 /** Limit of symbolic links on a path, the same as Linux's. */
@@ -156,10 +152,7 @@ async function identityOf(path: string): Promise<string | undefined> {
   }
 }
 
-/**
- * Resolves with every symbolic link on the path to the file, then the resolved file: a change of any of these can
- * change the contents.
- */
+/** Resolves with every symbolic link on the path, then the resolved file: a change of any can change the contents. */
 async function pathEntries(file: string): Promise<string[]> {
   const entries: string[] = [];
   let path = resolve(file);

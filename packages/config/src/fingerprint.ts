@@ -7,7 +7,6 @@ import type { NodepoolConfig } from './types.js';
 interface ConfigurationPrints {
   /** Fingerprint of everything that launchers of the same providers have in common. */
   readonly fingerprint: string;
-  /** Fingerprints of the providers by name. */
   readonly providers: Readonly<Record<string, string>>;
 }
 

@@ -11,13 +11,7 @@ export { splitWords } from './shell-words.js';
 export { didYouMean } from './suggest.js';
 export { ConfigWatcher, type ConfigWatcherOptions } from './watcher.js';
 export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';
-export {
-  defaultDriverFolders,
-  discoverDriver,
-  listInstalledDrivers,
-  type DiscoverDriver,
-  type DriverSearch,
-  type InstalledDriver,
-} from './discovery/discovery.js';
+export type { DiscoverDriver, DriverSearch, InstalledDriver } from './discovery/discovery.js';
+export { defaultDriverFolders, discoverDriver, listInstalledDrivers } from './discovery/discovery.js';
 export * from './discovery/errors.js';
 export type { DriverPackage } from './discovery/load-driver.js';

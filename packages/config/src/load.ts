@@ -6,16 +6,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from './discovery/discovery.js';
-import {
-  entriesAt,
-  numberAt,
-  objectAt,
-  stringAt,
-  isJsonObject,
-  type JsonObject,
-  reasonOf,
-  nextTurn,
-} from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
+import { entriesAt, numberAt, objectAt, stringAt, isJsonObject, reasonOf, nextTurn } from '@nodepool/core';
 import type * as CompiledSchemas from './compiled-schemas.js';
 import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
@@ -38,10 +30,7 @@ export interface LoadOptions {
   readonly secureFile?: string | undefined;
   /** The variables that replace `%(NODEPOOL_XXX)` in the files. */
   readonly env: Environment;
-  /**
-   * `required` rejects a configuration without `zookeeper-servers`. `optional` is for checking a file without its
-   * secure file. Default `required`.
-   */
+  /** `optional` accepts a file without `zookeeper-servers`, to check it without its secure file. Default `required`. */
   readonly zookeeper?: 'required' | 'optional' | undefined;
   /**
    * If true, only the file decides: variables that are not set are warnings, their values are not checked, and missing
@@ -80,18 +69,12 @@ const validateConfig = validatorOf(checkConfig);
 const validateSecure = validatorOf(checkSecure);
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
-/**
- * Loads the configuration. Never rejects for unreadable files or wrong contents: those are problems. `fingerprint` is
- * the same for the same contents.
- */
+/** Loads the configuration. Never rejects: faults of files are problems. Equal contents have equal `fingerprint`s. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   return await loadTexts(await readTexts(options), options);
 }
 
-/**
- * Loads the configuration as `loadConfig` does. Resolves with undefined, parsing nothing, if its fingerprint is
- * `known`.
- */
+/** Loads the configuration as `loadConfig`. Resolves with undefined, parsing nothing, if its fingerprint is `known`. */
 export async function loadChangedConfig(options: LoadOptions, known: string): Promise<LoadResult | undefined> {
   const texts = await readTexts(options);
   return texts.fingerprint === known ? undefined : await loadTexts(texts, options);
@@ -271,6 +254,8 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
+      maxAgeMs: ageLimit(numberAt(section, 'max-age') ?? 0),
+      minRetentionMs: Math.max(0, numberAt(section, 'min-retention-time') ?? 0) * 1000,
       maxIdleMs: ageLimit(numberAt(section, 'max-idle-time') ?? DEFAULT_MAX_IDLE_SECONDS),
       maxWaitMs: waitLimit(numberAt(section, 'max-wait')),
     });

@@ -1,5 +1,3 @@
-/** Ports that are written as text, e.g. by an environment variable in quotes. */
-
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
 import type { ProblemReport } from './report.js';

@@ -1,6 +1,4 @@
-/**
- * Problems of a configuration file with their places, and their formatting. Values that may be secret are never shown.
- */
+/** Problems of a configuration file with their places, and their format. Values that may be secret are never shown. */
 
 import type { JsonValue } from '@nodepool/core';
 

@@ -2,20 +2,8 @@
 
 import type { DiscoverDriver, DriverSearch } from './discovery/discovery.js';
 import { packageOfDriver, type DriverPackage } from './discovery/load-driver.js';
-import {
-  DEFAULT_DRIVER,
-  entriesAt,
-  isJsonObject,
-  nextTurn,
-  reasonOf,
-  stringAt,
-  type DiskImageConfig,
-  type Driver,
-  type Entry,
-  type JsonObject,
-  type ProviderConfig,
-  type ProviderConfigContext,
-} from '@nodepool/core';
+import type { DiskImageConfig, Driver, Entry, JsonObject, ProviderConfig, ProviderConfigContext } from '@nodepool/core';
+import { DEFAULT_DRIVER, entriesAt, isJsonObject, nextTurn, reasonOf, stringAt } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import { checkEmptyNumbers } from './empty-values.js';
 import type { KeyPath } from './problems.js';
@@ -43,7 +31,6 @@ type LoadedDriver =
   | { readonly ok: true; readonly driver: Driver; readonly validate: Validator }
   | { readonly ok: false; readonly reason: string };
 
-/** Creates the configurations of all providers. */
 export async function loadProviders(
   input: ProvidersInput,
 ): Promise<Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'loadedDrivers' | 'driverPackages'>> {

@@ -1,15 +1,7 @@
 /** Checks references between parts of the file: duplicate names and unknown names. */
 
-import {
-  type DiskImageConfig,
-  type ProviderConfigContext,
-  entriesAt,
-  entryNamed,
-  stringAt,
-  type Entry,
-  isJsonObject,
-  type JsonObject,
-} from '@nodepool/core';
+import type { DiskImageConfig, ProviderConfigContext, Entry, JsonObject } from '@nodepool/core';
+import { entriesAt, entryNamed, stringAt, isJsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
 import type { ProblemReport, ProblemText } from './report.js';
@@ -24,7 +16,6 @@ const UNIQUE_LISTS: readonly (readonly [list: string, key: string])[] = [
   ['tenant-resource-limits', 'tenant-name'],
 ];
 
-/** Reports duplicate names at the top of the file. */
 export function checkUniqueNames(document: ConfigDocument, report: ProblemReport): void {
   if (!isJsonObject(document.value)) return;
   for (const [list, key] of UNIQUE_LISTS) {
@@ -48,9 +39,7 @@ function checkUnique(section: JsonObject, list: string, key: string, report: Rep
   }
 }
 
-/**
- * Reports references of a provider's section, for any driver, to names that do not exist. Paths start at the section.
- */
+/** Reports references of a provider's section, for any driver, to missing names. Paths start at the section. */
 export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,

@@ -1,5 +1,3 @@
-/** Collects problems while a configuration is read, each with its place, without duplicates. */
-
 import type { ConfigDocument } from './document.js';
 import { describeValue, formatPath, type ConfigProblem, type KeyPath } from './problems.js';
 

@@ -1,5 +1,3 @@
-/** Describes the requirements of a JSON Schema in words. */
-
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { isJsonObject, type JsonValue } from '@nodepool/core';
 
@@ -12,7 +10,6 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   object: 'a mapping',
 };
 
-/** Joins words as `a, b or c`. */
 export function joinOr(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }

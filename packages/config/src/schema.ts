@@ -1,7 +1,4 @@
-/**
- * Schemas of `nodepool.yaml`, without the parts of drivers, and of the secure file. The reference page is generated
- * from the descriptions.
- */
+/** Schemas of `nodepool.yaml`, without drivers' parts, and of the secure file. The reference page is made from them. */
 
 import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
@@ -132,7 +129,21 @@ const label = mapping(
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
-      description: 'Age at which a ready node is replaced, in seconds. 0: never.',
+      description: 'Time after which a ready node is replaced, in seconds since it became ready. 0: never.',
+    },
+    'max-age': {
+      ...optionalSeconds,
+      default: 0,
+      compatible: false,
+      description:
+        'Age at which a ready node is replaced, in seconds since its creation. The label keeps `min-ready` nodes meanwhile. 0: never.',
+    },
+    'min-retention-time': {
+      ...optionalSeconds,
+      default: 0,
+      compatible: false,
+      description:
+        'Age before which a ready node is not deleted, in seconds since its creation, e.g. the minimum time that the cloud bills. It has priority over `max-age`, `max-ready-age` and `max-idle-time`.',
     },
     'max-idle-time': {
       ...optionalSeconds,
@@ -203,7 +214,6 @@ const driverAlias = mapping(
   'A short name for a driver package.',
 );
 
-/** Schema of `nodepool.yaml`. */
 export const configSchema: JsonSchema = {
   ...mapping(
     {
@@ -253,7 +263,6 @@ export const configSchema: JsonSchema = {
   ),
 };
 
-/** Schema of the secure file. */
 export const secureSchema: JsonSchema = {
   type: ['object', 'null'],
   properties: {

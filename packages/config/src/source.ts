@@ -1,6 +1,4 @@
-/**
- * The text of a configuration file with environment variables filled in, and the mapping back to positions in the file.
- */
+/** The text of a configuration file with environment variables filled in, and the mapping back to the file. */
 
 import { LineIndex } from '@nodepool/pyyaml';
 
@@ -27,9 +25,7 @@ interface Substitution {
 const PLACEHOLDER = /%\((NODEPOOL_\w*)\)/g;
 
 export class SourceText {
-  /**
-   * The text with `%(NODEPOOL_XXX)` replaced. A plain word replaces an unset variable, so that the rest still parses.
-   */
+  /** The text with `%(NODEPOOL_XXX)` replaced. A plain word replaces an unset variable, so that the rest parses. */
   readonly text: string;
   private readonly substitutions: Substitution[] = [];
   private lines: LineIndex | undefined;

@@ -1,5 +1,3 @@
-/** Suggestions ("did you mean …?") for misspelt names. */
-
 /** Returns the candidate with the smallest edit distance to `name`, if that is small enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = normalize(name);
@@ -27,10 +25,7 @@ function normalize(name: string): string {
   return name.toLowerCase().replaceAll('_', '-').slice(0, 100);
 }
 
-/**
- * Returns the number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment) between
- * `a` and `b`.
- */
+/** Returns the number of insertions, deletions, replacements and neighbour swaps (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

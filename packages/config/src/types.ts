@@ -11,7 +11,6 @@ export interface NodepoolConfig {
   /** Number of logs kept per image; -1 keeps all. */
   readonly buildLogRetention: number;
   readonly zookeeper: ZooKeeperConfig;
-  /** Labels by name. */
   readonly labels: ReadonlyMap<string, TopLabelConfig>;
   /** Infinity: held nodes never expire. */
   readonly maxHoldAgeMs: number;
@@ -61,6 +60,10 @@ export interface TopLabelConfig {
   readonly minReady: number;
   /** Infinity: no limit. */
   readonly maxReadyAgeMs: number;
+  /** Age from its creation at which a free ready node is replaced. Absent or Infinity: no limit. */
+  readonly maxAgeMs?: number | undefined;
+  /** Age from its creation before which a ready node is not deleted. Absent: 0. */
+  readonly minRetentionMs?: number | undefined;
   /** Time after which a free ready node beyond `minReady` is deleted. Absent or Infinity: never. */
   readonly maxIdleMs?: number | undefined;
   /** Limit of the wait of a request for the label, from its creation. */

@@ -19,7 +19,6 @@ export interface Violation {
   readonly at: 'key' | 'value';
 }
 
-/** Returns all violations of a value. */
 export type Validator = (value: JsonValue) => Violation[];
 
 const load = createRequire(__filename);
@@ -43,7 +42,6 @@ export function compileSchema(schema: JsonSchema): Validator {
   return validator;
 }
 
-/** Returns the validator of a compiled schema. */
 export function validatorOf(check: ValidateFunction): Validator {
   return (value) => (check(value) ? [] : violations(value, check.errors ?? []));
 }

@@ -48,7 +48,6 @@ export class ConfigWatcher {
     this.fingerprint = options.initial.fingerprint;
   }
 
-  /** Returns the configuration in force. */
   get config(): NodepoolConfig {
     return this.running.config;
   }
@@ -68,10 +67,7 @@ export class ConfigWatcher {
     return this.refusedAt;
   }
 
-  /**
-   * Starts to watch the files. Resolves once later changes will be noticed, including those made since the initial
-   * load.
-   */
+  /** Starts to watch the files. Resolves once later changes are noticed, including those since the initial load. */
   async start(): Promise<void> {
     const { file, secureFile } = this.options;
     const files = secureFile === undefined ? [file] : [file, secureFile];

@@ -1,5 +1,3 @@
-/** The ZooKeeper part of the configuration. */
-
 import { isIPv6 } from 'node:net';
 import { booleanAt, entriesAt, numberAt, objectAt, stringAt, isJsonObject, type JsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';

@@ -32,7 +32,7 @@ describe('the top level', () => {
 max-hold-age: 60
 zookeeper-timeout: 2.5
 labels:
-  - {name: a, max-ready-age: 3600, min-ready: 2}
+  - {name: a, max-ready-age: 3600, min-ready: 2, max-age: 7200, min-retention-time: 600}
   - {name: b, max-ready-age: 0, min-ready: -1, max-idle-time: 0, max-wait: 0}
   - {name: c, max-wait: 90}
 `);
@@ -42,6 +42,8 @@ labels:
       name: 'a',
       minReady: 2,
       maxReadyAgeMs: 3_600_000,
+      maxAgeMs: 7_200_000,
+      minRetentionMs: 600_000,
       maxIdleMs: 600_000,
       maxWaitMs: DEFAULT_MAX_WAIT_MS,
     });
@@ -49,6 +51,8 @@ labels:
       name: 'b',
       minReady: -1,
       maxReadyAgeMs: Infinity,
+      maxAgeMs: Infinity,
+      minRetentionMs: 0,
       maxIdleMs: Infinity,
       maxWaitMs: Infinity,
     });

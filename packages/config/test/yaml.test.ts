@@ -30,6 +30,8 @@ labels:
       name: 'b',
       minReady: 4,
       maxReadyAgeMs: 5000,
+      maxAgeMs: Infinity,
+      minRetentionMs: 0,
       maxIdleMs: 600_000,
       maxWaitMs: DEFAULT_MAX_WAIT_MS,
     });

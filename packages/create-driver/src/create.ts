@@ -1,5 +1,3 @@
-/** Writes a new driver's files. */
-
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import type { Framework } from './frameworks.js';

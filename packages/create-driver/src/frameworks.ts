@@ -1,5 +1,3 @@
-/** The frameworks that a driver can be based on. */
-
 /** A framework of `@nodepool/core`; also the name of the folder with its part of the template. */
 export type Framework = 'simple' | 'state-machine';
 

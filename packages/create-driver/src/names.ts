@@ -1,5 +1,3 @@
-/** The names of a new driver. */
-
 /** Names that replace those of a template. */
 export interface DriverNames {
   /** Name in the configuration, `driver: NAME`. */

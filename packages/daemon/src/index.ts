@@ -4,6 +4,7 @@ export type { RootLogger } from './logging/create-logger.js';
 export * from './metrics/metrics-registry.js';
 export * from './metrics/process-metrics.js';
 export * from './metrics/prometheus.js';
+export type { StatsdSender } from './metrics/statsd.js';
 export { ReportedGauge } from './metrics/reported-gauge.js';
 export * from './logging/set-up-logging.js';
 export { BlockWatch } from './diagnostics/block-watch.js';

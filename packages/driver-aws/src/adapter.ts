@@ -159,10 +159,10 @@ export class AwsAdapter implements Adapter<AwsLabel> {
     return [...new Set(labels.flatMap(({ instanceTypes }) => instanceTypes))];
   }
 
-  private watchInterruptions(session: ProviderSession, { tasks }: ProviderContext): void {
+  private watchInterruptions(session: ProviderSession, { tasks, checkInstances }: ProviderContext): void {
     if (this.config.interruptionQueue === undefined) return;
     tasks.run(`watch the spot interruptions of provider ${this.config.name}`, () =>
-      session.interruptions.watch(session.makeCall),
+      session.interruptions.watch(session.makeCall, checkInstances ?? (() => Promise.resolve())),
     );
   }
 

@@ -272,7 +272,11 @@ export class CreateMachine implements StateMachine {
     const lacksAddress = network.publicIpv4 && !network.useInternalIp && instance.publicIpv4 === undefined;
     if (!instance.ready || lacksAddress || instance.interfaceIp === undefined) return FRESH_LISTING;
     this.state = 'ready';
-    return { next: 'complete', instance };
+    const { hostname } = this.request;
+    if (instance.hostname !== hostname && typeof instance.externalId === 'string') {
+      this.session.names.add(instance.externalId, hostname);
+    }
+    return { next: 'complete', instance: { ...instance, hostname } };
   }
 }
 
@@ -286,5 +290,7 @@ function failureOf(failed: string): DriverError {
     const { message: said } = errorOfCode('instance', reason.replace('Client.', ''), failed);
     return new ConfigurationError(said, { outcome: 'applied' });
   }
-  return new InstanceFailedError(message);
+  // AWS does not say more if the account may not use the key of an encrypted volume.
+  const hint = reason === 'Client.InternalError' ? '; may this account use the KMS key of the volumes?' : '';
+  return new InstanceFailedError(message + hint);
 }

@@ -80,6 +80,7 @@ export class DeleteMachine implements StateMachine {
     const { externalId } = this;
     this.state = 'terminating';
     this.terminatedAt = this.session.clock.monotonic();
+    if (typeof externalId === 'string') this.session.names.forget(externalId);
     return this.termination.start(
       typeof externalId === 'string'
         ? this.session.terminations.terminate(externalId)

@@ -33,36 +33,50 @@ export interface AwsFailure extends Error {
   readonly $response?: { readonly statusCode: number; readonly headers: Record<string, string> };
 }
 
-const CAPACITY =
-  /^(Insufficient(InstanceCapacity|HostCapacity|ReservedInstanceCapacity|FreeAddressesInSubnet|Capacity)|UnfulfillableCapacity|Unsupported|UnsupportedHostConfiguration|SpotMaxPriceTooLow|CapacityNotAvailable|InsufficientVolumeCapacity|NoCapacity)$/;
-const QUOTA =
-  /^(VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded|HostLimitExceeded|VolumeLimitExceeded|VolumeIOPSLimitExceeded|MaxIOPSLimitExceeded|MaxSpotFleetRequestCountExceeded|AddressLimitExceeded|PrivateIpAddressLimitExceeded|NetworkInterfaceLimitExceeded|SnapshotLimitExceeded|ImageLimitExceeded|ResourceLimitExceeded|ResourceCountLimitExceeded|ServiceQuotaExceededException|SnapshotCreationPerVolumeRateExceeded|LaunchTemplateLimitExceeded|InstanceCreditSpecification\.NotSupported)$|LimitExceeded$|CreditLimitExceeded/;
-const THROTTLED =
-  /^(RequestLimitExceeded|Throttling|ThrottlingException|RequestThrottled|RequestThrottledException|SlowDown|TooManyRequestsException|EC2ThrottledException|BandwidthLimitExceeded|ClientRequestThrottled|OverLimit)$/;
+const CAPACITY = codes(
+  'Insufficient(Instance|Host|Volume|Address|ReservedInstances?)?Capacity(OnHost)?',
+  'InsufficientFreeAddressesInSubnet',
+  '(Incompatible|Unavailable)HostRequirements',
+  'NoCapacity|CapacityNotAvailable|ReservationCapacityExceeded|UnfulfillableCapacity|SpotMaxPriceTooLow',
+  // Types and volumes that one zone lacks.
+  'Unsupported|UnsupportedHostConfiguration|VolumeTypeNotAvailableInZone',
+);
+const QUOTA = codes(
+  '.*LimitExceeded(Exception)?',
+  'Max(SpotInstance|SpotFleetRequest|Fleet)CountExceeded',
+  'VolumeIOPSLimit|ResourceCountExceeded|ServiceQuotaExceededException|SnapshotCreationPerVolumeRateExceeded',
+);
+const THROTTLED = codes(
+  '(Client)?RequestThrottled(Exception)?|RequestLimitExceeded|Throttling(Exception)?|EC2ThrottledException',
+  'SlowDown|TooManyRequestsException|BandwidthLimitExceeded|OverLimit|KmsThrottled',
+);
 const CREDENTIALS =
   /^(AuthFailure|InvalidClientTokenId|UnrecognizedClientException|ExpiredToken|ExpiredTokenException|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidSignatureException|MissingAuthenticationToken|IncompleteSignature|InvalidToken|TokenRefreshRequired|NotSignedUp|OptInRequired)$/;
 const PERMISSION = /^(UnauthorizedOperation|AccessDenied|AccessDeniedException|Client\.UnauthorizedOperation)$/;
-const SKEW = /^(RequestExpired|RequestTimeTooSkewed)$/;
+const SKEW = /^(RequestExpired|RequestTimeTooSkewed|InvalidSecurity\.RequestHasExpired)$/;
 const TRANSIENT =
   /^(InternalError|InternalFailure|InternalServerException|InternalServerError|Unavailable|ServiceUnavailable|ServiceException|RequestTimeout|RequestTimeoutException|ServerInternal|DependencyServiceException|NoSuchResourceException)$/;
 const CONFLICT =
-  /^(IncorrectInstanceState|IncorrectState|IncorrectSpotRequestState|InvalidState|InvalidHostState|ConcurrentTagAccess|DependencyViolation|ResourceInUse|VolumeInUse|InvalidSnapshot\.InUse|InvalidNetworkInterface\.InUse|OperationAborted|ConflictException|Client\.InvalidHost\.Occupied|InvalidHost\.Occupied|HostInUse|IdempotentParameterMismatch|OperationNotPermitted)$/;
+  /^(Incorrect\w*State|InvalidState(Transition)?|InvalidInstanceState|InvalidHostState|ConcurrentTagAccess|DependencyViolation|ResourceInUse|VolumeInUse|InvalidSnapshot\.InUse|InvalidNetworkInterface\.InUse|OperationAborted|ConflictException|Client\.InvalidHost\.Occupied|InvalidHost\.Occupied|HostInUse|OperationNotPermitted)$/;
 /** Resources that nodes and uploads consist of. */
 const NOT_FOUND =
-  /^(InvalidInstanceID\.NotFound|InvalidInstanceID\.Malformed|InvalidVolume\.NotFound|InvalidSnapshot\.NotFound|InvalidNetworkInterfaceID\.NotFound|InvalidAllocationID\.NotFound|InvalidHostID\.NotFound|InvalidHostId\.NotFound|InvalidAMIID\.(NotFound|Unavailable)|InvalidConversionTaskId|InvalidConversionTaskId\.NotFound|InvalidLaunchTemplate(Id|Name)\.NotFound(Exception)?|NoSuchKey|NoSuchUpload|ResourceNotFoundException)$/;
+  /^(InvalidInstanceID\.NotFound|InvalidInstanceID\.Malformed|InvalidVolume\.NotFound|InvalidSnapshot\.NotFound|InvalidNetworkInterfaceID\.NotFound|InvalidAllocationID\.NotFound|InvalidAddress(ID)?\.NotFound|InvalidHostID\.NotFound|InvalidHostId\.NotFound|InvalidAMIID\.(NotFound|Unavailable)|InvalidConversionTaskId|InvalidConversionTaskId\.NotFound|NoSuchKey|NoSuchUpload|ResourceNotFoundException)$/;
 
 /** Codes about a value in the configuration, with the key that it comes from. */
 const CONFIGURED: readonly (readonly [code: RegExp, key: string])[] = [
   [/^InvalidKeyPair\./, '"key-name" of the label'],
   [/^InvalidSubnetI[dD]\./, '"subnet-id" or "subnet-ids" of the pool'],
-  [/^InvalidGroup(Id)?\.|^InvalidSecurityGroupI[dD]\./, '"security-group-id" of the pool'],
+  [
+    /^InvalidGroup(Id)?\.|^InvalidSecurityGroupI[dD]\.|^SecurityGroupsPer\w+LimitExceeded$/,
+    '"security-group-id" or "security-group-ids" of the pool',
+  ],
   [/^InvalidAMI(ID|Id|Name)?\.Malformed|^InvalidAMIAttributeItemValue/, '"image-id" of the cloud image'],
   [/^InvalidInstanceType$/, '"instance-type" of the label'],
   [/^InvalidIamInstanceProfile|^InvalidIAMInstanceProfile/, '"iam-instance-profile" of the label'],
   [/^InvalidUserData/, '"userdata" of the label'],
   [/^(InvalidZone|InvalidAvailabilityZone)/, '"availability-zone" of the pool'],
-  [/^(InvalidKmsKey|KMSKeyNotAccessible|InvalidKMSKey|Client\.InvalidKMSKey)/, '"kms-key-id" of the label'],
-  [/^NoSuchBucket$/, '"bucket-name" of the provider'],
+  [/^(InvalidKmsKey|KMSKeyNotAccessible|InvalidKMSKey|CustomerKeyHasBeenRevoked)/, '"kms-key-id" of the label'],
+  [/^(NoSuchBucket|InaccessibleStorageLocation)$/, '"bucket-name" of the provider'],
   [/NonExistentQueue$|^QueueDoesNotExist$/, '"interruption-queue" of the provider'],
   [
     /^(VPCIdNotSpecified|DefaultVpcDoesNotExist|DefaultSubnetDoesNotExistInAZ|MissingInput)$/,
@@ -70,31 +84,49 @@ const CONFIGURED: readonly (readonly [code: RegExp, key: string])[] = [
   ],
 ];
 
-const CONFIGURATION =
-  /^(InvalidParameter(Value|Combination)?|InvalidBlockDeviceMapping|InvalidInput|MissingParameter|UnknownParameter|MalformedParameter|InvalidTagKey\.Malformed|TagLimitExceeded|InvalidRequest|ValidationException|ValidationError|UnsupportedOperation|InvalidFleet\w*|InvalidLaunchTemplate\w*|InvalidCharacter|InvalidFormat|InvalidOptionConflict|EncryptedVolumesNotSupported|InvalidPlacement\w*|BlockedPublicAccess)$/;
+const CONFIGURATION = codes(
+  'TagLimitExceeded|FilterLimitExceeded|MissingParameter|UnknownParameter|MalformedParameter|ValidationE(xception|rror)',
+  'Unsupported\\w+|.*NotSupported(Exception)?|\\w+Unsupported(\\.\\w+)?|ZonesMismatched|DiskImageSizeTooLarge',
+  'BlockedPublicAccess|TagPolicyViolation|Unknown(VolumeType|PrincipalType)(\\.\\w+)?',
+  // Other values that EC2 refuses; these are about the call itself.
+  'Invalid(?!(Action|QueryParameter|PaginationToken|NextToken|MaxResults|ClientToken)$|AMIName.Duplicate)[\\w.]+',
+);
 
 const IAM = '; the page of the driver aws lists the actions that the IAM policy must allow';
 
 const RULES: readonly ErrorRule[] = [
   { code: THROTTLED, error: 'throttled' },
+  // AWS has codes of credentials for rights of the account, too.
+  {
+    code: /^AuthFailure\.ServiceLinkedRoleCreationNotPermitted$/,
+    error: 'configuration',
+    hint: '; create the service-linked role of EC2 Spot or EC2 Fleet in the account',
+  },
+  { code: /^AuthFailure$/, text: /image/i, error: 'configuration', hint: '; check "image-id" of the cloud image' },
+  { code: /^OptInRequired$/, text: /marketplace/i, error: 'configuration', hint: '; subscribe to the image' },
   { code: CREDENTIALS, error: 'auth' },
   // EC2 has the same code for requests whose time is wrong.
   { code: /^RequestExpired$/, text: /security token/i, error: 'auth' },
   { code: PERMISSION, error: 'auth', hint: IAM },
   { code: SKEW, error: 'transient', outcome: 'not-applied', hint: '; is the clock of this host right?' },
-  { code: /^TagLimitExceeded$/, error: 'configuration' },
+  { code: /^InvalidFleetConfig/, text: /not supported in your requested Availability Zone/i, error: 'capacity' },
   { code: CAPACITY, error: 'capacity' },
   // An image is named by its id alone: with a wrong id, the label is at fault; an uploaded image can be deleted.
   { code: /^InvalidAMIID\./, error: 'not-found', hint: '; is "image-id" of the cloud image right?' },
   { code: NOT_FOUND, error: 'not-found' },
   ...CONFIGURED.map(([code, key]): ErrorRule => ({ code, error: 'configuration', hint: `; check ${key}` })),
+  // The driver creates templates itself: another program deleted it, or EC2 does not know it yet.
+  { code: /^InvalidLaunchTemplate(Id|Name)\.(Version)?NotFound/, error: 'conflict' },
+  { code: /^(Tag|Filter)LimitExceeded$/, error: 'configuration' },
   { code: QUOTA, error: 'quota' },
   // The instances of an earlier call with this client token have ended.
   { code: /^IdempotentInstanceTerminated$/, error: 'instance-failed' },
+  // An earlier call with this client token may have had an effect.
+  { code: /^IdempotentParameterMismatch$/, error: 'conflict', outcome: 'unknown' },
   { code: TRANSIENT, error: 'transient' },
   { code: CONFLICT, error: 'conflict' },
   { code: CONFIGURATION, error: 'configuration' },
-  { code: /^(PendingVerification|Blocked|PendingSnapshotLimitExceeded|InvalidAMIName\.Duplicate)$/, error: 'refused' },
+  { code: /^(PendingVerification|Blocked|InvalidAMIName\.Duplicate)$/, error: 'refused' },
 ];
 
 const ERRORS: ErrorTable = { vendor: 'AWS', retryAfterMs: RETRY_AFTER_MS, rules: RULES };
@@ -177,4 +209,9 @@ export function loginErrorOf(error: unknown, attempted: Attempted): DriverError 
 function detailOf(failure: AwsFailure): Pick<ErrorAnswer, 'code' | 'text'> {
   const text = lineOf(failure.message === '' ? 'AWS gives no reason' : failure.message);
   return { code: failure.name.replace(/^(Server|Client)\./, ''), text };
+}
+
+/** Returns an expression for codes that one of the patterns describes completely. */
+function codes(...patterns: readonly string[]): RegExp {
+  return new RegExp(`^(${patterns.join('|')})$`);
 }

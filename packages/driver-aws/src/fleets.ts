@@ -41,18 +41,23 @@ export class Fleets {
 
   /** Resolves with the id of the instance. Errors inside the answer count like those of the call. */
   async launch(launch: FleetLaunch, call: Call): Promise<string> {
-    const name = await this.template(launch);
-    let answer: CreateFleetCommandOutput;
-    try {
-      answer = await this.ec2.createFleet(fleetInput(launch, name, this.clock.now()), call);
-    } catch (error) {
-      // Another program may have deleted the template.
-      if (/^InvalidLaunchTemplate/.test(codeIn(error) ?? '')) this.templates.delete(name);
-      throw error;
-    }
+    const answer = await this.create(launch, await this.template(launch), call);
     const id = answer.Instances?.flatMap(({ InstanceIds = [] }) => InstanceIds)[0];
     if (id === undefined) throw failureOf(launch.label.name, answer);
     return id;
+  }
+
+  /** Creates a template that another program has deleted once more. */
+  private async create(launch: FleetLaunch, template: string, call: Call): Promise<CreateFleetCommandOutput> {
+    const input = fleetInput(launch, template, this.clock.now());
+    try {
+      return await this.ec2.createFleet(input, call);
+    } catch (error) {
+      if (!/^InvalidLaunchTemplate.*NotFound/.test(codeIn(error) ?? '')) throw error;
+      this.templates.delete(template);
+      await this.template(launch);
+      return this.ec2.createFleet(input, call);
+    }
   }
 
   /** Deletes the templates of this provider and installation that have not been used for a day. */
@@ -75,7 +80,11 @@ export class Fleets {
         because: 'no node has been launched with it for a day',
       });
       this.templates.delete(LaunchTemplateName);
-      await this.ec2.deleteTemplate(LaunchTemplateId, call);
+      try {
+        await this.ec2.deleteTemplate(LaunchTemplateId, call);
+      } catch (error) {
+        if (!/NotFound/.test(codeIn(error) ?? '')) throw error;
+      }
     }
   }
 
@@ -124,10 +133,7 @@ function templateData(
     ...(label.userData === undefined ? {} : { UserData: label.userData }),
     ...(label.instanceProfile === undefined ? {} : { IamInstanceProfile: label.instanceProfile }),
     ...metadataOf(label),
-    TagSpecifications: (['volume', 'network-interface'] as const).map((ResourceType) => ({
-      ResourceType,
-      Tags: toTags({ ...label.tags, ...owner }),
-    })),
+    TagSpecifications: [{ ResourceType: 'network-interface', Tags: toTags({ ...label.tags, ...owner }) }],
   };
 }
 
@@ -174,8 +180,8 @@ function fleetInput(
     ...(isSpot
       ? { SpotOptions: { AllocationStrategy: spotStrategy(strategy), InstanceInterruptionBehavior: 'terminate' } }
       : { OnDemandOptions: { AllocationStrategy: strategy === 'prioritized' ? strategy : 'lowest-price' } }),
-    // Fleets tag no volumes and interfaces; those of the template have the tags of its owner.
-    TagSpecifications: [{ ResourceType: 'instance', Tags: own }],
+    // Fleets tag no interfaces; those of the template have the tags of its owner.
+    TagSpecifications: (['instance', 'volume'] as const).map((ResourceType) => ({ ResourceType, Tags: own })),
   };
 }
 

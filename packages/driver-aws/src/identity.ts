@@ -19,6 +19,8 @@ export const FLEET_TAG = 'nodepool_fleet';
 const FLEET_ID_TAG = 'aws:ec2:fleet-id';
 /** Tag with the time of the call. Volumes that were restored from a backup are younger. */
 export const LAUNCHED_AT_TAG = 'nodepool_launched_at';
+/** Maximum time from a call to the launch of its instances (ms). */
+const LAUNCH_DELAY_MS = 120_000;
 /** Tags with the nodes of a shared launch: `nodepool_nodes_0` and so on. */
 const NODES_TAG = 'nodepool_nodes_';
 /** Maximum number of instances of one call. */
@@ -61,7 +63,8 @@ export function nodeTags({ hostname, tags }: LaunchedNode): Tags {
 
 /** Returns the maximum number of nodes that one call with these tags of the operator can launch. */
 export function launchMax(own: Tags): number {
-  const others = new Set([...Object.keys(own), 'Name']).size + 5;
+  // Those that the nodes share, and the two of `nodeTags` that a shared launch lacks.
+  const others = new Set([...Object.keys(own), 'Name']).size + 7;
   // A tag holds five nodes; see `packed`.
   return Math.max(1, Math.min(LAUNCH_MAX, (TAGS_MAX - others) * 5));
 }
@@ -71,13 +74,38 @@ export function launchMax(own: Tags): number {
  */
 export function tagsOf(instance: Instance): Tags {
   const tags = tagsIn(instance.Tags);
+  if (isCopy(instance, tags)) return {};
+  return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
+}
+
+/** Returns the tags of a volume or interface. One of a shared launch has those of the first node. */
+export function tagsOfPart(tags: Tags): Tags {
+  return ofNodeAt(tags, 0);
+}
+
+/**
+ * Returns the tags of one node of a shared launch. Returns other tags unchanged, and those of an instance that
+ * `Launches` has tagged afterwards.
+ */
+function ofNodeAt(tags: Tags, launchIndex: number): Tags {
+  if (!isShared(tags)) return tags;
+  const others = Object.fromEntries(Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG)));
+  const [nodeId, attempt] = nodeAt(tags, launchIndex) ?? [];
+  if (nodeId === undefined || attempt === undefined || 'nodepool_launch_attempt' in others) return others;
+  return { ...others, nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
+}
+
+/**
+ * Returns true if another launch than that in the tags created the instance. AWS does not document the client token of
+ * spot instances, so a spot instance with another token is a copy only if it is younger than its launch.
+ */
+function isCopy({ ClientToken, InstanceLifecycle, LaunchTime }: Instance, tags: Tags): boolean {
+  if (tags[FLEET_TAG] !== undefined && tags[FLEET_ID_TAG] === undefined) return true;
   const token = tags[LAUNCH_TAG];
-  if (token !== undefined && token !== instance.ClientToken) return {};
-  if (tags[FLEET_TAG] !== undefined && tags[FLEET_ID_TAG] === undefined) return {};
-  const [nodeId, attempt] = nodeAt(tags, instance.AmiLaunchIndex ?? 0) ?? [];
-  if (nodeId === undefined || attempt === undefined) return tags;
-  const others = Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG));
-  return { ...Object.fromEntries(others), nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
+  if (token === undefined || token === ClientToken) return false;
+  const launchedAt = Date.parse(tags[LAUNCHED_AT_TAG] ?? '');
+  const delayMs = (LaunchTime?.getTime() ?? NaN) - launchedAt;
+  return InstanceLifecycle !== 'spot' || !(Math.abs(delayMs) <= LAUNCH_DELAY_MS);
 }
 
 /** Returns true if the tags are those of a shared launch, whose resources belong to one of several nodes. */

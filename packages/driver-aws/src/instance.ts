@@ -7,6 +7,8 @@ import { tagsOf } from './identity.js';
 import { resourcesOf } from './quota.js';
 import type { ProviderSession } from './session.js';
 
+/** Codes of instances that AWS has taken away. Source: `StateReason` in the reference of the EC2 API. */
+const RECLAIMED: ReadonlySet<string> = new Set(['Server.SpotInstanceTermination', 'Server.SpotInstanceShutdown']);
 const FINAL_STATES: ReadonlySet<string> = new Set(['shutting-down', 'terminated']);
 
 export function instanceOf(data: Ec2Instance, session: ProviderSession): Instance {
@@ -14,6 +16,8 @@ export function instanceOf(data: Ec2Instance, session: ProviderSession): Instanc
   const { config, types, interruptions } = session;
   const tags = tagsOf(data);
   const state = State?.Name ?? '';
+  const endsAt = interruptions.endOf(InstanceId);
+  const isReclaimed = endsAt !== undefined || RECLAIMED.has(data.StateReason?.Code ?? '');
   const isSpot = data.InstanceLifecycle === 'spot';
   const publicIpv6 = NetworkInterfaces.flatMap(({ Ipv6Addresses = [] }) => Ipv6Addresses)[0]?.Ipv6Address;
   const { PublicIpAddress: publicIpv4, PrivateIpAddress: privateIpv4 } = data;
@@ -21,9 +25,10 @@ export function instanceOf(data: Ec2Instance, session: ProviderSession): Instanc
   return {
     externalId: InstanceId,
     hostname: tags['Name'],
-    ready: state === 'running' && !interruptions.has(InstanceId),
+    ready: state === 'running' && !isReclaimed,
     deleted: state === 'terminated',
-    failed: failureIn(data, interruptions.has(InstanceId)),
+    failed: isReclaimed ? 'Server.SpotInstanceTermination: AWS takes the spot instance away' : failureIn(data),
+    reclaimed: isReclaimed ? { endsAt } : undefined,
     tags,
     cloud: 'AWS',
     region: config.region,
@@ -63,12 +68,9 @@ export function isHostId(id: unknown): id is string {
 }
 
 /** Returns the reason why an instance never becomes ready. It begins with AWS's code. */
-function failureIn({ State, StateReason }: Ec2Instance, isInterrupted: boolean): string | undefined {
+function failureIn({ State, StateReason }: Ec2Instance): string | undefined {
   const state = State?.Name ?? '';
   const { Code, Message = state } = StateReason ?? {};
-  if (Code === 'Server.SpotInstanceTermination' || isInterrupted) {
-    return 'Server.SpotInstanceTermination: AWS takes the spot instance away';
-  }
   if (!FINAL_STATES.has(state)) return undefined;
   return Code === undefined || Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
 }

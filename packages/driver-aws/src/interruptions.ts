@@ -1,5 +1,6 @@
 /**
- * Notices of spot interruptions: EventBridge sends them to a queue two minutes before AWS takes an instance away.
+ * Notices of spot interruptions: EventBridge sends them to a queue two minutes before AWS takes an instance away. A
+ * message is deleted once the records of the nodes are written, so that SQS delivers it again after a crash.
  *
  * Source: "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" of EC2's user guide.
  */
@@ -14,14 +15,23 @@ const WAIT_SECONDS = 20;
 const MESSAGES = 10;
 /** Time for which a notice is remembered (ms): terminated instances are listed for an hour. */
 const REMEMBER_MS = 7_200_000;
+/** Time from a notice to the end of the instance (ms). */
+const NOTICE_MS = 120_000;
 /** Interval after a failed call (ms). */
 const RETRY_MS = 10_000;
 
 export const INTERRUPTION = 'EC2 Spot Instance Interruption Warning';
 
+/** A notice of an instance, as it was received. */
+interface Notice {
+  /** Time at which AWS ends the instance, in milliseconds since the epoch. */
+  readonly endsAt: number;
+  /** `Clock.monotonic` milliseconds. */
+  readonly receivedAt: number;
+}
+
 export class Interruptions {
-  /** Time of the notice (monotonic, ms) by instance id. */
-  private readonly notices = new Map<string, number>();
+  private readonly notices = new Map<string, Notice>();
   private isFailing = false;
 
   constructor(
@@ -30,18 +40,24 @@ export class Interruptions {
     private readonly clock: Clock,
   ) {}
 
-  /** Returns true if AWS is about to take the instance away, or has done so. */
-  has(instanceId: string): boolean {
-    return this.notices.has(instanceId);
+  /**
+   * Returns the time at which AWS takes the instance away or has done so, in milliseconds since the epoch; undefined
+   * without a notice.
+   */
+  endOf(instanceId: string): number | undefined {
+    return this.notices.get(instanceId)?.endsAt;
   }
 
-  /** Receives notices until the signal aborts. Resolves at once without a queue. */
-  async watch(makeCall: () => Call): Promise<void> {
+  /**
+   * Receives notices until the signal aborts. Resolves at once without a queue. `checkInstances` resolves once the
+   * records of the nodes agree with the notices.
+   */
+  async watch(makeCall: () => Call, checkInstances: () => Promise<void>): Promise<void> {
     const { queue } = this;
     if (queue === undefined) return;
     for (let call = makeCall(); !call.signal.aborted; call = makeCall()) {
       try {
-        await this.receive(queue, call);
+        await this.receive(queue, call, checkInstances);
         if (this.isFailing) call.log.info('The queue of spot interruptions answers again');
         this.isFailing = false;
       } catch (error) {
@@ -53,13 +69,15 @@ export class Interruptions {
   private async pause(error: unknown, { signal, log }: Call): Promise<void> {
     if (signal.aborted) return;
     if (!this.isFailing) {
-      log.warn('Could not read the queue of spot interruptions; they are noticed in the list of instances', { error });
+      log.warn('Could not process the queue of spot interruptions; they are noticed in the list of instances', {
+        error,
+      });
     }
     this.isFailing = true;
     await sleep(this.clock, RETRY_MS, signal).catch(() => undefined);
   }
 
-  private async receive(QueueUrl: string, call: Call): Promise<void> {
+  private async receive(QueueUrl: string, call: Call, checkInstances: () => Promise<void>): Promise<void> {
     const { Messages = [] } = await this.connection.send(
       { service: 'sqs', action: 'ReceiveMessage', timeoutMs: (WAIT_SECONDS + 30) * 1000 },
       call,
@@ -73,14 +91,18 @@ export class Interruptions {
           options,
         ),
     );
-    for (const { Body } of Messages) {
-      const id = interruptedIn(Body ?? '');
-      if (id === undefined || this.notices.has(id)) continue;
-      this.notices.set(id, this.clock.monotonic());
-      call.log.warn('AWS takes a spot instance away within two minutes', { external_id: id });
-    }
     this.forgetOld();
     if (Messages.length === 0) return;
+    const found = Messages.flatMap(({ Body }) => interruptionIn(Body ?? '', this.clock.now()) ?? []);
+    for (const { instanceId, endsAt } of found) {
+      if (this.notices.has(instanceId)) continue;
+      this.notices.set(instanceId, { endsAt, receivedAt: this.clock.monotonic() });
+      call.log.warn('AWS takes a spot instance away', {
+        external_id: instanceId,
+        ends: new Date(endsAt).toISOString(),
+      });
+    }
+    if (found.length > 0) await checkInstances();
     const Entries = Messages.flatMap(({ ReceiptHandle }, index) =>
       ReceiptHandle === undefined ? [] : [{ Id: String(index), ReceiptHandle }],
     );
@@ -91,12 +113,19 @@ export class Interruptions {
 
   private forgetOld(): void {
     const now = this.clock.monotonic();
-    for (const [id, at] of this.notices) if (now - at > REMEMBER_MS) this.notices.delete(id);
+    for (const [id, { receivedAt }] of this.notices) if (now - receivedAt > REMEMBER_MS) this.notices.delete(id);
   }
 }
 
-/** Returns the id of the instance that an event announces the interruption of; undefined for other messages. */
-export function interruptedIn(body: string): string | undefined {
+/** An interruption that an event announces. */
+export interface Interruption {
+  readonly instanceId: string;
+  /** Milliseconds since the epoch. */
+  readonly endsAt: number;
+}
+
+/** Returns the interruption that an event announces; undefined for other messages. */
+export function interruptionIn(body: string, now: number): Interruption | undefined {
   let event: JsonValue;
   try {
     event = JSON.parse(body) as JsonValue;
@@ -104,5 +133,8 @@ export function interruptedIn(body: string): string | undefined {
     return undefined;
   }
   if (!isJsonObject(event) || stringAt(event, 'detail-type') !== INTERRUPTION) return undefined;
-  return stringAt(objectAt(event, 'detail') ?? {}, 'instance-id');
+  const instanceId = stringAt(objectAt(event, 'detail') ?? {}, 'instance-id');
+  if (instanceId === undefined) return undefined;
+  const sentAt = Date.parse(stringAt(event, 'time') ?? '');
+  return { instanceId, endsAt: (Number.isNaN(sentAt) ? now : sentAt) + NOTICE_MS };
 }

@@ -1,6 +1,12 @@
 /** Converts a label to the parameters of RunInstances, without counts, token and tags. */
 
-import type { BlockDeviceMapping, Image, RunInstancesCommandInput, VolumeType } from '@aws-sdk/client-ec2';
+import type {
+  BlockDeviceMapping,
+  EbsBlockDevice,
+  Image,
+  RunInstancesCommandInput,
+  VolumeType,
+} from '@aws-sdk/client-ec2';
 import type { InstanceTags } from '@nodepool/core';
 import { asInstanceType } from './client/ec2.js';
 import type { AwsLabel } from './config.js';
@@ -64,22 +70,33 @@ export function metadataOf({ imdsv2 }: AwsLabel): {
 }
 
 /** Returns the volumes of the image, which all are deleted with the instance. The root device is that of the image. */
-export function blockDevices({ volume }: AwsLabel, image: Image): BlockDeviceMapping[] {
-  const root = image.RootDeviceName ?? image.BlockDeviceMappings?.[0]?.DeviceName;
-  const mappings = (image.BlockDeviceMappings ?? []).filter(({ Ebs }) => Ebs !== undefined);
+export function blockDevices(
+  { volume }: AwsLabel,
+  { RootDeviceName, BlockDeviceMappings = [] }: Image,
+): BlockDeviceMapping[] {
+  const mappings = BlockDeviceMappings.filter(({ Ebs }) => Ebs !== undefined);
+  const root = RootDeviceName ?? mappings[0]?.DeviceName;
+  // EC2 demands a snapshot or a size.
+  const sourceOf = (device: string | undefined): EbsBlockDevice => {
+    const { SnapshotId, VolumeSize } = mappings.find(({ DeviceName }) => DeviceName === device)?.Ebs ?? {};
+    return SnapshotId === undefined ? definedOf({ VolumeSize }) : { SnapshotId };
+  };
   const others = mappings
     .filter(({ DeviceName }) => DeviceName !== root)
-    .map(({ DeviceName }) => ({ DeviceName, Ebs: { DeleteOnTermination: true } }));
+    .map(({ DeviceName }) => ({ DeviceName, Ebs: { DeleteOnTermination: true, ...sourceOf(DeviceName) } }));
   if (root === undefined) return others;
-  const Ebs = {
-    DeleteOnTermination: true,
-    ...(volume.size === undefined ? {} : { VolumeSize: volume.size }),
-    ...(volume.type === undefined ? {} : { VolumeType: volume.type as VolumeType }),
-    ...(volume.iops === undefined ? {} : { Iops: volume.iops }),
-    ...(volume.throughput === undefined ? {} : { Throughput: volume.throughput }),
-    ...(volume.kmsKeyId === undefined ? {} : { KmsKeyId: volume.kmsKeyId, Encrypted: true }),
-  };
-  return [{ DeviceName: root, Ebs }, ...others];
+  const { size: VolumeSize, type, iops: Iops, throughput: Throughput, kmsKeyId: KmsKeyId } = volume;
+  const changes = definedOf({ VolumeSize, VolumeType: type as VolumeType | undefined, Iops, Throughput });
+  const encryption = KmsKeyId === undefined ? {} : { KmsKeyId, Encrypted: true };
+  return [
+    { DeviceName: root, Ebs: { DeleteOnTermination: true, ...sourceOf(root), ...changes, ...encryption } },
+    ...others,
+  ];
+}
+
+/** Returns the fields that have a value, so that equal launches are equal. */
+function definedOf<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function placementOf(zone: string | undefined, hostId: string | undefined): Pick<LaunchSpec, 'Placement'> {

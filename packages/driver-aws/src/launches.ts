@@ -13,7 +13,7 @@ import {
 } from '@nodepool/core';
 import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { toTags, type Ec2 } from './client/ec2.js';
-import { launchMax, launchTags, type LaunchedNode, type Tags } from './identity.js';
+import { launchMax, launchTags, nodeTags, type LaunchedNode, type Tags } from './identity.js';
 import { tokenOf, type LaunchSpec } from './launch-spec.js';
 
 /** Time for which the first node of a launch waits for others (ms). */
@@ -84,20 +84,45 @@ export class Launches {
     const own = this.makeCall();
     const link = linkSignals(own.signal, launch.controller.signal);
     const call = { ...own, signal: link.signal };
-    let sent: readonly Member[] | undefined;
-    let input: RunInstancesCommandInput | undefined;
     try {
       await sleep(this.clock, JOIN_WINDOW_MS, call.signal);
-      const instances = await this.ec2.runInstances(
-        () => (input ??= inputOf(launch.shared, (sent ??= this.admit(launch)), this.clock.now())),
-        call,
-      );
-      this.distribute(sent ?? [], instances);
+      await this.send(launch, undefined, call);
     } catch (error) {
       this.close(launch);
-      for (const { reject } of sent ?? launch.members) reject(errorOfMember(error, sent !== undefined));
+      rejectAll(launch.members, errorOfMember(error, false));
     } finally {
       link.unlink();
+    }
+  }
+
+  /**
+   * Launches some of the nodes, by default all. AWS can refuse a call because of its number of instances, so halves are
+   * sent until one is accepted. Resolves with false if the quota allows no further instance.
+   */
+  private async send(launch: OpenLaunch, some: readonly Member[] | undefined, call: Call): Promise<boolean> {
+    let sent = some;
+    let input: RunInstancesCommandInput | undefined;
+    try {
+      const instances = await this.ec2.runInstances(() => {
+        sent ??= this.admit(launch);
+        // A repetition after new credentials has the same token, so it has to be the same call.
+        input ??= inputOf(launch.shared, sent, this.clock.now());
+        return input;
+      }, call);
+      await this.distribute(sent ?? [], instances, call);
+      return true;
+    } catch (error) {
+      const isOverQuota = isDriverError(error) && error.code === 'quota' && error.outcome === 'not-applied';
+      if (sent === undefined || sent.length < 2 || !isOverQuota) {
+        this.close(launch);
+        rejectAll(sent ?? launch.members, errorOfMember(error, sent !== undefined));
+        return !isOverQuota;
+      }
+      const middle = Math.ceil(sent.length / 2);
+      const hasRoom = await this.send(launch, sent.slice(0, middle), call);
+      if (hasRoom) return this.send(launch, sent.slice(middle), call);
+      rejectAll(sent.slice(middle), error);
+      return false;
     }
   }
 
@@ -113,12 +138,25 @@ export class Launches {
     if (this.open.get(launch.key) === launch) this.open.delete(launch.key);
   }
 
-  private distribute(members: readonly Member[], instances: readonly Instance[]): void {
+  private async distribute(members: readonly Member[], instances: readonly Instance[], call: Call): Promise<void> {
     const byIndex = new Map(instances.map((instance) => [instance.AmiLaunchIndex ?? 0, instance]));
-    for (const [index, { resolve, reject }] of members.entries()) {
-      const instance = byIndex.get(index);
-      if (instance !== undefined) resolve(instance);
-      else reject(new CapacityError(`EC2 launched ${instances.length} of ${members.length} instances`));
+    const hasIndexes = byIndex.size === instances.length;
+    for (const [index, member] of members.entries()) {
+      const instance = hasIndexes ? byIndex.get(index) : instances[index];
+      if (instance === undefined) {
+        member.reject(new CapacityError(`EC2 launched ${instances.length} of ${members.length} instances`));
+      } else if (hasIndexes) member.resolve(instance);
+      else await this.tag(member, instance, call);
+    }
+  }
+
+  /** Gives an instance the tags of its node, because no launch index tells it from others of its call. */
+  private async tag({ node, resolve, reject }: Member, instance: Instance, call: Call): Promise<void> {
+    try {
+      await this.ec2.createTags([instance.InstanceId ?? ''], nodeTags(node), call);
+      resolve(instance);
+    } catch (error) {
+      reject(withOutcome(toDriverError(error), 'unknown'));
     }
   }
 }
@@ -148,4 +186,8 @@ function ownerOf({ tags }: LaunchedNode): readonly string[] {
 /** A call that was not sent had no effect. */
 function errorOfMember(error: unknown, isSent: boolean): unknown {
   return isSent || isDriverError(error) ? error : withOutcome(toDriverError(error), 'not-applied');
+}
+
+function rejectAll(members: readonly Member[], error: unknown): void {
+  for (const { reject } of members) reject(error);
 }

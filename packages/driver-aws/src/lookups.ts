@@ -1,17 +1,10 @@
 /** Looks up the subnets and images that labels refer to. */
 
-import {
-  CachedRead,
-  ConfigurationError,
-  isDriverError,
-  NotFoundError,
-  type Call,
-  type Clock,
-  type DriverError,
-} from '@nodepool/core';
+import { CachedRead, ConfigurationError, NotFoundError, type Call, type Clock, type DriverError } from '@nodepool/core';
 import type { Image, Subnet } from '@aws-sdk/client-ec2';
 import type { Ec2 } from './client/ec2.js';
 import type { ImageSource, Network } from './config.js';
+import { codeIn } from './errors.js';
 
 const MAX_AGE_MS = 300_000;
 
@@ -101,7 +94,9 @@ export class Lookups {
  * uploaded it and may have deleted it.
  */
 export function imageError(error: DriverError, label: string, source: ImageSource): DriverError {
-  if (!isDriverError(error) || error.code !== 'not-found' || source.kind === 'uploaded') return error;
+  if (error.code !== 'not-found' || source.kind === 'uploaded') return error;
+  // Hosts can be unknown, too.
+  if (!/^(Invalid(AMI|Snapshot).*)?$/.test(codeIn(error) ?? '')) return error;
   const key = source.kind === 'id' ? '"image-id"' : '"image-filters"';
   return new ConfigurationError(`label ${label}: ${error.message}; check ${key} of the cloud image`, { cause: error });
 }

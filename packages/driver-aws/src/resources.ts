@@ -12,7 +12,7 @@ import {
 import type { Instance, Snapshot, Volume } from '@aws-sdk/client-ec2';
 import { tagsIn } from './client/ec2.js';
 import { errorOfCode } from './errors.js';
-import { isShared, LAUNCHED_AT_TAG, tagsOf, type Tags } from './identity.js';
+import { isShared, LAUNCH_TAG, LAUNCHED_AT_TAG, tagsOf, tagsOfPart, type Tags } from './identity.js';
 import { IMAGE_NAME_TAG, isCopiedImage, OBJECT_PREFIX } from './images.js';
 import type { ProviderSession } from './session.js';
 
@@ -33,7 +33,7 @@ export async function listResources(session: ProviderSession, call: Call): Promi
     images.flatMap(({ BlockDeviceMappings = [] }) => BlockDeviceMappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? [])),
   );
   const occupied = new Set(instances.filter(exists).flatMap(({ Placement }) => Placement?.HostId ?? []));
-  const launched = new Set(instances.filter(exists).flatMap(({ ClientToken }) => ClientToken ?? []));
+  const launched = new Set(instances.filter(exists).flatMap(({ Tags }) => tagsIn(Tags)[LAUNCH_TAG] ?? []));
   const found = [
     ...instances.filter(exists).map((instance) => resource('instance', instance.InstanceId, tagsOf(instance))),
     ...hosts
@@ -56,9 +56,13 @@ export async function listResources(session: ProviderSession, call: Call): Promi
       .map(({ SnapshotId, Tags }) => resource('snapshot', SnapshotId, tagsIn(Tags))),
     ...objects,
   ];
-  return found
-    .filter(({ tags, externalId }) => 'nodepool_provider_name' in tags && externalId !== '')
-    .filter(({ tags }) => !isShared(tags) || !launched.has(tags['nodepool_launch'] ?? ''));
+  return (
+    found
+      .filter(({ tags, externalId }) => 'nodepool_provider_name' in tags && externalId !== '')
+      // A part of a shared launch can belong to any of its instances.
+      .filter(({ tags }) => !isShared(tags) || !launched.has(tags[LAUNCH_TAG] ?? ''))
+      .map((each) => ({ ...each, tags: tagsOfPart(each.tags) }))
+  );
 }
 
 /** Deletes a resource. Succeeds if it does not exist. */

@@ -10,6 +10,7 @@ import { InstanceTypes } from './instance-types.js';
 import { Interruptions } from './interruptions.js';
 import { Launches } from './launches.js';
 import { Lookups } from './lookups.js';
+import { InstanceNames } from './names.js';
 import { Terminations } from './terminations.js';
 
 export class ProviderSession {
@@ -18,6 +19,7 @@ export class ProviderSession {
   readonly lookups: Lookups;
   readonly launches: Launches;
   readonly fleets: Fleets;
+  readonly names: InstanceNames;
   readonly terminations: Terminations;
   readonly interruptions: Interruptions;
   readonly imageCalls: ImageCalls;
@@ -38,6 +40,7 @@ export class ProviderSession {
     this.lookups = new Lookups(this.ec2, makeCall, clock);
     this.launches = new Launches(this.ec2, clock, makeCall);
     this.fleets = new Fleets(this.ec2, clock, makeCall);
+    this.names = new InstanceNames(this.ec2, clock, makeCall);
     this.terminations = new Terminations(this.ec2, clock, makeCall);
     this.interruptions = new Interruptions(connection, config.interruptionQueue, clock);
     this.imageCalls = new ImageCalls(connection);

@@ -197,7 +197,7 @@ const fleetOf = (strategy: string): JsonObject => ({
   fleet: { 'instance-types': ['m5.large'], 'allocation-strategy': strategy },
 });
 
-const configuration: DriverFixture['configuration'] = {
+export const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey, example(size), example({ ...fleetOf('prioritized'), 'use-spot': true })],
   refused: [
     {

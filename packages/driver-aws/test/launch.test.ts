@@ -1,7 +1,7 @@
 /** Launches and deletions of instances, with and without faults. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import type { DriverError, JsonObject } from '@nodepool/core';
 import { INSTANCE_PROFILE, KMS_KEY_ARN } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
@@ -103,7 +103,7 @@ describe('a launch', () => {
   });
 
   it.each(['prioritized', 'lowest-price'])('can be by an on-demand fleet with the strategy %s', async (strategy) => {
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+    const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': strategy };
     const test = await provider({}, { fleet, 'iam-instance-profile': { name: INSTANCE_PROFILE } });
     const { externalId } = await test.launch();
     const [instance] = existing();
@@ -116,7 +116,7 @@ describe('a launch', () => {
   it.each(['prioritized', 'price-capacity-optimized', 'capacity-optimized', 'diversified', 'lowest-price'])(
     'can be by a spot fleet with the strategy %s',
     async (strategy) => {
-      const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': strategy };
+      const fleet = { 'instance-types': ['m5.large', 'm6i.large'], 'allocation-strategy': strategy };
       const test = await provider({}, { fleet, 'use-spot': true }, { 'subnet-ids': Object.values(open.cloud.subnets) });
       await test.launch();
       expect(existing()).toMatchObject([{ market: 'spot', tags: { nodepool_node_id: '0000000001' } }]);
@@ -136,6 +136,34 @@ describe('a burst', () => {
     await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
     expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
+  });
+
+  it('stays within the token buckets of AWS', async () => {
+    open.cloud.configure({ throttles: true, pendingMs: 20_000, shuttingDownMs: 20_000 });
+    const test = await provider({ rate: 2 });
+    open.cloud.calls.reset();
+    const nodes = ids(300);
+    const begun = open.time.clock.now();
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
+    // At two launched instances per second without the bucket, this takes 150 seconds.
+    expect(open.time.clock.now() - begun).toBeLessThan(60_000);
+    await test.end(Promise.all(nodes.map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
+    expect(existing()).toEqual([]);
+    expect(test.apiCalls.filter(({ status }) => status === 503)).toEqual([]);
+  });
+
+  it('waits for the bucket if other programs have emptied it', async () => {
+    open.cloud.faults.add({ on: 'ec2.RunInstances', times: 3, fault: { kind: 'throttle' } });
+    const test = await provider();
+    const results = await test.end(Promise.allSettled(ids(3).map((id) => test.begin(id))));
+    expect(results.map((each) => (each.status === 'rejected' ? (each.reason as DriverError).code : ''))).toEqual([
+      'throttled',
+      'throttled',
+      'throttled',
+    ]);
+    open.cloud.faults.clear();
+    const launched = await test.end(Promise.all(['4', '5'].map((id) => test.begin(id.padStart(10, '0')))));
+    expect(launched).toHaveLength(2);
   });
 
   it('gives each instance of a shared call the identity of its node from its creation', async () => {
@@ -176,78 +204,30 @@ describe('a burst', () => {
 });
 
 describe('errors of a launch', () => {
-  const failure = async (...change: Change): Promise<unknown> => {
-    const test = await provider(...change);
-    return test.launch().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-  };
-
   it.each([
-    ['InsufficientInstanceCapacity', 'capacity'],
-    ['InsufficientFreeAddressesInSubnet', 'capacity'],
-    ['UnfulfillableCapacity', 'capacity'],
-    ['SpotMaxPriceTooLow', 'capacity'],
-    ['Unsupported', 'capacity'],
-    ['VcpuLimitExceeded', 'quota'],
-    ['InstanceLimitExceeded', 'quota'],
-    ['MaxSpotInstanceCountExceeded', 'quota'],
-    ['VolumeLimitExceeded', 'quota'],
-    ['RequestLimitExceeded', 'throttled'],
-    ['InvalidKeyPair.NotFound', 'configuration'],
-    ['InvalidSubnetID.NotFound', 'configuration'],
-    ['InvalidGroup.NotFound', 'configuration'],
-    ['InvalidAMIID.NotFound', 'configuration'],
-  ])('%s is %s, thrown or inside the answer of a fleet', async (code, expected) => {
-    const rule = { kind: 'status', status: 400, code } as const;
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: rule });
-    expect(await failure()).toMatchObject({ code: expected, outcome: 'not-applied' });
-    expect(existing()).toEqual([]);
+    ['InvalidKeyPair.NotFound', '"key-name"'],
+    ['InvalidSubnetID.NotFound', '"subnet-id"'],
+    ['InvalidGroup.NotFound', '"security-group-ids"'],
+    ['InvalidAMIID.NotFound', '"image-id"'],
+    ['InvalidUserData.Malformed', '"userdata"'],
+  ])('%s names the key %s', async (code, key) => {
+    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'status', status: 400, code } });
+    const error = await (await provider()).failedLaunch();
+    expect(error).toMatchObject({ code: 'configuration', outcome: 'not-applied' });
+    expect(error.message).toContain(key);
   });
 
-  it('a fleet without capacity fails with capacity, although its answer is a success', async () => {
-    open.cloud.capacity.limit({}, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
-    expect(await failure({}, { fleet })).toMatchObject({ code: 'capacity', outcome: 'not-applied' });
-  });
-
-  it('a fleet beyond the quota fails with quota', async () => {
-    open.cloud.setQuota(STANDARD, 0);
-    const fleet = { 'instance-types': ['m5.large', 'm5a.large'], 'allocation-strategy': 'lowest-price' };
-    expect(await failure({}, { fleet })).toMatchObject({ code: 'quota', outcome: 'not-applied' });
-  });
-
-  it('an instance that ends because of a limit of volumes fails with quota', async () => {
-    const fault = { kind: 'launch-failure', code: 'Client.VolumeLimitExceeded', message: 'too many volumes' } as const;
-    open.cloud.configure({ pendingMs: 5000 });
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault });
-    expect(await failure()).toMatchObject({ code: 'quota', outcome: 'applied' });
-  });
-
-  it('names the key of a wrong value', async () => {
-    expect(await failure({}, { 'key-name': 'missing' })).toMatchObject({
-      code: 'configuration',
-      message: expect.stringContaining('"key-name"'),
-    });
-  });
-});
-
-describe('a call without an answer', () => {
-  it('makes no twin', async () => {
-    const test = await provider();
-    open.cloud.faults.add({ on: 'ec2.RunInstances', fault: { kind: 'cut', when: 'after' } });
-    const launched = await test.end(Promise.all(ids(3).map((id) => test.begin(id))));
-    expect(new Set(launched.map(({ externalId }) => externalId)).size).toBe(3);
-    expect(existing()).toHaveLength(3);
+  it('a missing key pair names the key', async () => {
+    const error = await (await provider({}, { 'key-name': 'missing' })).failedLaunch();
+    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining('"key-name"') });
   });
 });
 
 describe('spot', () => {
   it('is preferred, and on-demand instances are another offer', async () => {
-    const test = await provider({}, { 'use-spot': 'prefer', 'instance-types': ['m5.large', 'm5a.large'] });
+    const test = await provider({}, { 'use-spot': 'prefer', 'instance-types': ['m5.large', 'm6i.large'] });
     const types = test.config.pools.get('main')?.labels.get('small')?.machineTypes;
-    expect(types).toEqual(['m5.large (spot)', 'm5a.large (spot)', 'm5.large', 'm5a.large']);
+    expect(types).toEqual(['m5.large (spot)', 'm6i.large (spot)', 'm5.large', 'm6i.large']);
     open.cloud.capacity.limit({ market: 'spot' }, 0);
     await expect(test.launch('0000000001', { machineType: 'm5.large (spot)' })).rejects.toMatchObject({
       code: 'capacity',
@@ -257,16 +237,5 @@ describe('spot', () => {
     const need = await test.provider.getQuotaForLabel?.('main', 'small', callOn(open.time.clock), 'm5.large (spot)');
     expect(need?.get(SPOT)).toBe(2);
     expect(need?.get(STANDARD)).toBe(0);
-  });
-
-  it('shows an instance that AWS takes away as failed, at the notice of the queue', async () => {
-    const test = await provider({ 'interruption-queue': open.cloud.queueUrl }, { 'use-spot': true });
-    const { externalId } = await test.launch();
-    open.cloud.interruptSpot(idOf(externalId));
-    await open.time.until(() => false, 30_000);
-    const find = async (): Promise<unknown> =>
-      (await test.provider.listNodes(callOn(open.time.clock))).find((each) => each.externalId === externalId);
-    expect(await find()).toMatchObject({ ready: false, failed: expect.stringContaining('takes the spot instance') });
-    expect(existing()).toHaveLength(1);
   });
 });

@@ -4,8 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { CreateVolumeCommand, EC2Client } from '@aws-sdk/client-ec2';
 import type { JsonObject } from '@nodepool/core';
-import { BUCKET, INSTANCE_PROFILE } from '@nodepool/simulated-aws';
+import { BUCKET, INSTANCE_PROFILE, REGION } from '@nodepool/simulated-aws';
 import { callOn } from '@nodepool/driver-kit';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
@@ -102,15 +103,6 @@ it('the documented policy suffices, and contains no action without a use', async
   expect(actions.filter((action) => !used.includes(action) && !UNUSED.has(action))).toEqual([]);
 });
 
-it('serves without the right to list quotas', async () => {
-  open.cloud.permissions.deny('servicequotas:ListServiceQuotas');
-  const test = await TestProvider.started(open);
-  const limits = await test.end(test.provider.getQuotaLimits?.(callOn(open.time.clock)) ?? Promise.resolve(undefined));
-  expect(limits?.get('L-1216C47A')).toBe(Infinity);
-  await test.launch();
-  await test.stop();
-});
-
 it('reads the limits of families and volumes, in vCPUs and GiB', async () => {
   open.cloud.setQuota('L-1216C47A', 64);
   open.cloud.setQuota('L-7A658B76', 50);
@@ -118,5 +110,23 @@ it('reads the limits of families and volumes, in vCPUs and GiB', async () => {
   const limits = await test.end(test.provider.getQuotaLimits?.(callOn(open.time.clock)) ?? Promise.resolve(undefined));
   expect(limits?.get('L-1216C47A')).toBe(64);
   expect(limits?.get('L-7A658B76')).toBe(51_200);
+  await test.stop();
+});
+
+it('subtracts the volumes of other programs from the limits, and not those of its nodes', async () => {
+  open.cloud.setQuota('L-7A658B76', 1);
+  const volume = { 'volume-type': 'gp3', 'volume-size': 24 };
+  const test = await TestProvider.started(open, section(open, {}, volume));
+  await test.launch();
+  const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
+  const [AvailabilityZone = ''] = Object.keys(open.cloud.subnets);
+  await client.send(new CreateVolumeCommand({ AvailabilityZone, Size: 100, VolumeType: 'gp3' }));
+  client.destroy();
+  const limits = await test.end(test.provider.getQuotaLimits?.(callOn(open.time.clock)) ?? Promise.resolve(undefined));
+  expect(limits?.get('L-7A658B76')).toBe(924);
+  const need = await test.end(
+    test.provider.getQuotaForLabel?.('main', 'small', test.call()) ?? Promise.resolve(undefined),
+  );
+  expect(need?.get('L-7A658B76')).toBe(24);
   await test.stop();
 });

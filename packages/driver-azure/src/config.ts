@@ -87,7 +87,6 @@ export interface TrustedLaunch {
 
 export type Generation = 'V1' | 'V2';
 
-/** Cloud settings of a disk image. */
 export interface ImageTraits {
   readonly generation: Generation;
   readonly zoneResilient: boolean;
@@ -114,7 +113,6 @@ export interface AzureProvider extends ProviderConfig<AzureLabel> {
   readonly imageTraits: ReadonlyMap<string, ImageTraits>;
 }
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(
   section: JsonObject,
   context: ProviderConfigContext,
@@ -251,9 +249,7 @@ function referenceOf(section: JsonObject): Readonly<Record<string, string>> {
   return textsAt(section, 'image-reference');
 }
 
-/**
- * Returns the path of a gallery image. Ids of shared gallery images start with the gallery instead of a subscription.
- */
+/** Returns the path of a gallery image. Ids of shared gallery images start with the gallery, not a subscription. */
 function galleryPath(kind: string, section: JsonObject): string {
   const [gallery = '', image = '', version] = ['gallery-name', 'name', 'version'].map((key) => stringAt(section, key));
   return `/${kind}/${gallery}/Images/${image}${version === undefined ? '' : `/Versions/${version}`}`;

@@ -48,7 +48,6 @@ const SETTLE_MS = 30_000;
 
 type State = 'start' | 'preparing' | 'creating' | 'repeating' | 'following' | 'looking' | 'reading' | 'ready';
 
-/** Result of a query for a VM. */
 type Found = { readonly vm: 'none' | 'unready' } | { readonly vm: 'ready'; readonly instance: Instance };
 
 export class CreateMachine implements StateMachine {

@@ -13,18 +13,8 @@
  * may have been changed.
  */
 
-import {
-  isDriverError,
-  isJsonObject,
-  PendingCall,
-  stringAt,
-  type Advance,
-  type Call,
-  type ExternalId,
-  type JsonValue,
-  type MachineCall,
-  type StateMachine,
-} from '@nodepool/core';
+import type { Advance, Call, ExternalId, JsonValue, MachineCall, StateMachine } from '@nodepool/core';
+import { isDriverError, isJsonObject, PendingCall, stringAt } from '@nodepool/core';
 import type { Accepted, Progress } from './client/arm.js';
 import { nameOf } from './instance.js';
 import type { ProviderSession } from './provider-session.js';
@@ -45,7 +35,6 @@ export class DeleteMachine implements StateMachine {
   private followedSince: number | undefined;
   /** The VM's resource group if it is not that of the provider. */
   private group: string | undefined;
-  /** True if Azure has deleted the VM. */
   private deleted = false;
   private readonly name: string;
 

@@ -1,5 +1,3 @@
-/** The driver: its name, configuration and adapter. `stateMachineDriver` implements the rest. */
-
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { AzureAdapter } from './adapter.js';
 import { loadProvider, type AzureLabel, type AzureProvider } from './config.js';

@@ -6,6 +6,7 @@
  * resource manager's page on throttling.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonValue } from '@nodepool/core';
 import {
   AuthError,
   certificateAdvice,
@@ -17,10 +18,6 @@ import {
   networkCauseOf,
   stringAt,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonValue,
 } from '@nodepool/core';
 
 /** Wait if the cloud does not specify one (ms). */
@@ -43,10 +40,7 @@ const LABEL_FORBIDDEN =
 const CONFLICT =
   /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
 const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
-/**
- * Codes that only a configuration change resolves. Any other code, also of a 400, counts as a failure of the single
- * call.
- */
+/** Codes that only a configuration change resolves. Any other code, also of a 400, is a failure of the single call. */
 const CONFIGURATION: ReadonlySet<string> = new Set([
   'AvailabilityZoneNotSupported',
   'DisallowedProvider',

@@ -2,7 +2,6 @@
 
 import type { InstanceTags } from '@nodepool/core';
 
-/** A resource as Azure returns it. */
 export interface NamedResource {
   readonly id?: string | undefined;
   readonly name?: string | undefined;
@@ -27,10 +26,7 @@ export function nameIn(id: string | undefined): string | undefined {
   return name === '' ? undefined : name;
 }
 
-/**
- * Returns the name of the resource group in a resource id, in lower case. Azure ignores its case and sometimes changes
- * it.
- */
+/** Returns the resource group in a resource id, in lower case. Azure ignores its case and sometimes changes it. */
 export function groupIn(id: string | undefined): string | undefined {
   return /\/resourceGroups\/([^/]+)\//i.exec(id ?? '')?.[1]?.toLowerCase();
 }

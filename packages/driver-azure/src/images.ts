@@ -4,6 +4,7 @@
  * Source: "Upload a VHD to Azure" (managed disks with `creationData.createOption` `Upload`).
  */
 
+import type { Call, ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import {
   DriverError,
   entryNamed,
@@ -14,12 +15,6 @@ import {
   logCloudDeletion,
   stringAt,
   TransientError,
-  type Call,
-  type ExternalId,
-  type ImageManager,
-  type ImageTags,
-  type ImageUploadRequest,
-  type ListedImage,
 } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
 import type { Disk, Image } from './client/types.js';
@@ -73,9 +68,7 @@ export class AzureImages implements ImageManager {
     return images.flatMap((image) => listed(image));
   }
 
-  /**
-   * Deletes the image in a resource group, by default in that of the provider. Resolves with false if it was not there.
-   */
+  /** Deletes the image in a resource group, by default the provider's. Resolves with false if it was not there. */
   private async deleteIn(group: string | undefined, name: string, call: Call): Promise<boolean> {
     const session = this.session();
     let existed = false;
@@ -181,10 +174,7 @@ export class AzureImages implements ImageManager {
     return entry !== undefined && stringAt(entry.section, 'connection-type') === 'winrm';
   }
 
-  /**
-   * Deletes the disk. A failure does not fail the upload, since the image exists; the disk is later deleted as a leaked
-   * resource.
-   */
+  /** Deletes the disk. A failure does not fail the upload, whose image exists; the disk is deleted later as a leak. */
   private async deleteDisk(name: string, call: Call, because: string): Promise<void> {
     const session = this.session();
     logCloudDeletion(call.log, { kind: 'disk', externalId: name }, because);
@@ -218,10 +208,7 @@ export class AzureImages implements ImageManager {
   }
 }
 
-/**
- * Returns a name of letters, digits, `.`, `_` and `-`. It ends with the upload's identity, because providers share
- * resource groups.
- */
+/** Returns a name of letters, digits, `.`, `_`, `-` that ends with the upload's identity, for shared groups. */
 function imageNameOf({ externalName, tags }: ImageUploadRequest): string {
   const hash = imageTagsHash(tags);
   return `${externalName.replace(/[^\w.-]/g, '-').slice(0, MAX_NAME - hash.length - 1)}-${hash}`;

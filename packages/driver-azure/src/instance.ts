@@ -1,5 +1,3 @@
-/** Converts a VM to an instance of core. */
-
 import type { ExternalId, Instance } from '@nodepool/core';
 import type { NetworkInterface, VirtualMachine } from './client/types.js';
 import type { VmSize } from './lookups.js';
@@ -17,6 +15,8 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
     ready: state === 'Succeeded',
     deleted: false,
     failed: state === 'Failed' ? failureIn(vm) : state === 'Deleting' ? 'it is being deleted' : undefined,
+    // An evicted spot VM is deleted, as `evictionPolicy` demands.
+    reclaimed: state === 'Deleting' && spot ? {} : undefined,
     tags: isCopy(vm) ? {} : tagsOf(vm),
     cloud: 'Azure',
     region: vm.location,

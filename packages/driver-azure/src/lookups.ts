@@ -11,7 +11,6 @@ const IMAGES_MAX_AGE_MS = 300_000;
 /** Maximum age of a list that a size is refused by (ms); an older one is read again. */
 const REFUSED_MAX_AGE_MS = 5000;
 
-/** A size of VMs. */
 export interface VmSize {
   readonly name: string;
   /** As in usages, e.g. `standardBSFamily`. */
@@ -45,10 +44,7 @@ export class Lookups {
     return size;
   }
 
-  /**
-   * Resolves with the id of the last matching image, sorted by name. Rejects with `ConfigurationError` if there is
-   * none.
-   */
+  /** Resolves with the id of the last matching image by name. Rejects with `ConfigurationError` if there is none. */
   async image(filter: ImageFilter): Promise<string> {
     const found = chooseImage(await this.images.read(), filter);
     const image = found ?? chooseImage(await this.images.read(REFUSED_MAX_AGE_MS), filter);

@@ -1,16 +1,7 @@
 /** Objects that all state machines of a provider share. */
 
-import {
-  CachedRead,
-  isDriverError,
-  retryPassing,
-  sleep,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonValue,
-  type RandomSource,
-} from '@nodepool/core';
+import type { Call, Clock, JsonValue, RandomSource } from '@nodepool/core';
+import { CachedRead, isDriverError, retryPassing, sleep, TransientError } from '@nodepool/core';
 import type { Accepted, Progress } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { VirtualMachine } from './client/types.js';
@@ -45,10 +36,7 @@ export class ProviderSession {
     return `/subscriptions/${subscriptionId}/resourceGroups/${this.config.resourceGroup}/providers/Microsoft.Compute/${kind}/${name}`;
   }
 
-  /**
-   * Resolves with the resource group of a VM outside the provider's group. Only a VM with the launch attempt in its
-   * name counts.
-   */
+  /** Resolves with the resource group of a VM outside the provider's; its name must contain the launch attempt. */
   async otherGroupOf(vmName: string): Promise<string | undefined> {
     const { name: provider, resourceGroup } = this.config;
     const found = (await this.vms.read()).find((vm) => {

@@ -1,6 +1,4 @@
-/**
- * Reads the quota of a subscription in a location, also by VM family, and computes the resources of a label's nodes.
- */
+/** Reads the quota of a subscription in a location, also by VM family, and computes the needs of a label's nodes. */
 
 import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
 import type { AzureLabel } from './config.js';

@@ -35,10 +35,7 @@ export async function listTagged(session: ProviderSession, call: Call): Promise<
   ];
 }
 
-/**
- * Deletes a resource and waits until it is deleted, because the next one may depend on it. Succeeds if it does not
- * exist.
- */
+/** Deletes a resource and waits for its end, on which the next one may depend. Succeeds if it does not exist. */
 export async function deleteResource(
   session: ProviderSession,
   { kind, externalId }: Resource,

@@ -12,10 +12,7 @@ const FOOTER_BYTES = 512;
 const MIB = 2 ** 20;
 const FIXED = 2;
 
-/**
- * Resolves with the file's size in bytes, footer included. Rejects with `ConfigurationError` if Azure would refuse the
- * file.
- */
+/** Resolves with the file's size in bytes with footer. Rejects with `ConfigurationError` if Azure would refuse it. */
 export async function checkVhd(file: string): Promise<number> {
   const handle = await open(file, 'r');
   try {

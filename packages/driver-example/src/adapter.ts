@@ -127,10 +127,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return Promise.resolve(configured.length > 0 ? configured : (this.description?.zones ?? []));
   }
 
-  /**
-   * Returns `ready` if the cloud has the size that a label needs, or one of them. A pool does not accept requests for
-   * labels that are not ready.
-   */
+  /** Returns `ready` if the cloud has one of the label's sizes. Pools accept no requests for labels that are not. */
   labelReady(label: ExampleLabel): Readiness {
     const wanted = label.machineTypes ?? [label.size];
     if (wanted.some((size) => sizeOf(this.description, label, size) !== undefined)) return { ready: true };

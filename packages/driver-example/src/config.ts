@@ -4,19 +4,15 @@
  * remedy.
  */
 
-import {
-  isJsonObject,
-  loadCommonProvider,
-  numberAt,
-  stringAt,
-  stringsAt,
-  type JsonObject,
-  type LabelConfig,
-  type LabelSource,
-  type PoolConfig,
-  type ProviderConfig,
-  type ProviderConfigContext,
+import type {
+  JsonObject,
+  LabelConfig,
+  LabelSource,
+  PoolConfig,
+  ProviderConfig,
+  ProviderConfigContext,
 } from '@nodepool/core';
+import { isJsonObject, loadCommonProvider, numberAt, stringAt, stringsAt } from '@nodepool/core';
 import { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './cloud/settings.js';
 import { DEFAULT_CORES, DEFAULT_IMAGE_FORMAT, DEFAULT_RAM, DEFAULTS } from './schema.js';
@@ -40,7 +36,6 @@ export interface ExampleProvider extends ProviderConfig<ExampleLabel> {
   readonly cloudSettings: CloudSettings;
 }
 
-/** Reads a section that has passed the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): ExampleProvider {
   const endpoint = stringAt(section, 'endpoint');
   const cloudSettings = loadCloudSettings(section, endpoint, context);

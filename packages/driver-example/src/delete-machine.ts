@@ -11,17 +11,8 @@
  * In a cloud that uses ids again, the repeated call could delete another instance, so several listings have to agree.
  */
 
-import {
-  ListingDeadline,
-  NotFoundError,
-  isDriverError,
-  PendingCall,
-  type Advance,
-  type ExternalId,
-  type JsonValue,
-  type MachineCall,
-  type StateMachine,
-} from '@nodepool/core';
+import type { Advance, ExternalId, JsonValue, MachineCall, StateMachine } from '@nodepool/core';
+import { ListingDeadline, NotFoundError, isDriverError, PendingCall } from '@nodepool/core';
 import type { ExampleCloudApi } from './client/client.js';
 import type { CloudInstance } from './cloud/types.js';
 

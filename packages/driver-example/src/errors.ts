@@ -6,14 +6,8 @@
  * instance that the launcher does not know.
  */
 
-import {
-  errorOfAnswer,
-  lineOf,
-  toDriverError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-} from '@nodepool/core';
+import type { Attempted, DriverError, ErrorTable } from '@nodepool/core';
+import { errorOfAnswer, lineOf, toDriverError } from '@nodepool/core';
 import { CloudError } from './cloud/types.js';
 
 const ERRORS: ErrorTable = {

@@ -5,15 +5,8 @@
  * upload never becomes a usable image.
  */
 
-import {
-  isDriverError,
-  NotFoundError,
-  type Call,
-  type ExternalId,
-  type ImageManager,
-  type ImageUploadRequest,
-  type ListedImage,
-} from '@nodepool/core';
+import type { Call, ExternalId, ImageManager, ImageUploadRequest, ListedImage } from '@nodepool/core';
+import { isDriverError, NotFoundError } from '@nodepool/core';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';

@@ -5,7 +5,6 @@ import type { Readable } from 'node:stream';
 import type { ExampleCloud } from './cloud/cloud.js';
 import { CLOUD_ERROR_STATUS, CloudError, type ImageSpec, type InstanceSpec } from './cloud/types.js';
 
-/** A running HTTP API. */
 export interface CloudServer {
   /** URL, e.g. `http://127.0.0.1:8480`. */
   readonly endpoint: string;
@@ -129,9 +128,7 @@ function refuse(reply: FastifyReply, error: CloudError): void {
   reply.code(CLOUD_ERROR_STATUS[code]).send({ error: { code, message, retryAfterSeconds } });
 }
 
-/**
- * Converts an error. Errors of the HTTP layer itself (bad JSON, schema violations, oversized bodies) are the caller's.
- */
+/** Converts an error. Errors of the HTTP layer itself (bad JSON, schema violations, huge bodies) are the caller's. */
 function asCloudError(error: unknown): CloudError {
   if (error instanceof CloudError) return error;
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;

@@ -197,10 +197,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     return output.slice(-CONSOLE_CHARACTERS);
   }
 
-  /**
-   * Turns a "not found" error of a creation into a configuration error, except for uploaded images, which can be
-   * deleted meanwhile.
-   */
+  /** Turns "not found" of a creation into a configuration error, but not for uploaded images, which may be deleted. */
   private async accepted<T>({ label }: CreateRequest<GceLabel>, work: Promise<T>): Promise<T> {
     try {
       return await work;

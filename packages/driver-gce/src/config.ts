@@ -1,21 +1,15 @@
 /** Parses the configuration of a provider; see `schema.ts` for its keys. */
 
-import {
-  booleanAt,
-  entriesAt,
-  loadCommonProvider,
-  numberAt,
-  stringAt,
-  stringsAt,
-  textsAt,
-  type JsonObject,
-  type LabelConfig,
-  type LabelSource,
-  type PoolConfig,
-  type PoolSource,
-  type ProviderConfig,
-  type ProviderConfigContext,
+import type {
+  JsonObject,
+  LabelConfig,
+  LabelSource,
+  PoolConfig,
+  PoolSource,
+  ProviderConfig,
+  ProviderConfigContext,
 } from '@nodepool/core';
+import { booleanAt, entriesAt, loadCommonProvider, numberAt, stringAt, stringsAt, textsAt } from '@nodepool/core';
 import { fitsLabel, LABEL_MAX_LENGTH, propertyLabel } from './labels.js';
 import {
   DEFAULT_GUEST_OS_FEATURES,
@@ -38,7 +32,6 @@ export interface Accelerator {
 }
 
 export interface GceLabel extends LabelConfig {
-  /** Zones of the pool. */
   readonly zones: readonly string[];
   /** The preferred type, which a launch without a machine type uses. */
   readonly instanceType: string;
@@ -82,7 +75,6 @@ export interface GceProvider extends ProviderConfig<GceLabel> {
   readonly storageBucket: string | undefined;
 }
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): GceProvider {
   const common = loadCommonProvider<GceLabel, PoolConfig<GceLabel>>(section, context, {
     defaults: DEFAULTS,

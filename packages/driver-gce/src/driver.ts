@@ -1,5 +1,3 @@
-/** The driver: its name, configuration and adapter. `simpleTaskManagerDriver` implements the rest. */
-
 import { simpleTaskManagerDriver, type Driver } from '@nodepool/core';
 import { GceAdapter } from './adapter.js';
 import { loadProvider, type GceLabel, type GceProvider } from './config.js';

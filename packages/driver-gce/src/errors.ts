@@ -5,6 +5,7 @@
  * https://cloud.google.com/compute/docs/api/errors.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject } from '@nodepool/core';
 import {
   AuthError,
   connectionError,
@@ -13,10 +14,6 @@ import {
   isJsonObject,
   lineOf,
   stringAt,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
 } from '@nodepool/core';
 import { listAt } from './client/answers.js';
 
@@ -31,9 +28,7 @@ const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|VM_MIN_COU
 const NOT_FOUND = /^((resource)?not_?found|deleted|gone)$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
-/**
- * Reasons of a 400 that only a configuration change resolves. Any other reason counts as a failure of the single call.
- */
+/** Reasons of a 400 that only a configuration change resolves. Any other reason is a failure of the single call. */
 const CONFIGURATION: ReadonlySet<string> = new Set(['invalid', 'invalidParameter', 'required', 'resourceNotFound']);
 /** Errors of a token endpoint, with status 400, that only new credentials resolve (RFC 6749, section 5.2). */
 const LOGIN: ReadonlySet<string> = new Set(['invalid_client', 'invalid_grant', 'invalid_scope', 'unauthorized_client']);
@@ -100,10 +95,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   return new AuthError(`${failure.message}; the account of the credentials does not exist`, { cause: error });
 }
 
-/**
- * Returns true if a call failed because of its credentials, so that other ones may help. A 403 of the APIs concerns a
- * permission instead.
- */
+/** Returns true if a call failed due to its credentials: new ones may help. A 403 of the APIs is a permission. */
 export function isRefusal(error: unknown, failure: DriverError): boolean {
   return failure.code === 'auth' && (answerIn(error)?.status !== 403 || isOfLogin(error));
 }
@@ -145,10 +137,7 @@ const OPERATION_ERRORS: ErrorTable = {
   ],
 };
 
-/**
- * Returns the `DriverError` for a failed operation. Its resource does not exist, unless the failure is internal to the
- * cloud.
- */
+/** Returns the `DriverError` of a failed operation. Its resource does not exist, unless the failure is internal. */
 export function operationError(operation: string, errors: readonly JsonObject[]): DriverError {
   const [first = {}] = errors;
   const code = stringAt(first, 'code') ?? 'UNKNOWN';
@@ -173,10 +162,7 @@ interface Detail {
   readonly message: string;
 }
 
-/**
- * Reads `{"error": {"message", "errors": [{"reason"}]}}` of the APIs, `{"error", "error_description"}` of logins, or
- * text.
- */
+/** Reads `{"error": {"message", "errors": [{"reason"}]}}` (APIs), `{"error", "error_description"}` (login), or text. */
 function detailOf(body: unknown): Detail {
   const parsed = typeof body === 'string' ? parsedOr(body) : body;
   if (!isJsonObject(parsed))

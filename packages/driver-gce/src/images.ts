@@ -59,7 +59,6 @@ export class GceImages implements ImageManager {
     this.around = environment;
   }
 
-  /** Resolves with the name of the image. */
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
     const what = `upload of ${upload.file} as ${upload.externalName}`;
     const limited = deadlineSignal({
@@ -155,7 +154,6 @@ export class GceImages implements ImageManager {
     throw new TransientError(`${name} was damaged during its upload: its MD5 in the bucket is ${stored}, not ${sent}`);
   }
 
-  /** Returns the name of the object in the bucket. */
   private fileOf(upload: ImageUploadRequest): string {
     return this.bucket.nameOf(`${imageName(upload)}.tar.gz`);
   }
@@ -193,10 +191,7 @@ export class GceImages implements ImageManager {
   }
 }
 
-/**
- * Returns a name of at most 63 characters from a-z, 0-9 and -. It ends with the upload's identity, because providers
- * share projects and buckets.
- */
+/** Returns a name of up to 63 of a-z, 0-9 and -, ending with the upload's identity: projects and buckets are shared. */
 export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'externalName' | 'tags'>): string {
   const hash = imageTagsHash(tags);
   const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');

@@ -1,15 +1,8 @@
 /** Builds creation requests and interprets instances of the API. */
 
 import { createHash } from 'node:crypto';
-import {
-  numberAt,
-  objectAt,
-  stringAt,
-  type CreateRequest,
-  type ExternalId,
-  type Instance,
-  type JsonObject,
-} from '@nodepool/core';
+import type { CreateRequest, ExternalId, Instance, JsonObject } from '@nodepool/core';
+import { numberAt, objectAt, stringAt } from '@nodepool/core';
 import { labelsOf, linkAt, listAt } from './client/answers.js';
 import type { InstanceBody } from './client/compute.js';
 import type { Accelerator, GceLabel } from './config.js';
@@ -46,10 +39,7 @@ export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
   return slash < 0 ? { zone, name: text } : { zone: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-/**
- * Returns an instance name that is unique for each launch attempt, because the previous attempt's instance may still
- * exist.
- */
+/** Returns an instance name, unique per launch attempt, because the previous attempt's instance may still exist. */
 export function instanceName(hostname: string, attempt: string): string {
   const cleaned = hostname.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const host = /^[a-z]/.test(cleaned) ? cleaned : `np-${cleaned}`;
@@ -72,7 +62,6 @@ export function requestId(...purpose: readonly string[]): string {
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-5${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
   request: CreateRequest<GceLabel>,
@@ -148,6 +137,9 @@ function acceleratorsIn(zone: string, { accelerators }: GceLabel): NonNullable<I
 /** States of instances that no longer run, because of a shutdown, a preemption or an operator. */
 const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'STOPPING', 'PENDING_STOP']);
 
+/** States of a preemptible instance that Compute Engine takes away. */
+const PREEMPTED = new Set(['TERMINATED', 'STOPPED', 'STOPPING', 'PENDING_STOP']);
+
 export interface InstanceFacts {
   readonly region: string;
   /** Zone of the provider. */
@@ -182,6 +174,8 @@ export function instanceOf(
       status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
+    // The API does not tell a preemption from a shutdown by the guest, and the nodes' requestors do not shut down.
+    reclaimed: PREEMPTED.has(status) && isPreemptible(data) ? {} : undefined,
     tags,
     interfaceIp: isInternal ? (privateIpv4 ?? publicIpv4) : (publicIpv4 ?? privateIpv4),
     publicIpv4,

@@ -23,10 +23,7 @@ export function fitsLabel(value: string): boolean {
   return toLabel(value).length <= LABEL_MAX_LENGTH;
 }
 
-/**
- * Returns an operator's property as a label. Valid values are unchanged: they are never decoded, and the operator
- * searches for them.
- */
+/** Returns an operator's property as a label. Valid values stay: they are never decoded, but searched for. */
 export function propertyLabel(value: string): string {
   return VALID.test(value) ? value : toLabel(value);
 }
@@ -54,7 +51,6 @@ export function isCopy(tags: Readonly<Record<string, string>>, name: string): bo
   return tags[OWN_NAME] !== undefined && tags[OWN_NAME] !== name;
 }
 
-/** Encodes tags as labels. */
 export function tagsToLabels(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, toLabel(value)]));
 }

@@ -23,17 +23,12 @@ export class MachineTypes {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Returns the cached size, which is the same in every zone. Returns undefined if the type is unknown or not cached
-   * yet.
-   */
+  /** Returns the cached size, which is the same in every zone; undefined if the type is unknown or not cached yet. */
   known(machineType: string): MachineSize | undefined {
     return this.sizes.get(machineType);
   }
 
-  /**
-   * Resolves with undefined if none of the zones has the type. This result is not cached, since the type may be added.
-   */
+  /** Resolves with undefined if none of the zones has the type; this is not cached, since the type may be added. */
   async read(zones: readonly string[], machineType: string, call: Call): Promise<MachineSize | undefined> {
     for (const zone of zones) {
       const size = this.sizes.get(machineType) ?? (await this.readIn(zone, machineType, call));

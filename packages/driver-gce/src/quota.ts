@@ -4,7 +4,6 @@ import { numberAt, QuotaInformation, stringAt, type JsonObject } from '@nodepool
 import { listAt } from './client/answers.js';
 import type { Accelerator } from './config.js';
 
-/** Size of a machine type. */
 export interface MachineSize {
   readonly cores: number;
   /** MiB. */

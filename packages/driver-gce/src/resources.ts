@@ -1,7 +1,4 @@
-/**
- * Lists and deletes resources other than instances that may leak: images and their files in the bucket. Disks are
- * deleted with their instances.
- */
+/** Lists and deletes leaked images and their files in the bucket. Disks are deleted with their instances. */
 
 import { isDriverError, stringAt, type Call, type Resource } from '@nodepool/core';
 import { labelsOf } from './client/answers.js';

@@ -18,7 +18,6 @@ const OCTAL_LIMIT = 8 ** 11;
 
 export interface PackOptions {
   readonly file: string;
-  /** File size in bytes. */
   readonly size: number;
   /** The packed disk ends with zeros up to a multiple of this size in bytes, which is a multiple of 512. */
   readonly grainBytes: number;

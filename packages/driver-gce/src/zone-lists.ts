@@ -48,10 +48,7 @@ export class ZoneLists {
     return this.knownInstances();
   }
 
-  /**
-   * Resolves with the instances of the last lists. Lists only if a zone has never been listed, except an unreachable
-   * zone that no pool uses.
-   */
+  /** Resolves with the instances of the last lists. Lists only if a zone, except unused unreachable ones, never was. */
   async latest(call: Call): Promise<readonly JsonObject[]> {
     if (this.zones.some((zone) => this.isMissing(zone))) return this.list(call);
     return this.knownInstances();

@@ -3,10 +3,7 @@
 import { Transform } from 'node:stream';
 import { createGzip } from 'node:zlib';
 
-/**
- * Key of the set of busy streams on the base class of `node:zlib` streams. It is shared if the kit is loaded more than
- * once.
- */
+/** Key of the set of busy streams on the base class of `node:zlib` streams, shared by all copies of the kit. */
 const WORKING = Symbol.for('@nodepool/driver-kit/compression');
 
 interface WatchedClass {

@@ -20,10 +20,7 @@ interface WatchedChannel extends Channel {
   [WATCH]: Connections | undefined;
 }
 
-/**
- * Returns the watch of this process. It is never removed, because it subscribes permanently and adds listeners to every
- * socket.
- */
+/** Returns the watch of this process. It stays: its subscription and its listeners on every socket are permanent. */
 export function connectionsOfProcess(): Connections {
   const watched = channel('net.client.socket') as WatchedChannel;
   watched[WATCH] ??= new Connections();
@@ -54,9 +51,7 @@ class Connections {
       subscribe(channel, (message) => this.unsent.delete(field(message, 'request')));
   }
 
-  /**
-   * Describes calls, bytes and connection ends that have not arrived yet. Returns an empty string if there are none.
-   */
+  /** Describes calls, bytes and connection ends that have not arrived yet. Returns an empty text if there are none. */
   inTransit(): string {
     const calls = this.unsent.size === 0 ? [] : [`${this.unsent.size} calls that were not sent`];
     return [...calls, ...[...this.ends.values()].flatMap((end) => this.awaitedBy(end))].join('; ');

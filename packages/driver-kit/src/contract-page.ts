@@ -7,7 +7,6 @@ import type { Rule } from './rule.js';
 /** Maximum length of a line of prose (characters). */
 const COLUMNS = 120;
 
-/** Returns the contract as Markdown. */
 export function contractPage(): string {
   const parts = [
     '# The driver contract',
@@ -21,7 +20,7 @@ export function contractPage(): string {
   return `${parts.map((part) => (part.startsWith('#') ? part : wrapped(part))).join('\n\n')}\n`;
 }
 
-function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Rule): string[] {
+function ruleParts({ id, since, title, text, needs = [], appliesTo = 'creating' }: Rule): string[] {
   const facts = [`Since contract ${since}.`];
   if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
   if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');
@@ -29,7 +28,6 @@ function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Ru
   return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
 }
 
-/** Breaks a paragraph into lines. */
 function wrapped(paragraph: string): string {
   const lines = [''];
   for (const word of paragraph.split(' ')) {

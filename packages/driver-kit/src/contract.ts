@@ -6,13 +6,9 @@ import type { DriverFixture } from './driver-fixture.js';
 import { endAll } from './provider-harness.js';
 import { RuleContext } from './rule-context.js';
 
-/**
- * Version of the contract. The minor version changes if rules are added, the major version if a rule's requirements
- * change.
- */
+/** Version of the contract. Its minor version changes with new rules, its major version with changed requirements. */
 export const CONTRACT_VERSION = '1.5';
 
-/** The test of one rule with one driver. */
 export interface ContractCase {
   readonly rule: Rule;
   /** `<id>: <title>` */

@@ -4,10 +4,7 @@ import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig } from '@n
 import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
 
-/**
- * Driver calls that can be made to fail. `any` is the next call of any kind; `list` is one page of the list of
- * instances.
- */
+/** Driver calls that can be made to fail. `any` is the next call of any kind; `list` is one page of instances. */
 export type FaultyOperation = 'any' | 'create' | 'delete' | 'list' | 'upload';
 
 export type FaultKind =
@@ -106,7 +103,6 @@ export interface CloudResource {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Returns true if a resource exists. */
 export type ExistenceCheck = () => boolean | Promise<boolean>;
 
 /** Controls of a cloud whose API is HTTP. `TestCloud.clearFaults` ends their effects. */
@@ -137,16 +133,11 @@ export interface TestCloud {
   /** Creates a driver as a new process would load it. It shares only the cloud with earlier drivers. */
   makeDriver(): Driver;
 
-  /**
-   * Creates the driver's adapter as a new process would. `config` comes from `getProviderConfig` of a `makeDriver()`.
-   */
+  /** Creates the driver's adapter as a new process would. `config` is from `getProviderConfig` of a `makeDriver()`. */
   makeAdapter?(config: ProviderConfig): Adapter;
   /** Returns the existing resources that drivers created, even if the cloud's listings do not show them. */
   resources?(): readonly CloudResource[] | Promise<readonly CloudResource[]>;
-  /**
-   * Creates this many instances without our tags. The same number must fill several pages if the cloud's listings have
-   * pages.
-   */
+  /** Creates this many instances without our tags, which must fill several pages if the cloud's listings have pages. */
   addForeignInstances?(count: number): void | Promise<void>;
   /** Sets the boot and deletion time of instances (ms of `time`). */
   setTimes?(times: { readonly bootMs: number; readonly deleteMs: number }): void | Promise<void>;
@@ -203,10 +194,7 @@ export interface TestCloud {
 export interface ConfigurationExamples {
   /** Valid sections. Together they contain every key of the schema. */
   readonly accepted: readonly JsonObject[];
-  /**
-   * Sections that only the driver can reject, each with the path of the reported problem, e.g. `['pools', 0, 'labels',
-   * 0, 'size']`.
-   */
+  /** Sections that only the driver can reject, with the problem's path, e.g. `['pools', 0, 'labels', 0, 'size']`. */
   readonly refused: readonly {
     readonly why: string;
     readonly section: JsonObject;

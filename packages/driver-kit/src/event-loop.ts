@@ -1,5 +1,3 @@
-/** Measures how long work blocks the event loop. */
-
 import { systemClock } from '@nodepool/core';
 
 /** Returns the longest time between two turns of the event loop during the work (ms). */

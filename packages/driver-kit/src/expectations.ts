@@ -1,5 +1,3 @@
-/** Assertions whose messages contain the actual and the expected value. */
-
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { DriverError, isDriverError, isError, toDriverError, type ApiCall, type DriverErrorCode } from '@nodepool/core';

@@ -1,5 +1,3 @@
-/** Open handles that prevent this process from exiting. */
-
 import { sleep, systemClock } from '@nodepool/core';
 
 /** Types in `process.getActiveResourcesInfo` that stay open until they are closed. */

@@ -1,13 +1,8 @@
 /** The contract of Nodepool drivers, as tests for any driver and any test runner. */
 export { ABILITIES, abilitiesExcept } from './abilities.js';
 export { RULE_GROUPS } from './rule-groups.js';
-export {
-  CONTRACT_VERSION,
-  describeDriverContract,
-  driverContract,
-  type ContractCase,
-  type TestRunner,
-} from './contract.js';
+export type { ContractCase, TestRunner } from './contract.js';
+export { CONTRACT_VERSION, describeDriverContract, driverContract } from './contract.js';
 export { contractPage } from './contract-page.js';
 export { ContractViolation, type RuleGroup, type Rule } from './rule.js';
 export type { RuleContext } from './rule-context.js';

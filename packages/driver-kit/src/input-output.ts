@@ -18,10 +18,7 @@ export class InputOutput {
   /** `transitTimeoutMs` is the time after which sent but unreceived data counts as lost (ms). */
   constructor(private readonly transitTimeoutMs: number) {}
 
-  /**
-   * Waits a few event loop turns. Returns true if no file operation, compression or transmission was in progress or
-   * ended in any of them.
-   */
+  /** Waits some event loop turns. Returns true if none of them had a file operation, compression or transmission. */
   async idleTurns(): Promise<boolean> {
     let idle = true;
     for (let turn = 0; turn < TURNS; turn += 1) {

@@ -1,22 +1,19 @@
 /** A provider in one process, with a record of its calls and events. */
 
 import { seededRandom } from '@nodepool/core/testing';
-import {
-  silentLogger,
-  systemClock,
-  systemRandom,
-  TaskSupervisor,
-  type ApiCall,
-  type Clock,
-  type Driver,
-  type JsonObject,
-  type Logger,
-  type Provider,
-  type ProviderConfig,
-  type ProviderContext,
-  type RandomSource,
-  type SuppliedMachine,
+import type {
+  ApiCall,
+  Clock,
+  Driver,
+  JsonObject,
+  Logger,
+  Provider,
+  ProviderConfig,
+  ProviderContext,
+  RandomSource,
+  SuppliedMachine,
 } from '@nodepool/core';
+import { silentLogger, systemClock, systemRandom, TaskSupervisor } from '@nodepool/core';
 import { CountingClock } from './counting-clock.js';
 import { providerConfigOf } from './provider-config.js';
 import type { SimulatedLogins } from './simulated-logins.js';

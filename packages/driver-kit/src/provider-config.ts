@@ -1,5 +1,3 @@
-/** Parses a provider section as Nodepool does from a configuration file with only that section. */
-
 import {
   entriesAt,
   isJsonObject,

@@ -173,10 +173,7 @@ export class ProviderHarness {
     assert.ok(done, `${what} has not ended after ${limitMs / 1000} s`);
   }
 
-  /**
-   * Resolves with the `DriverError` that the work fails with. Throws if `codes` is not empty and does not contain its
-   * code.
-   */
+  /** Resolves with the `DriverError` that the work fails with. Throws if its code is not in a non-empty `codes`. */
   async failureOf(
     work: Promise<unknown> | Watched<unknown>,
     what: string,
@@ -192,21 +189,16 @@ export class ProviderHarness {
     return error;
   }
 
-  /** Advances the clock. */
   async pass(ms: number): Promise<void> {
     await this.cloud.time.until(() => false, ms);
   }
 
-  /**
-   * Returns the provider's existing resources: those from `resources` if the cloud has it, else listed instances with
-   * our tags.
-   */
+  /** Returns the provider's existing resources: `resources` of the cloud, or else listed instances with our tags. */
   async existing(): Promise<readonly CloudResource[]> {
     if (this.cloud.resources !== undefined) return this.cloud.resources();
     return (await this.ours()).map(({ externalId, tags }) => ({ kind: 'instance', externalId, tags }));
   }
 
-  /** Returns the provider's existing instances. */
   async instances(): Promise<readonly CloudResource[]> {
     return (await this.existing()).filter(({ kind }) => kind === 'instance');
   }

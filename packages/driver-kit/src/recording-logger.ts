@@ -1,5 +1,3 @@
-/** A logger that keeps the texts of its lines, for rules about their content. */
-
 import { isError, type LogFields, type Logger } from '@nodepool/core';
 
 /** Maximum depth of causes and of objects in fields. */

@@ -3,6 +3,9 @@
 import { endAll, ProviderHarness } from './provider-harness.js';
 import type { DriverFixture } from './driver-fixture.js';
 
+/** Rejects if the rule is violated. */
+export type Check = (context: RuleContext) => Promise<void>;
+
 export class RuleContext {
   private readonly harnesses: ProviderHarness[] = [];
 
@@ -26,4 +29,9 @@ export class RuleContext {
   async end(): Promise<void> {
     await endAll(this.harnesses.splice(0).map((harness) => () => harness.close()));
   }
+}
+
+/** Returns a check that begins with a provider on a cloud of its own. */
+export function fromStart(check: (harness: ProviderHarness, context: RuleContext) => Promise<void>): Check {
+  return async (context) => check(await context.start(), context);
 }

@@ -1,5 +1,3 @@
-/** All rule groups of the contract. */
-
 import type { RuleGroup } from './rule.js';
 import { calls } from './rules/calls.js';
 import { client } from './rules/client.js';

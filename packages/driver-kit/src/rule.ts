@@ -1,7 +1,5 @@
-/** A rule of the contract: the requirement, its rationale and its test. */
-
 import type { Ability, DriverFixture } from './driver-fixture.js';
-import type { RuleContext } from './rule-context.js';
+import type { Check } from './rule-context.js';
 
 export interface Rule {
   /** Unique and never reused for another rule, e.g. `life.launch`. */
@@ -14,15 +12,13 @@ export interface Rule {
   readonly text: string;
   /** Drivers that the rule is for: those that create instances (the default), those that declare machines, or all. */
   readonly appliesTo?: 'creating' | 'supplying' | 'all';
-  /** Abilities of the cloud that the test requires. */
-  readonly needs: readonly Ability[];
+  /** Abilities of the cloud that the test requires; none by default. */
+  readonly needs?: readonly Ability[];
   /** Further abilities that extend the test if the cloud has them. */
   readonly uses?: readonly Ability[];
-  /** Rejects if the rule is violated. */
-  readonly check: (context: RuleContext) => Promise<void>;
+  readonly check: Check;
 }
 
-/** A group of rules. */
 export interface RuleGroup {
   readonly title: string;
   readonly text: string;
@@ -51,6 +47,6 @@ export function reasonToSkip(
   const { appliesTo = 'creating' } = rule;
   if (fixture.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
   if (fixture.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
-  const missing = rule.needs.filter((ability) => !fixture.can.includes(ability));
+  const missing = (rule.needs ?? []).filter((ability) => !fixture.can.includes(ability));
   return missing.length === 0 ? undefined : `the test cloud lacks ${missing.join(', ')}`;
 }

@@ -1,5 +1,3 @@
-/** Simulated logins of existing machines, in place of the launcher's scan. */
-
 import { AbortedError, sleep, TimeoutError, type Call, type Clock, type LoginScan } from '@nodepool/core';
 
 const KEYS: readonly string[] = ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6yzZzvPdqTzKBxIzTzYQ9xGnhRzU2bZcDbqyUBkK8D'];
@@ -11,7 +9,6 @@ export class SimulatedLogins {
 
   constructor(private readonly clock: Clock) {}
 
-  /** Sets the host keys of a machine. */
   setKeys(host: string, keys: readonly string[]): void {
     this.keys.set(host, keys);
   }

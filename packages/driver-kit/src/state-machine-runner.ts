@@ -1,22 +1,19 @@
 /** Runs an adapter's state machines step by step, so that a test can stop after each step. */
 
 import assert from 'node:assert/strict';
-import {
-  ERROR_POLICIES,
-  IndexedListing,
-  isDriverError,
-  silentLogger,
-  type Adapter,
-  type Advance,
-  type Call,
-  type CreateRequest,
-  type ExternalId,
-  type Instance,
-  type JsonValue,
-  type Listing,
-  type MachineCall,
-  type StateMachine,
+import type {
+  Adapter,
+  Advance,
+  Call,
+  CreateRequest,
+  ExternalId,
+  Instance,
+  JsonValue,
+  Listing,
+  MachineCall,
+  StateMachine,
 } from '@nodepool/core';
+import { ERROR_POLICIES, IndexedListing, isDriverError, silentLogger } from '@nodepool/core';
 import { DEADLINE_MS, endAll, throughJson, type ProviderHarness, type TestNode } from './provider-harness.js';
 import { requestFor } from './requests.js';
 import { ProviderProcess } from './process.js';
@@ -124,7 +121,6 @@ export class StateMachineRunner {
     assert.fail(`the machine is in state "${machine.state}" after ${MAX_STEPS} steps, and still not complete`);
   }
 
-  /** Stops all adapters. */
   async stop(): Promise<void> {
     await endAll(
       this.adapters.splice(0).map(({ adapter }) => async () => {

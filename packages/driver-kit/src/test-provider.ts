@@ -71,7 +71,6 @@ export class TestProvider {
     return this.process.apiCalls;
   }
 
-  /** Errors of background work. */
   get failures(): readonly unknown[] {
     return this.process.failures;
   }
@@ -128,10 +127,7 @@ export class TestProvider {
     return this.end(this.beginCleanUp(...args));
   }
 
-  /**
-   * Runs one cleanup round, which deletes the resources for which `leaked` returns true. Resolves with all resources
-   * that were checked.
-   */
+  /** Runs one cleanup round, which deletes the resources that `leaked` accepts. Resolves with all checked ones. */
   async cleanUpRound(leaked: (resource: Resource) => boolean = () => false): Promise<readonly Resource[]> {
     let offered: readonly Resource[] = [];
     const round = {

@@ -1,5 +1,3 @@
-/** The time of a test: advances it, and waits for a condition. */
-
 import { sleep, systemClock, type Clock } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
 import { InputOutput } from './input-output.js';

@@ -29,7 +29,6 @@ export interface Amounts {
   readonly storage: number | undefined;
 }
 
-/** A pod that the driver describes. */
 export interface PodTemplate {
   readonly image: string;
   readonly imagePull: string;
@@ -70,7 +69,6 @@ const CONNECTION_TYPES: Readonly<Record<Flavour, string>> = {
 /** Limits of a provider that hold for each pool without limits of its own, with the names of the resources. */
 const INHERITED_LIMITS = { 'max-cores': 'cores', 'max-ram': 'ram' } as const;
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(
   flavour: Flavour,
   section: JsonObject,

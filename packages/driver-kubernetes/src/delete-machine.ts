@@ -10,17 +10,8 @@
  * Its proof is the cluster's answer to a query for the object.
  */
 
-import {
-  ConfigurationError,
-  isDriverError,
-  logCloudDeletion,
-  PendingCall,
-  type Advance,
-  type ExternalId,
-  type JsonValue,
-  type MachineCall,
-  type StateMachine,
-} from '@nodepool/core';
+import type { Advance, ExternalId, JsonValue, MachineCall, StateMachine } from '@nodepool/core';
+import { ConfigurationError, isDriverError, logCloudDeletion, PendingCall } from '@nodepool/core';
 import type { Collection, KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import { describeTermination } from './termination.js';

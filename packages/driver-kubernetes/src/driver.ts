@@ -1,5 +1,3 @@
-/** The drivers: their names, configuration and adapter. `stateMachineDriver` implements the rest. */
-
 import { homedir } from 'node:os';
 import { isDriverError, stateMachineDriver, type Driver, type ProviderConfigContext } from '@nodepool/core';
 import { KubernetesAdapter } from './adapter.js';
@@ -35,7 +33,6 @@ function checkAccess(config: KubernetesProvider, environment: Environment, conte
   }
 }
 
-/** Returns the environment of this process. */
 function ownEnvironment(): Environment {
   return { env: process.env, home: homedir(), serviceAccount: '/var/run/secrets/kubernetes.io/serviceaccount' };
 }

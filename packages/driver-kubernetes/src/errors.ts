@@ -3,6 +3,7 @@
  * in answers and watches (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject, MakeError } from '@nodepool/core';
 import {
   AuthError,
   ConflictError,
@@ -15,11 +16,6 @@ import {
   retryAfterMsIn,
   stringAt,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
-  type MakeError,
 } from '@nodepool/core';
 import { listAt } from './client/objects.js';
 
@@ -30,14 +26,9 @@ const DEFAULT_RETRY_AFTER_MS = 1000;
 const QUOTA = /exceeded quota|cannot create more than \d+ project/i;
 /** Refusal by the authorizer; all other refusals with status 403 come from admission plugins. */
 const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permissions not currently held/i;
-/**
- * Reasons that only a change of the configuration resolves. Any other refusal counts as a failure of the single call.
- */
+/** Reasons that only a change of the configuration resolves. Any other is a failure of the single call. */
 const CONFIGURATION: ReadonlySet<string> = new Set(['BadRequest', 'Invalid', 'RequestEntityTooLarge']);
-/**
- * Refusal of an admission webhook, which can have any status and reason. The webhook may lack its backend or its data
- * at the moment.
- */
+/** Refusal of an admission webhook, of any status and reason. The webhook may lack its backend or data for now. */
 const DENIED = /\bdenied the request/i;
 /** Failure of an API server to call a webhook, before the object is stored. */
 const WEBHOOK_AWAY = /failed calling webhook|failed to call webhook/i;
@@ -53,13 +44,11 @@ const ROLE = '; the account of the context needs a role that allows it';
 /** The cluster's authorizer refuses the call. OpenShift does so for projects that do not exist, too. */
 export class ForbiddenError extends AuthError {}
 
-/** The object exists already. */
 export class AlreadyExistsError extends ConflictError {}
 
 /** An object of the name exists and belongs to another owner. */
 export class ForeignObjectError extends ConflictError {}
 
-/** The namespace is being deleted. */
 export class TerminatingError extends ConflictError {}
 
 /** The version of a watch or the token of a list's page is too old; the list must be read again. */

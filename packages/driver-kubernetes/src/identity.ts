@@ -73,7 +73,6 @@ export function hasIdentity(tags: Tags, wanted: InstanceTags): boolean {
   return IDENTITY.every((tag) => tags[tag] === wanted[tag]);
 }
 
-/** Returns the tags among labels. */
 export function tagsInLabels(labels: Tags): Tags {
   return Object.fromEntries(Object.entries(labels).filter(([name]) => name.startsWith('nodepool_')));
 }

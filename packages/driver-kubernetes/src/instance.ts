@@ -1,11 +1,9 @@
-/** Converts namespaces, projects and pods to instances of core. */
-
 import { objectAt, stringAt, type Call, type ExternalId, type Instance, type QuotaInformation } from '@nodepool/core';
 import type { KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
 import { toLabelValue, type Tags } from './identity.js';
-import { hasEnded, nodeNameOf, podStateOf } from './pod-state.js';
+import { disruptionOf, hasEnded, nodeNameOf, podStateOf } from './pod-state.js';
 import { needOf } from './quota.js';
 
 /** Resolves with the instances from the watched caches, without a call to the cluster. */
@@ -44,6 +42,7 @@ function namespaceInstance(
     // The node's record remains until the cluster no longer has the namespace.
     deleted: false,
     failed: isActive ? failureOf(pod) : 'it is being deleted',
+    reclaimed: isActive ? reclaimedOf(pod) : undefined,
     tags,
     cloud: cluster.config.contextName,
     hostId: pod === undefined ? undefined : nodeNameOf(pod),
@@ -59,6 +58,7 @@ function podInstance(cluster: Cluster, pod: KubernetesObject): Instance {
     ready: podStateOf(pod).state === 'running',
     deleted: false,
     failed: pod.isBeingDeleted ? 'it is being deleted' : failureOf(pod),
+    reclaimed: pod.isBeingDeleted ? disruptionOf(pod) : reclaimedOf(pod),
     tags,
     interfaceIp: pod.name,
     cloud: cluster.config.contextName,
@@ -83,4 +83,9 @@ function failureOf(pod: KubernetesObject | undefined): string | undefined {
   const found = pod === undefined ? undefined : podStateOf(pod);
   if (found?.state !== 'failing' || found.failure !== 'ended') return undefined;
   return `${found.reason}: ${found.message}`;
+}
+
+/** Returns the end of a pod that the cluster takes away; undefined while it may still run. */
+function reclaimedOf(pod: KubernetesObject | undefined): Instance['reclaimed'] {
+  return pod === undefined || failureOf(pod) === undefined ? undefined : disruptionOf(pod);
 }

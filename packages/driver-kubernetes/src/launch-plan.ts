@@ -4,6 +4,7 @@
  * already comes from an earlier try.
  */
 
+import type { Call, CreateRequest, ExternalId, Instance } from '@nodepool/core';
 import {
   ConfigurationError,
   ConflictError,
@@ -12,10 +13,6 @@ import {
   NotFoundError,
   objectAt,
   stringAt,
-  type Call,
-  type CreateRequest,
-  type ExternalId,
-  type Instance,
 } from '@nodepool/core';
 import {
   labelsOf,
@@ -29,17 +26,8 @@ import {
   USER,
 } from './bodies.js';
 import type { WatchEvent } from './client/client.js';
-import {
-  PODS,
-  PROJECT_REQUESTS,
-  ROLE_BINDINGS,
-  ROLES,
-  SECRETS,
-  SERVICE_ACCOUNTS,
-  type Collection,
-  type Kind,
-  type KubernetesObject,
-} from './client/objects.js';
+import type { Collection, Kind, KubernetesObject } from './client/objects.js';
+import { PODS, PROJECT_REQUESTS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
 import { AlreadyExistsError, ForeignObjectError } from './errors.js';

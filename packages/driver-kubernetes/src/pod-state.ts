@@ -97,6 +97,25 @@ function endOf(status: JsonObject): string {
   return 'Failed';
 }
 
+/** Reasons of pods that the cluster has ended. Sources: kubelet, scheduler and node controller. */
+const DISRUPTIONS: ReadonlySet<string> = new Set([
+  ...['Evicted', 'Preempting', 'NodeLost', 'NodeShutdown', 'Shutdown', 'Terminated', 'TerminationByKubelet'],
+]);
+
+/**
+ * Returns the time, in milliseconds since the epoch, at which the cluster ends a pod that it takes away, e.g. by an
+ * eviction or a preemption; `endsAt` is absent if the time is not known. Returns undefined for other pods.
+ */
+export function disruptionOf({ data }: Pick<KubernetesObject, 'data'>): { readonly endsAt?: number } | undefined {
+  const status = objectAt(data, 'status') ?? {};
+  const isTarget = listAt(status, 'conditions').some(
+    (each) => stringAt(each, 'type') === 'DisruptionTarget' && stringAt(each, 'status') === 'True',
+  );
+  if (!isTarget && !DISRUPTIONS.has(stringAt(status, 'reason') ?? '')) return undefined;
+  const endsAt = Date.parse(stringAt(objectAt(data, 'metadata') ?? {}, 'deletionTimestamp') ?? '');
+  return Number.isNaN(endsAt) ? {} : { endsAt };
+}
+
 /** Name of the cluster's node that runs the pod. */
 export function nodeNameOf({ data }: KubernetesObject): string | undefined {
   return stringAt(objectAt(data, 'spec') ?? {}, 'nodeName');

@@ -1,5 +1,3 @@
-/** Computes the resources of a label's nodes, and reads the quotas of projects. */
-
 import { objectAt, QuotaInformation, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import { RESOURCE_QUOTAS } from './client/objects.js';
 import type { Cluster } from './cluster.js';

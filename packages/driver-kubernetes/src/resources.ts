@@ -25,9 +25,7 @@ export async function listResources(cluster: Cluster, call: Call): Promise<reado
   return items.flatMap((space) => resourceOf(cluster, space));
 }
 
-/**
- * Deletes a resource if its object still exists and has the same tags. A newer object of the same name is not deleted.
- */
+/** Deletes a resource if its object still exists and has the same tags; a newer object of the name stays. */
 export async function deleteResource(cluster: Cluster, resource: Resource, call: Call): Promise<void> {
   if (!isObjectResource(resource)) return;
   const { client } = cluster;

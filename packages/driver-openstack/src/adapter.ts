@@ -56,10 +56,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     this.images = new OpenStackImages(config, () => this.session);
   }
 
-  /**
-   * Logs in and reads the resources that labels refer to, so that wrong credentials, regions and names are reported at
-   * startup.
-   */
+  /** Logs in and reads the resources that labels refer to: wrong credentials and names are reported at start. */
   async start(context: ProviderContext): Promise<void> {
     if (this.started === undefined) {
       const session = this.createSession(context);
@@ -85,10 +82,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return new DeleteMachine(this.session, externalId);
   }
 
-  /**
-   * Lists all servers of the project, including foreign ones: core identifies its own by their tags and counts the
-   * others against the quota.
-   */
+  /** Lists all servers of the project: core finds its own by their tags and counts the others against the quota. */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const facts = await this.session.facts();
     const [servers, volumeSizes] = await Promise.all([

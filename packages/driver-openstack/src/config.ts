@@ -74,7 +74,6 @@ export function flavorOf({ flavor }: Pick<OpenStackLabel, 'flavor'>, machineType
   return machineType === undefined ? flavor : { ...flavor, name: machineType };
 }
 
-/** Returns true if a label uses volumes. */
 export function usesVolumes({ pools }: OpenStackProvider): boolean {
   const labels = [...pools.values()].flatMap((pool) => [...pool.labels.values()]);
   return labels.some(({ volumeSize }) => volumeSize !== undefined);
@@ -87,7 +86,6 @@ export type ImageFormatOf = (
   onUnknown: (reason: string) => void,
 ) => string;
 
-/** Parses a section that conforms to the schema. */
 export function loadProvider(
   section: JsonObject,
   context: ProviderConfigContext,

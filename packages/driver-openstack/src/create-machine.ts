@@ -92,10 +92,7 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /**
-   * Returns an empty state: the framework stores the external id, and a saved machine implies that the creation was
-   * started.
-   */
+  /** Returns an empty state: the framework stores the external id; a saved machine implies a started creation. */
   save(): JsonValue {
     return { state: this.state };
   }
@@ -185,10 +182,7 @@ export class CreateMachine implements StateMachine {
     return FRESH_LISTING;
   }
 
-  /**
-   * Replaces the error if an uploaded image has been deleted, which a new upload corrects and no configuration change
-   * does.
-   */
+  /** Replaces the error if an uploaded image was deleted: a new upload corrects it, no configuration change does. */
   private explained(failure: DriverError): DriverError {
     const uploaded = this.request.label.cloudImage === undefined;
     if (!(failure instanceof InvalidResourceError) || failure.subject !== 'image' || !uploaded) return failure;
@@ -265,9 +259,7 @@ export class CreateMachine implements StateMachine {
     throw faultError(id, 'the cloud gives no reason');
   }
 
-  /**
-   * Tags the server's volumes, which the cloud creates without our tags. Resolves with true if a floating IP is needed.
-   */
+  /** Tags the server's volumes, which the cloud creates without tags. Resolves with true if a floating IP is needed. */
   private async tagVolumes(server: Server, call: MachineCall): Promise<boolean> {
     const { label, tags } = this.request;
     if (label.volumeSize !== undefined) {
@@ -276,10 +268,7 @@ export class CreateMachine implements StateMachine {
     return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.session));
   }
 
-  /**
-   * Tags a volume and tolerates a refusal: an untagged volume is still deleted with its server. If it leaks, its owner
-   * is unknown.
-   */
+  /** Tags a volume and tolerates a refusal: an untagged volume is deleted with its server, or leaks without owner. */
   private async tagVolume(id: string, tags: Readonly<Record<string, string>>, call: MachineCall): Promise<void> {
     try {
       await this.session.client.volume.tagVolume(id, tags, call);

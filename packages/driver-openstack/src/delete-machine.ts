@@ -11,18 +11,8 @@
  * server confirms the deletion, because a listing may be outdated, or may lack a part of the cloud that is down.
  */
 
-import {
-  isDriverError,
-  logCloudDeletion,
-  NotFoundError,
-  PendingCall,
-  type Advance,
-  type Call,
-  type ExternalId,
-  type JsonValue,
-  type MachineCall,
-  type StateMachine,
-} from '@nodepool/core';
+import type { Advance, Call, ExternalId, JsonValue, MachineCall, StateMachine } from '@nodepool/core';
+import { isDriverError, logCloudDeletion, NotFoundError, PendingCall } from '@nodepool/core';
 import { serverOf } from './instance.js';
 import type { ProviderSession } from './provider-session.js';
 

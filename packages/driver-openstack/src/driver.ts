@@ -1,5 +1,3 @@
-/** The driver: its name, configuration and adapter. `stateMachineDriver` implements the rest. */
-
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { homedir } from 'node:os';
 import { OpenStackAdapter } from './adapter.js';
@@ -24,7 +22,6 @@ export function openStackDriver(environment: Environment = ownEnvironment()): Dr
   });
 }
 
-/** Returns the environment of this process. */
 function ownEnvironment(): Environment {
   return {
     env: process.env,

@@ -6,6 +6,7 @@
  * those of nova, neutron, cinder and glance since about 2016.
  */
 
+import type { Attempted, DriverError, ErrorTable, JsonObject, MakeError } from '@nodepool/core';
 import {
   CapacityError,
   ConfigurationError,
@@ -18,11 +19,6 @@ import {
   stringAt,
   ThrottledError,
   TransientError,
-  type Attempted,
-  type DriverError,
-  type ErrorTable,
-  type JsonObject,
-  type MakeError,
 } from '@nodepool/core';
 import { jsonOf } from './client/answers.js';
 import type { HttpAnswer } from './client/transport.js';
@@ -72,10 +68,7 @@ const AMBIGUOUS = /multiple (possible networks|security groups) found/i;
 
 export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume' | 'attribute';
 
-/**
- * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
- * outdated.
- */
+/** An error for a creation whose image, flavor or network the cloud refuses: a cached lookup may be outdated. */
 export class InvalidResourceError extends ConfigurationError {
   constructor(
     readonly subject: Subject,
@@ -104,7 +97,6 @@ const unavailable: MakeError = (message, options, { unanswered: outcome }) =>
     ? new TransientError(message, { ...options, outcome })
     : new ThrottledError(message, options);
 
-/** The meaning of error answers. */
 const ERRORS: ErrorTable = {
   vendor: 'OpenStack',
   retryAfterMs: DEFAULT_RETRY_AFTER_MS,

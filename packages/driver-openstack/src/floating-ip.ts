@@ -1,19 +1,7 @@
-/**
- * Attaches a floating IP to a server: finds the port, creates an address with our tags in its description, and waits
- * until it is active.
- */
+/** Attaches a floating IP to a server: finds the port, creates an address with our tags, waits until it is active. */
 
-import {
-  ConfigurationError,
-  DriverError,
-  InstanceFailedError,
-  isDriverError,
-  PendingCall,
-  type Advance,
-  type InstanceTags,
-  type Listing,
-  type MachineCall,
-} from '@nodepool/core';
+import type { Advance, InstanceTags, Listing, MachineCall } from '@nodepool/core';
+import { ConfigurationError, DriverError, InstanceFailedError, isDriverError, PendingCall } from '@nodepool/core';
 import { chooseAddresses } from './addresses.js';
 import type { FloatingIp } from './client/network.js';
 import type { Server } from './client/server.js';
@@ -28,15 +16,12 @@ export interface FloatingIpOptions {
   readonly resumed: boolean;
 }
 
-/** A port of the server and its IPv4 address. */
 interface PortAddress {
   readonly portId: string;
   readonly fixedIp: string;
 }
 
-/**
- * Attaches an address step by step like a state machine. `advance` returns undefined if an active address is attached.
- */
+/** Attaches an address step by step like a state machine. `advance` returns undefined once one is active. */
 export class FloatingIpAttachment {
   /** Set as soon as the address is known. */
   address: string | undefined;

@@ -12,9 +12,7 @@ import type { Port } from './client/network.js';
 import { tagsIn } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
 
-/**
- * Time for which a floating IP must be unattached before its deletion (ms). A launch may be about to attach it.
- */
+/** Time for which a floating IP must be unattached before its deletion (ms). A launch may be about to attach it. */
 const FLOATING_IP_SETTLE_MS = 60_000;
 
 export class Housekeeping {

@@ -10,10 +10,7 @@ import type { Image } from './client/image.js';
 /** Property with the image's own id, which a copy has, too, with the id of the original. */
 export const IMAGE_ID = 'nodepool_image_id';
 
-/**
- * Properties that nova adds to the images of servers. Images without `IMAGE_ID`, e.g. those of the Python Nodepool, are
- * judged by them.
- */
+/** Properties that nova adds to images of servers, for images without `IMAGE_ID` (those of the Python Nodepool). */
 const OF_SERVERS = ['instance_uuid', 'base_image_ref', 'bdm_v2'];
 /** Values of the property `image_type` that nova writes. */
 const TYPES_OF_SERVERS = new Set(['snapshot', 'backup']);

@@ -1,11 +1,8 @@
-/** Converts a server of the cloud to an instance of core. */
-
 import type { Instance, Resources } from '@nodepool/core';
 import { chooseAddresses, interfaceAddress, type AddressFacts } from './addresses.js';
 import type { Flavor } from './client/compute.js';
 import type { Server } from './client/server.js';
 
-/** A listed instance with its server. */
 export interface ServerInstance extends Instance {
   readonly server: Server;
 }

@@ -1,17 +1,7 @@
-/**
- * Looks up the flavors, images and networks that labels name. Results are cached and discarded if the cloud refuses
- * them.
- */
+/** Looks up the flavors, images and networks of labels. Results are cached and discarded if the cloud refuses them. */
 
-import {
-  CachedRead,
-  ConfigurationError,
-  isDriverError,
-  NotFoundError,
-  type Clock,
-  type MakeCall,
-  type Readiness,
-} from '@nodepool/core';
+import type { Clock, MakeCall, Readiness } from '@nodepool/core';
+import { CachedRead, ConfigurationError, isDriverError, NotFoundError } from '@nodepool/core';
 import type { Client } from './client/client.js';
 import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';

@@ -1,5 +1,3 @@
-/** Reads the quota of a project and computes the resources of a label's nodes. */
-
 import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
 import { flavorOf, usesVolumes, type OpenStackLabel } from './config.js';
 import type { ProviderSession } from './provider-session.js';

@@ -1,10 +1,7 @@
-/** Addresses of host names. */
-
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { reasonOf, TransientError } from '@nodepool/core';
 
-/** The first address of a host. */
 export interface Addresses {
   readonly publicIpv4?: string;
   readonly publicIpv6?: string;

@@ -29,7 +29,6 @@ export const DEFAULTS = {
 const WINRM_PORT = 5986;
 const SSH_PORT = 22;
 
-/** A machine of the configuration. */
 export interface StaticMachine {
   readonly name: string;
   readonly labels: readonly string[];
@@ -49,7 +48,6 @@ export interface StaticProviderConfig extends ProviderConfig {
   readonly pools: ReadonlyMap<string, StaticPool>;
 }
 
-/** Reads a section that has passed the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): StaticProviderConfig {
   /** Positions of machines by identity. */
   const known = new Map<string, string>();

@@ -1,24 +1,17 @@
-/**
- * A provider of existing machines. It declares them to the launcher, which registers their nodes; it creates nothing.
- */
+/** A provider of existing machines. It declares them to the launcher, which registers nodes; it creates nothing. */
 
-import {
-  AbortedError,
-  ConfigurationError,
-  KeyScanError,
-  TimeoutError,
-  TimerQueue,
-  type Call,
-  type Instance,
-  type LoginScan,
-  type MachineFacts,
-  type NodeRequestHandler,
-  type Provider,
-  type ProviderContext,
-  type Readiness,
-  type SuppliedMachine,
-  withDeadline,
+import type {
+  Call,
+  Instance,
+  LoginScan,
+  MachineFacts,
+  NodeRequestHandler,
+  Provider,
+  ProviderContext,
+  Readiness,
+  SuppliedMachine,
 } from '@nodepool/core';
+import { AbortedError, ConfigurationError, KeyScanError, TimeoutError, TimerQueue, withDeadline } from '@nodepool/core';
 import type { Addresses, Resolve } from './addresses.js';
 import type { StaticMachine, StaticProviderConfig } from './config.js';
 

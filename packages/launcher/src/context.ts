@@ -1,5 +1,3 @@
-/** Dependencies shared by all parts of the launcher. */
-
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';
@@ -22,9 +20,7 @@ export interface LauncherContext {
   readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
-  /**
-   * Time after a request's creation during which fitting requests of the same priority may overtake it, milliseconds.
-   */
+  /** Time (ms) after a request's creation in which fitting requests of the same priority may overtake it. */
   readonly backfillWindowMs: number;
   /** Parts of the search for capacity that are enabled. */
   readonly capacity: CapacityOptions;
@@ -38,10 +34,7 @@ export interface LauncherContext {
 export interface CapacityOptions {
   /** Requests avoid providers and offers that fail or are slow. */
   readonly breakers: boolean;
-  /**
-   * A launch that finds no capacity is attempted in other zones, with other machine types of the label, and in other
-   * pools.
-   */
+  /** A launch without capacity is tried in other zones, with other machine types of the label, and in other pools. */
   readonly offers: boolean;
 }
 

@@ -4,22 +4,19 @@
  * resources.
  */
 
+import { EmptyRecordRounds } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
-import { EmptyNodes } from './maintenance/empty-nodes.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
-import { SurplusNodes } from './maintenance/surplus-nodes.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { MinReady } from './supply/min-ready.js';
+import { ReadyNodeRemoval } from './supply/ready-node-removal.js';
 import type { QuotaLedger } from './quota/quota-ledger.js';
 
-/**
- * Creates the controllers of a launcher. `serves` returns true if it serves the provider, `launches` if it also
- * launches nodes there.
- */
+/** Creates the controllers of a launcher. `serves`: it serves the provider; `launches`: it also launches there. */
 export function createControllers(
   context: LauncherContext,
   ledger: QuotaLedger,
@@ -30,11 +27,11 @@ export function createControllers(
   return [
     abandoned,
     new NodeExpiration(context, serves),
-    new SurplusNodes(context, launches),
+    new ReadyNodeRemoval(context, { serves, launches }),
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
-    new EmptyNodes(context),
+    new EmptyRecordRounds(context, 'remove empty node records', (call) => context.store.nodes.removeEmpty(call)),
     new MinReady(context, abandoned),
   ];
 }

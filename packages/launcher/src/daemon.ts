@@ -2,15 +2,8 @@
 
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
-import {
-  BlockWatch,
-  EventLoopMonitor,
-  HeapPolicy,
-  followConfig,
-  reportProcess,
-  type Daemon,
-  type DaemonSetup,
-} from '@nodepool/daemon';
+import type { Daemon, DaemonSetup } from '@nodepool/daemon';
+import { BlockWatch, EventLoopMonitor, HeapPolicy, followConfig, reportProcess } from '@nodepool/daemon';
 import { TaskSupervisor, nextTurn, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';

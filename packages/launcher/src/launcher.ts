@@ -5,14 +5,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
-import {
-  type ProviderActivity,
-  type ProviderSummary,
-  type QueuePosition,
-  silentDecisions,
-  silentTimelines,
-  withRetired,
-} from '@nodepool/status';
+import type { ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
+import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './pool/candidate-pools.js';
@@ -29,10 +23,7 @@ import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtim
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
 
-/**
- * Limit of the labels, over all pools, whose needs are requested in one turn of the event loop: a few milliseconds of
- * work.
- */
+/** Limit of the labels, over all pools, whose needs are requested in one turn of the event loop. */
 const LABELS_PER_TURN = 50;
 /** Time after which the start of providers continues in another turn of the event loop, milliseconds. */
 const TURN_MS = 10;
@@ -47,7 +38,6 @@ export class Launcher implements ProvidersShare {
   private controllers: readonly Controller[] = [];
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
-  /** The configuration in force. */
   private config: NodepoolConfig | undefined;
   /** Configured providers that their drivers could not create, with the reasons. */
   private readonly unusable = new Map<string, string>();
@@ -108,10 +98,7 @@ export class Launcher implements ProvidersShare {
     return true;
   }
 
-  /**
-   * Registers the launcher and starts to serve. The store must have been started. `webapp` is the address of the web
-   * endpoint.
-   */
+  /** Registers the launcher and starts to serve, on a started store. `webapp` is the address of the web endpoint. */
   async start(config: NodepoolConfig, webapp?: WebEndpoint): Promise<void> {
     const { store, hostname, version } = this.context;
     this.component = store.components.register<ComponentData>({

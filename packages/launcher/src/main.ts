@@ -1,5 +1,3 @@
-/** The main function of the program: from the command line to the exit code. */
-
 import { connectToZooKeeper } from '@nodepool/store';
 import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
@@ -9,9 +7,7 @@ import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const printError = (text: string): void => void process.stderr.write(text);
 
-/**
- * Runs the launcher until a signal stops it. Resolves with the exit code: 0 stopped, 1 could not start, 2 wrong usage.
- */
+/** Runs the launcher until a signal. Resolves with the exit code: 0 stopped, 1 could not start, 2 wrong usage. */
 export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: printError });
   if (typeof options === 'number') return options;

@@ -1,5 +1,3 @@
-/** The fields that relate a log line to a node and its request. */
-
 import type { LogFields } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 

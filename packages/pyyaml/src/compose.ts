@@ -3,19 +3,8 @@
  * the entries of long collections are composed in groups and then added to their collections.
  */
 
-import {
-  Composer,
-  type CST,
-  type Document,
-  isMap,
-  isSeq,
-  type Node,
-  type Pair,
-  type Range,
-  type YAMLMap,
-  YAMLParseError,
-  type YAMLSeq,
-} from 'yaml';
+import type { CST, Document, Node, Pair, Range, YAMLMap, YAMLSeq } from 'yaml';
+import { Composer, isMap, isSeq, YAMLParseError } from 'yaml';
 import { scalarTags } from './scalar-tags.js';
 
 type Collection = CST.BlockMap | CST.BlockSequence | CST.FlowCollection;

@@ -17,7 +17,6 @@ export class NestingDepth {
   private isScalar = false;
   private reached = 0;
 
-  /** Offset of the next token. */
   get offset(): number {
     return this.reached;
   }

@@ -1,6 +1,6 @@
 /** Types for programs that request nodes. */
 
-import type { JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
+import type { InterruptionKind, JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
 import type { TransactionOp } from '@nodepool/zookeeper';
 
 /** The nodes that a program wants. */
@@ -117,6 +117,24 @@ export interface LeasedNode {
   readonly attributes: JsonObject | null;
   /** Amounts by name, e.g. `{cores: 4, instances: 1, ram: 8192}` (ram in MiB). */
   readonly resources: Readonly<Record<string, number>> | null;
+}
+
+/**
+ * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has ended.
+ */
+export interface Interruption {
+  readonly nodeId: string;
+  /**
+   * `reclaimed`: the cloud takes the instance away, e.g. a spot instance. `failed`: the instance has failed or was
+   * deleted. `missing`, `replaced`: the cloud does not list it any more. `stopped`: it has not run for minutes.
+   */
+  readonly kind: InterruptionKind;
+  /** A part of a sentence, e.g. `its instance i-1 has failed: …`. */
+  readonly reason: string;
+  /** Time at which a launcher noticed the loss, in milliseconds since the epoch. */
+  readonly noticedAt: number;
+  /** Time at which the cloud ends the instance, in milliseconds since the epoch; undefined if it is not known. */
+  readonly endsAt: number | undefined;
 }
 
 /** The reason and the duration of `Lease.hold`. */

@@ -3,10 +3,11 @@
 import type { JsonValue, NodeData } from '@nodepool/core';
 import { nodePath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { HoldOptions, LeasedNode, WaitOptions } from './api.js';
+import type { HoldOptions, Interruption, LeasedNode, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { LeaseLostError } from './errors.js';
 import { untilAbsent } from './follow.js';
+import { InterruptionWatch } from './interruptions.js';
 import { leasedNode } from './record.js';
 
 /**
@@ -23,6 +24,8 @@ export class Lease {
    */
   readonly lost: AbortSignal;
   private readonly lostController = new AbortController();
+  private readonly ended = new AbortController();
+  private readonly interruptions: InterruptionWatch;
   private ending: Promise<void> | undefined;
 
   /** @internal */
@@ -34,6 +37,7 @@ export class Lease {
     readonly owner?: string,
   ) {
     this.lost = this.lostController.signal;
+    this.interruptions = new InterruptionWatch(context, this.nodeIds, this.ended.signal);
     for (const { lock } of handles) {
       const lose = (): void => this.lose(lock.lost.reason);
       if (lock.lost.aborted) lose();
@@ -44,6 +48,15 @@ export class Lease {
   /** In the order of the request's labels. */
   get nodes(): readonly LeasedNode[] {
     return this.handles.map(({ node }, index) => leasedNode(node, this.labels[index] ?? ''));
+  }
+
+  /**
+   * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
+   * as usual. Returns a function that removes the listener.
+   */
+  onInterruption(listener: (interruption: Interruption) => void): () => void {
+    return this.interruptions.add(listener);
   }
 
   /** Marks the nodes `in-use`. Rejects with `LeaseLostError` if the locks are lost. */
@@ -73,6 +86,7 @@ export class Lease {
    * closed or has no permission before the nodes are returned, and remains then.
    */
   async return(): Promise<void> {
+    this.ended.abort();
     if (this.owner === undefined) this.ending ??= this.giveBack();
     else this.ending ??= this.giveBackDurably();
     await this.ending;
@@ -87,6 +101,7 @@ export class Lease {
       ...(job === undefined ? {} : { hold_job: job }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
+    this.ended.abort();
     const isDurable = this.owner !== undefined;
     const holding = Promise.all(
       this.handles.map((handle) => (isDurable ? this.unlock(handle, change) : handle.release(change))),
@@ -189,6 +204,7 @@ export class Lease {
   }
 
   private lose(cause: unknown): void {
+    this.ended.abort();
     if (this.ending === undefined) this.lostController.abort(new LeaseLostError(this.nodeIds, cause));
   }
 }

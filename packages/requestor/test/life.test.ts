@@ -8,8 +8,10 @@ import {
   RequestFailedError,
   RequestRemovedError,
   RequestTimeoutError,
+  type Interruption,
   type RequestProgress,
 } from '../src/index.js';
+import type { JsonObject } from '@nodepool/core';
 import { encode, POOL } from './support/scripted-launcher.js';
 import { World } from './support/world.js';
 
@@ -219,6 +221,75 @@ it('nodes are returned if the lock of one of them is lost before they are marked
   await world.clock.advance(1000);
   expect(lost).toMatch(/^\/nodepool\/nodes\//);
   expect(world.contenders()).toEqual([]);
+});
+
+describe('an interruption', () => {
+  const LOSS = { kind: 'reclaimed', reason: 'the cloud takes its instance i-1 away', time: 5, ends_at: 125 };
+
+  async function interrupt(id: string, interruption: JsonObject | null): Promise<void> {
+    const path = `/nodepool/nodes/${id}`;
+    const data = encode({ ...world.records('nodes').get(id), interruption });
+    await world.run(world.other.set(path, data));
+    await world.clock.advance(100);
+  }
+
+  it('is told to the holder once, which returns the node as usual', async () => {
+    const lease = await world.run(world.requestor.acquire({ labels: ['small', 'big'] }));
+    const told: Interruption[] = [];
+    const late: Interruption[] = [];
+    lease.onInterruption((each) => told.push(each));
+    const [{ id = '' } = {}, { id: other = '' } = {}] = lease.nodes;
+    await interrupt(other, LOSS);
+    const expected = {
+      nodeId: other,
+      kind: 'reclaimed',
+      reason: LOSS.reason,
+      noticedAt: 5000,
+      endsAt: 125_000,
+    };
+    expect(told).toEqual([expected]);
+    // Other changes are no news.
+    await interrupt(other, { ...LOSS, reason: 'in other words' });
+    await interrupt(other, null);
+    expect(told).toEqual([expected]);
+    await interrupt(id, { kind: 'missing', reason: 'gone', time: 6, ends_at: null });
+    expect(told.slice(1)).toMatchObject([{ nodeId: id, endsAt: undefined }]);
+    const stop = lease.onInterruption((each) => late.push(each));
+    expect(late).toMatchObject([{ nodeId: id }]);
+    stop();
+    await interrupt(other, LOSS);
+    expect(told).toHaveLength(3);
+    expect(late).toHaveLength(1);
+    expect(lease.lost.aborted).toBe(false);
+    await world.run(lease.return());
+    await world.run(lease.deleted());
+  });
+
+  it('is not watched without a listener, nor after the end of the lease', async () => {
+    const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
+    const [{ id = '' } = {}] = lease.nodes;
+    await interrupt(id, LOSS);
+    await world.run(lease.confirm());
+    await world.run(lease.return());
+    const told: Interruption[] = [];
+    lease.onInterruption((each) => told.push(each));
+    await world.clock.advance(1000);
+    expect(told).toEqual([]);
+  });
+
+  it('is told after a lost connection, too', async () => {
+    const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
+    const told: Interruption[] = [];
+    lease.onInterruption((each) => told.push(each));
+    await world.clock.advance(100);
+    const [{ id = '' } = {}] = lease.nodes;
+    world.server.partition(world.zooKeeper);
+    await interrupt(id, LOSS);
+    world.server.heal(world.zooKeeper);
+    await world.clock.advance(8000);
+    expect(told).toMatchObject([{ nodeId: id }]);
+    await world.run(lease.return());
+  });
 });
 
 describe('a lease', () => {

@@ -13,6 +13,6 @@ export { Recorder } from './history/recorder.js';
 export { NodeTally } from './metrics/node-tally.js';
 export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './metrics/phase-metrics.js';
 export * from './metrics/status-gauges.js';
-export type { Life, Phase } from './timeline/life.js';
+export type { Life, NodePhase } from './timeline/life.js';
 export type { RequestLife } from './timeline/request-life.js';
 export { Timelines } from './timeline/timelines.js';

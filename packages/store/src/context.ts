@@ -1,5 +1,3 @@
-/** Dependencies shared by the parts of a store. */
-
 import type { LockRecipe, ZooKeeper } from '@nodepool/zookeeper';
 import type { Logger, Clock, RandomSource } from '@nodepool/core';
 import type { Caches } from './tables/caches.js';

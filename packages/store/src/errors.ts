@@ -1,5 +1,3 @@
-/** Errors of the store. */
-
 /** The path of a record that cannot be read, and the reason. */
 export interface CorruptRecord {
   readonly path: string;

@@ -1,4 +1,5 @@
 export type { Source } from './codec/codec.js';
+export { nodeCodec } from './codec/node.js';
 export { requestCodec } from './codec/request.js';
 export { decodeComponent } from './components/component-codec.js';
 export type { ComponentHandle } from './components/component-handle.js';
@@ -15,13 +16,8 @@ export {
   SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';
-export {
-  type CorruptRecord,
-  CorruptRecordError,
-  LostOwnershipError,
-  RequestGoneError,
-  TransactionTooLargeError,
-} from './errors.js';
+export type { CorruptRecord } from './errors.js';
+export { CorruptRecordError, LostOwnershipError, RequestGoneError, TransactionTooLargeError } from './errors.js';
 export { exportImageData, importImageData, parseImageData } from './images/image-data.js';
 export type {
   BuildHandle,
@@ -37,17 +33,10 @@ export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';
 export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
 export { dibImageId, dibImageList, imageList, imageStatus, unresolvedFailure } from './lists/image-lists.js';
-export { type ImageReport, reportImage } from './lists/image-report.js';
 export { labelList } from './lists/label-list.js';
 export { nodeList, nodeListOf } from './lists/node-list.js';
-export {
-  type ColumnChoice,
-  type ListColumn,
-  type RecordList,
-  UnknownFieldError,
-  createRecordList,
-  toJsonObjects,
-} from './lists/record-list.js';
+export type { ColumnChoice, ListColumn, RecordList } from './lists/record-list.js';
+export { UnknownFieldError, createRecordList, toJsonObjects } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
 export { NodeEntry } from './nodes/node-entry.js';
@@ -71,5 +60,6 @@ export type { AcceptedRequest, RequestStore } from './requests/request-store.js'
 export { type Unrecorded, missingTags, unrecordedResources } from './resources/unrecorded-resources.js';
 export { type Store, openStore } from './store.js';
 export type { Change } from './tables/change.js';
+export { EmptyRecordRounds } from './tables/empty-record-rounds.js';
 export { Index } from './tables/indexes.js';
 export { settleEvents } from './tables/settle-events.js';

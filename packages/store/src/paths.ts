@@ -1,7 +1,4 @@
-/**
- * Paths of the records, and the meaning of a path. They are facts of the wire protocol: other programs use the same
- * paths.
- */
+/** Paths of the records and their meaning. They are facts of the wire protocol, which other programs share. */
 
 import type { ComponentKind } from './components/component.js';
 
@@ -68,10 +65,7 @@ export function newRequestPath(priority: number): string {
   return `${REQUESTS_ROOT}/${String(priority).padStart(3, '0')}-`;
 }
 
-/**
- * Returns the path of a request's lock. It is not below the request, because requestors delete requests without a look
- * at locks.
- */
+/** Returns the path of a request's lock: not below the request, which requestors delete without a look at locks. */
 export function requestLockPath(id: string): string {
   return `${REQUEST_LOCKS_ROOT}/${id}`;
 }

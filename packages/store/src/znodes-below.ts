@@ -1,10 +1,6 @@
-/** Descendants of a znode. */
-
 import { isContended as hasContender, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 
-/**
- * Resolves with the paths of all descendants, parents first, read past the cache; empty if the znode does not exist.
- */
+/** Resolves with the paths of all descendants, parents first, past the cache; empty if the znode does not exist. */
 export async function znodesBelow(zooKeeper: ZooKeeper, path: string, options?: CallOptions): Promise<string[]> {
   const found: string[] = [];
   const pending = [path];

@@ -252,10 +252,7 @@ export interface ZooKeeper {
   ): Promise<{ readonly path: string; readonly stat: Stat }>;
   /** Deletes a znode that has no children. */
   delete(path: string, options?: { version?: number } & CallOptions): Promise<void>;
-  /**
-   * Resolves with undefined if the znode does not exist. `watch` is called once, at the next creation, change or
-   * deletion.
-   */
+  /** Resolves with undefined if the znode does not exist. `watch` is called once, at the next change of any kind. */
   exists(path: string, options?: { watch?: (event: WatchEvent) => void } & CallOptions): Promise<Stat | undefined>;
   /** Reads the data of a znode. `watch` is called once, at the next change or deletion. */
   get(
@@ -271,17 +268,12 @@ export interface ZooKeeper {
   ): Promise<{ readonly children: readonly string[]; readonly stat: Stat }>;
   /** Resolves once the connected server has applied every transaction that was committed before the call. */
   sync(path: string, options?: CallOptions): Promise<void>;
-  /**
-   * Applies all operations or none. Rejects with the error of the failed operation, whose index is `operationIndex`.
-   */
+  /** Applies all operations or none. Rejects with the error of the failed one, whose index is `operationIndex`. */
   transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]>;
   getAcl(path: string, options?: CallOptions): Promise<{ readonly acl: readonly Acl[]; readonly stat: Stat }>;
   setAcl(path: string, acl: readonly Acl[], options?: { version?: number } & CallOptions): Promise<Stat>;
 
-  /**
-   * Reads several znodes from one state of the server. Needs ZooKeeper 3.6; older servers reject with code
-   * `unimplemented`.
-   */
+  /** Reads several znodes from one state of the server. Older servers than 3.6 reject with code `unimplemented`. */
   readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]>;
   /** Counts the znodes below a path, at any depth. Needs ZooKeeper 3.6 (else code `unimplemented`). */
   countDescendants(path: string, options?: CallOptions): Promise<number>;
@@ -317,9 +309,7 @@ export interface ZooKeeper {
     path: string,
     options?: { readonly kind?: WatchKind; readonly listener?: (event: WatchEvent) => void } & CallOptions,
   ): Promise<void>;
-  /**
-   * Adds a persistent watch in the background; `onReset` reports that it is set. Needs ZooKeeper 3.6, see `onError`.
-   */
+  /** Adds a persistent watch in the background; `onReset` reports that it is set. ZooKeeper 3.6, see `onError`. */
   watch(path: string, mode: PersistentWatch['mode'], listener: WatchListener): PersistentWatch;
 
   /** Ends the session, which deletes its ephemeral znodes, and rejects pending calls with `ClosedError`. Idempotent. */

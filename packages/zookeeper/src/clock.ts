@@ -10,10 +10,7 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds since an arbitrary start, for durations and deadlines. */
   monotonic(): number;
-  /**
-   * Runs `callback` once after `delayMs` (0 or more). With `background: true` the timer does not keep the process
-   * alive.
-   */
+  /** Runs `callback` once after `delayMs` (0 or more). A `background` timer does not keep the process alive. */
   schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
 }
 

@@ -1,5 +1,3 @@
-/** Creates a znode and its missing ancestors (kazoo's `ensure_path`). */
-
 import type { CallOptions, ZooKeeper } from './api.js';
 import { parentPath } from './client/paths.js';
 import { isZooKeeperError } from './errors.js';

@@ -78,9 +78,7 @@ export class TimeoutError extends ZooKeeperError {}
 export class OverloadedError extends ZooKeeperError {}
 export class InvalidArgumentError extends ZooKeeperError {}
 
-/**
- * Returns true if `error` is one of this package's errors, with `code` if given. Accepts errors of other copies of it.
- */
+/** Returns true if `error` is one of this package's errors, with `code` if given; also of another copy of it. */
 export function isZooKeeperError(error: unknown, code?: ZooKeeperErrorCode): error is ZooKeeperError {
   return (
     error instanceof Error &&

@@ -12,7 +12,7 @@ import { ClosedError, isZooKeeperError, type ZooKeeperError } from './errors.js'
 import { Deadline, untilAborted } from './deadline.js';
 import type { TreeCache, TreeCacheOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
 import { CachedNode, childPath, nameOf, TreeNodes } from './tree-nodes.js';
-import { TreeReads, type ReadResult } from './tree-reads.js';
+import { TreeReads, type TreeRead } from './tree-reads.js';
 import { FIRST_BATCH_SIZE, TreeWalk, type BatchSize, type WalkHandler } from './tree-walk.js';
 import { warnProcess } from './warn.js';
 import { Announcement, WriteExpectations, type OutcomeHandler, type Written } from './write-expectations.js';
@@ -231,7 +231,7 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
 
   // ---- Updates
 
-  private read(path: string, result: ReadResult): void {
+  private read(path: string, result: TreeRead): void {
     if (result !== undefined) this.put(path, result.data, result.stat);
     // Data in the cache came with earlier answers, but a later event may have reported the existence.
     else if (this.wantsData(path) || this.nodes.byPath.get(path)?.generation !== this.generation)

@@ -1,5 +1,3 @@
-/** The znodes of a tree cache, with their children. */
-
 import type { Stat } from './api.js';
 import { parentPath } from './client/paths.js';
 import type { TreeNode } from './recipes-api.js';
@@ -18,7 +16,6 @@ const NO_CHILDREN: readonly string[] = [];
 
 export class TreeNodes {
   private readonly nodes = new Map<string, CachedNode>();
-  /** The znodes by path. */
   readonly byPath: ReadonlyMap<string, CachedNode> = this.nodes;
   /** The paths of the children, by path. Most znodes have at most one, for which a set would take 150 bytes. */
   private readonly children = new Map<string, string | Set<string>>();
@@ -70,12 +67,10 @@ export class TreeNodes {
   }
 }
 
-/** Returns the path of a child. */
 export function childPath(parent: string, name: string): string {
   return parent === '/' ? `/${name}` : `${parent}/${name}`;
 }
 
-/** Returns the last part of a path. */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }

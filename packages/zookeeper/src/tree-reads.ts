@@ -6,7 +6,6 @@
 import type { Stat, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 
-/** The pending reads of one path. */
 export interface PathReads {
   readonly path: string;
   outstanding: number;
@@ -19,7 +18,7 @@ export interface PathReads {
 }
 
 /** Data and stat of a znode, or undefined if it does not exist. */
-export type ReadResult = { readonly data: Uint8Array; readonly stat: Stat } | undefined;
+export type TreeRead = { readonly data: Uint8Array; readonly stat: Stat } | undefined;
 
 export class TreeReads {
   private readonly byPath = new Map<string, PathReads>();
@@ -37,7 +36,7 @@ export class TreeReads {
   /** `onRead` and `onFailure` receive the results of `request`, unless the read became void. */
   constructor(
     private readonly zk: ZooKeeper,
-    private readonly onRead: (path: string, result: ReadResult) => void,
+    private readonly onRead: (path: string, result: TreeRead) => void,
     private readonly onFailure: (path: string, error: unknown) => void,
   ) {}
 

@@ -1,18 +1,17 @@
 /** One load of a tree cache: reads all znodes in batches, many concurrently, the descendants of a znode first. */
 
-import type { ReadOp, ReadResult as Answer, ZooKeeper } from './api.js';
+import type { ReadOp, ReadResult, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 import { Fifo } from './client/fifo.js';
 import { childPath } from './tree-nodes.js';
-import type { PathReads, ReadResult, TreeReads } from './tree-reads.js';
+import type { PathReads, TreeRead, TreeReads } from './tree-reads.js';
 
-/** Receives the results of a walk. */
 export interface WalkHandler {
   wantsData(path: string): boolean;
   isLeaf(path: string): boolean;
   /** Returns true if the cache holds the znode from an earlier load. */
   isKnown(path: string): boolean;
-  onRead(path: string, result: ReadResult): void;
+  onRead(path: string, result: TreeRead): void;
   /** A znode exists whose data is not wanted. */
   onPresent(path: string): void;
   onChildren(path: string, names: readonly string[]): void;
@@ -32,7 +31,6 @@ export interface BatchSize {
 /** The initial size, for which an answer has about 60 kB, and its handling takes a few milliseconds. */
 export const FIRST_BATCH_SIZE = 32;
 
-/** A znode that is being loaded. */
 interface Visit {
   readonly path: string;
   readonly depth: number;
@@ -44,7 +42,7 @@ interface Visit {
   open: number;
   /** The read whose result has not been passed on. */
   reads: PathReads | undefined;
-  result: ReadResult;
+  result: TreeRead;
 }
 
 /**
@@ -71,7 +69,6 @@ export class TreeWalk {
     this.fill();
   }
 
-  /** Stops reading and calling the handler. */
   abandon(): void {
     this.abandonment.abort();
   }
@@ -97,7 +94,6 @@ export class TreeWalk {
     this.waiting[stage]?.push(visit);
   }
 
-  /** Issues requests up to the limit. */
   private fill(): void {
     while (!this.abandoned) {
       const batch = this.nextBatch(Math.min(this.batchSize.reads, MAX_IN_FLIGHT - this.inFlight));
@@ -143,7 +139,7 @@ export class TreeWalk {
     );
   }
 
-  private answered(visit: Visit, answer: Answer): void {
+  private answered(visit: Visit, answer: ReadResult): void {
     const { path } = visit;
     switch (answer.type) {
       case 'get':

@@ -34,6 +34,11 @@ export interface AwsSettings {
   readonly partialAtQuota: boolean;
   /** False if the content of objects and blocks is hashed and dropped, for disks larger than the memory. */
   readonly storesContent: boolean;
+  /**
+   * False if spot instances show neither the client token nor the launch index of their call. AWS documents these
+   * fields for instances of RunInstances in general.
+   */
+  readonly spotShowsCall: boolean;
   /** Types of EventBridge events that arrive in the queue `QUEUE`. */
   readonly queueEvents: readonly string[];
 }
@@ -53,6 +58,7 @@ export const DEFAULT_SETTINGS: AwsSettings = {
   throttles: false,
   partialAtQuota: true,
   storesContent: true,
+  spotShowsCall: true,
   queueEvents: [
     'EC2 Spot Instance Interruption Warning',
     'EC2 Instance Rebalance Recommendation',

@@ -65,6 +65,12 @@ export class Machines {
     if (vm !== undefined) this.removeWithParts(vm, 0);
   }
 
+  /** Deletes a VM as an eviction of a spot VM does. */
+  evict(name: string): void {
+    const vm = this.byName(name);
+    if (vm !== undefined) this.removeWithParts(vm, this.cloud.settings.deleteMs);
+  }
+
   private byName(name: string): Resource | undefined {
     return this.cloud.store.list(VM).find((vm) => vm.name === name);
   }

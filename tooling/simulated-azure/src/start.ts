@@ -32,7 +32,7 @@ export interface SimulatedAzure {
   readonly calls: CallLog;
   /** Refuses connections, and accepts them again. */
   readonly connections: CloudConnections;
-  readonly machines: Pick<Machines, 'addForeign' | 'break' | 'destroy'>;
+  readonly machines: Pick<Machines, 'addForeign' | 'break' | 'destroy' | 'evict'>;
   readonly disks: Pick<Disks, 'addImage' | 'contentOf'>;
   /** Returns the resources that currently exist, even if lists do not show them. */
   list(type: ResourceType): readonly Resource[];

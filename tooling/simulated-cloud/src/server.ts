@@ -140,7 +140,9 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     reply: FastifyReply,
   ): Promise<FastifyReply> {
     const { describe, calls, faults } = this.options;
-    const received = this.contextOf(request, route?.operation);
+    const ended = new AbortController();
+    reply.raw.once('close', () => ended.abort());
+    const received = this.contextOf(request, route?.operation, ended.signal);
     const { method, url } = received;
     const operation = route?.operation ?? 'unknown';
     const call = describe({ operation, method, path: url.pathname + url.search }, received);
@@ -205,7 +207,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { statusCode = 500, stack = String(error) } = error instanceof Error ? (error as FastifyError) : {};
     const message = statusCode < 500 ? String(error) : `the simulation failed: ${stack}`;
-    const context = this.contextOf(request, undefined);
+    const context = this.contextOf(request, undefined, this.closed.signal);
     return this.send(this.options.form.failure(statusCode, message, context), context, reply);
   }
 
@@ -240,7 +242,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     return body === undefined ? {} : { 'Content-Type': this.options.form.jsonType };
   }
 
-  private contextOf(request: FastifyRequest, operation: string | undefined): RequestContext<F> {
+  private contextOf(request: FastifyRequest, operation: string | undefined, ended: AbortSignal): RequestContext<F> {
     const url = new URL(request.url, `${request.protocol}://${request.host}`);
     return {
       operation,
@@ -253,6 +255,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
       stream: request.raw as AsyncIterable<Uint8Array>,
       faults: [],
       signal: this.closed.signal,
+      ended,
     };
   }
 

@@ -2,7 +2,7 @@
 
 import { externalIdKey, isError, type ListedImage, type ProviderConfig } from '@nodepool/core';
 import { createRecordList, type ListColumn } from '@nodepool/store';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 import { checkConfigured, checkProvider } from '../image-names.js';
 import { withStartedProvider } from '../started-provider.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
@@ -20,7 +20,7 @@ const COLUMNS: readonly ListColumn<AlienImage>[] = [
   { field: 'id', header: 'Image ID', value: ({ image }) => image.externalId },
 ];
 
-/** Queries all clouds in parallel. Rejects with `RefusedError` if one query failed, after the others were printed. */
+/** Queries all clouds in parallel. Rejects with `CommandError` if one query failed, after the others were printed. */
 export async function alienImageList(
   context: StoreContext,
   only: string | undefined,
@@ -50,7 +50,7 @@ export async function alienImageList(
   );
   const list = createRecordList(COLUMNS, 'all', found.flat());
   printSelected(out, list, { name: ['provider', 'id'], filters: { provider: 'provider' } }, options);
-  if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
+  if (failures.length > 0) throw new CommandError(`the list is not complete:\n  ${failures.join('\n  ')}`);
 }
 
 async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): Promise<readonly AlienImage[]> {

@@ -1,7 +1,7 @@
 /** `nodepool config-validate`: reports every problem of the configuration in one run. */
 
 import { formatProblem, type ConfigProblem, type LoadResult } from '@nodepool/config';
-import { RefusedError, type ConsoleContext } from '../command-context.js';
+import { CommandError, type ConsoleContext } from '../command-context.js';
 
 export interface ReportOptions {
   /** `github` prints annotations, which GitHub shows beside the lines of a change. */
@@ -15,10 +15,7 @@ interface Finding {
   readonly problem: ConfigProblem;
 }
 
-/**
- * Prints the problems. Throws `RefusedError` if there are errors, if a provider cannot be served, or if the result
- * lists incompatible keys.
- */
+/** Prints the problems. Throws `CommandError` for errors, providers that cannot be served, and incompatible keys. */
 export function configValidate({ out }: ConsoleContext, result: LoadResult, { format, fileOnly }: ReportOptions): void {
   const errors = result.ok ? result.incompatible : result.problems;
   const findings: readonly Finding[] = [
@@ -32,7 +29,7 @@ export function configValidate({ out }: ConsoleContext, result: LoadResult, { fo
     else if (severity === 'error') out.print(formatProblem(problem));
     else out.note(`warning: ${formatProblem(problem)}`);
   }
-  if (refusal !== undefined) throw new RefusedError(refusal);
+  if (refusal !== undefined) throw new CommandError(refusal);
   if (format !== 'json') out.print(fileOnly ? 'the file is valid' : 'the configuration is valid');
 }
 

@@ -14,7 +14,7 @@ export interface DeleteOptions {
   readonly breakLease: boolean;
 }
 
-/** Marks the node and prints its row. Rejects with `RefusedError` if the node is busy or does not exist. */
+/** Marks the node and prints its row. Rejects with `CommandError` if the node is busy or does not exist. */
 export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
   const { store, out } = context;
   const id = parseNodeId(nodeId);

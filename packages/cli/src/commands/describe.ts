@@ -17,7 +17,7 @@ export interface DescribeOptions {
   readonly format: ListFormat;
 }
 
-/** Prints the description. Rejects with `RefusedError` if nothing is known of the subject. */
+/** Prints the description. Rejects with `CommandError` if nothing is known of the subject. */
 export async function describe(
   context: StoreContext,
   kind: DescribedKind,

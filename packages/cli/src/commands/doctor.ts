@@ -1,7 +1,7 @@
 /** `nodepool doctor`: examines ZooKeeper, certificates, clocks, programs, providers, records and disks. */
 
 import { createRecordList, printable, type ListColumn } from '@nodepool/store';
-import { RefusedError, type ConsoleContext, type ListFormat, type Output } from '../command-context.js';
+import { CommandError, type ConsoleContext, type ListFormat, type Output } from '../command-context.js';
 import { paint, PLAIN } from '../display.js';
 import { counted, SEVERITIES, type Finding } from '../doctor/finding.js';
 import { formatData } from '../lists/format-list.js';
@@ -15,7 +15,7 @@ const COLUMNS: readonly ListColumn<Finding>[] = [
   { field: 'remedy', header: 'Remedy', value: ({ remedy }) => remedy },
 ];
 
-/** Prints the findings, the worst first. Throws `RefusedError` if one of them is an error. */
+/** Prints the findings, the worst first. Throws `CommandError` if one of them is an error. */
 export function doctor(
   { out }: ConsoleContext,
   findings: readonly Finding[],
@@ -31,7 +31,7 @@ export function doctor(
   const errors = findings.filter(({ severity }) => severity === 'error').length;
   const warnings = findings.filter(({ severity }) => severity === 'warning').length;
   const summary = `${counted(errors, 'error')}, ${counted(warnings, 'warning')}`;
-  if (errors > 0) throw new RefusedError(summary);
+  if (errors > 0) throw new CommandError(summary);
   out.note(summary);
 }
 

@@ -1,10 +1,10 @@
 /** `nodepool erase PROVIDER`: deletes all records of a provider from ZooKeeper; its resources in the cloud remain. */
 
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 
 /**
- * Deletes the records, after a confirmation unless `force`. Rejects with `RefusedError` if the user does not agree, or,
+ * Deletes the records, after a confirmation unless `force`. Rejects with `CommandError` if the user does not agree, or,
  * after the rest is deleted, if some records are locked.
  */
 export async function erase(
@@ -37,7 +37,7 @@ export async function erase(
   if (locked.length === 0) locked.push(...(await removeEmpty(context, provider)));
   out.note(`${erased} records are erased; resources in the cloud of ${provider} remain`);
   if (locked.length > 0) {
-    throw new RefusedError(
+    throw new CommandError(
       `these records are locked by other programs and remain; try again later:\n  ${locked.join('\n  ')}`,
     );
   }
@@ -82,13 +82,13 @@ function warnIfServed({ store, out }: StoreContext, provider: string): void {
 
 async function confirm({ ask, interrupted }: StoreContext, provider: string, what: string): Promise<void> {
   if (ask === undefined) {
-    throw new RefusedError(
+    throw new CommandError(
       `nothing was erased: there is no terminal to confirm it; --force erases ${what} without asking`,
     );
   }
   const question = `The records of ${what} will be erased. Instances and images in the cloud stay, and no launcher will delete them.\n`;
   const answer = await ask(`${question}Type the name of the provider to confirm: `, interrupted);
-  if (answer.trim() !== provider) throw new RefusedError('nothing was erased: it was not confirmed');
+  if (answer.trim() !== provider) throw new CommandError('nothing was erased: it was not confirmed');
 }
 
 function signalOf({ interrupted }: StoreContext): { readonly signal: AbortSignal } {

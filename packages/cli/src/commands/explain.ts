@@ -4,7 +4,7 @@
  */
 
 import { systemClock, type Clock } from '@nodepool/core';
-import { RefusedError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
+import { CommandError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
 import { dataOf, printDescription, type DescribedKind } from '../describe/description.js';
 import { PLAIN } from '../display.js';
 import { describeExplanations } from '../describe/launcher-report.js';
@@ -28,10 +28,7 @@ const TIMEOUT_MS = 10_000;
 /** Time limit for registered launchers, milliseconds; shorter, because ZooKeeper answers otherwise. */
 const SHORT_TIMEOUT_MS = 5000;
 
-/**
- * Prints the answers of these launchers. Rejects with `RefusedError` if one cannot be reached, or if none knows the
- * object.
- */
+/** Prints the answers of these launchers. Rejects with `CommandError` if one is unreachable or all lack the object. */
 export async function explainByLaunchers(
   context: ExplainContext,
   kind: ExplainedKind,
@@ -43,17 +40,17 @@ export async function explainByLaunchers(
   const answers = await askAll(context, urls, kind, name, TIMEOUT_MS);
   const failed = answers.find(({ outcome }) => outcome === 'failed');
   if (failed?.outcome === 'failed') {
-    throw new RefusedError(
+    throw new CommandError(
       `${failed.reason}; name its web endpoint with --launcher URL, and make sure that it runs without --no-webapp`,
     );
   }
   if (!printKnown(context, kind, name, answers, format)) {
-    throw new RefusedError(answers.flatMap((answer) => (answer.outcome === 'known' ? [] : [answer.reason])).join('\n'));
+    throw new CommandError(answers.flatMap((answer) => (answer.outcome === 'known' ? [] : [answer.reason])).join('\n'));
   }
 }
 
 /**
- * Prints the answers of the registered launchers, or if none answers what ZooKeeper knows. Rejects with `RefusedError`
+ * Prints the answers of the registered launchers, or if none answers what ZooKeeper knows. Rejects with `CommandError`
  * if nothing is known of the object.
  */
 export async function explain(

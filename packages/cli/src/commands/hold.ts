@@ -1,6 +1,6 @@
 /** `nodepool hold ID`: keeps a node for inspection. */
 
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 import { lockNode } from '../lock-node.js';
 import { parseNodeId } from '../node-id.js';
 import { printNode } from '../print-list.js';
@@ -10,17 +10,14 @@ export interface HoldOptions {
   readonly comment: string | undefined;
 }
 
-/**
- * Holds the node and prints its row. Rejects with `RefusedError` if the node is busy, does not exist, or is being
- * deleted.
- */
+/** Holds the node and prints its row. Rejects with `CommandError` if it is busy, being deleted, or does not exist. */
 export async function hold(context: StoreContext, nodeId: string, options: HoldOptions): Promise<void> {
   const id = parseNodeId(nodeId);
   const handle = await lockNode(context, id);
   const { state } = handle.node;
   if (state === 'deleting' || state === 'deleted') {
     await handle.release();
-    throw new RefusedError(`node ${id} cannot be held: its instance is being deleted (state ${state})`);
+    throw new CommandError(`node ${id} cannot be held: its instance is being deleted (state ${state})`);
   }
   await handle.release({ state: 'hold', ...(options.comment === undefined ? {} : { comment: options.comment }) });
   context.out.note(`node ${id} is held; delete it with \`nodepool delete ${id}\` when it is no longer needed`);

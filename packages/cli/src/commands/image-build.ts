@@ -1,16 +1,16 @@
 /** `nodepool image-build IMAGE`: requests a build of an image. */
 
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 import { configuredImage } from '../image-names.js';
 
 /**
  * Requests the build. A request that waits after a failed build is replaced: builders build at once for a new one.
- * Rejects with `RefusedError` if the image is unknown, abstract or paused by the configuration.
+ * Rejects with `CommandError` if the image is unknown, abstract or paused by the configuration.
  */
 export async function imageBuild(context: StoreContext, image: string): Promise<void> {
   const { store, out, interrupted } = context;
   const { pause } = configuredImage(context, image);
-  if (pause) throw new RefusedError(`image ${image} is paused by the configuration; remove \`pause\` from it first`);
+  if (pause) throw new CommandError(`image ${image} is paused by the configuration; remove \`pause\` from it first`);
   const wasRequested = store.images.buildRequested(image);
   const isServed = wasRequested && store.images.isBuilding(image);
   if (!isServed) await store.images.requestBuild(image, { signal: interrupted, renew: true });

@@ -1,7 +1,7 @@
 /** `nodepool image-delete`: marks an upload for deletion by a builder. */
 
 import type { UploadRef } from '@nodepool/store';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 
 export interface ImageDeleteOptions {
   readonly provider: string;
@@ -10,7 +10,7 @@ export interface ImageDeleteOptions {
   readonly buildId: string;
 }
 
-/** Marks the upload. Rejects with `RefusedError` if it does not exist or is in progress. */
+/** Marks the upload. Rejects with `CommandError` if it does not exist or is in progress. */
 export async function imageDelete(context: StoreContext, options: ImageDeleteOptions): Promise<void> {
   const { store, out, interrupted } = context;
   const { image, buildId: build, provider } = options;
@@ -18,12 +18,12 @@ export async function imageDelete(context: StoreContext, options: ImageDeleteOpt
   const what = `upload ${ref.id} of build ${build} of image ${image} to provider ${provider}`;
   const upload = store.images.upload(ref);
   if (upload === undefined) {
-    throw new RefusedError(`there is no ${what}; \`nodepool image-list\` lists the existing ones`);
+    throw new CommandError(`there is no ${what}; \`nodepool image-list\` lists the existing ones`);
   }
-  if (upload.state === 'uploading') throw new RefusedError(`${what} is in progress; wait until it has ended`);
+  if (upload.state === 'uploading') throw new CommandError(`${what} is in progress; wait until it has ended`);
   const handle = await store.images.tryLockUpload(ref, { change: { state: 'deleting' }, signal: interrupted });
   if (handle === undefined) {
-    throw new RefusedError(`${what} is locked by a builder at the moment; see \`nodepool image-list\``);
+    throw new CommandError(`${what} is locked by a builder at the moment; see \`nodepool image-list\``);
   }
   await handle.release();
   out.note(`${what} will be deleted by a builder`);

@@ -3,17 +3,14 @@
 import type { StoreContext } from '../command-context.js';
 import { checkImage } from '../image-names.js';
 
-/** Pauses the image. Rejects with `RefusedError` if it is unknown. */
+/** Pauses the image. Rejects with `CommandError` if it is unknown. */
 export async function imagePause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
   await context.store.images.pause(image, { signal: context.interrupted });
   context.out.note(`image ${image} is paused: it is not built until \`nodepool image-unpause ${image}\``);
 }
 
-/**
- * Unpauses the image, and prints a note if the configuration still pauses it. Rejects with `RefusedError` if it is
- * unknown.
- */
+/** Unpauses the image; notes if the configuration still pauses it. Rejects with `CommandError` if it is unknown. */
 export async function imageUnpause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
   const wasPaused = context.store.images.paused(image);

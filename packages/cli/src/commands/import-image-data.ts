@@ -3,18 +3,15 @@
 import { readFile } from 'node:fs/promises';
 import { importImageData as importData, parseImageData } from '@nodepool/store';
 import { reasonOf } from '@nodepool/core';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 
-/**
- * Restores the records. Rejects with `RefusedError` if the file cannot be read or is no backup, and with
- * `ImageDataError` if it cannot be imported.
- */
+/** Restores the records. Rejects with `CommandError` if it is no backup, `ImageDataError` if the import fails. */
 export async function importImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new RefusedError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
   const data = parse(text, file);
   const made = await importData(store.zooKeeper, data, { signal: interrupted });
@@ -28,6 +25,6 @@ function parse(text: string, file: string): ReturnType<typeof parseImageData> {
   try {
     return parseImageData(text);
   } catch (error) {
-    throw new RefusedError(`${file}: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file}: ${reasonOf(error)}`, { cause: error });
   }
 }

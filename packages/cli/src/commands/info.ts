@@ -1,13 +1,7 @@
 /** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
-import {
-  createRecordList,
-  printable,
-  toJsonObjects,
-  type ListColumn,
-  type MachineOutage,
-  type NodeEntry,
-} from '@nodepool/store';
+import type { ListColumn, MachineOutage, NodeEntry } from '@nodepool/store';
+import { createRecordList, printable, toJsonObjects } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { PLAIN } from '../display.js';
 import { checkProvider } from '../image-names.js';
@@ -47,7 +41,7 @@ const OUTAGE_COLUMNS: readonly ListColumn<ReportedOutage>[] = [
   { field: 'reason', header: 'Reason', value: ({ reason }) => reason },
 ];
 
-/** Prints the records. Rejects with `RefusedError` if the provider is unknown. */
+/** Prints the records. Rejects with `CommandError` if the provider is unknown. */
 export function info(context: StoreContext, provider: string, options: { readonly format: ListFormat }): void {
   checkProvider(context, provider);
   const { store, out } = context;

@@ -1,10 +1,7 @@
-/**
- * `nodepool installation-id`: shows or sets the id that distinguishes the resources of this installation from those of
- * others.
- */
+/** `nodepool installation-id`: shows or sets the id that tells the resources of this installation from others. */
 
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import { RefusedError, type StoreContext } from '../command-context.js';
+import { CommandError, type StoreContext } from '../command-context.js';
 
 /** Shows or sets the id. Rejects with `InstallationIdError` if the text is not a valid id. */
 export async function installationId(
@@ -14,7 +11,7 @@ export async function installationId(
   const call = { signal: interrupted };
   const before = await store.installation.read(call).catch(undefinedIfMissing);
   if (set === undefined && before === undefined) {
-    throw new RefusedError('there is no id yet: the first launcher creates one, unless --set writes the former one');
+    throw new CommandError('there is no id yet: the first launcher creates one, unless --set writes the former one');
   }
   if (set !== undefined && set !== before) await store.installation.set(set, call);
   out.print(set ?? before ?? '');

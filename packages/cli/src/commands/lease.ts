@@ -21,7 +21,7 @@ import {
   type NodeDocument,
 } from '@nodepool/requestor/http';
 import { createRecordList, printable, type ListColumn } from '@nodepool/store';
-import { ExitCode, RefusedError, UsageError, type ListFormat, type Output } from '../command-context.js';
+import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
 import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
@@ -71,7 +71,7 @@ const OPTION_ACTIONS: Readonly<Partial<Record<keyof LeaseOptions, readonly Lease
   identity: ['ssh'],
 };
 
-/** Resolves with the exit code. Rejects with `RefusedError`. */
+/** Resolves with the exit code. Rejects with `CommandError`. */
 export async function lease(
   io: ProcessIo,
   action: LeaseAction,
@@ -186,7 +186,7 @@ class LeaseCommand {
     const node = wanted === undefined ? usable[0] : usable.find((each) => each.id === wanted);
     if (node === undefined) {
       const which = wanted === undefined ? 'no node in use' : `no node ${wanted} in use`;
-      throw new RefusedError(`lease ${id} has ${which}; it has: ${nodes.map(nodeText).join(', ') || 'none'}`);
+      throw new CommandError(`lease ${id} has ${which}; it has: ${nodes.map(nodeText).join(', ') || 'none'}`);
     }
     const target = sshTarget(
       {
@@ -214,7 +214,7 @@ class LeaseCommand {
       signal: this.signal,
       deadline: clock.monotonic() + timeout * 1000,
       onDeadline: () =>
-        new RefusedError(`lease ${id} has no nodes within ${timeout} s; it still waits`, {
+        new CommandError(`lease ${id} has no nodes within ${timeout} s; it still waits`, {
           exitCode: ExitCode.timeout,
         }),
     });
@@ -292,7 +292,7 @@ function readToken(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new RefusedError(`the token file ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`the token file ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
 }
 
@@ -310,13 +310,13 @@ function nodeText({ id, state }: NodeDocument): string {
 
 /** Converts the errors of the client to refusals. */
 function refusalOf(error: unknown): unknown {
-  if (error instanceof LeaseRequestError) return new RefusedError(printable(error.message), { cause: error });
+  if (error instanceof LeaseRequestError) return new CommandError(printable(error.message), { cause: error });
   if (error instanceof LeaseEndedError) {
     const isLost = error.lease.end?.reason === 'lost';
-    return new RefusedError(printable(error.message), { cause: error, ...(isLost ? { exitCode: ExitCode.lost } : {}) });
+    return new CommandError(printable(error.message), { cause: error, ...(isLost ? { exitCode: ExitCode.lost } : {}) });
   }
   if (!(error instanceof GatewayUnreachableError)) return error;
-  return new RefusedError(`${error.message}${causeText(error.cause)}`, { cause: error });
+  return new CommandError(`${error.message}${causeText(error.cause)}`, { cause: error });
 }
 
 /** Returns the reason that the HTTP client of Node.js hides in the cause of its error. */

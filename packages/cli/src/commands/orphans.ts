@@ -1,18 +1,9 @@
-/**
- * `nodepool orphans ACTION [PROVIDER]`: resources in clouds that have the tags of this installation but no record, and
- * the suspension of their deletion.
- */
+/** `nodepool orphans ACTION [PROVIDER]`: cloud resources with our tags and no record; suspension of their deletion. */
 
-import {
-  externalIdKey,
-  LAUNCHING_STATES,
-  type ExternalId,
-  type Instance,
-  type NodeData,
-  type NodeState,
-} from '@nodepool/core';
+import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
+import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';
 import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
-import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
+import { CommandError, UsageError, type StoreContext } from '../command-context.js';
 import { checkConfigured, checkProvider } from '../image-names.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
@@ -47,7 +38,7 @@ const COLUMNS: readonly ListColumn<Orphan>[] = [
   },
 ];
 
-/** Rejects with `RefusedError` if the user does not confirm or a cloud does not answer, and with `UsageError`. */
+/** Rejects with `CommandError` if the user does not confirm or a cloud does not answer, and with `UsageError`. */
 export async function orphans(
   context: StoreContext,
   action: OrphanAction,
@@ -115,7 +106,7 @@ async function list(context: StoreContext, only: string | undefined, options: Li
   );
   const all = createRecordList(COLUMNS, 'all', found.flat());
   printSelected(out, all, { name: ['provider', 'id'], filters: { provider: 'provider' } }, options);
-  if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
+  if (failures.length > 0) throw new CommandError(`the list is not complete:\n  ${failures.join('\n  ')}`);
 }
 
 /** Creates a held node for each instance, so that its deletion is up to the operator and `max-hold-age`. */
@@ -208,14 +199,14 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
   out.note(
     `${retired.ready} ready nodes and ${retired.launching} launches are retired, so that launchers replace them`,
   );
-  if (locked.length > 0) throw new RefusedError(`these nodes are locked: ${locked.join(', ')}`);
+  if (locked.length > 0) throw new CommandError(`these nodes are locked: ${locked.join(', ')}`);
 }
 
 async function confirm(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {
   const { store, out, interrupted: signal } = context;
   const all = store.suspensions.all();
   if (only !== undefined && all.some(({ provider }) => provider === null)) {
-    throw new RefusedError('the deletions of all providers are suspended: `nodepool orphans confirm` ends that');
+    throw new CommandError('the deletions of all providers are suspended: `nodepool orphans confirm` ends that');
   }
   const suspensions = all.filter(({ provider }) => only === undefined || provider === only);
   if (suspensions.length === 0) {
@@ -251,9 +242,9 @@ function idsWithout(
   return id.filter((each) => !found.has(each));
 }
 
-/** Throws `RefusedError` for ids that were asked for and do not exist. */
+/** Throws `CommandError` for ids that were asked for and do not exist. */
 function refuseMissing(ids: readonly string[], what: string): void {
-  if (ids.length > 0) throw new RefusedError(`${what}: ${ids.join(', ')}; see \`nodepool orphans list\``);
+  if (ids.length > 0) throw new CommandError(`${what}: ${ids.join(', ')}; see \`nodepool orphans list\``);
 }
 
 async function ask(
@@ -265,10 +256,10 @@ async function ask(
 ): Promise<void> {
   if (force) return;
   if (context.ask === undefined) {
-    throw new RefusedError(`${refusal}: there is no terminal to confirm it; --force does without. ${question.trim()}`);
+    throw new CommandError(`${refusal}: there is no terminal to confirm it; --force does without. ${question.trim()}`);
   }
   const answer = await context.ask(`${question}Type "${expected}" to confirm: `, context.interrupted);
-  if (answer.trim() !== expected) throw new RefusedError(`${refusal}: it was not confirmed`);
+  if (answer.trim() !== expected) throw new CommandError(`${refusal}: it was not confirmed`);
 }
 
 /** Returns the record of an instance that is held for the operator. */
@@ -313,5 +304,7 @@ function adoptedNode(instance: Instance, provider: string, now: number): NodeDat
     user_data: null,
     // The attempt identifies the instance, whose tags name the node of its launch.
     progress: attempt === undefined ? null : { kind: 'deletion', attempt, number: 1, started: now, machine: null },
+    machine_type: null,
+    interruption: null,
   };
 }

@@ -4,12 +4,11 @@ import { sleep, untilAborted } from '@nodepool/core';
 import { openRequestor, type AcquireOptions, type Lease, type RequestSpec } from '@nodepool/requestor';
 import { nodeListOf, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
-import { JsonEvents, ProgressNotes, refusalOf } from '../lease-reports.js';
+import { JsonEvents, noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import { explainFailure } from '../explain-failure.js';
 import { printList } from '../print-list.js';
 import type { Streams } from '../process-io.js';
 
-/** Options that describe a request. */
 export interface WantedNodes {
   /** 0 to 999; lower values are served first. */
   readonly priority: number;
@@ -21,7 +20,6 @@ export interface WantedNodes {
 }
 
 export interface RequestOptions extends WantedNodes {
-  /** Number of nodes of each label. */
   readonly count: number;
   /** Seconds to wait for the nodes; undefined: no limit. */
   readonly timeout: number | undefined;
@@ -64,7 +62,7 @@ export function requestSpec(
 
 /**
  * Resolves once the nodes were returned and, with `wait`, deleted. An interruption ends the wait for nodes (rejects) or
- * the hold (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes,
+ * the hold (returns the nodes), but not the wait for their deletion. Rejects with `CommandError` if there are no nodes,
  * or if their locks are lost.
  */
 export async function request(
@@ -92,6 +90,10 @@ export async function request(
     try {
       if (events === undefined) await printNodes(context, lease);
       else events.leased(lease.nodes);
+      lease.onInterruption((interruption) => {
+        noteInterruption(out, interruption);
+        events?.interrupted(interruption);
+      });
       await holdNodes(context, lease, ended, options);
     } finally {
       await lease.return();

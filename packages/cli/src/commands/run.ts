@@ -4,8 +4,8 @@ import { accessSync, constants } from 'node:fs';
 import { untilAborted } from '@nodepool/core';
 import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
-import { ExitCode, RefusedError, type StoreContext } from '../command-context.js';
-import { ProgressNotes, refusalOf } from '../lease-reports.js';
+import { ExitCode, CommandError, type StoreContext } from '../command-context.js';
+import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
 import { quote } from '../ssh/remote-command.js';
@@ -23,7 +23,6 @@ export interface RunOptions extends WantedNodes {
   /** Number of nodes; the command runs on each. */
   readonly count: number;
   readonly user: string | undefined;
-  /** File with the private key. */
   readonly identity: string | undefined;
   /** `NAME=VALUE`, or `NAME` for the value in this process. */
   readonly env: readonly string[];
@@ -49,7 +48,7 @@ interface Job {
 
 /**
  * Resolves with the exit status of the command, or of the first command that failed, once the nodes are returned or
- * held. Rejects with `RefusedError` if no command was run or the nodes were lost.
+ * held. Rejects with `CommandError` if no command was run or the nodes were lost.
  */
 export async function run(
   context: StoreContext,
@@ -88,6 +87,7 @@ async function runOnNodes(context: StoreContext, notes: ProgressNotes, job: Job)
       onProgress: (progress) => notes.note(progress),
     });
     try {
+      lease.onInterruption((interruption) => noteInterruption(context.out, interruption));
       return await useNodes(context, job, lease);
     } finally {
       await lease.return();
@@ -174,9 +174,9 @@ function readVariables(
   return new Map(
     texts.map((text) => {
       const [, name = '', given] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/s.exec(text) ?? [];
-      if (name === '') throw new RefusedError(`--env: ${JSON.stringify(text)} is neither NAME nor NAME=VALUE`);
+      if (name === '') throw new CommandError(`--env: ${JSON.stringify(text)} is neither NAME nor NAME=VALUE`);
       const value = given ?? env[name];
-      if (value === undefined) throw new RefusedError(`--env: the variable ${name} is not set here`);
+      if (value === undefined) throw new CommandError(`--env: the variable ${name} is not set here`);
       return [name, value];
     }),
   );
@@ -187,15 +187,15 @@ function checkIdentity(file: string | undefined): void {
   try {
     accessSync(file, constants.R_OK);
   } catch (error) {
-    throw new RefusedError(`--identity: ${file} cannot be read`, { cause: error });
+    throw new CommandError(`--identity: ${file} cannot be read`, { cause: error });
   }
 }
 
 /** Sets the exit code of failures without a remote command. */
 function notRun(error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error);
-  const ended = error instanceof RefusedError && error.cause instanceof LeaseLostError;
-  return new RefusedError(ended ? `${message}; the command was stopped` : message, {
+  const ended = error instanceof CommandError && error.cause instanceof LeaseLostError;
+  return new CommandError(ended ? `${message}; the command was stopped` : message, {
     cause: error,
     exitCode: ExitCode.notRun,
   });

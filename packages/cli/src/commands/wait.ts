@@ -2,7 +2,7 @@
 
 import { NODE_STATES, TimerQueue, withDeadline, type NodeRequest } from '@nodepool/core';
 import { printable } from '@nodepool/store';
-import { RefusedError, UsageError, type StoreContext } from '../command-context.js';
+import { CommandError, UsageError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
 import { namesOf, suggestionFor } from '../unknown-subject.js';
 import { waitUntil } from '../wait.js';
@@ -14,17 +14,16 @@ export interface WaitOptions {
   readonly timeout: number | undefined;
 }
 
-/** A condition to wait for. */
 interface Condition {
   readonly description: string;
-  /** Returns the text to print once the condition holds. Throws `RefusedError` if it can never hold. */
+  /** Returns the text to print once the condition holds. Throws `CommandError` if it can never hold. */
   check(): string | undefined;
   subscribe(listener: () => void): () => void;
 }
 
 /**
  * Prints the ids of the nodes (of a fulfilled request, of the label) or the state of the node. Rejects with
- * `RefusedError` at the deadline, or once the condition can never hold, and with `UsageError` if `--state` is invalid.
+ * `CommandError` at the deadline, or once the condition can never hold, and with `UsageError` if `--state` is invalid.
  */
 export async function wait(
   context: StoreContext,
@@ -44,7 +43,7 @@ export async function wait(
     signal: interrupted,
     deadline: timeout === undefined ? Infinity : clock.monotonic() + timeout * 1000,
     onDeadline: () =>
-      new RefusedError(
+      new CommandError(
         `${condition.description}: not reached within ${timeout} s; \`nodepool explain ${kind} ${id}\` shows the reason`,
       ),
   };
@@ -68,9 +67,9 @@ function requestFulfilled({ store: { requests } }: StoreContext, id: string): Co
     description: `request ${id} is fulfilled`,
     check: () => {
       const request = requests.get(id)?.request;
-      if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
+      if (request === undefined) throw new CommandError(`there is no request ${id} (any more)`);
       if (request.state === 'failed') {
-        throw new RefusedError(`request ${id} failed: ${declines(request)}`);
+        throw new CommandError(`request ${id} failed: ${declines(request)}`);
       }
       return request.state === 'fulfilled' ? request.nodes.map(printable).join('\n') : undefined;
     },
@@ -92,7 +91,7 @@ function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: str
     description: `node ${id} is ${wanted}`,
     check: () => {
       const state = nodes.get(id)?.node.state;
-      if (state === undefined && wanted !== 'gone') throw new RefusedError(`there is no node ${id} (any more)`);
+      if (state === undefined && wanted !== 'gone') throw new CommandError(`there is no node ${id} (any more)`);
       return (state ?? 'gone') === wanted ? wanted : undefined;
     },
     subscribe: (listener) => nodes.onChange(listener),

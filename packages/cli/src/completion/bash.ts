@@ -1,12 +1,7 @@
 /** The completion script for bash. It needs only bash itself. */
 
-import {
-  NAME_COMMANDS,
-  type CompletedCommand,
-  type CompletedOption,
-  type CompletedProgram,
-  type Values,
-} from './model.js';
+import type { CompletedCommand, CompletedOption, CompletedProgram, Values } from './model.js';
+import { NAME_COMMANDS } from './model.js';
 import { quoted } from './quote.js';
 
 export function bashCompletion({ name, options, commands }: CompletedProgram): string {
@@ -123,7 +118,6 @@ function wordsOf(program: string, words: readonly string[]): string {
   return `_${program}_words ${quoted(words.join(' '))}`;
 }
 
-/** Returns the command that adds the candidates. */
 function candidates(program: string, values: Values): string {
   switch (values.kind) {
     case 'choices':

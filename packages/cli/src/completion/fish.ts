@@ -1,12 +1,7 @@
 /** The completion script for fish. */
 
-import {
-  NAME_COMMANDS,
-  type CompletedCommand,
-  type CompletedOption,
-  type CompletedProgram,
-  type Values,
-} from './model.js';
+import type { CompletedCommand, CompletedOption, CompletedProgram, Values } from './model.js';
+import { NAME_COMMANDS } from './model.js';
 
 export function fishCompletion({ name, options, commands }: CompletedProgram): string {
   const lines = [

@@ -1,18 +1,10 @@
 /** The commands, options and arguments of a program, with the values that a shell can complete. */
 
 import { NODE_STATES } from '@nodepool/core';
-import {
-  dibImageList,
-  imageList,
-  imageStatus,
-  labelList,
-  nodeList,
-  requestList,
-  type RecordList,
-} from '@nodepool/store';
+import type { RecordList } from '@nodepool/store';
+import { dibImageList, imageList, imageStatus, labelList, nodeList, requestList } from '@nodepool/store';
 import type { Argument, Command, Option } from 'commander';
 
-/** The values of an option or an argument. */
 export type Values =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   /** The names of existing objects, which a command prints. */

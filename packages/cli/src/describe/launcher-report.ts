@@ -4,7 +4,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { ageColumn, formatAge, createRecordList, type ListColumn, type RecordList } from '@nodepool/store';
 import type { DescribedKind, Description, Section } from './description.js';
 
-/** The document of one launcher about the subject. */
 export interface LauncherDocument {
   readonly launcher: string;
   readonly document: JsonObject;

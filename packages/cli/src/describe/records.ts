@@ -1,21 +1,13 @@
 /** Describes requests, nodes, labels and providers from the records in ZooKeeper alone. */
 
 import type { NodeRequest, NodeState } from '@nodepool/core';
-import {
-  describePool,
-  formatAge,
-  SERVES_REQUESTS,
-  type NodeEntry,
-  type PoolComponentData,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/store';
+import type { NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
+import { describePool, formatAge, SERVES_REQUESTS } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LockHolder } from '@nodepool/zookeeper';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';
 
-/** The data of descriptions. */
 export interface DescriptionSources {
   readonly store: Store;
   readonly config: Pick<NodepoolConfig, 'labels' | 'providers' | 'brokenProviders'>;
@@ -129,6 +121,7 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
       fact('provider', 'Provider', node.provider),
       fact('pool', 'Pool', node.pool),
       fact('az', 'Zone', node.az),
+      fact('machine_type', 'Machine type', node.machine_type ?? node.progress?.machine_type ?? null),
       fact('launcher', 'Launcher', node.launcher),
       fact('external_id', 'Server', node.external_id),
       fact('hostname', 'Host name', node.hostname),
@@ -144,6 +137,7 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
       fact('tenant_name', 'Tenant', node.tenant_name),
       fact('hold_job', 'Held for job', node.hold_job),
       fact('comment', 'Comment', node.comment),
+      fact('interruption', 'Interruption', node.interruption === null ? null : { ...node.interruption }),
       fact('user_data', 'User data', node.user_data),
     ],
     sections: [],
@@ -200,6 +194,9 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
     summary: `${served}; ${number(nodes.length, 'node')}; ${number(requests.length, 'request')} not fulfilled.`,
     facts: [
       fact('min_ready', 'Min-ready', top?.minReady ?? null),
+      limitFact('max_age', 'Max-age', top?.maxAgeMs),
+      limitFact('max_ready_age', 'Max-ready-age', top?.maxReadyAgeMs),
+      limitFact('min_retention_time', 'Min-retention-time', top?.minRetentionMs),
       fact('nodes', 'Nodes', counts, countsText(counts)),
       fact('requests', 'Requests that wait', requests.length),
     ],
@@ -284,6 +281,12 @@ function countsText(counts: Readonly<Partial<Record<NodeState, number>>>): strin
 
 function fact(field: string, title: string, value: Fact['value'], text?: string): Fact {
   return { field, title, value, text };
+}
+
+/** Returns a fact for a limit of an age: seconds in JSON; null if there is none. */
+function limitFact(field: string, title: string, ms: number | undefined): Fact {
+  const seconds = ms === undefined || ms === 0 || ms === Infinity ? null : ms / 1000;
+  return fact(field, title, seconds, seconds === null ? undefined : formatAge(seconds));
 }
 
 /** Returns a fact for a time: unix seconds in JSON, the age for people. */

@@ -1,16 +1,6 @@
-/** The tables of descriptions. */
-
 import { isUsableUpload, type ImageUpload } from '@nodepool/core';
-import {
-  ageColumn,
-  createRecordList,
-  type ListColumn,
-  type NodeEntry,
-  type PoolComponentData,
-  type RecordList,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/store';
+import type { ListColumn, NodeEntry, PoolComponentData, RecordList, RequestEntry, Store } from '@nodepool/store';
+import { ageColumn, createRecordList } from '@nodepool/store';
 
 /** `now` is in milliseconds since the epoch, here and below. */
 export function nodesTable(nodes: readonly NodeEntry[], now: number): RecordList {
@@ -68,7 +58,6 @@ export function uploadsTable(uploads: readonly ImageUpload[], now: number): Reco
   return createRecordList(columns, 'all', uploads);
 }
 
-/** Returns the name of a pool as `provider/pool`. */
 export function poolName({ provider_name: provider, name }: PoolComponentData): string {
   return `${provider}/${name}`;
 }

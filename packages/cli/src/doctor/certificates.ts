@@ -36,7 +36,6 @@ export async function checkCertificates({ tls }: ZooKeeperConfig, now: number): 
   return findings.list;
 }
 
-/** Returns all certificates of a bundle. */
 function certificatesIn(pem: string): readonly X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new Error('the file has no certificate');

@@ -1,15 +1,8 @@
 /** Runs all checks. Every check has a time limit, and none of them writes anything. */
 
 import { hostname } from 'node:os';
-import {
-  errorCodeOf,
-  reasonOf,
-  TimerQueue,
-  withDeadline,
-  type Clock,
-  type Logger,
-  type RandomSource,
-} from '@nodepool/core';
+import type { Clock, Logger, RandomSource } from '@nodepool/core';
+import { errorCodeOf, reasonOf, TimerQueue, withDeadline } from '@nodepool/core';
 import { formatProblem, type LoadResult, type NodepoolConfig } from '@nodepool/config';
 import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';

@@ -1,5 +1,3 @@
-/** The findings of `nodepool doctor`. */
-
 import { foldRepeats } from '../lists/terminal-table.js';
 
 export const SEVERITIES = ['error', 'warning', 'info', 'ok'] as const;
@@ -16,7 +14,6 @@ export interface Finding {
   readonly remedy: string | null;
 }
 
-/** Creates the findings of one check. */
 export class Findings {
   private readonly found: Finding[] = [];
 

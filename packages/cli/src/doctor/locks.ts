@@ -8,7 +8,6 @@ import { Findings, firstNames, type Finding } from './finding.js';
 const GRACE_S = 60;
 const MAX_EXAMINED = 100;
 
-/** The first contender of a lock. */
 interface Holder {
   readonly path: string;
   /** Session of the contender; 0n if the znode belongs to none. */

@@ -7,7 +7,6 @@ import { Findings, firstNames, type Finding } from './finding.js';
 /** Page below the web endpoint with the problems. */
 export const PROBLEMS_PATH = '/status/v1/overview';
 
-/** A problem as a launcher reports it. */
 interface Reported {
   readonly key: string;
   readonly severity: string;

@@ -1,19 +1,10 @@
 /** Checks drivers, the access to each cloud, and limits against their use. Reads only. */
 
-import {
-  isError,
-  QuotaInformation,
-  remedyFor,
-  toDriverError,
-  type Clock,
-  type Logger,
-  type Provider,
-  type ProviderConfig,
-  type RandomSource,
-} from '@nodepool/core';
+import type { Clock, Logger, Provider, ProviderConfig, RandomSource } from '@nodepool/core';
+import { isError, QuotaInformation, remedyFor, toDriverError } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
-import { RefusedError } from '../command-context.js';
+import { CommandError } from '../command-context.js';
 import { withStartedProvider } from '../started-provider.js';
 import { Findings, type Finding } from './finding.js';
 
@@ -56,7 +47,7 @@ async function checkProvider(sources: ProviderSources, config: ProviderConfig, f
     if (limits !== undefined && nodes !== undefined) reportQuota(config.name, limits, nodes, findings);
   } catch (error) {
     sources.interrupted.throwIfAborted();
-    const { code } = toDriverError(error instanceof RefusedError ? error.cause : error);
+    const { code } = toDriverError(error instanceof CommandError ? error.cause : error);
     const reason = isError(error) ? error.message : String(error);
     findings.error(`provider ${config.name}`, reason, remedyFor(code));
   }

@@ -1,5 +1,3 @@
-/** Formats lists for stdout. */
-
 import { createRequire } from 'node:module';
 import type { JsonValue } from '@nodepool/core';
 import { cellText, printable, toJsonObjects, toTable, type RecordList } from '@nodepool/store';
@@ -61,7 +59,6 @@ function yamlOf(value: JsonValue | object): string {
   return document.toString({ lineWidth: 0 }).trimEnd();
 }
 
-/** Returns JSON on one line. */
 export function jsonLine(value: object): string {
   return escapeUnprintable(JSON.stringify(value));
 }

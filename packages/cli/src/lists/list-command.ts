@@ -7,7 +7,6 @@ import { chooseFields, parseFilter, select, type Filter } from './select.js';
 import { namesOf } from './format-list.js';
 import { watchList, type ListSnapshot } from './watch.js';
 
-/** The options of every list. */
 export interface ListOptions {
   readonly format: ListFormat;
   /** True for all columns. */
@@ -36,7 +35,6 @@ export interface ListTraits {
   readonly shortData?: boolean;
 }
 
-/** A list of records in the store. */
 export interface ListSource extends ListTraits {
   /** Returns the list with all columns; `now` is in milliseconds since the epoch. */
   make(now: number): RecordList;

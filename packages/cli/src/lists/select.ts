@@ -31,10 +31,7 @@ export function parseFilter(text: string): Filter {
   return { field: field.trim(), negated: sign === '!=', patterns: values.split(',') };
 }
 
-/**
- * Returns the rows that meet all conditions, sorted. Throws `UsageError` if the list does not have a field, or if no
- * value of a field can match a pattern.
- */
+/** Returns the matching rows, sorted. Throws `UsageError` for a missing field or a pattern that cannot match. */
 export function select(list: RecordList, { filters, sort }: Selection): RecordList {
   const tests = filters.map((filter) => testOf(list, filter));
   const rows = list.rows.filter((row) => tests.every((test) => test(row)));

@@ -1,5 +1,3 @@
-/** Follows a list by the events of the store. */
-
 import { toJsonObjects, type RecordList } from '@nodepool/store';
 import { sleep, type JsonValue } from '@nodepool/core';
 import type { ListFormat, StoreContext } from '../command-context.js';
@@ -13,10 +11,8 @@ const COLLECT_MS = 100;
 /** Interval (ms) at which a terminal shows new ages. */
 const REFRESH_MS = 1000;
 
-/** A list at one time. */
 export interface ListSnapshot {
   readonly list: RecordList;
-  /** The name of each row. */
   readonly names: readonly string[];
 }
 

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename, posix as remotePath, resolve } from 'node:path';
-import { RefusedError } from '../command-context.js';
+import { CommandError } from '../command-context.js';
 import { quote } from './remote-command.js';
 import { findProgram, type SshClient } from './ssh-client.js';
 import { bracketed, type SshTarget } from './target.js';
@@ -23,23 +23,21 @@ export interface Copy {
 /** Characters that no version of scp and rsync expands, and no option begins with. */
 const REMOTE_PATH = /^[A-Za-z0-9_./][A-Za-z0-9_./@%+=,-]*$/;
 
-/** Throws `RefusedError` if there is no such file or folder. */
+/** Throws `CommandError` if there is no such file or folder. */
 export function readCopy({ local, remote }: CopySpec): Copy {
   const path = resolve(local);
   const entry = statSync(path, { throwIfNoEntry: false });
-  if (entry === undefined) throw new RefusedError(`--copy: ${path} does not exist`);
+  if (entry === undefined) throw new CommandError(`--copy: ${path} does not exist`);
   const target = remote ?? basename(path);
   if (!REMOTE_PATH.test(target)) {
-    throw new RefusedError(
+    throw new CommandError(
       `--copy: ${JSON.stringify(target)} cannot be a path on a node; use letters, digits and ./_-`,
     );
   }
   return { local: path, remote: target, isFolder: entry.isDirectory() };
 }
 
-/**
- * Copies one file, or the content of one folder, which is created on the node. Rejects with `RefusedError` if it fails.
- */
+/** Copies one file, or the content of one folder, which is created there. Rejects with `CommandError` if it fails. */
 export async function copyTo(
   client: SshClient,
   target: SshTarget,
@@ -49,7 +47,7 @@ export async function copyTo(
   const folder = isFolder ? remote : remotePath.dirname(remote);
   const check = (program: string, status: number): void => {
     if (status === 0) return;
-    throw new RefusedError(`cannot copy ${local} to node ${target.id}: ${program} ended with status ${status}`);
+    throw new CommandError(`cannot copy ${local} to node ${target.id}: ${program} ended with status ${status}`);
   };
   check('mkdir', await client.script(target, `mkdir -p -- ${quote(folder)}`));
   const source = isFolder ? `${local}/.` : local;
@@ -62,7 +60,7 @@ export async function copyTo(
     return;
   }
   const scp = findProgram('scp', path);
-  if (scp === undefined) throw new RefusedError('--copy needs rsync or scp, and neither is on the PATH');
+  if (scp === undefined) throw new CommandError('--copy needs rsync or scp, and neither is on the PATH');
   const args = ['-r', '-p', '-q', ...options, '-P', String(target.port), '--', source, destination];
   check('scp', await client.run(scp, args));
 }

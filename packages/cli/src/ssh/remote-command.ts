@@ -2,7 +2,6 @@
 
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** Quotes a word for POSIX shells. */
 export function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -5,7 +5,7 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { RefusedError } from '../command-context.js';
+import { CommandError } from '../command-context.js';
 import { posix, quote } from './remote-command.js';
 import type { SshTarget } from './target.js';
 
@@ -42,7 +42,7 @@ export class SshClient {
     for (const child of this.children) child.kill('SIGKILL');
   };
 
-  /** Throws `RefusedError` if ssh is not installed. */
+  /** Throws `CommandError` if ssh is not installed. */
   constructor(
     private readonly env: Readonly<Record<string, string | undefined>>,
     /** File with the private key; undefined for those of the agent and of `~/.ssh`. */
@@ -52,7 +52,7 @@ export class SshClient {
   ) {
     const program = findProgram('ssh', env['PATH']);
     if (program === undefined) {
-      throw new RefusedError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
+      throw new CommandError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
     }
     this.program = program;
     this.folder = mkdtempSync(join(tmpdir(), 'nodepool-run-'));
@@ -87,7 +87,6 @@ export class SshClient {
     ];
   }
 
-  /** Starts a remote command line. */
   start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
     const [program, ...args] = this.command;
     return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);
@@ -122,7 +121,7 @@ export class SshClient {
     const child = spawn(program, args, { stdio, env: this.env, detached });
     this.children.add(child);
     const exited = new Promise<ChildExit>((resolve, reject) => {
-      child.once('error', (cause) => reject(new RefusedError(`cannot run ${program}: ${cause.message}`, { cause })));
+      child.once('error', (cause) => reject(new CommandError(`cannot run ${program}: ${cause.message}`, { cause })));
       child.once('close', (code, signal) => resolve({ code, signal }));
     });
     exited.then(

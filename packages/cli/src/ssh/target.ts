@@ -1,12 +1,9 @@
-/**
- * Address and login of a node for ssh. Records in ZooKeeper are not trusted: their text must not become ssh options.
- */
+/** Address and login of a node for ssh. Texts of records are not trusted: they must not become ssh options. */
 
 import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';
-import { RefusedError } from '../command-context.js';
+import { CommandError } from '../command-context.js';
 
-/** A node that ssh can log in to. */
 export interface SshTarget {
   readonly id: string;
   readonly user: string;
@@ -29,11 +26,11 @@ const DEFAULT_PORT = 22;
 /** Shell types whose commands have another syntax than that of POSIX shells. */
 const FOREIGN_SHELLS = ['cmd', 'powershell'];
 
-/** Returns the target. Throws `RefusedError` if the node has no ssh server for commands, or a record that is unsafe. */
+/** Returns the target. Throws `CommandError` if the node has no ssh server for commands, or a record that is unsafe. */
 export function sshTarget(node: LoginNode, user: string | undefined): SshTarget {
   const { id, address, connectionPort, connectionType, shellType } = node;
   const refuse = (reason: string): never => {
-    throw new RefusedError(`cannot run a command on node ${id}: ${reason}`);
+    throw new CommandError(`cannot run a command on node ${id}: ${reason}`);
   };
   if (connectionType !== null && connectionType !== 'ssh') {
     return refuse(`its connection type is ${quoted(connectionType)}; ssh is needed`);

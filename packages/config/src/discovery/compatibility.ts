@@ -8,7 +8,6 @@ import { findPackage, type PackageInfo } from './packages.js';
 
 export const CORE_PACKAGE = '@nodepool/core';
 
-/** Returns the field `nodepool` of package.json. */
 export function metadataOf(found: PackageInfo): JsonObject {
   const metadata = found.manifest['nodepool'];
   return isJsonObject(metadata) ? metadata : {};
@@ -52,10 +51,7 @@ function updateRemedy(found: PackageInfo, manager: PackageManager): string {
   return `${newer}: ${manager.install(`${found.name}@latest`)}`;
 }
 
-/**
- * Returns the remedy for a driver that is too new. A new API comes with a new major version of a driver, but before
- * 1.0.0 with any version.
- */
+/** Returns the remedy for a driver that is too new. Before 1.0.0 any version can have a new API, later a major one. */
 function olderRemedy(found: PackageInfo, manager: PackageManager): string {
   const peers = found.manifest['peerDependencies'];
   const range = isJsonObject(peers) ? peers[CORE_PACKAGE] : undefined;
@@ -65,10 +61,7 @@ function olderRemedy(found: PackageInfo, manager: PackageManager): string {
   return `${older}, or update Nodepool${needs}: ${manager.install('@nodepool/launcher@latest')}`;
 }
 
-/**
- * Resolves with warnings if the driver has its own copy of core: two copies in one process do not recognize each
- * other's errors and types.
- */
+/** Resolves with warnings if the driver has its own copy of core, whose errors and types are not recognized here. */
 export async function copiesOfCore(
   found: PackageInfo,
   core: PackageInfo | undefined,

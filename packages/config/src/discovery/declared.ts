@@ -1,8 +1,5 @@
-/** The drivers that a package declares in the field `nodepool` of its package.json. */
-
 import { isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 
-/** A driver that a package declares. */
 export interface DeclaredDriver {
   /** Name of the driver, as configurations use it. */
   readonly name: string;

@@ -13,7 +13,6 @@ import { describe, loadFrom, type DriverPackage, type LoadedDriver } from './loa
 import { packageManagerOf, type PackageManager } from './package-manager.js';
 import { findPackage, moduleFolders, packagesIn, readPackage, type PackageInfo } from './packages.js';
 
-/** The places to search for drivers. */
 export interface DriverSearch {
   /** Packages or paths by the short names of the configuration. */
   readonly aliases: ReadonlyMap<string, string>;

@@ -1,5 +1,3 @@
-/** Reasons why a driver could not be loaded. */
-
 export type DriverLoadReason =
   /** The package is not in any of the folders. */
   | 'not-installed'
@@ -14,9 +12,7 @@ export interface DriverLoadErrorOptions {
   readonly reason: DriverLoadReason;
   /** Name of the driver in the configuration. */
   readonly driver: string;
-  /** The cause of the failure. */
   readonly problem: string;
-  /** The remedy for the operator. */
   readonly remedy: string;
   readonly cause?: unknown;
 }

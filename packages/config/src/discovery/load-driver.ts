@@ -11,7 +11,6 @@ import { exportedDriver, loadModule } from './load.js';
 import type { PackageManager } from './package-manager.js';
 import { readPackage, type PackageInfo } from './packages.js';
 
-/** The package of a driver. */
 export interface DriverPackage {
   /** Name of the driver in its package.json. */
   readonly name: string;
@@ -39,10 +38,7 @@ export function packageOfDriver(driver: Driver): DriverPackage | undefined {
   return packages.get(driver);
 }
 
-/**
- * Loads a driver of a package. Returns the driver that already runs if the installed version is another one: Node.js
- * loads a module once.
- */
+/** Loads a driver of a package, or returns the one that runs already: Node.js loads a module once. */
 export async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
   const declared = declaredDrivers(found.manifest);
   const wanted = declared.find((each) => each.exportName === undefined || each.name === name);

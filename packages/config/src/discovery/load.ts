@@ -1,5 +1,3 @@
-/** Loads the code of a driver package, CommonJS or ES module. */
-
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

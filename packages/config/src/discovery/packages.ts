@@ -11,7 +11,6 @@ export interface PackageInfo {
   readonly folder: string;
   /** The path before symbolic links are resolved; it is the same for every installed version. */
   readonly lookup: string;
-  /** Content of package.json. */
   readonly manifest: JsonObject;
 }
 
@@ -25,10 +24,7 @@ export function moduleFolders(folder: string): string[] {
   }
 }
 
-/**
- * Resolves with the package as a module in `folder` would resolve it; undefined if there is none. Rejects if its
- * package.json cannot be read.
- */
+/** Resolves with the package as `folder` would resolve it; undefined if there is none. Rejects if it cannot be read. */
 export async function findPackage(name: string, folder: string): Promise<PackageInfo | undefined> {
   for (const modules of moduleFolders(folder)) {
     const found = await readPackage(join(modules, name));

@@ -7,28 +7,13 @@ import type { Logger } from '../runtime/logger.js';
 import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
 import { Lane, Turn, type LaneOptions } from './api-lane.js';
-import {
-  outcomeOf,
-  planned,
-  type ApiCredentials,
-  type ApiOperation,
-  type ApiRequest,
-  type ErrorOf,
-  type PlannedRequest,
-  type Transport,
-} from './api-request.js';
+import type { ApiCredentials, ApiOperation, ApiRequest, ErrorOf, PlannedRequest, Transport } from './api-request.js';
+import { outcomeOf, planned } from './api-request.js';
 import { callApplied, isPartOf, recordCallError } from './applied-calls.js';
 import type { Call } from './call.js';
 import { deadlineOf, recordWait } from './call-waits.js';
-import {
-  AbortedError,
-  isDriverError,
-  ThrottledError,
-  TimeoutError,
-  toDriverError,
-  TransientError,
-  type DriverError,
-} from './errors.js';
+import type { DriverError } from './errors.js';
+import { AbortedError, isDriverError, ThrottledError, TimeoutError, toDriverError, TransientError } from './errors.js';
 import { HttpExchange, type AnswerHead } from './http-exchange.js';
 import { RateLimiter } from './rate-limiter.js';
 import { removeSecrets } from './secrets.js';
@@ -326,7 +311,6 @@ export class ApiClient<C = undefined> {
     return isRefusal && (await this.options.credentials.renew(used, { error, status, log }));
   }
 
-  /** Adapts the rate to a failed call. */
   private settle({ limiter }: Lane, service: string, failure: DriverError): void {
     if (this.options.pauses !== 'service' || failure.code !== 'throttled') {
       limiter.settled(failure);

@@ -82,7 +82,6 @@ export class Turn {
     private readonly onStuck: () => void,
   ) {}
 
-  /** Runs the call. */
   async use<T>(send: () => Promise<T>): Promise<T> {
     this.isUsed = true;
     try {

@@ -55,6 +55,11 @@ export interface ProviderContext {
    * when it happens. Absent in a builder.
    */
   readonly onRetry?: ((error: DriverError) => void) | undefined;
+  /**
+   * Lists the instances at once, because the cloud has announced a change of them. Resolves once the listing is applied
+   * to the records of the nodes. Rejects if the instances cannot be listed. Absent in a builder.
+   */
+  readonly checkInstances?: (() => Promise<void>) | undefined;
   /** Maintains ready nodes for existing machines. Absent in a builder. */
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */
@@ -279,6 +284,11 @@ export interface Instance extends LaunchedInstance {
    * absent otherwise. A ready node is replaced once its instance is listed as failed.
    */
   readonly failed?: string | undefined;
+  /**
+   * Present if the cloud takes the instance away or has done so, e.g. a spot instance, by an announcement or by a state
+   * that has no other cause. The instance must also be `failed`: it never becomes ready again.
+   */
+  readonly reclaimed?: { readonly endsAt?: number | undefined } | undefined;
   /** Tags of the instance. Instances that this installation did not create lack its tags. */
   readonly tags: Readonly<Record<string, string>>;
 }

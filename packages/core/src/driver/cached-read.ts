@@ -1,5 +1,3 @@
-/** Caches values of a cloud that rarely change and are expensive to read. */
-
 import type { Clock } from '../runtime/clock.js';
 import type { Call } from './call.js';
 

@@ -1,5 +1,3 @@
-/** The log line of every deletion in a cloud. */
-
 import type { ExternalId } from '../model/node.js';
 import type { Logger } from '../runtime/logger.js';
 

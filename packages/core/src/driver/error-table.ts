@@ -2,15 +2,8 @@
 
 import type { Attempted } from './api-request.js';
 import type { DriverErrorCode, Outcome } from './error-codes.js';
-import {
-  CertificateError,
-  driverError,
-  isDriverError,
-  ThrottledError,
-  TransientError,
-  type DriverError,
-  type DriverErrorOptions,
-} from './errors.js';
+import type { DriverError, DriverErrorOptions } from './errors.js';
+import { CertificateError, driverError, isDriverError, ThrottledError, TransientError } from './errors.js';
 import { headerIn, type AnswerHeaders } from './http-exchange.js';
 import { certificateAdvice, networkCauseOf } from './network-errors.js';
 import { retryAfterMsIn } from './retry-after.js';
@@ -122,7 +115,6 @@ function usualRule({ vendor }: ErrorTable, status: number): Consequence {
   return USUAL.find((rule) => applies(rule, { status, text: '' })) ?? { error: 'unexpected', hint };
 }
 
-/** A failed connection. */
 export interface FailedConnection {
   readonly cause: unknown;
   /** Address of the cloud in messages. */

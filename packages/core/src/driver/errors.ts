@@ -61,9 +61,7 @@ export interface ErrorPolicy {
   readonly outcome: Outcome;
   /** The faulty part. Only faults of nodes count against `launch-retries`. */
   readonly scope: FaultScope;
-  /**
-   * When to attempt the launch with the same offer again. `confirm`: once more after back-off, to confirm the failure.
-   */
+  /** When to attempt the launch with the same offer again. `confirm`: once, after back-off, to confirm the failure. */
   readonly retry: 'at-once' | 'back-off' | 'confirm' | 'never';
   /** True if the failure may be temporary, so that a call without effect can be repeated. */
   readonly mayPass: boolean;
@@ -103,112 +101,67 @@ export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   unexpected: policy('unknown', 'node', 'back-off', 'error.unknown', 'error'),
 };
 
-/** The account's quota is exceeded. Does not fail the request by itself. */
-export class QuotaError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('quota', message, options);
-  }
+type DriverErrorClass = new (message: string, options?: DriverErrorOptions) => DriverError;
+
+/** Returns the base of a class of errors with a code of its own. */
+function errorOf(code: DriverErrorCode): DriverErrorClass {
+  return class extends DriverError {
+    constructor(message: string, options?: DriverErrorOptions) {
+      super(code, message, options);
+    }
+  };
 }
+
+/** The account's quota is exceeded. Does not fail the request by itself. */
+export class QuotaError extends errorOf('quota') {}
 
 /** The cloud has no capacity at the moment, in this zone or in all zones. */
-export class CapacityError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('capacity', message, options);
-  }
-}
+export class CapacityError extends errorOf('capacity') {}
 
 /** The cloud rejects a call because of too many calls; see `retryAfterMs`. */
-export class ThrottledError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('throttled', message, options);
-  }
-}
+export class ThrottledError extends errorOf('throttled') {}
 
 /** The object of the call does not exist. Counts as success for a deletion. */
-export class NotFoundError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('not-found', message, options);
-  }
-}
+export class NotFoundError extends errorOf('not-found') {}
 
 /** The state of the resource does not allow the operation at the moment. */
-export class ConflictError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('conflict', message, options);
-  }
-}
+export class ConflictError extends errorOf('conflict') {}
 
 /**
  * The cloud rejects the configuration, which only an operator can correct, e.g. an invalid name of an image. A second
  * attempt confirms it; then the pool declines requests of the label.
  */
-export class ConfigurationError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('configuration', message, options);
-  }
-}
+export class ConfigurationError extends errorOf('configuration') {}
 
 /**
  * The cloud refuses the label at the moment, e.g. because an image is still being replicated. The pool declines
  * requests only if the refusal persists for minutes.
  */
-export class RefusedError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('refused', message, options);
-  }
-}
+export class RefusedError extends errorOf('refused') {}
 
 /** The certificate of the cloud is not accepted: it has expired, is not trusted, or the clock of this host is wrong. */
-export class CertificateError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('certificate', message, options);
-  }
-}
+export class CertificateError extends errorOf('certificate') {}
 
 /** The cloud rejects the credentials. */
-export class AuthError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('auth', message, options);
-  }
-}
+export class AuthError extends errorOf('auth') {}
 
 /** A temporary failure that a retry may resolve: a 5xx status, a lost connection. */
-export class TransientError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('transient', message, options);
-  }
-}
+export class TransientError extends errorOf('transient') {}
 
 /** No response arrived in time. */
-export class TimeoutError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('timeout', message, options);
-  }
-}
+export class TimeoutError extends errorOf('timeout') {}
 
 /** The instance exists but can never be used. */
-export class InstanceFailedError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('instance-failed', message, options);
-  }
-}
+export class InstanceFailedError extends errorOf('instance-failed') {}
 
 /** The login of the instance does not respond, or its host keys could not be read. */
-export class KeyScanError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('keyscan', message, options);
-  }
-}
+export class KeyScanError extends errorOf('keyscan') {}
 
 /** The caller no longer needs the result. */
-export class AbortedError extends DriverError {
-  constructor(message: string, options?: DriverErrorOptions) {
-    super('aborted', message, options);
-  }
-}
+export class AbortedError extends errorOf('aborted') {}
 
 /** The classes of errors with codes of their own. */
-const CLASSES: Partial<Record<DriverErrorCode, new (message: string, options?: DriverErrorOptions) => DriverError>> = {
+const CLASSES: Partial<Record<DriverErrorCode, DriverErrorClass>> = {
   quota: QuotaError,
   capacity: CapacityError,
   throttled: ThrottledError,

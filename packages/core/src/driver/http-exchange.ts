@@ -6,7 +6,6 @@ import { retryAfterMsIn, serverTime } from './retry-after.js';
 
 /** Statuses of redirects that keep the method and the body, as OpenStack's and Kubernetes' own clients treat them. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
-/** Maximum number of redirects of one call. */
 const MAX_REDIRECTS = 5;
 /** Default maximum size of an answer in bytes. */
 const MAX_ANSWER_BYTES = 32 * 2 ** 20;

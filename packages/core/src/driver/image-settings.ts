@@ -5,14 +5,9 @@ import type { JsonSchema } from './json-schema.js';
 import { millisecondsAt, stringAt } from './section.js';
 
 export interface ImageUploadSettings {
-  /**
-   * Template for the name of an image in the cloud, with the placeholders `{image_name}`, `{timestamp}` and
-   * `{upload_id}`.
-   */
+  /** Template of an image's name in the cloud: placeholders `{image_name}`, `{timestamp}` and `{upload_id}`. */
   readonly imageNameFormat: string;
-  /**
-   * Program that runs before an uploaded image is used. Its arguments are the provider, the external id and the file.
-   */
+  /** Program that runs before an uploaded image is used. Arguments: the provider, the external id and the file. */
   readonly postUploadHook: string | undefined;
   /** Maximum duration of one upload. */
   readonly imageUploadTimeoutMs: number;

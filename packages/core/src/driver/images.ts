@@ -1,14 +1,9 @@
-/** Image management for drivers of clouds that accept disk images. */
-
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
 
-/**
- * Tags of an image. Only the combination of all tags identifies an image: upload ids are sequences per build and
- * provider.
- */
+/** Tags of an image. Only all tags together identify an image: upload ids are sequences per build and provider. */
 export const IMAGE_TAGS = [
   'nodepool_installation',
   'nodepool_provider_name',
@@ -20,9 +15,7 @@ export const IMAGE_TAGS = [
 
 export type ImageTags = Readonly<Record<(typeof IMAGE_TAGS)[number], string>>;
 
-/**
- * Returns a hash of all tags of an image as 16 hex digits, for clouds that identify images and files by their names.
- */
+/** Returns a hash of all tags of an image, 16 hex digits, for clouds that identify images and files by their names. */
 export function imageTagsHash(tags: ImageTags): string {
   const values = IMAGE_TAGS.map((tag) => tags[tag]);
   return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 16);

@@ -114,10 +114,7 @@ function kindOf(code: string): NetworkFailure['code'] | undefined {
     : undefined;
 }
 
-/**
- * Returns false if the error proves that no data was sent. A host with several addresses fails with one error per
- * address.
- */
+/** Returns false if the error proves that no data was sent. A host of several addresses fails with one error each. */
 function wasSent(error: Readonly<Record<string, unknown>>): boolean {
   const { code, syscall, errors } = error;
   if (Array.isArray(errors) && errors.length > 0) return errors.some((each) => !isRecord(each) || wasSent(each));

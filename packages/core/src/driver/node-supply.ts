@@ -3,9 +3,7 @@
 import type { Call } from './call.js';
 import type { Connection } from './provider-config.js';
 
-/**
- * Maintains ready nodes for the machines of a provider. The configuration of such a provider has `createsNodes: false`.
- */
+/** Maintains ready nodes for the machines of a provider, whose configuration has `createsNodes: false`. */
 export interface NodeSupply {
   /**
    * Declares all machines of the provider, replacing those of an earlier call. Launchers register exactly one ready

@@ -1,5 +1,3 @@
-/** Follows an operation that a cloud has accepted until it ends. */
-
 import { retryAfterMsOf } from '../runtime/back-off.js';
 import { sleep, type Clock } from '../runtime/clock.js';
 import type { Call } from './call.js';

@@ -11,13 +11,8 @@ import type {
   ProviderDiskImage,
 } from './provider-config.js';
 import { loadImageUploadSettings } from './image-settings.js';
-import {
-  DEFAULT_DRIVER,
-  DEFAULT_LAUNCH_RETRIES,
-  DEFAULT_LAUNCH_TIMEOUT_SECONDS,
-  DEFAULT_PRIORITY,
-  type ProviderDefaults,
-} from './schema.js';
+import type { ProviderDefaults } from './schema.js';
+import { DEFAULT_DRIVER, DEFAULT_LAUNCH_RETRIES, DEFAULT_LAUNCH_TIMEOUT_SECONDS, DEFAULT_PRIORITY } from './schema.js';
 import {
   booleanAt,
   entriesAt,
@@ -36,9 +31,7 @@ export interface LabelSource {
   readonly section: JsonObject;
   readonly poolSection: JsonObject;
   readonly providerSection: JsonObject;
-  /**
-   * Entry of the provider's `diskimages` or `cloud-images` that the label uses; empty if a disk image is absent there.
-   */
+  /** Entry of the provider's `diskimages` or `cloud-images` that the label uses; empty for an absent disk image. */
   readonly imageSection: JsonObject;
   /** Position of the label, for `ProviderConfigContext.problem`. */
   readonly path: readonly (string | number)[];
@@ -219,10 +212,7 @@ function imageOf(
   return section === undefined ? undefined : { reference, section };
 }
 
-/**
- * Returns the login settings of a label. A disk image supplies its user, Python path and shell unless the provider's
- * entry sets them.
- */
+/** Returns the login settings of a label: a disk image's user, Python path and shell, unless the entry sets them. */
 function connectionOf({ reference, section }: FoundImage, context: ProviderConfigContext): Connection {
   const built = reference.kind === 'diskimage' ? context.diskImages.get(reference.name) : undefined;
   const type = stringAt(section, 'connection-type') ?? 'ssh';

@@ -1,7 +1,4 @@
-/**
- * Configuration of a provider, as used by the launcher and the frameworks. Drivers extend these types with their own
- * fields.
- */
+/** Configuration of a provider for the launcher and the frameworks. Drivers extend these types with own fields. */
 
 import type { JsonObject } from '../model/json.js';
 import type { ImageUploadSettings } from './image-settings.js';
@@ -20,10 +17,7 @@ export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly bootTimeoutMs: number;
   /** API calls per second; `Infinity` for no limit. */
   readonly callsPerSecond: number;
-  /**
-   * False if the provider launches nothing: its pools serve requests with the nodes of `ProviderContext.nodeSupply`.
-   * Default true.
-   */
+  /** False if the provider launches nothing: its pools serve nodes of `ProviderContext.nodeSupply`. Default true. */
   readonly createsNodes?: boolean | undefined;
   /**
    * False if an instance that the cloud has marked as deleted occupies nothing that limits are for. The launcher then

@@ -1,5 +1,3 @@
-/** Amounts of resources: limits, needs and use. */
-
 import type { Resources } from '../model/node.js';
 
 /**

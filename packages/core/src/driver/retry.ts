@@ -1,5 +1,3 @@
-/** Retries of calls to a cloud after temporary failures. */
-
 import { backOffMs } from '../runtime/back-off.js';
 import { sleep, type Clock } from '../runtime/clock.js';
 import type { RandomSource } from '../runtime/random.js';

@@ -67,9 +67,7 @@ export function entryNamed(section: JsonObject, key: string, name: string): Entr
   return index.get(name);
 }
 
-/**
- * Returns a mapping from names to texts. Converts other scalars with `asText` and omits values that are not scalars.
- */
+/** Returns a mapping from names to texts. Converts other scalars with `asText` and omits all other values. */
 export function textsAt(section: JsonObject, key: string): Readonly<Record<string, string>> {
   const entries = Object.entries(objectAt(section, key) ?? {});
   return Object.fromEntries(

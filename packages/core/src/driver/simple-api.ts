@@ -6,7 +6,7 @@
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
-import type { Driver, Instance, ProviderContext, Resource } from './api.js';
+import type { Instance, ProviderContext, Resource } from './api.js';
 import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
@@ -22,10 +22,6 @@ export interface SimpleTaskManagerDriver<L extends LabelConfig, P extends Provid
   getAdapter(config: P): SimpleTaskManagerAdapter<L>;
 }
 
-export type MakeSimpleTaskManagerDriver = <L extends LabelConfig, P extends ProviderConfig<L>>(
-  definition: SimpleTaskManagerDriver<L, P>,
-) => Driver;
-
 /** An instance as the cloud lists it. */
 export type SimpleTaskManagerInstance = Instance;
 
@@ -40,10 +36,7 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly uniqueIds?: boolean;
   /** Maximum number of remote calls in progress; they start at the provider's rate regardless. Default 1. */
   readonly concurrency?: number;
-  /**
-   * Starts the adapter. `tasks` is the task manager passed to every other method, for objects that the framework does
-   * not call, e.g. `images`.
-   */
+  /** Starts the adapter. `tasks` is the task manager of all other methods, for calls outside of them (`images`). */
   start?(context: ProviderContext, tasks: TaskManager): Promise<void>;
   stop?(): void | Promise<void>;
   /**

@@ -8,7 +8,7 @@ import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
 import type { DriverError } from './errors.js';
-import type { Driver, Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
+import type { Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
 import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
@@ -21,11 +21,6 @@ export interface StateMachineDriver<L extends LabelConfig, P extends ProviderCon
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): P;
   getAdapter(config: P): Adapter<L>;
 }
-
-/** Type of the function `stateMachineDriver`. */
-export type MakeStateMachineDriver = <L extends LabelConfig, P extends ProviderConfig<L>>(
-  definition: StateMachineDriver<L, P>,
-) => Driver;
 
 /** A cloud, as the framework uses it. */
 export interface Adapter<L extends LabelConfig = LabelConfig> {
@@ -95,10 +90,7 @@ export interface CreateRequest<L extends LabelConfig = LabelConfig> {
 export interface MachineCall extends Call {
   /** Latest listing of the provider; undefined before the first one. */
   readonly listing: Listing | undefined;
-  /**
-   * Reports a failed step that the machine repeats by itself, so that the failure counts when it happens. `StepRetries`
-   * calls it.
-   */
+  /** Reports a failed step that the machine repeats by itself, so that it counts at once. `StepRetries` calls it. */
   readonly onRetry?: ((error: DriverError) => void) | undefined;
 }
 
@@ -106,10 +98,7 @@ export interface MachineCall extends Call {
 export interface Listing {
   /** Increases with each listing. A listing is requested only after the previous one has ended. */
   readonly round: number;
-  /**
-   * Time of the request in `Clock.monotonic` milliseconds. The listing includes earlier events, as far as the cloud is
-   * consistent.
-   */
+  /** Time of the request (`Clock.monotonic`, ms). The listing includes earlier events, if the cloud is consistent. */
   readonly askedAt: number;
   /** Returns the instance with the id. For a machine, it has the tags of its launch attempt; see `uniqueIds`. */
   byExternalId(externalId: ExternalId): Instance | undefined;

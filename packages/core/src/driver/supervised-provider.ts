@@ -38,7 +38,9 @@ export interface SupervisionContext {
 }
 
 /** Services and listeners that a program passes to a provider at its start. */
-export interface StartOptions extends Partial<Pick<ProviderContext, 'nodeSupply' | 'loginScan' | 'onRetry'>> {
+export interface StartOptions extends Partial<
+  Pick<ProviderContext, 'checkInstances' | 'nodeSupply' | 'loginScan' | 'onRetry'>
+> {
   /** Receives every call of the provider that has ended. */
   readonly onApiCall?: ((call: ApiCall) => void) | undefined;
   /** Called after each failed start. */
@@ -61,7 +63,7 @@ export class SupervisedProvider {
   /** Resolves with true once the provider is started, or with false if the signal aborts first. */
   async start(options: StartOptions, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log, tasks, metrics } = this.context;
-    const { nodeSupply, loginScan, onRetry } = options;
+    const { checkInstances, nodeSupply, loginScan, onRetry } = options;
     const { name } = this.config;
     const stopped = (): boolean => signal.aborted;
     let lastDefect: string | undefined;
@@ -72,6 +74,7 @@ export class SupervisedProvider {
           random,
           log,
           tasks,
+          checkInstances,
           nodeSupply,
           loginScan,
           onRetry,

@@ -9,10 +9,7 @@ export interface Task<T> {
   readonly service: string;
   readonly method: string;
   readonly operation: string;
-  /**
-   * Maximum duration of the call in milliseconds, for calls with slow responses. Default: `callTimeoutMs` of the task
-   * manager.
-   */
+  /** Maximum duration of the call (ms), for calls with slow responses. Default: `callTimeoutMs` of the task manager. */
   readonly timeoutMs?: number;
   /**
    * Sends the remote call. Clients over HTTP send its messages with `http`, which follows redirects and adds the host,

@@ -20,10 +20,7 @@ export interface TaskManagerOptions {
   readonly log: Logger;
   /** Maximum number of calls in progress. Default 1. */
   readonly concurrency?: number;
-  /**
-   * Maximum duration of one call in milliseconds, from its start. Limits how long a call can block the queue. Default
-   * 120,000.
-   */
+  /** Maximum duration of one call (ms), from its start, for which a call can block the queue. Default 120,000. */
   readonly callTimeoutMs?: number;
 }
 

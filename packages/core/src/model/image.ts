@@ -1,7 +1,4 @@
-/**
- * Disk image builds and their uploads, stored in `/nodepool/images/<image>/builds/…`. Field names are those of the
- * JSON.
- */
+/** Disk image builds and uploads, stored in `/nodepool/images/<image>/builds/…`. Field names are those of the JSON. */
 
 import type { ExternalId } from './node.js';
 

@@ -82,6 +82,39 @@ export interface NodeData {
    * as an unknown field or drop it; without it, the instance is found by its tags.
    */
   readonly progress: NodeProgress | null;
+  /** Machine type of the offer that the node was launched with; null if its label has only one. */
+  readonly machine_type: string | null;
+  /**
+   * The loss of the instance of a node in use or on hold. A launcher writes it without the lock of the node. Other
+   * programs preserve it as an unknown field or drop it.
+   */
+  readonly interruption: NodeInterruption | null;
+}
+
+export const INTERRUPTION_KINDS = [
+  /** The cloud takes or has taken the instance away, e.g. a spot instance. */
+  'reclaimed',
+  /** The instance has failed, was deleted, or is being deleted. */
+  'failed',
+  /** The cloud does not list the instance any more. */
+  'missing',
+  /** The cloud has given the id of the instance to an instance of another node. */
+  'replaced',
+  /** The instance exists and does not run. */
+  'stopped',
+] as const;
+
+export type InterruptionKind = (typeof INTERRUPTION_KINDS)[number];
+
+/** The loss of the instance of a node, as its cloud announces or lists it. */
+export interface NodeInterruption {
+  readonly kind: InterruptionKind;
+  /** A part of a sentence, e.g. `its instance i-1 has failed: …`. */
+  readonly reason: string;
+  /** Unix seconds at which a launcher noticed the loss. */
+  readonly time: number;
+  /** Unix seconds at which the cloud ends the instance; null if that is not known. */
+  readonly ends_at: number | null;
 }
 
 /** The saved part of a launch or deletion in progress. */

@@ -15,9 +15,7 @@ export interface NodeRequestData {
   readonly nodes: readonly string[];
   /** `id`s of the pool components that declined. */
   readonly declined_by: readonly string[];
-  /**
-   * Reasons of the pools in `declined_by`, by id, for the requestor. The Python Nodepool neither writes nor reads them.
-   */
+  /** Reasons of the pools in `declined_by`, by id, for the requestor. The Python Nodepool does not know them. */
   readonly decline_reasons: Readonly<Record<string, string>>;
   /** True if ready nodes may be used; false if every node must be launched for the request. */
   readonly reuse: boolean;
@@ -41,9 +39,7 @@ export interface NodeRequest extends NodeRequestData {
 /** `requestor` of the requests that a launcher creates to maintain `min-ready` nodes. */
 export const MIN_READY_REQUESTOR = 'NodePool:min-ready';
 
-/**
- * Compares requests in the order of service, for `Array.sort`: priority prefix of the id, relative priority, sequence.
- */
+/** Compares requests by the order of service, for `Array.sort`: priority of the id, relative priority, sequence. */
 export function compareRequests(a: NodeRequest, b: NodeRequest): number {
   return (
     compareText(priorityOf(a.id), priorityOf(b.id)) ||

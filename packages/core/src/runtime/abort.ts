@@ -1,7 +1,4 @@
-/**
- * Signals that follow other signals and can be detached. `AbortSignal.any` stays attached to a long-lived signal for
- * too long.
- */
+/** Signals that follow others and can be detached. `AbortSignal.any` stays attached to a long-lived signal. */
 
 import { CallbackController, addAbortCallback, removeAbortCallback } from './abort-callbacks.js';
 

@@ -1,5 +1,3 @@
-/** The wait before a retry. */
-
 import type { RandomSource } from './random.js';
 
 /** Limits of a back-off, milliseconds. */
@@ -26,10 +24,7 @@ export function backOffMs(
   return Math.max(doubledMs * (0.5 + random.next() / 2), retryAfterMsOf(error));
 }
 
-/**
- * Returns the wait in milliseconds that the error asks for, e.g. a `DriverError` of a throttling cloud; 0 if it asks
- * for none.
- */
+/** Returns the wait (ms) that the error asks for, e.g. a `DriverError` of a throttling cloud; 0 if it asks for none. */
 export function retryAfterMsOf(error: unknown): number {
   if (!(error instanceof Error) || !('retryAfterMs' in error)) return 0;
   const { retryAfterMs } = error;

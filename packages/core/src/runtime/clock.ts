@@ -12,10 +12,7 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds since an arbitrary start. Use for durations and deadlines. */
   monotonic(): number;
-  /**
-   * Runs `callback` once after `delayMs` (0 or more).
-   * `background: true` lets the process end while the timer is pending.
-   */
+  /** Runs `callback` once after `delayMs` (0 or more). A `background` timer does not keep the process alive. */
   schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
 }
 

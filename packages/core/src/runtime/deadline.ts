@@ -18,10 +18,7 @@ export interface Deadline {
   readonly onAbort?: (reason: Error) => Error;
 }
 
-/**
- * Returns a signal that aborts at the deadline or with the given signals. Its reason is the error created by
- * `onDeadline` or `onAbort`.
- */
+/** Returns a signal that aborts at the deadline or with the given ones, for the reason of `onDeadline` or `onAbort`. */
 export function deadlineSignal(limits: Deadline): LinkedSignal {
   const limited = new LimitedWork(limits);
   return { signal: limited.signal, unlink: () => limited.unlink() };

@@ -1,5 +1,3 @@
-/** Messages and codes of thrown values. */
-
 import { types } from 'node:util';
 
 /** Returns true for errors, including those of another realm of the process, for which `instanceof Error` is false. */

@@ -10,10 +10,7 @@ interface Declaration<L extends string> {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly L[];
-  /**
-   * Returns the keys for statsd, built with `statsdName` and `statsdPart`. Empty if only Prometheus receives the
-   * metric.
-   */
+  /** Returns the keys for statsd, of `statsdName` and `statsdPart`. Empty if only Prometheus receives the metric. */
   readonly statsd: (labels: MetricLabels<L>) => readonly string[];
 }
 
@@ -27,14 +24,46 @@ export interface Gauge<L extends string = string> extends Declaration<L> {
   readonly kind: 'gauge';
 }
 
-/**
- * A measured duration. Prometheus receives a histogram in seconds; statsd receives a timer in milliseconds and a
- * counter of the same key.
- */
+/** A measured duration: for Prometheus a histogram (seconds), for statsd a timer (ms) and a counter of the key. */
 export interface Duration<L extends string = string> extends Declaration<L> {
   readonly kind: 'duration';
   /** Upper bounds of the histogram, in seconds. */
   readonly buckets: readonly number[];
+}
+
+type Statsd<L extends string> = Declaration<L>['statsd'];
+
+const noKeys = (): readonly string[] => [];
+
+/** Declares a counter. Without `statsd`, only Prometheus receives it. */
+export function counter<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  statsd: Statsd<L> = noKeys,
+): Counter<L> {
+  return { kind: 'counter', name, help, labels, statsd };
+}
+
+/** Declares a gauge. Without `statsd`, only Prometheus receives it. */
+export function gauge<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  statsd: Statsd<L> = noKeys,
+): Gauge<L> {
+  return { kind: 'gauge', name, help, labels, statsd };
+}
+
+/** Declares a duration; `buckets` are upper bounds in seconds. Without `statsd`, only Prometheus receives it. */
+export function duration<L extends string>(
+  name: string,
+  labels: readonly L[],
+  help: string,
+  buckets: readonly number[],
+  statsd: Statsd<L> = noKeys,
+): Duration<L> {
+  return { kind: 'duration', name, help, labels, buckets, statsd };
 }
 
 /** Receives the metrics of all parts of a program. */
@@ -48,24 +77,6 @@ export interface Metrics {
    * expensive to track. Returns a function that removes it.
    */
   onCollect(refresh: () => void): () => void;
-}
-
-/** Sends metrics to statsd. The implementation is in `statsd.ts`. */
-export interface StatsdSender {
-  increment(key: string, amount: number): void;
-  timing(key: string, milliseconds: number): void;
-  gauge(key: string, value: number): void;
-  /** Resolves once all metrics are sent. */
-  close(): Promise<void>;
-}
-
-/** Stores the series for Prometheus. The implementation is in `prometheus.ts`. */
-export interface PrometheusSeries {
-  increment(counter: Counter, labels: MetricLabels<string>, amount: number): void;
-  observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void;
-  set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void;
-  readonly contentType: string;
-  text(): Promise<string>;
 }
 
 /** Metrics that are discarded, for programs and tests without metrics. */

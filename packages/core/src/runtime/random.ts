@@ -8,7 +8,6 @@ export interface RandomSource {
   uuidHex(): string;
 }
 
-/** Length of a uuid in bytes. */
 const UUID_BYTES = 16;
 
 /** Draws the bytes of many uuids at once, because each draw makes a system call. */

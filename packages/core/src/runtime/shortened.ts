@@ -1,5 +1,3 @@
-/** Limits the length of texts from arbitrary sources. */
-
 /**
  * Returns the text, or its beginning and its end around an ellipsis if it is longer than `length` characters: the end
  * of a message usually holds the cause.

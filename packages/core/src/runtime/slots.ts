@@ -14,7 +14,6 @@ export class Slots {
     return this.queue.size;
   }
 
-  /** Number of slots in use. */
   get inUse(): number {
     return this.taken;
   }
@@ -29,10 +28,7 @@ export class Slots {
     }
   }
 
-  /**
-   * Resolves once a slot is free with a function that releases it. Rejects with the signal's reason if the signal
-   * aborts first.
-   */
+  /** Resolves once a slot is free, with a function that releases it. Rejects with the signal's reason on abort. */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     const release = this.tryAcquire();

@@ -41,9 +41,7 @@ export class TaskSupervisor {
   private readonly running = new Set<RunningTask>();
   private readonly idleness = new Latch(true);
 
-  /**
-   * `onFailure` is called for every task that rejects, with its log fields, after the task was removed from the list.
-   */
+  /** `onFailure` is called for every task that rejects, with its log fields, after its removal from the list. */
   constructor(
     private readonly clock: Clock,
     private readonly onFailure: (name: string, error: unknown, about: LogFields | undefined) => void,

@@ -22,7 +22,6 @@ export class TimerQueue {
     private readonly options: { readonly background?: boolean } = {},
   ) {}
 
-  /** Number of pending timers. */
   get size(): number {
     return this.pending;
   }
@@ -70,10 +69,7 @@ export class TimerQueue {
     if (below !== undefined && this.first !== undefined) this.first = meld(this.first, below);
   }
 
-  /**
-   * Arms a timer for the first entry. A timer that is armed for an earlier time stays, and arms the next one when it
-   * fires.
-   */
+  /** Arms a timer for the first entry. One that is armed for an earlier time stays, and arms the next when it fires. */
   private arm(): void {
     const { first } = this;
     if (this.firing || first === undefined || (this.armed !== undefined && this.armed.at <= first.at)) return;

@@ -187,9 +187,7 @@ export class WorkQueue<K> {
     return this.idleness.wait();
   }
 
-  /**
-   * Cancels all pending requests and starts no further reconciliations. Running ones continue; `idle` waits for them.
-   */
+  /** Cancels all pending requests and starts no reconciliations. Running ones continue; `idle` waits for them. */
   close(): void {
     this.closed = true;
     this.again?.cancel();
@@ -234,10 +232,7 @@ export class WorkQueue<K> {
     this.pumpSoon();
   }
 
-  /**
-   * Schedules `pump` in the clock's next turn, so that all events of this moment are known before any key is
-   * reconciled.
-   */
+  /** Schedules `pump` in the clock's next turn, when all events of this moment are known. */
   private pumpSoon(): void {
     this.idleness.close();
     this.turn ??= this.timers.schedule(this.options.clock.monotonic(), () => {

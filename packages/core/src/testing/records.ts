@@ -43,6 +43,8 @@ export function nodeWith(facts: Partial<Node>): Node {
     hold_expiration: null,
     user_data: null,
     progress: null,
+    machine_type: null,
+    interruption: null,
     ...facts,
   };
 }

@@ -46,7 +46,6 @@ export class VirtualClock implements Clock {
     return this.time;
   }
 
-  /** Number of pending timers. */
   get pending(): number {
     return this.live;
   }
@@ -73,10 +72,7 @@ export class VirtualClock implements Clock {
     return entry;
   }
 
-  /**
-   * Moves the wall clock forward or back, as an administrator or a faulty time server does. `monotonic` is not
-   * affected.
-   */
+  /** Moves the wall clock forward or back, as an administrator or a faulty time server does, but not `monotonic`. */
   jumpWallClock(byMs: number): void {
     this.wallStart += byMs;
   }
@@ -106,10 +102,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /**
-   * Runs timers until `condition` holds. Returns false if no timer is left or `limitMs` have passed and it still does
-   * not hold.
-   */
+  /** Runs timers until `condition` holds. Returns false if it does not after the last timer or `limitMs`. */
   async runUntil(condition: () => boolean, limitMs = Infinity): Promise<boolean> {
     const end = Math.ceil(this.time + limitMs);
     return this.exclusively(async () => {

@@ -9,16 +9,8 @@ import { ConsoleStream } from './console-stream.js';
 import { LogFile } from './log-file.js';
 import { jsonLine, textLine, type LogLine } from './log-format.js';
 import { LogTransport } from './log-transport.js';
-import {
-  consoleLogging,
-  effectiveRule,
-  LEVELS,
-  stricter,
-  type EffectiveRule,
-  type LogDestination,
-  type LoggingConfig,
-  type LogLevel,
-} from './logging-config.js';
+import type { EffectiveRule, LogDestination, LoggingConfig, LogLevel } from './logging-config.js';
+import { consoleLogging, effectiveRule, LEVELS, stricter } from './logging-config.js';
 
 export interface LoggerOptions {
   /** Default: `info` and above as text on stderr. */

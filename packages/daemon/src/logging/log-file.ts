@@ -55,10 +55,7 @@ const append = promisify(appendFile);
 /** Limit (bytes) of lines that wait for a slow disk. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/**
- * A stream that never fails once it is open. Calls `onProblem` once per series of failures, and with the number of lost
- * lines at its end.
- */
+/** A stream that never fails once open. Calls `onProblem` per series of failures, then with the count of lost lines. */
 export class LogFile extends Writable {
   private descriptor: number;
   private size: number;
@@ -89,10 +86,7 @@ export class LogFile extends Writable {
     }
   }
 
-  /**
-   * Writes a line, or drops it if too much waits for the disk already: winston's transports do not wait for a slow
-   * stream.
-   */
+  /** Writes a line, or drops it if too much waits for the disk: winston's transports do not wait for a slow stream. */
   override write(line: string): boolean {
     if (this.writableLength <= MAX_WAITING_BYTES) return super.write(line);
     this.lose(1, new Error('the disk does not keep up'));

@@ -25,10 +25,7 @@ const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
   error: 'ERROR',
 };
 
-/**
- * Formats `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message node_id=0000000001`, followed by the reason and the
- * stack of an error.
- */
+/** Formats `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message node_id=0000000001`, then reason and stack. */
 export function textLine(line: LogLine): string {
   let text = `${localTime(line.time)} ${LEVEL_NAMES[line.level]} ${line.logger}: ${oneLine(line.message)}`;
   let separator = '  ';

@@ -46,7 +46,6 @@ export interface LoggingConfig {
   readonly loggers: ReadonlyMap<string, LoggerRule>;
 }
 
-/** A logging configuration read from a file. */
 export interface LoadedLogging {
   readonly config: LoggingConfig;
   /** Settings of the file without effect, with the reasons; to be logged as warnings. */
@@ -63,7 +62,6 @@ export function consoleLogging(
   return { root: { threshold, destinations: [destination], propagate: false }, loggers: new Map() };
 }
 
-/** The resolved settings of one logger. */
 export interface EffectiveRule {
   readonly threshold: LogThreshold;
   readonly destinations: readonly LogDestination[];

@@ -1,17 +1,9 @@
 /** Passes reported values to statsd and Prometheus; either may be missing. */
 
-import {
-  Emitter,
-  type Clock,
-  type Timer,
-  type Counter,
-  type Duration,
-  type Gauge,
-  type MetricLabels,
-  type Metrics,
-  type PrometheusSeries,
-  type StatsdSender,
-} from '@nodepool/core';
+import type { Clock, Counter, Duration, Gauge, MetricLabels, Metrics, Timer } from '@nodepool/core';
+import { Emitter } from '@nodepool/core';
+import type { PrometheusSeries } from './prometheus.js';
+import type { StatsdSender } from './statsd.js';
 
 /** Interval (ms) of repeated gauges, since statsd forgets gauges that are not repeated. */
 const SEND_INTERVAL_MS = 10_000;

@@ -1,74 +1,54 @@
 /** Metrics of a process and its connection to ZooKeeper, which launchers and builders have. */
 
-import type { Counter, Duration, Gauge, MetricLabels, Metrics } from '@nodepool/core';
+import { counter, duration, gauge, type Counter, type MetricLabels, type Metrics } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { EventLoopMonitor } from '../diagnostics/event-loop.js';
 
-export const ZOOKEEPER_REQUESTS: Counter<'operation'> = {
-  kind: 'counter',
-  name: 'nodepool_zookeeper_requests_total',
-  help: 'Requests sent to ZooKeeper by operation; a transaction counts once.',
-  labels: ['operation'],
-  statsd: () => [],
-};
+export const ZOOKEEPER_REQUESTS = counter(
+  'nodepool_zookeeper_requests_total',
+  ['operation'],
+  'Requests sent to ZooKeeper by operation; a transaction counts once.',
+);
 
-export const ZOOKEEPER_BYTES: Counter<'direction'> = {
-  kind: 'counter',
-  name: 'nodepool_zookeeper_bytes_total',
-  help: 'Bytes sent to and received from ZooKeeper.',
-  labels: ['direction'],
-  statsd: () => [],
-};
+export const ZOOKEEPER_BYTES = counter(
+  'nodepool_zookeeper_bytes_total',
+  ['direction'],
+  'Bytes sent to and received from ZooKeeper.',
+);
 
-export const ZOOKEEPER_EVENTS: Counter<never> = {
-  kind: 'counter',
-  name: 'nodepool_zookeeper_watch_events_total',
-  help: 'Watch events that ZooKeeper sent.',
-  labels: [],
-  statsd: () => [],
-};
+export const ZOOKEEPER_EVENTS = counter<never>(
+  'nodepool_zookeeper_watch_events_total',
+  [],
+  'Watch events that ZooKeeper sent.',
+);
 
-export const ZOOKEEPER_CONNECTED: Gauge<never> = {
-  kind: 'gauge',
-  name: 'nodepool_zookeeper_connected',
-  help: '1 while the session is confirmed by a server, else 0.',
-  labels: [],
-  statsd: () => [],
-};
+export const ZOOKEEPER_CONNECTED = gauge<never>(
+  'nodepool_zookeeper_connected',
+  [],
+  '1 while the session is confirmed by a server, else 0.',
+);
 
-export const ZOOKEEPER_LATENCY: Duration<never> = {
-  kind: 'duration',
-  name: 'nodepool_zookeeper_latency_seconds',
-  help: 'Durations of a read every 15 seconds.',
-  labels: [],
-  buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
-  statsd: () => [],
-};
+export const ZOOKEEPER_LATENCY = duration<never>(
+  'nodepool_zookeeper_latency_seconds',
+  [],
+  'Durations of a read every 15 seconds.',
+  [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
+);
 
 /** `quantile` is `0.5`, `0.99` or `1`. */
-export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
-  kind: 'gauge',
-  name: 'nodepool_event_loop_delay_seconds',
-  help: 'Delay of timers since the last collection.',
-  labels: ['quantile'],
-  statsd: () => [],
-};
+export const EVENT_LOOP_DELAY = gauge(
+  'nodepool_event_loop_delay_seconds',
+  ['quantile'],
+  'Delay of timers since the last collection.',
+);
 
-export const MEMORY: Gauge<'kind'> = {
-  kind: 'gauge',
-  name: 'nodepool_process_memory_bytes',
-  help: 'Memory of the process: resident, heap in use, outside of the heap.',
-  labels: ['kind'],
-  statsd: () => [],
-};
+export const MEMORY = gauge(
+  'nodepool_process_memory_bytes',
+  ['kind'],
+  'Memory of the process: resident, heap in use, outside of the heap.',
+);
 
-export const CPU: Counter<never> = {
-  kind: 'counter',
-  name: 'nodepool_process_cpu_seconds_total',
-  help: 'Processor time of the process.',
-  labels: [],
-  statsd: () => [],
-};
+export const CPU = counter<never>('nodepool_process_cpu_seconds_total', [], 'Processor time of the process.');
 
 export interface ProcessMetricsOptions {
   readonly metrics: Metrics;

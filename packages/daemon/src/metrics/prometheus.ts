@@ -1,9 +1,7 @@
-/** Stores metrics for Prometheus. */
-
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
 import type { Registry } from 'prom-client';
-import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@nodepool/core';
+import type { Counter, Duration, Gauge, MetricLabels } from '@nodepool/core';
 
 const load = createRequire(__filename);
 
@@ -13,10 +11,10 @@ const MAX_SERIES = 5000;
 /** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
   // Loaded only by programs with an endpoint.
-  return new Series(load('prom-client') as typeof PrometheusClient, onDropped);
+  return new PrometheusSeries(load('prom-client') as typeof PrometheusClient, onDropped);
 }
 
-class Series implements PrometheusSeries {
+export class PrometheusSeries {
   private readonly registry: Registry;
   private readonly counters = new Map<Counter, Bounded<PrometheusClient.Counter>>();
   private readonly gauges = new Map<Gauge, Bounded<PrometheusClient.Gauge>>();

@@ -22,10 +22,7 @@ export class ReportedGauge<L extends string> {
     this.metrics.set(this.gauge, labels, value);
   }
 
-  /**
-   * Completes the report. A series that is missing in it is set to 0, because statsd remembers the last value; the next
-   * report removes it.
-   */
+  /** Completes the report. A series that it lacks becomes 0, as statsd remembers, and ends with the next report. */
   end(): void {
     for (const [key, { labels, value }] of this.last) {
       if (this.next.has(key)) continue;

@@ -2,9 +2,17 @@
 
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
-import type { Clock, Timer, StatsdSender } from '@nodepool/core';
+import type { Clock, Timer } from '@nodepool/core';
 
-/** The address of the statsd server. */
+/** Sends metrics to statsd. */
+export interface StatsdSender {
+  increment(key: string, amount: number): void;
+  timing(key: string, milliseconds: number): void;
+  gauge(key: string, value: number): void;
+  /** Resolves once all metrics are sent. */
+  close(): Promise<void>;
+}
+
 export interface StatsdAddress {
   readonly host: string;
   readonly port: number;
@@ -12,9 +20,7 @@ export interface StatsdAddress {
 
 const DEFAULT_HOST = 'localhost';
 const DEFAULT_PORT = 8125;
-/**
- * `bytes`: the size of a datagram that any network can carry. `waitMs`: the time that a batch waits for further lines.
- */
+/** `bytes`: a datagram's size that any network can carry. `waitMs`: the time that a batch waits for further lines. */
 const BATCH = { bytes: 1400, waitMs: 1000 } as const;
 /** Lifetime (ms) of a resolved host name. */
 const DNS_LIFE_MS = 60_000;
@@ -28,9 +34,7 @@ export class StatsdAddressError extends Error {
   }
 }
 
-/**
- * Returns the address from `STATSD_HOST` and `STATSD_PORT`; undefined if neither is set. Throws `StatsdAddressError`.
- */
+/** Returns the address in `STATSD_HOST` and `STATSD_PORT`; undefined if both are unset. Throws `StatsdAddressError`. */
 export function statsdAddress(env: Readonly<Record<string, string | undefined>>): StatsdAddress | undefined {
   const host = env['STATSD_HOST'] ?? '';
   const port = env['STATSD_PORT'] ?? '';
@@ -44,10 +48,7 @@ export function statsdAddress(env: Readonly<Record<string, string | undefined>>)
   return { host: host === '' ? DEFAULT_HOST : host, port: number };
 }
 
-/**
- * Opens a sender. `onError` receives failures to resolve the host name and to send; a port without a listener is not an
- * error.
- */
+/** Opens a sender. `onError` receives failures to resolve the host name and to send; an unserved port is no error. */
 export function openStatsd(address: StatsdAddress, clock: Clock, onError: (error: Error) => void): StatsdSender {
   const sender = new BatchSender(address, clock, onError);
   return {
@@ -58,7 +59,6 @@ export function openStatsd(address: StatsdAddress, clock: Clock, onError: (error
   };
 }
 
-/** Collects lines into datagrams. */
 class BatchSender {
   private readonly socket: Socket;
   private resolved: { readonly address: string; readonly until: number } | undefined;
@@ -82,7 +82,6 @@ class BatchSender {
     this.timer ??= this.clock.schedule(BATCH.waitMs, () => this.flush(), { background: true });
   }
 
-  /** Sends pending lines and closes the socket. */
   async close(): Promise<void> {
     this.flush();
     await this.sent;

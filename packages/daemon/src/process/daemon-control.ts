@@ -4,7 +4,6 @@ import type { Logger } from '@nodepool/core';
 import type { Diagnostics } from '../diagnostics/diagnostics.js';
 import { isStop, type DaemonSignal } from './process-setup.js';
 
-/** The effects of signals on a daemon. */
 export interface ControlledDaemon {
   /** Reads the configuration again, in the background. */
   reload(): void;

@@ -1,7 +1,4 @@
-/**
- * The first connection of a daemon to ZooKeeper. While it waits, changes of the configuration are applied, and a web
- * endpoint shows the reason.
- */
+/** A daemon's first connection to ZooKeeper. Meanwhile the configuration is followed, and a web endpoint explains. */
 
 import { createRequire } from 'node:module';
 import { isDeepStrictEqual } from 'node:util';
@@ -37,7 +34,6 @@ export interface FirstConnectionOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Ends the wait. */
   readonly signal: AbortSignal;
 }
 

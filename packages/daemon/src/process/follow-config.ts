@@ -1,25 +1,18 @@
 /** Applies changes of the configuration to a daemon. Logs and counts refused changes. */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  ConfigWatcher,
-  formatProblem,
-  type ConfigDiff,
-  type LoadOptions,
-  type LoadResult,
-  type NodepoolConfig,
-} from '@nodepool/config';
-import type { Clock, Gauge, LogFields, Logger, Metrics, TaskSupervisor } from '@nodepool/core';
+import type { ConfigDiff, LoadOptions, LoadResult, NodepoolConfig } from '@nodepool/config';
+import { ConfigWatcher, formatProblem } from '@nodepool/config';
+import { gauge } from '@nodepool/core';
+import type { Clock, LogFields, Logger, Metrics, TaskSupervisor } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 
 /** Gauge of problems in the configuration file; 0 while the file is in force. */
-export const CONFIGURATION_PROBLEMS: Gauge<never> = {
-  kind: 'gauge',
-  name: 'nodepool_configuration_problems',
-  help: 'Number of problems in the refused configuration; 0 if the configuration of the file is in force.',
-  labels: [],
-  statsd: () => [],
-};
+export const CONFIGURATION_PROBLEMS = gauge<never>(
+  'nodepool_configuration_problems',
+  [],
+  'Number of problems in the refused configuration; 0 if the configuration of the file is in force.',
+);
 
 const OF_ZOOKEEPER = ['chroot', 'zookeeper-tls', 'zookeeper-timeout'] as const;
 type StartSetting = (typeof OF_ZOOKEEPER)[number] | FollowConfigOptions['readAtStart'][number];

@@ -1,5 +1,3 @@
-/** The fully qualified name of this machine. */
-
 import { lookup, lookupService } from 'node:dns/promises';
 import { hostname } from 'node:os';
 

@@ -1,5 +1,3 @@
-/** The file with the process id of a daemon (`--pidfile`). */
-
 import { readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { reasonOf, type Logger } from '@nodepool/core';

@@ -5,13 +5,9 @@
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 
-/** A signal that daemons handle. */
 export type DaemonSignal = (typeof SIGNALS)[number];
 
-/**
- * Returns true if the signal asks the program to stop. SIGUSR1 does in the Python Nodepool, so Node's use of it is
- * disabled.
- */
+/** Returns true if the signal asks the program to stop. SIGUSR1 does in the Python Nodepool; Node's use is disabled. */
 export function isStop(signal: DaemonSignal): boolean {
   return signal !== 'SIGHUP' && signal !== 'SIGUSR2';
 }

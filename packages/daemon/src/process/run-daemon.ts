@@ -15,7 +15,6 @@ import { writePidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
 import type { EndpointAddress } from './waiting-endpoint.js';
 
-/** Dependencies of a daemon. */
 export interface DaemonSetup {
   /** Closed by `Daemon.stop`. */
   readonly zooKeeper: ZooKeeper;

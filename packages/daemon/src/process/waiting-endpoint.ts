@@ -12,7 +12,6 @@ export interface EndpointAddress {
   readonly otherAddress: string;
 }
 
-/** The wait for ZooKeeper. */
 export interface ZooKeeperWait {
   /** The servers of the configuration in force. */
   readonly servers: readonly string[];

@@ -1,5 +1,3 @@
-/** The error answers of the web endpoint. */
-
 import type { Logger } from '@nodepool/core';
 import type { HttpReply, HttpRequest } from './http-app.js';
 import { answerFormat } from './negotiate.js';

@@ -1,5 +1,3 @@
-/** The types of the HTTP server's routes. */
-
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** The values of a request that routes read. */

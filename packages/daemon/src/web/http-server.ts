@@ -11,7 +11,6 @@ const MAX_BODY_BYTES = 1024;
 
 export interface HttpServerOptions {
   readonly log: Logger;
-  /** Adds the routes. */
   readonly routes: (app: HttpApp) => void;
   /** The remedy of an address that is not available, e.g. `choose another one with --status-port`. */
   readonly otherAddress: string;

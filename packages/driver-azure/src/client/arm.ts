@@ -4,6 +4,7 @@
  */
 
 import type { HttpClient, Pipeline, PipelineRequest } from '@azure/core-rest-pipeline';
+import type { ApiCall, Call, Clock, DriverError, JsonValue } from '@nodepool/core';
 import {
   ApiClient,
   isJsonObject,
@@ -13,11 +14,6 @@ import {
   serverTime,
   stringAt,
   TransientError,
-  type ApiCall,
-  type Call,
-  type Clock,
-  type DriverError,
-  type JsonValue,
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, type CloudError } from '../errors.js';
@@ -53,7 +49,6 @@ interface Answer {
   readonly content: JsonValue | undefined;
 }
 
-/** Progress of an asynchronous operation. */
 export type Progress =
   | { readonly status: 'running'; readonly retryAfterMs: number }
   /** `result` is the operation's result, if it has one. */
@@ -135,9 +130,7 @@ export class Arm {
     };
   }
 
-  /**
-   * Reads the progress of an operation. Rejects with `NotFoundError` if Azure does not know the operation (any more).
-   */
+  /** Reads the progress of an operation. Rejects with `NotFoundError` if Azure does not know the operation (now). */
   async progress(what: string, url: string, call: Call): Promise<Progress> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'operations' };
     const { status, headers, content } = await this.send(kind, call, this.ownUrl(what, url));
@@ -146,9 +139,7 @@ export class Arm {
     return progressIn(what, content, retryAfterMs);
   }
 
-  /**
-   * Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201).
-   */
+  /** Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201). */
   async transfer(kind: Operation, call: Call, request: PipelineRequest): Promise<void> {
     const limits = { timeoutMs: TRANSFER_TIMEOUT_MS, lane: 'none' } as const;
     await this.api.send({ ...kind, ...limits }, call, async ({ http, signal, credentials: { tls } }) => {
@@ -166,15 +157,11 @@ export class Arm {
     });
   }
 
-  /**
-   * Runs work of several calls. Rejects with a `DriverError` if its signal aborts, its deadline expires, or `stop` is
-   * called.
-   */
+  /** Runs work of several calls. Rejects with a `DriverError` on abort, at its deadline, and when `stop` is called. */
   within<T>(what: string, call: Call, work: (call: Call) => Promise<T>): Promise<T> {
     return this.api.within(what, call, work);
   }
 
-  /** Aborts all calls in progress. */
   stop(): void {
     this.api.stop();
   }
@@ -205,10 +192,7 @@ export class Arm {
     return `${this.credentials.auth.endpoint}${path}?${parameters.toString()}`;
   }
 
-  /**
-   * Checks that a URL is Azure's. The URL may come from ZooKeeper or from an answer, and the token must not be sent
-   * elsewhere.
-   */
+  /** Checks that a URL, which may come from ZooKeeper or an answer, is Azure's: no other server may get the token. */
   private ownUrl(what: string, url: string): string {
     const { endpoint } = this.credentials.auth;
     if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;

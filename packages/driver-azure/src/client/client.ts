@@ -33,7 +33,6 @@ export class Client {
     private readonly place: Place,
   ) {}
 
-  /** Creates the resource group if it is missing. */
   async ensureResourceGroup(location: string, call: Call): Promise<void> {
     const request: ArmRequest = { path: this.group, version: VERSIONS.resources };
     const kind = (method: Method): Operation => ({ service: 'resources', method, operation: 'resourceGroups' });
@@ -123,7 +122,6 @@ export class Client {
     return this.list('compute', 'images', this.collection('images'), call);
   }
 
-  /** Lists the images of all resource groups. */
   listImagesOfSubscription(call: Call): Promise<readonly Image[]> {
     const path = `${this.subscription}/providers/Microsoft.Compute/images`;
     return this.list('compute', 'images', { path, version: VERSIONS.images }, call);

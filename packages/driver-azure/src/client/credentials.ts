@@ -2,16 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { HttpClient, TlsSettings } from '@azure/core-rest-pipeline';
-import {
-  ConfigurationError,
-  TokenSource,
-  type ApiCredentials,
-  type Call,
-  type Clock,
-  type Logger,
-  type Refusal,
-  type TokenSourceOptions,
-} from '@nodepool/core';
+import type { ApiCredentials, Call, Clock, Logger, Refusal, TokenSourceOptions } from '@nodepool/core';
+import { ConfigurationError, TokenSource } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { errorOf } from '../errors.js';
 import { checkCredential, logIn, loginService } from './login.js';
@@ -19,6 +11,7 @@ import { checkCredential, logIn, loginService } from './login.js';
 /** Credentials that a call is sent with. */
 export interface Used {
   readonly auth: AzureAuth;
+  /** One object per content of the files, because the library keeps connections by object. */
   readonly tls: TlsSettings | undefined;
   readonly token: string;
 }
@@ -53,11 +46,6 @@ export class Credentials implements ApiCredentials<Used> {
 
   get auth(): AzureAuth {
     return this.current.auth;
-  }
-
-  /** Settings of connections, one object per content of the files, because the library keeps connections by object. */
-  get tls(): TlsSettings | undefined {
-    return this.current.tls;
   }
 
   /** The values that must not appear in texts. */

@@ -1,7 +1,4 @@
-/**
- * Microsoft's libraries for logins and HTTP, loaded when a provider starts. Parsing a configuration does not require
- * them.
- */
+/** Microsoft's libraries for logins and HTTP, loaded when a provider starts: parsing a configuration needs none. */
 
 import type * as Pipeline from '@azure/core-rest-pipeline';
 import type * as Identity from '@azure/identity';

@@ -21,7 +21,6 @@ export async function logIn(
   return { token: token.token, lifeMs: token.expiresOnTimestamp - Date.now(), status: 200 };
 }
 
-/** Names the login service in messages. */
 export function loginService({ login, authorityHost }: AzureAuth): string {
   return login.kind === 'managed-identity'
     ? 'the login at the managed identity service of this host'

@@ -7,7 +7,6 @@
 
 type Tags = Record<string, string>;
 
-/** A reference to a resource. */
 export interface Reference {
   readonly id?: string;
 }

@@ -5,14 +5,8 @@
  * calls go through an `ApiClient` of core.
  */
 
-import {
-  ApiClient,
-  NO_CREDENTIALS,
-  type ApiClientOptions,
-  type ApiOperation,
-  type Call,
-  type ErrorOf,
-} from '@nodepool/core';
+import type { ApiClientOptions, ApiOperation, Call, ErrorOf } from '@nodepool/core';
+import { ApiClient, NO_CREDENTIALS } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
 
@@ -36,7 +30,6 @@ export interface ExampleCloudApi {
   listImages(marker: string | null, call: Call): Promise<Page<CloudImage>>;
 }
 
-/** Dependencies of both implementations. */
 export type CallContext = Pick<ApiClientOptions<undefined>, 'clock' | 'onApiCall' | 'callsPerSecond'>;
 
 /** A kind of call, for messages and metrics. */
@@ -46,7 +39,6 @@ export interface Operation extends ApiOperation {
   readonly operation: string;
 }
 
-/** All kinds of calls. */
 export const OPERATIONS = {
   describe: { service: 'cloud', method: 'GET', operation: 'describe' },
   createInstance: { service: 'instances', method: 'POST', operation: 'create' },
@@ -64,7 +56,6 @@ export function apiClient(context: CallContext, errorOf: ErrorOf): ApiClient {
   return new ApiClient({ ...context, errorOf, credentials: NO_CREDENTIALS });
 }
 
-/** Returns the request of a call. */
 export function requestOf(kind: Operation): Operation & { readonly name: string } {
   return { ...kind, name: nameOf(kind) };
 }

@@ -1,18 +1,7 @@
 /** The client of an example cloud in a separate process (`nodepool-example-cloud`). */
 
-import {
-  ErrorStatus,
-  fetchAnswer,
-  isError,
-  networkCauseOf,
-  reasonOf,
-  TransientError,
-  type ApiClient,
-  type Attempted,
-  type Call,
-  type DriverError,
-  type FetchRequest,
-} from '@nodepool/core';
+import type { ApiClient, Attempted, Call, DriverError, FetchRequest } from '@nodepool/core';
+import { ErrorStatus, fetchAnswer, isError, networkCauseOf, reasonOf, TransientError } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { apiClient, OPERATIONS, requestOf, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
 import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';

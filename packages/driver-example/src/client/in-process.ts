@@ -6,16 +6,8 @@ import { apiClient, OPERATIONS, requestOf, type CallContext, type ExampleCloudAp
 import { driverErrorOf } from '../errors.js';
 import type { ExampleCloud } from '../cloud/cloud.js';
 import type { Answer } from '../cloud/api-gateway.js';
-import {
-  CLOUD_ERROR_STATUS,
-  CloudError,
-  type CloudDescription,
-  type CloudImage,
-  type CloudInstance,
-  type ImageSpec,
-  type InstanceSpec,
-  type Page,
-} from '../cloud/types.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from '../cloud/types.js';
+import { CLOUD_ERROR_STATUS, CloudError } from '../cloud/types.js';
 
 export class InProcessClient implements ExampleCloudApi {
   private readonly api: ApiClient;

@@ -1,17 +1,8 @@
-/**
- * Reads the JSON of the HTTP API into the types of the cloud. Invalid data lead to an error that describes the problem.
- */
+/** Reads the JSON of the HTTP API into the types of the cloud. Errors describe the problem of invalid data. */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
-import {
-  type CloudDescription,
-  type CloudErrorCode,
-  type CloudImage,
-  type CloudInstance,
-  type Page,
-  CLOUD_ERROR_STATUS,
-  CloudError,
-} from '../cloud/types.js';
+import type { CloudDescription, CloudErrorCode, CloudImage, CloudInstance, Page } from '../cloud/types.js';
+import { CLOUD_ERROR_STATUS, CloudError } from '../cloud/types.js';
 
 /** A response that does not conform to the API. */
 export class WireError extends Error {

@@ -34,10 +34,7 @@ export class ApiGateway {
     this.tokens = Math.min(this.tokens, bucketSize(settings));
   }
 
-  /**
-   * Serves a call: runs `effect` after half the latency, even if the caller no longer waits. Throws or rejects with
-   * `CloudError`.
-   */
+  /** Serves a call: runs `effect` after half the latency, even if the caller has gone. Fails with `CloudError`. */
   serve<T>(faults: CallFaults, effect: () => T): Answer<T> {
     this.admit();
     const latency = this.draw(this.settings.apiLatencyMs);

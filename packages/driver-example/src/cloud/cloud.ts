@@ -1,22 +1,12 @@
-/**
- * The example cloud: a cloud without computers. It stores instances and images in memory, using a given clock and
- * random source.
- */
+/** The example cloud, without computers: instances and images in memory, on a given clock and random source. */
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { ApiGateway, type Answer } from './api-gateway.js';
 import { CloudImages } from './images.js';
 import { InstanceStore, type Usage } from './instances.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
-import {
-  CloudError,
-  type CloudDescription,
-  type CloudImage,
-  type CloudInstance,
-  type ImageSpec,
-  type InstanceSpec,
-  type Page,
-} from './types.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './types.js';
+import { CloudError } from './types.js';
 
 export interface ExampleCloudOptions {
   readonly clock: Clock;
@@ -66,10 +56,7 @@ export class ExampleCloud {
     );
   }
 
-  /**
-   * Starts the deletion and returns the instance, `deleting` or `deleted`. Fails with `not-found` if there is no such
-   * instance.
-   */
+  /** Starts the deletion and returns the instance, `deleting` or `deleted`. Fails with `not-found` if there is none. */
   deleteInstance(id: string): Answer<CloudInstance> {
     return this.gateway.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
   }
@@ -128,7 +115,6 @@ export class ExampleCloud {
     return this.instances.break(id);
   }
 
-  /** Stops the servers of all instances. */
   close(): void {
     this.instances.close();
   }

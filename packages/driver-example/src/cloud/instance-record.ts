@@ -13,7 +13,6 @@ export interface Plan {
   readonly listedFrom: number;
 }
 
-/** Resources that an instance occupies. */
 export interface Place {
   readonly zone: string;
   readonly cores: number;
@@ -107,13 +106,11 @@ export class InstanceRecord {
     }
   }
 
-  /** Marks the instance as permanently failed. */
   fail(reason: string): void {
     this.failure = reason;
     this.shutDown();
   }
 
-  /** Stops the ssh server. */
   shutDown(): void {
     this.sshTimer?.cancel();
     this.ssh?.close();

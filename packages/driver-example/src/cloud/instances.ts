@@ -75,9 +75,7 @@ export class InstanceStore {
     return record.describe(this.clock.monotonic());
   }
 
-  /**
-   * Starts the deletion and returns the instance in its new state. Throws `not-found` if the instance does not exist.
-   */
+  /** Starts the deletion and returns the instance in its new state. Throws `not-found` if there is none. */
   delete(id: string): CloudInstance {
     this.sweep();
     const now = this.clock.monotonic();

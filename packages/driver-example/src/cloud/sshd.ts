@@ -52,7 +52,6 @@ export class Sshd {
     child.once('spawn', () => socket.destroy());
   }
 
-  /** Ends all connections. */
   close(): void {
     for (const child of this.children) child.kill();
     rmSync(this.folder, { recursive: true, force: true });

@@ -2,7 +2,6 @@
 
 export type CloudInstanceState = 'building' | 'running' | 'failed' | 'deleting' | 'deleted';
 
-/** Properties of an instance to create. */
 export interface InstanceSpec {
   readonly name: string;
   /** Name of the zone; null if the cloud chooses. */
@@ -66,7 +65,6 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** Zones, sizes and quota of the cloud. */
 export interface CloudDescription {
   readonly zones: readonly string[];
   readonly sizes: readonly { readonly name: string; readonly cores: number; readonly ram: number }[];
@@ -101,7 +99,6 @@ export const CLOUD_ERROR_STATUS: Readonly<Record<CloudErrorCode, number>> = {
   'answer-lost': 0,
 };
 
-/** An error of the cloud. */
 export class CloudError extends Error {
   constructor(
     readonly code: CloudErrorCode,

@@ -2,7 +2,6 @@
 
 import { isJsonObject, stringAt, textsAt, TransientError, type JsonObject, type Outcome } from '@nodepool/core';
 
-/** Returns the mappings of a list. */
 export function listAt(object: JsonObject, key: string): readonly JsonObject[] {
   const value = object[key];
   return Array.isArray(value) ? (value as readonly unknown[]).filter(isJsonObject) : [];

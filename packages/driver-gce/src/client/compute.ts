@@ -1,16 +1,7 @@
 /** The calls to Compute Engine that this driver makes. */
 
-import {
-  endOfOperation,
-  objectAt,
-  stringAt,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonObject,
-  type Lane,
-  type OperationState,
-} from '@nodepool/core';
+import type { Call, Clock, JsonObject, Lane, OperationState } from '@nodepool/core';
+import { endOfOperation, objectAt, stringAt, TransientError } from '@nodepool/core';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
 import { operationError } from '../errors.js';
 import { answerOf, linkAt, listAt } from './answers.js';
@@ -27,7 +18,6 @@ const CALL_TIMEOUT_MS = 120_000;
 const WAIT_TIMEOUT_MS = 150_000;
 /** Calls that wait for an operation take long, and the cloud decides when they end. */
 const CALLS_AT_ONCE = 1000;
-/** Kind of an operation in answers. */
 const OPERATION = 'compute#operation';
 
 type Answer = Promise<{ readonly data: unknown }>;
@@ -73,7 +63,6 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Lists the instances of a zone. */
   async listInstances(zone: string, call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('compute#instanceList', 'instances', 'list', call, (pageToken, options) =>
@@ -125,7 +114,6 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Lists the images of the project. */
   async listImages(call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('compute#imageList', 'images', 'list', call, (pageToken, options) =>
@@ -134,10 +122,7 @@ export class Compute {
     return pages.flatMap((page) => listAt(page, 'items'));
   }
 
-  /**
-   * Waits until the operation has ended and throws its error if it failed. A failure to follow the operation leaves its
-   * outcome unknown.
-   */
+  /** Waits until the operation has ended; throws its error. If it cannot be followed, its outcome is unknown. */
   async finish(operation: Operation, what: string, call: Call, onAnswer?: () => void): Promise<void> {
     let latest = operation;
     if (!latest.done) {

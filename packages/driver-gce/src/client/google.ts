@@ -8,16 +8,8 @@ import type * as AuthLibrary from 'google-auth-library';
 import type { gaxios as Gaxios } from 'google-auth-library';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
-import {
-  ApiClient,
-  AuthError,
-  boundedAnswer,
-  type AnswerHead,
-  type Attempt,
-  type Granted,
-  type HttpExchange,
-  type ProviderContext,
-} from '@nodepool/core';
+import type { AnswerHead, Attempt, Granted, HttpExchange, ProviderContext } from '@nodepool/core';
+import { ApiClient, AuthError, boundedAnswer } from '@nodepool/core';
 import type { GceProvider } from '../config.js';
 import { Credentials, remediedError } from './credentials.js';
 
@@ -57,10 +49,7 @@ export interface CallOptions extends HttpClient {
 
 const PROXIES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'] as const;
 
-/**
- * Returns the HTTP client of Node.js, or the libraries' own if the environment names a proxy, which only that one
- * supports.
- */
+/** Returns the HTTP client of Node.js; with a proxy in the environment, the libraries' own, which supports it. */
 function httpClient(): HttpClient {
   const usesProxy = PROXIES.some((name) => (process.env[name] ?? '') !== '');
   // The libraries' own client refuses longer answers itself.

@@ -4,20 +4,8 @@
  * advance and lost data must be sent again.
  */
 
-import {
-  numberAt,
-  retryPassing,
-  stringAt,
-  textsAt,
-  TransientError,
-  waitForRetry,
-  type Call,
-  type Clock,
-  type HttpExchange,
-  type JsonObject,
-  type RandomSource,
-  type RetryOptions,
-} from '@nodepool/core';
+import type { Call, Clock, HttpExchange, JsonObject, RandomSource, RetryOptions } from '@nodepool/core';
+import { numberAt, retryPassing, stringAt, textsAt, TransientError, waitForRetry } from '@nodepool/core';
 import { answerOf, expectNoContent, listAt } from './answers.js';
 import { callOptions, redirected, type CallOptions, type Google } from './google.js';
 
@@ -37,7 +25,6 @@ export interface StorageOptions {
   readonly random: RandomSource;
 }
 
-/** A file in the bucket. */
 export interface StoredObject {
   readonly name: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -80,7 +67,6 @@ export class Storage {
     expectNoContent(data, 'storage.objects.delete');
   }
 
-  /** Lists the objects with Nodepool's prefix. */
   async listObjects(call: Call): Promise<readonly StoredObject[]> {
     const { google, bucket } = this.options;
     const found: StoredObject[] = [];
@@ -133,10 +119,7 @@ export class Storage {
     return done === undefined ? undefined : stringAt(done, 'md5Hash');
   }
 
-  /**
-   * Sends a chunk and repeats the part that did not arrive. `total` marks the last chunk, whose call resolves with the
-   * object.
-   */
+  /** Sends a chunk and repeats the part that did not arrive. `total` marks the last, whose call returns the object. */
   private async sendChunk(
     session: string,
     chunk: Uint8Array,
@@ -199,10 +182,7 @@ export class Storage {
     return { clock, random, signal, attempts: ATTEMPTS };
   }
 
-  /**
-   * Makes one call of the upload protocol, which Google's storage library does not support. Status 308 means that more
-   * data is expected.
-   */
+  /** Makes one call of the upload protocol, which Google's storage library lacks. Status 308 asks for more data. */
   private async exchange(
     method: 'POST' | 'PUT' | 'DELETE',
     operation: string,

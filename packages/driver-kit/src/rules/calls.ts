@@ -1,5 +1,3 @@
-/** Rules about remote calls, their ends, and non-blocking state machines. */
-
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import type { Advance, StateMachine } from '@nodepool/core';
@@ -8,7 +6,7 @@ import type { ProviderHarness } from '../provider-harness.js';
 import { longestBlock } from '../event-loop.js';
 import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { watch, type Watched } from '../watched.js';
 
 const BOOT_MS = 20_000;
@@ -35,9 +33,7 @@ export const calls: RuleGroup = {
         'The driver calls `ProviderContext.onApiCall` for each remote call with its service, method, operation, ' +
         'duration and status. The metrics depend on it, and so does this kit, which stops drivers between two ' +
         'calls.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         const forLaunch = harness.process.apiCalls.length;
@@ -51,7 +47,7 @@ export const calls: RuleGroup = {
           );
           assert.ok(durationMs >= 0, `a call was reported with a duration of ${durationMs} ms`);
         }
-      },
+      }),
     },
     {
       id: 'calls.shared-list',
@@ -84,16 +80,14 @@ export const calls: RuleGroup = {
       since: '1.0',
       title: 'a call whose signal is already aborted is not made',
       text: 'It rejects with `AbortedError` and has no effect in the cloud.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const signal = AbortSignal.abort(new Error('it was aborted by the test'));
         const launch = harness.launch(harness.node(), { signal });
         await harness.failureOf(launch, 'a launch whose signal had aborted before', 'aborted');
         const listing = harness.provider.listNodes(harness.call(60_000, signal));
         await harness.failureOf(listing, 'a list whose signal had aborted before', 'aborted');
         expectEqual((await harness.instances()).length, 0, 'instances after a launch that was aborted before it began');
-      },
+      }),
     },
     {
       id: 'calls.abort',
@@ -124,8 +118,7 @@ export const calls: RuleGroup = {
       title: 'a call without an answer ends at its deadline',
       text: 'It rejects with `TimeoutError`. `Call.deadline` is a point in time of `Clock.monotonic`, not a duration.',
       needs: ['fault:list:hang'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('list', 'hang');
         const began = harness.cloud.time.clock.monotonic();
         await harness.failureOf(harness.provider.listNodes(harness.call(5000)), 'a list without an answer', 'timeout');
@@ -134,7 +127,7 @@ export const calls: RuleGroup = {
           took <= 10_000,
           `the driver ignores the deadline: a listing with a deadline in 5000 ms ended after ${took} ms`,
         );
-      },
+      }),
     },
     {
       id: 'calls.list-again',
@@ -144,13 +137,12 @@ export const calls: RuleGroup = {
         'The listing that launches share has its own deadline. If one listing gets no answer, the driver requests ' +
         'another.',
       needs: ['fault:list:hang', 'times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
         const launch = harness.launch();
         await harness.plan('list', 'hang');
         await harness.endOf(launch, 'a launch during which one list got no answer');
-      },
+      }),
     },
     {
       id: 'calls.abandoned',
@@ -196,9 +188,7 @@ export const calls: RuleGroup = {
         '(`execFileSync`, `readFileSync`), no other launch continues, and the ZooKeeper session can expire. The ' +
         'kit launches, lists and deletes a node up to six times. It fails the driver if one turn of the event loop ' +
         'takes more than 200 ms of real time in every attempt.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         let shortest = Infinity;
         for (let round = 0; round < BLOCK_ROUNDS && shortest > BLOCK_MS; round += 1) {
           const block = await longestBlock(async () => {
@@ -213,7 +203,7 @@ export const calls: RuleGroup = {
           shortest <= BLOCK_MS,
           `the driver blocked the event loop for ${Math.round(shortest)} ms while a node was launched, listed and deleted`,
         );
-      },
+      }),
     },
     {
       id: 'machine.life',

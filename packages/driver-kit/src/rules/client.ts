@@ -1,5 +1,3 @@
-/** Rules about the client of the cloud's API: rates, credentials, redirects, and answers over HTTP. */
-
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +6,7 @@ import { expectEqual } from '../expectations.js';
 import type { ProviderHarness, TestLaunch } from '../provider-harness.js';
 import type { ProviderProcess } from '../process.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
 /** Rate of the provider in the rule about queues (calls per second), as the two units of drivers. */
@@ -62,8 +60,7 @@ export const client: RuleGroup = {
         'Passwords, keys and tokens change while the launcher runs. A refused call had no effect: the driver reads its ' +
         'credentials again and repeats the call once. No launch fails.',
       needs: ['replaced-credentials', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { node, externalId } = await launchedNode(harness);
         // A driver need not read its files more often.
         await harness.pass(READ_INTERVAL_MS);
@@ -73,7 +70,7 @@ export const client: RuleGroup = {
         await harness.pass(READ_INTERVAL_MS);
         await harness.able('replaceCredentials')();
         await harness.cleanUp(node, externalId);
-      },
+      }),
     },
     {
       id: 'client.redirect-within',

@@ -1,5 +1,3 @@
-/** Rules about provider configuration. */
-
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +24,6 @@ export const configuration: RuleGroup = {
       since: '1.0',
       title: 'valid sections are accepted, and together contain every key of the schema',
       text: 'The examples in the test prove that every documented key works. A key without an example is untested.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
@@ -49,7 +46,6 @@ export const configuration: RuleGroup = {
       since: '1.0',
       title: 'every key has a description',
       text: 'The reference page of a driver is generated from the descriptions in its schema.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
@@ -72,7 +68,6 @@ export const configuration: RuleGroup = {
       text:
         'A misspelt key that is ignored is a setting that the operator believes to be active. Mappings with free ' +
         'keys (attributes, properties, tags) are exempt.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         await eachPlace(context, async (driver, section, { path, value, schema }) => {
@@ -87,7 +82,6 @@ export const configuration: RuleGroup = {
       since: '1.0',
       title: 'values of a wrong type are rejected with their position',
       text: 'The problem is reported at the value, so that the message contains its line and column.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         await eachPlace(context, async (driver, section, { path, schema }) => {
@@ -111,7 +105,6 @@ export const configuration: RuleGroup = {
         'Examples are keys that exclude each other, unknown names, and numbers out of range. The driver reports ' +
         'each to `context.problem` with its path and a remedy. `getProviderConfig` does not throw because of the ' +
         'content of a file.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
@@ -126,7 +119,6 @@ export const configuration: RuleGroup = {
       text:
         'The launcher compares `section` to decide if a changed file changes the provider. The parsed ' +
         'configuration also has the name, every pool and every label of the section.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);

@@ -1,11 +1,9 @@
-/** Rules about copies of our resources that other people create. */
-
 import assert from 'node:assert/strict';
 import type { Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart } from '../rule-context.js';
 import { imageRule, listAll, uploadOf } from './images.js';
 
 export const copies: RuleGroup = {
@@ -24,8 +22,7 @@ export const copies: RuleGroup = {
         '`listNodes` returns the copy without the node’s tags, because it uses the quota. `cleanupNode` with ' +
         '`externalId: null` and `cleanupLeakedResources` do not delete it.',
       needs: ['instance-copies'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         const exists = await harness.able('copyInstance')(externalId);
@@ -36,7 +33,7 @@ export const copies: RuleGroup = {
         assert.ok(await exists(), 'the copy was deleted with the node');
         await deleteAllLeaks(harness);
         assert.ok(await exists(), 'the copy was deleted as a leaked resource');
-      },
+      }),
     },
     imageRule({
       id: 'copy.image',

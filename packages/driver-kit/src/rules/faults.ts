@@ -1,5 +1,3 @@
-/** Rules about every kind of fault at every call. */
-
 import assert from 'node:assert/strict';
 import { isDriverError } from '@nodepool/core';
 import type { FaultKind } from '../driver-fixture.js';

@@ -1,11 +1,9 @@
-/** Rules about the ids of instances, and about clouds that give the ids of deleted instances to new ones. */
-
 import assert from 'node:assert/strict';
 import { externalIdKey, sleep, type ExternalId, type Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness, TestNode } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { watch, type Watched } from '../watched.js';
 
 const BOOT_MS = 30_000;
@@ -32,9 +30,7 @@ export const ids: RuleGroup = {
         'The instance of a failed attempt can still exist, or appear late, when the next attempt begins. If the driver ' +
         'chooses the id, e.g. a name, it contains the launch attempt and not only the node. The deletion of one attempt ' +
         'does not affect the other one.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const [first, other] = [harness.node(), harness.node()];
         const { id } = first;
         const second = { id, tags: { ...other.tags, nodepool_node_id: id } };
@@ -47,7 +43,7 @@ export const ids: RuleGroup = {
         );
         await harness.cleanUp(first, one.externalId, { launchAttempt: first.tags.nodepool_launch_attempt });
         expectEqual(await idsOf(harness), [two.externalId], 'instances after the deletion of the first attempt');
-      },
+      }),
     },
     {
       id: 'ids.reused-deletion',

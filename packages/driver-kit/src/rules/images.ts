@@ -1,5 +1,3 @@
-/** Rules about disk images. */
-
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

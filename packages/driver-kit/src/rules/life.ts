@@ -1,10 +1,8 @@
-/** Rules about an instance's lifecycle. */
-
 import assert from 'node:assert/strict';
 import { AbortedError } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart } from '../rule-context.js';
 
 const BOOT_MS = 20_000;
 
@@ -20,9 +18,7 @@ export const life: RuleGroup = {
         'When `launch` resolves, exactly one instance exists for the node, the cloud reports it as running, and ' +
         'the result contains its `externalId` and an `interfaceIp` (the address for logins). The launcher then ' +
         'tries the login, so it would never learn of an address that is assigned later.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const instance = await harness.launched(node);
         assert.ok(instance.externalId !== '', 'the launched instance has no externalId');
@@ -30,7 +26,7 @@ export const life: RuleGroup = {
         const existing = await harness.instances();
         expectEqual(existing.length, 1, 'instances after the launch');
         expectEqual(existing[0]?.externalId, instance.externalId, 'the external id that the launch returned');
-      },
+      }),
     },
     {
       id: 'life.ready',
@@ -40,8 +36,7 @@ export const life: RuleGroup = {
         'A cloud accepts a creation long before the instance runs. `launch` resolves when the instance runs, not ' +
         'when the creation is accepted. The listed instance is `ready` from then on.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
         const began = harness.cloud.time.clock.monotonic();
         await harness.launched();
@@ -55,16 +50,14 @@ export const life: RuleGroup = {
           [true],
           'a launched instance is not listed as ready',
         );
-      },
+      }),
     },
     {
       id: 'life.each-its-own',
       since: '1.0',
       title: 'concurrent launches do not affect each other',
       text: 'One provider runs many launches at the same time. Each launch ends with its own instance.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const launches = Array.from({ length: 5 }, () => harness.launch());
         const ids: unknown[] = [];
         for (const launch of launches) {
@@ -77,7 +70,7 @@ export const life: RuleGroup = {
           `${launches.length} launches returned these instances: ${ids.join(', ')}`,
         );
         expectEqual((await harness.instances()).length, launches.length, 'not every launch has an instance of its own');
-      },
+      }),
     },
     {
       id: 'life.fails',
@@ -88,8 +81,7 @@ export const life: RuleGroup = {
         '`InstanceFailedError` and the reason that the cloud reports. Waiting for the timeout instead could waste ' +
         'an hour.',
       needs: ['break-instance', 'times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
         const launch = harness.launch();
         await harness.pass(BOOT_MS / 2);
@@ -100,7 +92,7 @@ export const life: RuleGroup = {
         await harness.failureOf(launch, 'the launch of an instance that failed while it booted', 'instance-failed');
         const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 120_000, `the launch failed only ${took} ms after its instance had failed`);
-      },
+      }),
     },
     {
       id: 'life.vanishes',
@@ -110,8 +102,7 @@ export const life: RuleGroup = {
         'An instance can be preempted, deleted by hand, or lost with its host. The launch fails once listings had ' +
         'enough time to show the instance. It does not wait for its timeout and does not create another instance.',
       needs: ['destroy-instance', 'times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
         const launch = harness.launch();
         await harness.pass(BOOT_MS / 2);
@@ -122,7 +113,7 @@ export const life: RuleGroup = {
         assert.notEqual(code, 'timeout', 'the launch waited for its timeout although its instance no longer existed');
         await harness.cleanUp(launch.node, instance.externalId);
         await harness.assertNothingLeft('after the launch of an instance that vanished, and its deletion');
-      },
+      }),
     },
     {
       id: 'life.delete',
@@ -133,14 +124,13 @@ export const life: RuleGroup = {
         'until the cloud has completed the deletion, not only accepted it, because the launcher afterwards removes ' +
         'the node’s record, the only reference to the resources, and reuses their quota.',
       needs: ['resources', 'times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: 0, deleteMs: 30_000 });
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.cleanUp(node, externalId);
         await harness.assertNothingLeft('when the deletion had completed');
-      },
+      }),
     },
     {
       id: 'life.delete-twice',
@@ -150,9 +140,7 @@ export const life: RuleGroup = {
         'The launcher repeats a deletion whenever the result of the last one is unknown: after a restart, after ' +
         'another launcher or an operator has deleted the instance. An instance that does not exist counts as ' +
         'deleted.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.cleanUp(node, externalId);
@@ -160,16 +148,14 @@ export const life: RuleGroup = {
         await harness.start();
         await harness.cleanUp(node, externalId);
         await harness.assertNothingLeft('after three deletions');
-      },
+      }),
     },
     {
       id: 'life.delete-together',
       since: '1.0',
       title: 'two concurrent deletions of a node both succeed',
       text: 'Two launchers can delete the same node at the same time. Neither may fail because of the other.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
         const node = harness.node();
         const { externalId } = await harness.launched(node);
@@ -179,7 +165,7 @@ export const life: RuleGroup = {
         await harness.endOf(first, 'the first of two deletions');
         await harness.endOf(second, 'the second of two deletions');
         await harness.assertNothingLeft('after both');
-      },
+      }),
     },
     {
       id: 'life.delete-unknown',
@@ -189,9 +175,7 @@ export const life: RuleGroup = {
         'A launcher can crash between a creation and its answer, which contains the id. `cleanupNode` with ' +
         '`externalId: null` deletes the resources with the tags of the launch attempt, and no others. ' +
         'If there are none, it succeeds.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         await harness.launched(node);
         const other = await harness.launched();
@@ -204,7 +188,7 @@ export const life: RuleGroup = {
         );
         await harness.cleanUp(harness.node(), null);
         expectEqual((await harness.instances()).length, 1, 'the deletion of a node without instance deleted one');
-      },
+      }),
     },
     {
       id: 'life.delete-unfinished',
@@ -214,8 +198,7 @@ export const life: RuleGroup = {
         '`cleanupNode` deletes all resources of a node, whatever stage its launch had reached when it was ' +
         'aborted.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 1000 });
         const controller = new AbortController();
         const launch = harness.launch(harness.node(), { signal: controller.signal });
@@ -224,7 +207,7 @@ export const life: RuleGroup = {
         await harness.failureOf(launch, 'the launch that was aborted');
         await harness.cleanUp(launch.node, launch.saved?.externalId ?? null);
         await harness.assertNothingLeft('after the deletion of an unfinished launch');
-      },
+      }),
     },
   ],
 };

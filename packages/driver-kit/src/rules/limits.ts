@@ -1,5 +1,3 @@
-/** Rules about errors, quota and zones. */
-
 import assert from 'node:assert/strict';
 import type { DriverErrorCode, Outcome, Resources } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
@@ -7,7 +5,7 @@ import type { ProviderHarness } from '../provider-harness.js';
 import { firstLabel } from '../provider-config.js';
 import { textsIn } from '../recording-logger.js';
 import type { RuleGroup, Rule } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import type { FaultKind } from '../driver-fixture.js';
 import { watch } from '../watched.js';
 
@@ -49,8 +47,7 @@ export const errors: RuleGroup = {
         'A throttled call had no effect. The driver waits and repeats it, or rejects with `ThrottledError` and ' +
         'the cloud’s wait time as `retryAfterMs`. It does not use up an attempt of the request.',
       needs: ['fault:create:throttle', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('create', 'throttle');
         const launch = harness.launch();
         await harness.ended(launch, 'the launch');
@@ -64,7 +61,7 @@ export const errors: RuleGroup = {
         }
         const expected = launch.settled?.ok === true ? 1 : 0;
         expectEqual((await harness.instances()).length, expected, 'instances after a creation that was throttled');
-      },
+      }),
     },
     {
       id: 'errors.list',
@@ -74,12 +71,11 @@ export const errors: RuleGroup = {
         'The error is a `DriverError`, with the code `transient` or `timeout` if a retry may succeed. The ' +
         'launcher continues with the last listing and retries.',
       needs: ['fault:list:refuse'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('list', 'refuse');
         const listing = harness.provider.listNodes(harness.call());
         await harness.failureOf(listing, 'a list that met an internal error of the cloud', 'transient', 'timeout');
-      },
+      }),
     },
     {
       id: 'errors.list-auth',
@@ -87,15 +83,14 @@ export const errors: RuleGroup = {
       title: 'a listing with invalid credentials fails with `auth`',
       text: 'Credentials can expire at any time. The code tells the operator what to do.',
       needs: ['fault:list:auth'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('list', 'auth');
         const listing = watch(harness.provider.listNodes(harness.call()));
         await harness.ended(listing, 'the list');
         // The driver may have logged in again successfully.
         if (listing.settled?.ok === false)
           await harness.failureOf(listing, 'a list whose credentials are refused', 'auth');
-      },
+      }),
     },
     {
       id: 'errors.start',
@@ -130,8 +125,7 @@ export const errors: RuleGroup = {
         'the request: proxies and gateways do so in their error pages. The kit sends such a page to the first call of a ' +
         'list, a launch and a deletion, then to the second, and so on.',
       needs: ['fault:any:echo', 'secrets'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         for (let skip = 0; skip < MAX_ECHOES; skip += 1) {
           await harness.plan('any', 'echo', skip);
           const list = watch(harness.provider.listNodes(harness.call()));
@@ -150,7 +144,7 @@ export const errors: RuleGroup = {
           const leak = texts.find((text) => secrets.some((secret) => text.includes(secret)));
           assert.ok(leak === undefined, `an error or a log line contains a secret: ${leak?.slice(0, MAX_TEXT) ?? ''}`);
         }
-      },
+      }),
     },
   ],
 };
@@ -170,15 +164,14 @@ export const amounts: RuleGroup = {
         'usage. Unlimited resources are omitted, or -1, or Infinity. A changed limit is returned by the next ' +
         'call, or within five minutes if the driver caches it.',
       needs: ['quota'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setQuota')({ instances: 7 });
         await harness.launched();
         expectEqual(await instanceLimit(harness), 7, 'the instance limit with a quota of 7 and one instance in use');
         await harness.able('setQuota')({ instances: 3 });
         await harness.pass(300_000);
         expectEqual(await instanceLimit(harness), 3, 'the instance limit after the quota was reduced to 3');
-      },
+      }),
     },
     {
       id: 'quota.label',
@@ -187,9 +180,7 @@ export const amounts: RuleGroup = {
       text:
         '`getQuotaForLabel`, if implemented, returns one instance, and the same amounts as `resources` of a ' +
         'launched instance. Otherwise the quota is computed incorrectly.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { provider } = harness;
         const { pool, label } = firstLabel(provider.config);
         if (provider.getQuotaForLabel === undefined) return;
@@ -200,7 +191,7 @@ export const amounts: RuleGroup = {
         for (const [resource, amount] of Object.entries(need.toResources())) {
           expectEqual(resources?.[resource] ?? 0, amount, `the amount of ${resource} that a launched instance has`);
         }
-      },
+      }),
     },
     {
       id: 'quota.machine-type',
@@ -211,8 +202,7 @@ export const amounts: RuleGroup = {
         'that type; without a machine type, those of the first one. Otherwise the launcher would refuse a smaller ' +
         'type that fits, or exceed a limit with a larger one.',
       needs: ['machine-types'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { needs } = await machineTypeNeeds(harness);
         const [first, ...others] = needs.map((need) => JSON.stringify(need));
         assert.ok(
@@ -221,7 +211,7 @@ export const amounts: RuleGroup = {
         );
         const byDefault = await needOfMachineType(harness, undefined);
         expectEqual(JSON.stringify(byDefault), first, 'the need of the label without a machine type');
-      },
+      }),
     },
     {
       id: 'machine-types.honoured',
@@ -231,8 +221,7 @@ export const amounts: RuleGroup = {
         'A launch with a `machineType` creates an instance of that type; without one, an instance of the label’s ' +
         'first type. The instance’s `resources` show its type.',
       needs: ['machine-types'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { machineTypes, needs } = await machineTypeNeeds(harness);
         for (const [index, machineType] of [...machineTypes.entries(), [0, undefined] as const]) {
           const launched = await harness.launched(harness.node(), { ...harness.able('machineTypeLabel'), machineType });
@@ -241,7 +230,7 @@ export const amounts: RuleGroup = {
             expectEqual(launched.resources?.[resource] ?? 0, amount, what);
           }
         }
-      },
+      }),
     },
     {
       id: 'zones.honoured',
@@ -251,8 +240,7 @@ export const amounts: RuleGroup = {
         'All nodes of a request are in one zone. `getAvailabilityZones` returns the zones of the pool in the ' +
         'configured order. A launch with one of them creates the instance there and returns it as `az`.',
       needs: ['zones'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { provider } = harness;
         const { pool } = firstLabel(provider.config);
         const zones = await harness.finish(
@@ -263,7 +251,7 @@ export const amounts: RuleGroup = {
           const { az } = await harness.launched(harness.node(), { availabilityZone: zone });
           expectEqual(az, zone, 'the zone of an instance');
         }
-      },
+      }),
     },
   ],
 };
@@ -296,14 +284,13 @@ function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
     title: `a creation that fails because of ${meaning(kind)} ends with \`${code}\`, not applied`,
     text: why,
     needs: [`fault:create:${kind}`, 'resources'],
-    check: async (context: RuleContext): Promise<void> => {
-      const harness = await context.start();
+    check: fromStart(async (harness) => {
       await harness.plan('create', kind);
       const error = await harness.failureOf(harness.launch(), 'a launch that the cloud refuses');
       const found = { code: error.code, outcome: error.outcome };
       expectEqual(found, { code, outcome }, `code and outcome of "${error.message}"`);
       await harness.assertNothingLeft('after a creation that was refused');
-    },
+    }),
   };
 }
 

@@ -1,11 +1,9 @@
-/** Rules about listings and leaked resources. */
-
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 
 /** Number of foreign instances: more than one page of any test cloud holds. */
 const FOREIGN = 7;
@@ -29,8 +27,7 @@ export const listings: RuleGroup = {
         'because they use the quota too. If a driver returned only the first page, the launcher would treat ' +
         'running instances as lost.',
       needs: ['foreign-instances'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const nodes = [harness.node(), harness.node()];
         for (const node of nodes) await harness.launched(node);
         await harness.able('addForeignInstances')(FOREIGN);
@@ -40,7 +37,7 @@ export const listings: RuleGroup = {
         expectEqual(ours.sort(), nodes.map(({ id }) => id).sort(), 'nodes whose instances are listed with their tags');
         const ids = new Set(listed.map(({ externalId }) => externalIdKey(externalId)));
         expectEqual(ids.size, listed.length, 'different external ids in the list');
-      },
+      }),
     },
     {
       id: 'list.rejected',
@@ -76,9 +73,7 @@ export const listings: RuleGroup = {
         'The listed instance has the external id that the launch returned (equal as JSON) and the same ' +
         '`resources`. It is `ready`, not `deleted` and not `failed`. Core identifies instances by that id and ' +
         'computes the quota in use from those amounts.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const launched = await harness.launched();
         const [listed] = await harness.ours();
         assert.ok(listed !== undefined, 'a launched instance is not in the list, or not with its tags');
@@ -94,7 +89,7 @@ export const listings: RuleGroup = {
           'the listed state of a launched instance',
         );
         expectEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
-      },
+      }),
     },
     {
       id: 'list.failed',
@@ -105,8 +100,7 @@ export const listings: RuleGroup = {
         'with its tags, not as `deleted`, and `cleanupLeakedResources` can delete it. If the listing omitted it, ' +
         'the launcher would treat it as deleted.',
       needs: ['break-instance'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.able('breakInstance')(externalId);
@@ -129,7 +123,7 @@ export const listings: RuleGroup = {
         );
         await harness.pass(120_000);
         await harness.assertNothingLeft('after an instance that had failed was deleted as leaked');
-      },
+      }),
     },
     {
       id: 'list.reason',
@@ -141,8 +135,7 @@ export const listings: RuleGroup = {
         'request. An instance that is only stopped, and can be started again, is listed without `failed` and not as ' +
         '`ready`.',
       needs: ['break-instance'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { externalId } = await harness.launched();
         await harness.able('breakInstance')(externalId);
         await harness.pass(RELIST_DELAY_MS);
@@ -153,7 +146,7 @@ export const listings: RuleGroup = {
           typeof listed.failed === 'string' && listed.failed !== '',
           'an instance that has failed is listed without a reason in `failed`',
         );
-      },
+      }),
     },
     {
       id: 'list.gone',
@@ -163,8 +156,7 @@ export const listings: RuleGroup = {
         'A listing shows the cloud at the time of its request, and no older state. Otherwise the launcher would give ' +
         'a ready node without an instance to a request. Listing the instance as `deleted` is equivalent.',
       needs: ['destroy-instance'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { externalId } = await harness.launched();
         const kept = await harness.launched();
         await list(harness);
@@ -176,7 +168,7 @@ export const listings: RuleGroup = {
           [externalIdKey(kept.externalId)],
           'the instances in the list after one of two was deleted',
         );
-      },
+      }),
     },
     {
       id: 'leak.offered',
@@ -186,9 +178,7 @@ export const listings: RuleGroup = {
         '`cleanupLeakedResources` lists the resources first and calls `round.leaked` afterwards. In the other ' +
         'order, a resource created in between would look leaked. It deletes exactly the resources that the call ' +
         'returns.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const leaked = harness.node();
         await harness.launched(leaked);
         const kept = await harness.launched();
@@ -203,7 +193,7 @@ export const listings: RuleGroup = {
         await harness.cloud.time.until(() => false, 120_000);
         const left = (await harness.instances()).map(({ externalId }) => externalId);
         expectEqual(left, [kept.externalId], 'instances after the round');
-      },
+      }),
     },
     {
       id: 'leak.gone',
@@ -211,8 +201,7 @@ export const listings: RuleGroup = {
       title: 'a leaked resource that no longer exists is no failure',
       text: 'Another client may have deleted it first. It must not prevent the deletion of the other resources.',
       needs: ['destroy-instance'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         for (const node of [harness.node(), harness.node()]) await harness.launched(node);
         const [first] = await harness.instances();
         assert.ok(first?.externalId !== undefined, 'a launched instance has no externalId');
@@ -223,7 +212,7 @@ export const listings: RuleGroup = {
         });
         await harness.cloud.time.until(() => false, 120_000);
         expectEqual((await harness.instances()).length, 0, 'instances after a round in which all were leaked');
-      },
+      }),
     },
   ],
 };

@@ -1,11 +1,9 @@
-/** Rules about resources that resemble a deleted one but have another owner. */
-
 import assert from 'node:assert/strict';
 import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { ProviderHarness } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart } from '../rule-context.js';
 import { findImage, imageRule, listAll, uploadOf } from './images.js';
 
 /** Time after which the upload is aborted (ms). */
@@ -44,9 +42,7 @@ export const lookalikes: RuleGroup = {
         '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the node id, the ' +
         'provider, the pool, the launch attempt and the installation. A node id proves nothing: if the data of ' +
         'ZooKeeper is lost or replaced, ids start again while the instances of the former nodes still run.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const theirs = new Map<string, ExternalId>();
         for (const [whose, difference] of OTHER_INSTANCES) {
@@ -62,7 +58,7 @@ export const lookalikes: RuleGroup = {
           assert.ok(left.includes(JSON.stringify(externalId)), `the instance of ${whose} was deleted with the node`);
         }
         expectEqual(left.length, theirs.size, 'instances after the deletion of the node');
-      },
+      }),
     },
     imageRule({
       id: 'lookalike.upload-refused',

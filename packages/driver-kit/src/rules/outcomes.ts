@@ -1,12 +1,10 @@
-/** Rules about the identity of created resources, and about calls with an unknown outcome. */
-
 import assert from 'node:assert/strict';
 import { toDriverError } from '@nodepool/core';
 import type { FaultKind } from '../driver-fixture.js';
 import { expectCode, expectEqual } from '../expectations.js';
 import { describeResource, type ProviderHarness, type TestLaunch } from '../provider-harness.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 import { afterEachCall } from './resumption.js';
 
@@ -52,8 +50,7 @@ export const outcomes: RuleGroup = {
         'reject with an error whose outcome is not `not-applied`. It must neither create a second instance nor ' +
         'report `not-applied`.',
       needs: ['fault:create:lose-answer'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('create', 'lose-answer');
         const launch = harness.launch();
         await harness.ended(launch, 'the launch');
@@ -69,7 +66,7 @@ export const outcomes: RuleGroup = {
         }
         const { outcome } = await harness.failureOf(launch, 'the launch');
         assert.notEqual(outcome, 'not-applied', 'the outcome of the launch’s error, although an instance exists');
-      },
+      }),
     },
     {
       id: 'outcome.create-lost-lag',
@@ -80,8 +77,7 @@ export const outcomes: RuleGroup = {
         'nothing. Several listings over some seconds must agree; `attemptLookup` and `ListingDeadline` of core ' +
         'implement this.',
       needs: ['fault:create:lose-answer', 'list-lag', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setListLag')(LIST_LAG_MS);
         await harness.plan('create', 'lose-answer');
         const launch = harness.launch();
@@ -99,7 +95,7 @@ export const outcomes: RuleGroup = {
           'not-applied',
           `the outcome of the error, after only one listing without the instance`,
         );
-      },
+      }),
     },
     {
       id: 'outcome.create-refused',
@@ -110,8 +106,7 @@ export const outcomes: RuleGroup = {
         'rejects with an error whose outcome is `not-applied`, and the launcher starts a new attempt. An instance ' +
         'that appears late can then be distinguished from the wanted one by its attempt.',
       needs: ['fault:create:refuse', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('create', 'refuse');
         const error = await harness.failureOf(
           harness.launch(),
@@ -121,7 +116,7 @@ export const outcomes: RuleGroup = {
         );
         expectEqual(error.outcome, 'not-applied', `the outcome of "${error.message}"`);
         await harness.assertNothingLeft('after a creation that failed');
-      },
+      }),
     },
     {
       id: 'outcome.create-hangs',
@@ -131,12 +126,11 @@ export const outcomes: RuleGroup = {
         'No call waits forever. The error may come from a timeout of the call or from the deadline of the launch; ' +
         'in both cases there is no second instance.',
       needs: ['fault:create:hang', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.plan('create', 'hang');
         await harness.failureOf(harness.launch(), 'a launch whose creation is never answered', 'timeout', 'transient');
         await harness.assertNothingLeft('after a creation that was never answered, and did nothing');
-      },
+      }),
     },
     {
       id: 'outcome.any-call',
@@ -159,14 +153,13 @@ export const outcomes: RuleGroup = {
         'A deletion can safely be repeated, so the driver repeats it. If the instance no longer exists by then, ' +
         'the deletion has succeeded.',
       needs: ['fault:delete:lose-answer'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.plan('delete', 'lose-answer');
         await harness.cleanUp(node, externalId);
         await harness.assertNothingLeft('after the deletion');
-      },
+      }),
     },
     {
       id: 'outcome.delete-refused',
@@ -176,14 +169,13 @@ export const outcomes: RuleGroup = {
         'Internal errors and throttling are temporary. A deletion ends when the instance is deleted, or at its ' +
         'deadline.',
       needs: ['fault:delete:refuse'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.plan('delete', 'refuse');
         await harness.cleanUp(node, externalId);
         await harness.assertNothingLeft('after the deletion');
-      },
+      }),
     },
     {
       id: 'outcome.delete-proxy-404',
@@ -236,12 +228,11 @@ export const outcomes: RuleGroup = {
         'If the cloud has confirmed the creation, the instance exists, even if listings do not contain it for ' +
         'some seconds.',
       needs: ['list-lag', 'times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setListLag')(LIST_LAG_MS);
         await harness.able('setTimes')({ bootMs: 2000, deleteMs: 0 });
         await harness.launched();
-      },
+      }),
     },
     {
       id: 'lag.delete',
@@ -252,8 +243,7 @@ export const outcomes: RuleGroup = {
         'The deletion is complete only when the cloud has confirmed it: with a 404 for the instance, or with ' +
         'several listings, over some seconds, that do not contain it.',
       needs: ['list-lag', 'times', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         // The instance can be ready before listings contain it only if the answer to the creation says so.
         await harness.able('setTimes')({ bootMs: 60_000, deleteMs: LIST_LAG_MS / 2 });
         await harness.able('setListLag')(LIST_LAG_MS);
@@ -265,7 +255,7 @@ export const outcomes: RuleGroup = {
         controller.abort(new Error('it was aborted by the test'));
         await harness.cleanUp(launch.node, instance.externalId);
         await harness.assertNothingLeft('when the deletion of a new instance had completed');
-      },
+      }),
     },
     {
       id: 'lag.delete-unknown',
@@ -275,8 +265,7 @@ export const outcomes: RuleGroup = {
         'The deletion of a node without `externalId` searches for the node’s tags. Listings may not yet contain ' +
         'an instance that a crashed launcher created a moment ago.',
       needs: ['list-lag', 'times', 'resources'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: 60_000, deleteMs: 1000 });
         await harness.able('setListLag')(LIST_LAG_MS);
         const controller = new AbortController();
@@ -286,7 +275,7 @@ export const outcomes: RuleGroup = {
         expectEqual((await harness.instances()).length, 1, 'there is no instance although a launch has started');
         await harness.cleanUp(launch.node, null);
         await harness.assertNothingLeft('after the deletion of a node whose instance was not listed yet');
-      },
+      }),
     },
   ],
 };

@@ -1,5 +1,3 @@
-/** Rules about a driver's package. */
-
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +21,6 @@ export const packages: RuleGroup = {
         'for a package with several drivers. Programs find installed drivers by it. They reject a driver for ' +
         'another API version and print the command that installs a suitable one. The name is that of the exported ' +
         'driver.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const manifest = await manifestOf(context);
@@ -46,7 +43,6 @@ export const packages: RuleGroup = {
       text:
         'A dependency could be installed a second time. Two copies in one process do not recognize each other’s ' +
         'types and errors, and one of them has an untested version.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const manifest = await manifestOf(context);

@@ -1,19 +1,12 @@
-/** Rules about resuming after a process has died. */
-
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import {
-  describeResource,
-  throughJson,
-  type ProviderHarness,
-  type TestLaunch,
-  type TestNode,
-} from '../provider-harness.js';
+import type { ProviderHarness, TestLaunch, TestNode } from '../provider-harness.js';
+import { describeResource, throughJson } from '../provider-harness.js';
 import { StateMachineRunner } from '../state-machine-runner.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
 
@@ -205,8 +198,7 @@ export const resumption: RuleGroup = {
         'Launchers can be restarted at any time. `stop` interrupts the work and deletes nothing; the next process ' +
         'resumes the work.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: 20_000, deleteMs: 0 });
         const launch = harness.launch();
         await harness.pass(10_000);
@@ -217,7 +209,7 @@ export const resumption: RuleGroup = {
         await harness.start();
         const after = (await harness.instances()).map(describeResource);
         expectEqual(after, before.map(describeResource), 'what exists after the stop');
-      },
+      }),
     },
   ],
 };

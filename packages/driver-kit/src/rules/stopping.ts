@@ -1,10 +1,8 @@
-/** Rules about stopping providers. */
-
 import assert from 'node:assert/strict';
 import { expectEqual } from '../expectations.js';
 import { handlesNow, handlesSince } from '../handles.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart, type RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
 const BOOT_MS = 20_000;
@@ -21,8 +19,7 @@ export const stopping: RuleGroup = {
       title: 'stopping a provider ends its work',
       text: 'Launches and deletions in progress reject with `AbortedError`, and `join` resolves shortly afterwards.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: BOOT_MS });
         const first = harness.node();
         const { externalId } = await harness.launched(first);
@@ -35,7 +32,7 @@ export const stopping: RuleGroup = {
         const joined = watch(harness.provider.join());
         const done = await harness.cloud.time.until(() => joined.settled !== undefined, 30_000);
         assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
-      },
+      }),
     },
     {
       id: 'stop.nothing-after',
@@ -45,8 +42,7 @@ export const stopping: RuleGroup = {
         'It makes no remote call and has no timers and no background tasks. An error in background work reaches ' +
         'no caller, so there must be none.',
       needs: ['times'],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
         await harness.launched();
         const launch = harness.launch();
@@ -60,7 +56,7 @@ export const stopping: RuleGroup = {
         await harness.pass(600_000);
         expectEqual(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
         expectEqual(process.failures, [], 'failures in the background');
-      },
+      }),
     },
     {
       id: 'stop.unused',
@@ -69,9 +65,7 @@ export const stopping: RuleGroup = {
       text:
         'Without launches and deletions, a provider makes no listings and has no periodic timers. A call every ' +
         'ten minutes, e.g. to refresh credentials or limits, is allowed.',
-      needs: [],
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.cleanUp(node, externalId);
@@ -79,14 +73,13 @@ export const stopping: RuleGroup = {
         await harness.pass(3_600_000);
         const made = harness.process.apiCalls.length - before;
         assert.ok(made <= 6, `an idle provider made ${made} remote calls within an hour`);
-      },
+      }),
     },
     {
       id: 'stop.any-time',
       since: '1.0',
       title: 'a provider can be stopped before it was started, and repeatedly',
       text: 'A configuration can be replaced before its providers have started.',
-      needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.open();
@@ -105,7 +98,6 @@ export const stopping: RuleGroup = {
       text:
         'Open sockets, servers and timers of Node.js keep a process from exiting. The kit compares the open ' +
         'handles before the start of cloud and provider with those after their end.',
-      needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const before = handlesNow();
         const harness = await context.start();

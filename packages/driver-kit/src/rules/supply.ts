@@ -1,11 +1,9 @@
-/** Rules about drivers of existing machines. */
-
 import assert from 'node:assert/strict';
 import type { Call, SuppliedMachine } from '@nodepool/core';
 import type { ProviderHarness } from '../provider-harness.js';
 import { expectEqual } from '../expectations.js';
 import type { RuleGroup } from '../rule.js';
-import type { RuleContext } from '../rule-context.js';
+import { fromStart } from '../rule-context.js';
 import { watch } from '../watched.js';
 
 export const supply: RuleGroup = {
@@ -23,10 +21,8 @@ export const supply: RuleGroup = {
         'of launching them. For each label of a pool there is a machine in that pool. The host name, user and ' +
         'port together are different for each machine, because the launcher identifies the node of a slot by them ' +
         'after a restart.',
-      needs: [],
       appliesTo: 'supplying',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { config } = harness.process;
         expectEqual(config.createsNodes, false, '`createsNodes` of the configuration');
         const machines = machinesOf(harness);
@@ -46,7 +42,7 @@ export const supply: RuleGroup = {
           assert.ok(config.pools.has(pool), `a machine is in pool ${pool}, which does not exist`);
           assert.ok(Number.isInteger(slots) && slots >= 0, `a machine has ${slots} slots`);
         }
-      },
+      }),
     },
     {
       id: 'supply.check',
@@ -55,10 +51,8 @@ export const supply: RuleGroup = {
       text:
         'A machine whose check rejects gets no nodes. Operators read the message of the `DriverError` as the ' +
         'reason. Once the machine answers, the check succeeds without any other action.',
-      needs: [],
       appliesTo: 'supplying',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { machine, logins } = firstOf(harness);
         const facts = await harness.finish(machine.check(harness.call()), 'the check of a machine that answers');
         assert.ok(Array.isArray(facts.hostKeys), 'the facts of a machine have no host keys');
@@ -70,17 +64,15 @@ export const supply: RuleGroup = {
         assert.ok(message.includes(machine.hostname), `the error does not name the machine: ${message}`);
         logins.setSilent(machine.hostname, false);
         await harness.finish(machine.check(harness.call()), 'the check of a machine that answers again');
-      },
+      }),
     },
     {
       id: 'supply.abort',
       since: '1.2',
       title: 'a check ends when its signal aborts, and at its deadline',
       text: 'A provider must be able to stop without waiting for machines that do not answer.',
-      needs: [],
       appliesTo: 'supplying',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { machine, logins } = firstOf(harness);
         logins.setSilent(machine.hostname, true);
         const { clock } = harness.cloud.time;
@@ -99,7 +91,7 @@ export const supply: RuleGroup = {
         await harness.failureOf(check, 'a check that was aborted');
         const afterwards = clock.monotonic() - began;
         assert.ok(afterwards <= 1000, `a check ended ${afterwards} ms after its signal aborted`);
-      },
+      }),
     },
     {
       id: 'supply.delete',
@@ -108,15 +100,13 @@ export const supply: RuleGroup = {
       text:
         'The launcher deletes the node of a slot after each use and registers the next one. `cleanupNode` and ' +
         '`waitForNodeCleanup` succeed, and the machine remains declared.',
-      needs: [],
       appliesTo: 'supplying',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { machine } = firstOf(harness);
         const count = machinesOf(harness).length;
         await harness.cleanUp(harness.node(), machine.hostname);
         expectEqual(machinesOf(harness).length, count, 'machines after the deletion of a node');
-      },
+      }),
     },
     {
       id: 'supply.launch',
@@ -125,13 +115,11 @@ export const supply: RuleGroup = {
       text:
         'The launcher never calls `launch` for this driver. If it is called nevertheless, it must not wait for a ' +
         'machine.',
-      needs: [],
       appliesTo: 'supplying',
-      check: async (context: RuleContext): Promise<void> => {
-        const harness = await context.start();
+      check: fromStart(async (harness) => {
         const { outcome } = await harness.failureOf(harness.launch(), 'a launch of a driver that creates nothing');
         expectEqual(outcome, 'not-applied', 'the outcome of the launch');
-      },
+      }),
     },
   ],
 };

@@ -1,25 +1,13 @@
 /** The calls to a cluster, each with a deadline, a metric and typed errors. */
 
-import {
-  answerText,
-  ApiClient,
-  isJsonObject,
-  objectAt,
-  stringAt,
-  TransientError,
-  type ApiCall,
-  type ApiOperation,
-  type Call,
-  type Clock,
-  type JsonObject,
-} from '@nodepool/core';
+import type { ApiCall, ApiOperation, Call, Clock, JsonObject } from '@nodepool/core';
+import { answerText, ApiClient, isJsonObject, objectAt, stringAt, TransientError } from '@nodepool/core';
 import { connectionErrorOf, errorOf, ErrorStatus } from '../errors.js';
 import type { ClusterAccess } from './kubeconfig.js';
 import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';
 import type { Message as HttpMessage, Transport, Used } from './transport.js';
 
 const SERVICE = 'kubernetes';
-/** Objects per page of a list. */
 const PAGE_SIZE = 500;
 /** Time for which the server keeps a watch open (s). It closes watches after 30 to 60 minutes by itself. */
 const WATCH_SECONDS = 1800;
@@ -37,7 +25,6 @@ export interface Selection {
   readonly fieldSelector?: string | undefined;
 }
 
-/** A complete list. */
 export interface ObjectList {
   readonly items: readonly KubernetesObject[];
   /** Version from which a watch continues. */

@@ -1,7 +1,4 @@
-/**
- * Reads the access to a cluster as `kubectl` does: a context of the kubeconfig files, or the service account of the pod
- * in which the process runs.
- */
+/** Reads the access to a cluster as `kubectl` does: a context of kubeconfig files, or the pod's service account. */
 
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -27,7 +24,6 @@ export interface Environment {
   readonly serviceAccount: string;
 }
 
-/** Access to a cluster. */
 export interface ClusterAccess {
   /** Name of the context; undefined for the service account of a pod. */
   readonly context: string | undefined;
@@ -54,10 +50,7 @@ const UNSUPPORTED = ['exec', 'auth-provider'] as const;
 /** Keys of users that act as another user. Without them, the launcher would have other permissions than expected. */
 const IMPERSONATION = ['as', 'as-uid', 'as-groups', 'as-user-extra'] as const;
 
-/**
- * Returns the access of a context. Throws `ConfigurationError` with the file and the key if there is none or if it is
- * incomplete.
- */
+/** Returns the access of a context. Throws `ConfigurationError` with file and key if it is missing or incomplete. */
 export function clusterAccess(contextName: string | undefined, where: Environment): ClusterAccess {
   const configured = where.env['KUBECONFIG'];
   const paths =

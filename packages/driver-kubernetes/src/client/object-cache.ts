@@ -3,6 +3,7 @@
  * version; a version that the server has forgotten (410) leads to a new list.
  */
 
+import type { Call, Clock, Logger, RandomSource } from '@nodepool/core';
 import {
   AbortedError,
   backOffMs,
@@ -14,19 +15,12 @@ import {
   withDeadline,
   TimeoutError,
   TimerQueue,
-  type Call,
-  type Clock,
-  type Logger,
-  type RandomSource,
 } from '@nodepool/core';
 import { ExpiredError, watchErrorOf } from '../errors.js';
 import type { Client, Selection, WatchEvent } from './client.js';
 import { objectOf, type Collection, type KubernetesObject } from './objects.js';
 
-/**
- * Time without any sign of the server after which the copy is read again before it is used (ms). Servers send a
- * bookmark about once a minute.
- */
+/** Silence of the server (ms) after which the copy is read again before use. A bookmark comes about once a minute. */
 const SILENCE_MS = 150_000;
 /** Versions that expire sooner after each other lead to a delay before the next list (ms). */
 const FREQUENT_EXPIRY_MS = 120_000;
@@ -68,11 +62,6 @@ export class ObjectCache {
     this.timers = new TimerQueue(options.clock);
   }
 
-  /** Error of the latest attempt to read or watch; undefined while the copy is current. */
-  get lastError(): DriverError | undefined {
-    return this.failure;
-  }
-
   /** True if the copy shows the cluster as of the last moments. */
   get isCurrent(): boolean {
     return this.synced.isOpen && this.options.clock.monotonic() - this.lastEventAt < SILENCE_MS;
@@ -100,10 +89,7 @@ export class ObjectCache {
     return this.objects.get(keyOf(name, namespace));
   }
 
-  /**
-   * Resolves with all objects as of now or of the last moments. Rejects with the error that keeps the copy from being
-   * current.
-   */
+  /** Resolves with all objects as of now or of the last moments. Rejects with the error that prevents this. */
   async current(call: Call): Promise<readonly KubernetesObject[]> {
     if (!this.isCurrent) await this.refreshed(call);
     return [...this.objects.values()];
@@ -187,7 +173,6 @@ export class ObjectCache {
     this.succeed();
   }
 
-  /** Applies the events of one watch. */
   private async follow(): Promise<void> {
     const { client, collection, selection = {}, canResume = true, clock, log } = this.options;
     const watching = new AbortController();

@@ -4,15 +4,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  answerText,
-  toDriverError,
-  type ApiCredentials,
-  type Attempt,
-  type Clock,
-  type Logger,
-  type Refusal,
-} from '@nodepool/core';
+import type { ApiCredentials, Attempt, Clock, Logger, Refusal } from '@nodepool/core';
+import { answerText, toDriverError } from '@nodepool/core';
 import { ErrorStatus } from '../errors.js';
 import { Connections, type HttpRequest, type Response } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
@@ -22,7 +15,6 @@ const READ_INTERVAL_MS = 1000;
 /** Maximum age of a token that is passed on to Zuul (ms). A former token can remain valid for a while. */
 const TOKEN_AGE_MS = 60_000;
 const UNAUTHORIZED = 401;
-/** A message of a call. */
 export type Message = Pick<HttpRequest, 'method' | 'path' | 'body'>;
 
 export interface TransportOptions {

@@ -40,7 +40,6 @@ export function listOf(body: JsonObject, key: string, operation: string): readon
   });
 }
 
-/** Returns a required string. */
 export function requiredText(section: JsonObject, key: string, operation: string): string {
   const value = section[key];
   if (typeof value === 'string') return value;
@@ -57,10 +56,7 @@ export function foreignReceipt({ status, headers, text }: HttpAnswer): string | 
   return unusable(`${status} ${text.trim().slice(0, 100)}; is this the endpoint of an OpenStack service?`);
 }
 
-/**
- * Returns the error for an answer without a required property. It passes: a truncated or garbled answer may be complete
- * on a retry.
- */
+/** Returns the error for an answer without a required property. It may pass: a retry may be answered completely. */
 function unreadable(operation: string, why: string): TransientError {
   return new TransientError(`${operation}: ${unusable(why)}`, { outcome: 'unknown' });
 }

@@ -3,7 +3,6 @@
 import { ConfigurationError, entriesAt, stringAt, type JsonObject } from '@nodepool/core';
 import type { Cloud, EndpointInterface, ServiceName } from './cloud.js';
 
-/** An endpoint in the catalog of identity v3. */
 export interface CatalogEntry {
   readonly serviceType: string;
   readonly interface: string;

@@ -37,9 +37,7 @@ export class Client {
     this.volume = new BlockStorage(session);
   }
 
-  /**
-   * Creates a client without connecting. Throws `ConfigurationError` if the files of the cloud are missing or invalid.
-   */
+  /** Creates a client without connecting. Throws `ConfigurationError` if the cloud's files are missing or invalid. */
   static of({ cloudName, regionName, environment, ...options }: ClientOptions): Client {
     const read = (): Cloud => readCloud(cloudName, regionName, environment);
     const cloud = read();

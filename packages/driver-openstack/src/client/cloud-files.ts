@@ -18,13 +18,11 @@ export interface Environment {
   readonly siteDirectories: readonly string[];
 }
 
-/** A parsed file. */
 interface CloudsFile {
   readonly path: string;
   readonly content: JsonObject;
 }
 
-/** The merged configuration of a cloud. */
 export interface CloudSection {
   readonly section: JsonObject;
   /** Origin for messages: a path or the environment. */
@@ -140,7 +138,6 @@ function cloudOfEnvironment({ env }: Environment): CloudSection | undefined {
   return section['auth_url'] === undefined ? undefined : { section, source: 'the environment (OS_*)' };
 }
 
-/** Replaces dashes in keys with underscores. */
 function withUnderscores(section: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(section).map(([key, value]) => [

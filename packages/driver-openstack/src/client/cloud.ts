@@ -1,15 +1,7 @@
 /** Reads and validates the section of a cloud in `clouds.yaml` without contacting the cloud. */
 
-import {
-  booleanAt,
-  ConfigurationError,
-  entriesAt,
-  isJsonObject,
-  objectAt,
-  stringAt,
-  type JsonObject,
-  type JsonValue,
-} from '@nodepool/core';
+import type { JsonObject, JsonValue } from '@nodepool/core';
+import { booleanAt, ConfigurationError, entriesAt, isJsonObject, objectAt, stringAt } from '@nodepool/core';
 import { findCloud, merged, type Environment } from './cloud-files.js';
 import { readCredentials, type Credentials } from './credentials.js';
 
@@ -28,7 +20,6 @@ export interface TlsOptions {
   readonly key: string | undefined;
 }
 
-/** Settings of a service in `clouds.yaml`. */
 export interface ServiceOptions {
   /** Overrides the endpoint of the catalog. */
   readonly endpoint: string | undefined;
@@ -74,9 +65,7 @@ export interface Cloud {
 
 const DEFAULT_IMAGE_FORMAT = 'qcow2';
 
-/**
- * Reads a cloud's configuration from files and the environment. Throws `ConfigurationError` with the file and the key.
- */
+/** Reads a cloud's configuration from files and environment. Throws `ConfigurationError` with the file and the key. */
 export function readCloud(name: string, regionName: string | undefined, where: Environment): Cloud {
   const { section: whole, source } = findCloud(name, where);
   const place = `${source}: cloud ${name}`;
@@ -103,10 +92,7 @@ export function readCloud(name: string, regionName: string | undefined, where: E
   };
 }
 
-/**
- * Returns the image format of a cloud. If its files cannot be used, returns the default and passes the reason to
- * `onUnknown`.
- */
+/** Returns the image format of a cloud. If its files cannot be used: the default, with the reason to `onUnknown`. */
 export function imageFormatOf(
   name: string,
   regionName: string | undefined,
@@ -141,10 +127,7 @@ function chooseRegion(section: JsonObject, wanted: string | undefined, place: st
   throw new ConfigurationError(`${place}: there is no region ${JSON.stringify(wanted)}; there are: ${names}`);
 }
 
-/**
- * Returns the entries of `regions` (names, or mappings with `name` and `values`), else those of `region_name` in any of
- * its forms.
- */
+/** Returns the entries of `regions` (names, or mappings with `name` and `values`), else those of any `region_name`. */
 function knownRegions(section: JsonObject, place: string): Region[] {
   const single = section['region_name'];
   const entries = section['regions'] ?? (typeof single === 'string' ? single.split(',') : single) ?? [];

@@ -1,26 +1,14 @@
 /** Calls to the compute service (nova, API v2.1), and the properties that the driver reads from its answers. */
 
-import {
-  CachedRead,
-  NotFoundError,
-  numberAt,
-  objectAt,
-  stringAt,
-  TransientError,
-  type Call,
-  type Clock,
-  type JsonObject,
-  type MakeCall,
-} from '@nodepool/core';
+import type { Call, Clock, JsonObject, MakeCall } from '@nodepool/core';
+import { CachedRead, NotFoundError, numberAt, objectAt, stringAt, TransientError } from '@nodepool/core';
 import { ForeignNotFoundError } from '../errors.js';
 import { listOf, memberOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
 
-/**
- * Time limit of a creation (ms). Clouds under load are slow, and after a timeout the driver must search for the server.
- */
+/** Time limit of a creation (ms). Busy clouds are slow, and after a timeout the driver must search for the server. */
 const CREATE_TIMEOUT_MS = 120_000;
 const LIST_TIMEOUT_MS = 110_000;
 /** Maximum age of the negotiated microversion (ms), because clouds are upgraded while the launcher runs. */

@@ -9,7 +9,6 @@ export interface Credentials {
   readonly body: JsonObject;
 }
 
-/** Returns the secrets in the body of a login. */
 export function secretsIn({ body }: Credentials): readonly (string | undefined)[] {
   const identity = objectAt(objectAt(body, 'auth') ?? {}, 'identity') ?? {};
   const user = objectAt(objectAt(identity, 'password') ?? {}, 'user') ?? {};
@@ -33,7 +32,6 @@ const METHODS: Readonly<Record<string, Method>> = {
   application_credential: 'application_credential',
 };
 
-/** Former names of keys. */
 const ALIASES: readonly (readonly [key: string, alias: string])[] = [
   ['project_id', 'tenant_id'],
   ['project_name', 'tenant_name'],
@@ -44,10 +42,7 @@ const ALIASES: readonly (readonly [key: string, alias: string])[] = [
 /** Strings in `auth` by key. */
 type AuthValues = ReadonlyMap<string, string>;
 
-/**
- * Reads `auth` and `auth_type` of a cloud. `place` names the cloud in messages. Throws `ConfigurationError` with the
- * key.
- */
+/** Reads `auth` and `auth_type` of a cloud, called `place` in messages. Throws `ConfigurationError` with the key. */
 export function readCredentials(cloud: JsonObject, place: string): Credentials {
   const auth = authValues(cloud);
   const method = authMethod(cloud, auth, place);

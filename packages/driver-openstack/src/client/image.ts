@@ -59,16 +59,12 @@ export class Images {
     return readImage(await this.session.requestJson(request, call));
   }
 
-  /** Creates an image without data. */
   async createImage(image: JsonObject, call: Call): Promise<Image> {
     const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
     return readImage(await this.session.requestJson(request, call));
   }
 
-  /**
-   * Streams the data of an image and resolves when the cloud has received it. `open` is called again if the call is
-   * retried.
-   */
+  /** Streams the data of an image and resolves when the cloud has it. `open` is called again if the call is retried. */
   async putData(id: string, bytes: number, open: () => Readable, timeoutMs: number, call: Call): Promise<void> {
     const path = `/images/${encodeURIComponent(id)}/file`;
     const data = { bytes, open };

@@ -1,13 +1,7 @@
 /** Authenticates at identity v3. */
 
-import {
-  AuthError,
-  TokenSource,
-  type Attempt,
-  type Clock,
-  type Granted,
-  type TokenSourceOptions,
-} from '@nodepool/core';
+import type { Attempt, Clock, Granted, TokenSourceOptions } from '@nodepool/core';
+import { AuthError, TokenSource } from '@nodepool/core';
 import { connectionErrorOf, detailOf, errorOf } from '../errors.js';
 import { jsonOf } from './answers.js';
 import type { Credentials } from './credentials.js';
@@ -27,10 +21,7 @@ export interface LoginOptions extends Pick<TokenSourceOptions<Token>, 'api'> {
   readonly place: string;
 }
 
-/**
- * Returns the source of the token that all calls share. It rejects with an `AuthError` if the cloud refuses the
- * credentials.
- */
+/** Returns the source of the token of all calls, which rejects with `AuthError` if the credentials are refused. */
 export function tokenSource({ api, clock, transport, credentials, place }: LoginOptions): TokenSource<Token> {
   let { identityUrl } = credentials();
   const loginUrl = (): string => `${identityUrl}/auth/tokens`;

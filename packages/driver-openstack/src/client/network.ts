@@ -69,7 +69,6 @@ export class Networking {
     }));
   }
 
-  /** Lists all ports of the project. */
   async listPorts(call: Call): Promise<readonly Port[]> {
     const query = await this.ownProject(PORT_FIELDS.map((field) => `fields=${field}`));
     const ports = await allPages(this.session, list('ports', `/ports${query}`), 'ports', call);

@@ -1,14 +1,5 @@
-/** Reads paginated lists. */
-
-import {
-  entriesAt,
-  isDriverError,
-  nameOfCall,
-  stringAt,
-  TransientError,
-  type Call,
-  type JsonObject,
-} from '@nodepool/core';
+import type { Call, JsonObject } from '@nodepool/core';
+import { entriesAt, isDriverError, nameOfCall, stringAt, TransientError } from '@nodepool/core';
 import { UnknownPathError } from '../errors.js';
 import { listOf } from './answers.js';
 import type { ApiRequest, Session } from './session.js';

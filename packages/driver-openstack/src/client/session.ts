@@ -1,21 +1,18 @@
 /** Calls the services of one cloud with the token of a login. */
 
-import {
-  ApiClient,
-  ConfigurationError,
-  isJsonObject,
-  networkCauseOf,
-  type ApiClientOptions,
-  type ApiOperation,
-  type Attempt,
-  type Attempted,
-  type Call,
-  type DriverError,
-  type JsonObject,
-  type Lane,
-  type MakeCall,
-  type TokenSource,
+import type {
+  ApiClientOptions,
+  ApiOperation,
+  Attempt,
+  Attempted,
+  Call,
+  DriverError,
+  JsonObject,
+  Lane,
+  MakeCall,
+  TokenSource,
 } from '@nodepool/core';
+import { ApiClient, ConfigurationError, isJsonObject, networkCauseOf } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { connectionErrorOf, errorOf } from '../errors.js';
 import { foreignReceipt, jsonOf, notAnObject, type ReadAnswer } from './answers.js';
@@ -35,10 +32,7 @@ export interface ApiRequest extends ApiOperation {
   readonly method: HttpRequest['method'];
   /** Relative to the service's endpoint, with query. */
   readonly path: string;
-  /**
-   * If true, the path is relative to the root of the service's version, which describes the service, instead of the
-   * project's endpoint.
-   */
+  /** If true, the path is relative to the root of the service's version instead of the project's endpoint. */
   readonly atVersionRoot?: boolean;
   readonly json?: JsonObject;
   /** Data to stream; `open` is called again if the call is retried. */
@@ -110,7 +104,6 @@ export class Session {
     this.api.stop();
   }
 
-  /** Makes a call, and reads its answer. */
   private send<T>(
     request: ApiRequest,
     call: Call,

@@ -1,5 +1,3 @@
-/** Deduplicates reads that several callers request at the same time. */
-
 import { sleep, type Call, type Clock, type MakeCall } from '@nodepool/core';
 
 /** Time that a read waits for more callers to join (ms). */

@@ -13,10 +13,7 @@ function loadUndici(): typeof Undici {
   return createRequire(__filename)('undici') as typeof Undici;
 }
 
-/**
- * Maximum number of connections to one service. Calls that wait for a connection are queued before their time limit
- * starts.
- */
+/** Maximum number of connections to one service. Calls wait for a connection before their time limit starts. */
 const CONNECTIONS = 64;
 const CONNECT_TIMEOUT_MS = 20_000;
 
@@ -46,7 +43,6 @@ export class ErrorStatus extends Error {
 /** Sends requests. `send` resolves with the whole answer for any status. */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Closes the connections. */
   close(): Promise<void>;
 }
 
@@ -61,9 +57,7 @@ export async function sendMessage(
   throw new ErrorStatus(answer);
 }
 
-/**
- * The network with the proxy settings of the environment (`HTTPS_PROXY`, `NO_PROXY`) and the TLS settings of the cloud.
- */
+/** The network with the environment's proxy settings (`HTTPS_PROXY`, `NO_PROXY`) and the cloud's TLS settings. */
 export class UndiciTransport implements Transport {
   readonly settings: TlsSettings;
   private readonly dispatcher: Undici.Dispatcher;

@@ -28,7 +28,6 @@ export interface VolumeLimits {
 export class BlockStorage {
   constructor(private readonly session: Session) {}
 
-  /** Lists all volumes of the project. */
   async listVolumes(call: Call): Promise<readonly Volume[]> {
     const request: ApiRequest = { ...get('volumes.detail', '/volumes/detail'), timeoutMs: LIST_TIMEOUT_MS };
     const volumes = await allPages(this.session, request, 'volumes', call);
@@ -41,7 +40,6 @@ export class BlockStorage {
     }));
   }
 
-  /** Adds entries to a volume's metadata. */
   async tagVolume(id: string, metadata: Readonly<Record<string, string>>, call: Call): Promise<void> {
     const path = `/volumes/${encodeURIComponent(id)}/metadata`;
     const request: ApiRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };

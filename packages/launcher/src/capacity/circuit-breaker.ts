@@ -7,10 +7,7 @@
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '@nodepool/status';
 
-/**
- * Progress of a launch. `accepted`: the cloud knows the instance. `created`: the cloud has finished creating it.
- * `ready`: its login answers.
- */
+/** Progress of a launch: the cloud knows (`accepted`) or has created (`created`) the instance; it answers (`ready`). */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
 /** Evidence that a cloud works. `answered`: it has answered a call that reads. */
@@ -50,6 +47,8 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
   configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'created' },
   node: { failures: 3, backOff: { firstMs: 10_000, longestMs: 5 * MINUTE_MS }, healedBy: 'ready' },
   slow: { failures: 2, backOff: { firstMs: 2 * MINUTE_MS, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
+  // Launches succeed nevertheless, so the first probe comes late.
+  interrupted: { failures: 1, backOff: { firstMs: 5 * MINUTE_MS, longestMs: 20 * MINUTE_MS }, healedBy: 'ready' },
 };
 
 const EVIDENCE: Readonly<Record<Evidence, number>> = { answered: 0, accepted: 1, created: 2, ready: 3 };
@@ -64,7 +63,6 @@ const LONGEST_CHECK_MS = 30_000;
 const UNPROBED_MS = 15_000;
 const UNCHECKED_MS = 10 * MINUTE_MS;
 
-/** A failure reported to a breaker. */
 export interface BreakerFailure {
   readonly cause: BreakerCause;
   readonly reason: string;
@@ -124,7 +122,6 @@ export class CircuitBreaker {
     return this.current;
   }
 
-  /** True if the breaker admits a launch now. */
   get admits(): boolean {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
   }

@@ -19,7 +19,6 @@ const ENOUGH_SAMPLES = 5;
 /** Number of running launches whose ages are enough for an estimate. */
 const ENOUGH_RUNNING = 3;
 
-/** The offer and the pool of a launch. */
 export interface TimedOffer extends Offer {
   /** Name of the pool: `provider/pool`. */
   readonly pool: string;

@@ -9,6 +9,7 @@ import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics
 import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '@nodepool/status';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { describeObstacle } from '@nodepool/status';
+import { OfferInterruptions } from './offer-interruptions.js';
 
 /** The offers for nodes that are launched together. */
 export interface OfferPlan {
@@ -16,8 +17,8 @@ export interface OfferPlan {
   /** One offer per label, in the order of the labels. */
   readonly offers: readonly Offer[];
   /**
-   * The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. With cause
-   * `slow`, the offers can be used if no other pool serves the labels.
+   * The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. With a cause of
+   * `USABLE_ANYWAY`, the offers can be used if no other pool serves the labels.
    */
   readonly blocked: BlockedOffer | undefined;
 }
@@ -34,6 +35,9 @@ export interface BlockedOffer {
 const PERSISTENT_REFUSALS = 4;
 const PERSISTENT_MS = 300_000;
 
+/** Causes with which an offer still launches nodes, and is used if there is no better one. */
+export const USABLE_ANYWAY: ReadonlySet<BreakerCause | undefined> = new Set(['slow', 'interrupted']);
+
 /** Breaker states as values of the metric. */
 export const STATE_VALUES: Readonly<Record<BreakerState, number>> = { closed: 0, 'half-open': 1, open: 2 };
 
@@ -46,6 +50,7 @@ interface KnownOffer {
 
 export class PoolOffers {
   private readonly known = new Map<string, KnownOffer>();
+  private readonly interruptions = new OfferInterruptions();
   /** The zones that launches choose from; empty if the cloud chooses the zone. */
   private zones: readonly string[] = [];
 
@@ -81,8 +86,8 @@ export class PoolOffers {
     const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
     const admitted = this.choose(labels, zones, skip, (offer) => this.admits(offer));
     if (admitted !== undefined) return { zone: admitted.zone, offers: admitted.offers, blocked: undefined };
-    const slow = this.choose(labels, zones, skip, (offer) => this.admits(offer) || this.isSlow(offer));
-    if (slow !== undefined) return { ...slow, blocked: this.blocked(slow.offers) };
+    const usable = this.choose(labels, zones, skip, (offer) => this.admits(offer) || this.isUsableAnyway(offer));
+    if (usable !== undefined) return { ...usable, blocked: this.blocked(usable.offers) };
     const fallback = zones[Math.floor(this.context.random.next() * zones.length)];
     const offers = labels.map((label) => this.offersOf(label, fallback)[0] ?? offerOf(label, fallback, undefined));
     const all = zones.flatMap((each) => labels.flatMap((label) => this.offersOf(label, each)));
@@ -124,6 +129,27 @@ export class PoolOffers {
     const isEverywhere = failure.cause === 'quota' || failure.cause === 'slow';
     const zones = isEverywhere && this.zones.length > 0 ? this.zones : [offer.zone];
     for (const zone of zones) this.breaker({ ...offer, zone }).failed(failure);
+  }
+
+  /**
+   * Records that a node has lost its instance for `reason`, at a time in milliseconds since the epoch. `nodesOf` counts
+   * the nodes of the offer.
+   */
+  interrupted(offer: Offer, reason: string, at: number, nodesOf: () => number): void {
+    const { clock } = this.context;
+    const found = this.interruptions.record(this.keyOf(offer), at, clock.now(), nodesOf);
+    if (found === undefined) return;
+    this.failed(offer, {
+      cause: 'interrupted',
+      reason: `${found}, the last one because ${reason}`,
+      startedAt: clock.monotonic(),
+      isCertain: true,
+    });
+  }
+
+  /** Returns true if both are the same offer of this pool. */
+  isSame(a: Offer, b: Offer): boolean {
+    return this.keyOf(a) === this.keyOf(b);
   }
 
   /** Records the progress of a launch. A late one (`isLate`) does not prove that a slow offer has recovered. */
@@ -264,8 +290,8 @@ export class PoolOffers {
     return others.some((each) => each.breaker.isProbing && each.breaker.obstacle?.cause === 'slow');
   }
 
-  private isSlow(offer: Offer): boolean {
-    return this.isKnown(offer.label, offer.machineType) && this.obstacleOf(offer)?.cause === 'slow';
+  private isUsableAnyway(offer: Offer): boolean {
+    return this.isKnown(offer.label, offer.machineType) && USABLE_ANYWAY.has(this.obstacleOf(offer)?.cause);
   }
 
   /** Describes the offer whose probe is due first. */

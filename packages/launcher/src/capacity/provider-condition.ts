@@ -1,13 +1,7 @@
 /** Derives the state of a provider, with its trouble, from its start, its circuit breakers and its listings. */
 
-import {
-  describeFault,
-  describeObstacle,
-  type BreakerCause,
-  type BreakerObstacle,
-  type ProviderCondition,
-  type ProviderTrouble,
-} from '@nodepool/status';
+import type { BreakerCause, BreakerObstacle, ProviderCondition, ProviderTrouble } from '@nodepool/status';
+import { describeFault, describeObstacle } from '@nodepool/status';
 import { nameOf, type PoolOffers } from './pool-offers.js';
 
 /** Number of failed listings of the resources in a row after which the provider is `degraded`. */

@@ -4,17 +4,8 @@
  * pools has another breaker. Launches, their failed steps, listings and deletions show if the cloud can be used.
  */
 
-import {
-  ERROR_POLICIES,
-  toDriverError,
-  type ApiCall,
-  type Clock,
-  type DriverError,
-  type Logger,
-  type Metrics,
-  type RandomSource,
-  type Timer,
-} from '@nodepool/core';
+import type { ApiCall, Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
+import { ERROR_POLICIES, toDriverError } from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { causeOf } from './launch-fault.js';
 import type { BreakerCause, BreakerState, OfferHealth } from '@nodepool/status';
@@ -34,7 +25,7 @@ const LATE_MS = 1000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
 const SUSPICION_MS = 2000;
 
-export interface ProviderState extends Condition {
+export interface DatedCondition extends Condition {
   /** Undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
   /** Milliseconds since the epoch. */
@@ -70,7 +61,7 @@ export class ProviderHealth {
   private suspicion: Timer | undefined;
   private stopped = false;
   private readonly slowStart: Timer;
-  private known: ProviderState;
+  private known: DatedCondition;
   /** State of the breaker in the last report. */
   private reported: BreakerState = 'closed';
 
@@ -92,10 +83,8 @@ export class ProviderHealth {
     });
   }
 
-  /**
-   * Returns the state with the current reason; `since` is the time at which the state, not the reason, last changed.
-   */
-  get state(): ProviderState {
+  /** Returns the state with its reason; `since` is the time at which the state, not the reason, last changed. */
+  get state(): DatedCondition {
     const found = this.find();
     const { trouble } = found;
     const since = found.state === this.known.state ? this.known.since : (trouble?.since ?? this.env.clock.now());

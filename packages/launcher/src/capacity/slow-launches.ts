@@ -23,13 +23,9 @@ interface TimedAttempt extends WatchedLaunch {
   readonly startedAt: number;
 }
 
-/** A launch that is running. */
 export interface TimedLaunch {
   readonly startedAt: number;
-  /**
-   * Ends the measurement. `isReady` is true if the launch has succeeded. Returns true if a success took longer than
-   * usual.
-   */
+  /** Ends the measurement. `isReady`: the launch has succeeded. Returns true if a success took longer than usual. */
   end(isReady: boolean): boolean;
 }
 
@@ -71,7 +67,6 @@ export class SlowLaunches {
     };
   }
 
-  /** Removes the offers of a stopped pool. */
   forget(pool: string): void {
     for (const label of this.labelsOfPool.get(pool) ?? []) {
       const offers = this.labels.get(label) ?? new Map<string, WatchedOffer>();

@@ -12,7 +12,6 @@ const CHECK_MS = 1000;
 /** Maximum number of launches abandoned per check: the other pools can report that they are full before the next. */
 const MOVES_PER_CHECK = 10;
 
-/** A launch attempt. */
 export interface StrandedLaunch {
   /** `Clock.monotonic` milliseconds. */
   readonly startedAt: number;

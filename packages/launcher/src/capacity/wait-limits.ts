@@ -57,10 +57,7 @@ export class WaitLimits {
   }
 }
 
-/**
- * Reads `start-by`, unix seconds or an ISO 8601 time. Returns milliseconds since the epoch, or undefined for other
- * values.
- */
+/** Reads `start-by`, unix seconds or an ISO 8601 time. Returns ms since the epoch, or undefined for other values. */
 function startByOf(data: JsonValue): number | undefined {
   const value = isJsonObject(data) ? data['start-by'] : undefined;
   const at = typeof value === 'number' ? value * 1000 : typeof value === 'string' ? Date.parse(value) : NaN;

@@ -1,13 +1,8 @@
-/** Marks an unallocated node for deletion, under its lock. */
-
 import type { NodeData } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 
-/**
- * Marks the node as `deleting`, with `change`; `Deletions` then deletes it. Returns false if the node is locked or has
- * changed since `entry`.
- */
+/** Marks the node as `deleting`, with `change`, for `Deletions`. Returns false if it is locked or not as in `entry`. */
 export async function deleteFreeNode(
   { store, decisions }: Pick<LauncherContext, 'store' | 'decisions'>,
   entry: NodeEntry,

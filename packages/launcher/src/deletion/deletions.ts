@@ -4,22 +4,8 @@
  * delay other deletions. The driver repeats failed calls within an attempt.
  */
 
-import {
-  errorCodeOf,
-  linkSignals,
-  reasonOf,
-  Slots,
-  WorkQueue,
-  type Call,
-  type LogFields,
-  type Logger,
-  type Node,
-  type NodeCleanup,
-  type Provider,
-  type Reconciled,
-  type Retry,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, LogFields, Logger, Node, NodeCleanup, Provider, Reconciled, Retry } from '@nodepool/core';
+import { errorCodeOf, linkSignals, reasonOf, Slots, WorkQueue, driverCall } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
 import type { RecordComparison } from './record-comparison.js';
@@ -30,10 +16,7 @@ import { StuckDeletions } from './stuck-deletions.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
-/**
- * Limit of the nodes that are being locked at the same time, which bounds the memory when many nodes are returned at
- * once.
- */
+/** Limit of the nodes being locked at the same time, which bounds the memory when many nodes are returned at once. */
 const LOCKING = 32;
 /**
  * Delay before a node in use is deleted whose requestor has unlocked it, in milliseconds. The event of the lock arrives

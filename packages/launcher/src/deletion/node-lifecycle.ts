@@ -9,9 +9,7 @@ import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 /** States in which an unlocked node is complete and has no owner. */
 const KEPT: readonly NodeState[] = ['ready', 'hold'];
 
-/**
- * Returns true if a launcher that serves the node's provider must delete the node now; always false for a locked node.
- */
+/** Returns true if a launcher of the node's provider must delete the node now; always false for a locked node. */
 export function isToBeDeleted(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {
   if (entry.locked) return false;
   if (isUnfinished(entry.node)) return !isResumable(entry, store, provider);

@@ -62,7 +62,6 @@ export class StuckDeletions {
     this.count = 0;
   }
 
-  /** Cancels the timers. */
   stop(): void {
     for (const { timer } of this.underway.values()) timer.cancel();
     this.underway.clear();

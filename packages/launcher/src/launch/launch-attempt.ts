@@ -32,7 +32,6 @@ export class NoAddressError extends InstanceFailedError {}
 export class LaunchAttempt {
   private readonly deadline: number;
   private externalId: ExternalId | null;
-  /** Ends the current stage. */
   private endStage: ((reason: Error) => void) | undefined;
   private abandoned: Error | undefined;
   /** True once the driver's part has ended; the record then belongs to the next attempt or to the ready node. */
@@ -56,7 +55,6 @@ export class LaunchAttempt {
     this.externalId = job.node.node.external_id;
   }
 
-  /** True if the cloud knows the instance. */
   get hasInstance(): boolean {
     return this.externalId !== null;
   }

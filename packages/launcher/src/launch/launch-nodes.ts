@@ -19,11 +19,8 @@ import { imageIdOf } from './node-record.js';
 import { mayHaveStarted, presentFields, recordedOffer, recordedProgress } from './recorded-attempt.js';
 import { retryCapacity } from './retry-capacity.js';
 
-/** Result of the launch stage. */
 export type Launched =
-  /**
-   * `changes` make the nodes ready, in the order of the jobs. The change of a node that was already written is empty.
-   */
+  /** `changes` make the nodes ready, in the order of the jobs. The change of a node already written is empty. */
   | { readonly kind: 'launched'; readonly changes: readonly Partial<NodeData>[] }
   /** `job`: the first that failed. */
   | { readonly kind: 'failed'; readonly job: LaunchJob; readonly error: unknown };
@@ -147,7 +144,6 @@ type AttemptEnd = AttemptFacts &
       }
   );
 
-/** The choices of one attempt. */
 interface AttemptPlan {
   readonly upload: ImageUpload | undefined;
   readonly offer: Offer;

@@ -6,7 +6,6 @@ import type { Offer } from '@nodepool/status';
 import type { LauncherContext } from '../context.js';
 import { canMoveOn, otherOffer, type LaunchJob } from './launch-job.js';
 
-/** The next attempt. */
 export interface NextAttempt {
   readonly delayMs: number;
   readonly offer: Offer;

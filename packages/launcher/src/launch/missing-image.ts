@@ -4,17 +4,8 @@
  * again.
  */
 
-import {
-  externalIdKey,
-  isUsableUpload,
-  toDriverError,
-  type DriverError,
-  type DriverErrorCode,
-  type ImageUpload,
-  type Logger,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { DriverError, DriverErrorCode, ImageUpload, Logger, Provider } from '@nodepool/core';
+import { externalIdKey, isUsableUpload, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
 const LIST_TIMEOUT_MS = 120_000;

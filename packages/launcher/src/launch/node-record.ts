@@ -59,6 +59,8 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     hold_expiration: null,
     user_data: null,
     progress: null,
+    machine_type: null,
+    interruption: null,
   };
 }
 
@@ -92,7 +94,7 @@ export function imageIdOf(upload: ImageUpload): string {
 
 /** Returns the change that makes a node `ready`. Planned amounts that the instance does not report still count. */
 export function readyNode(
-  { resources: planned }: Pick<NodeData, 'resources'>,
+  { resources: planned, progress }: Pick<NodeData, 'resources' | 'progress'>,
   instance: LaunchedInstance,
   hostKeys: readonly string[],
 ): Partial<NodeData> {
@@ -109,6 +111,7 @@ export function readyNode(
     region: instance.region ?? null,
     host_id: instance.hostId ?? null,
     host_keys: hostKeys,
+    machine_type: progress?.machine_type ?? null,
     progress: null,
   };
   if (instance.hostname !== undefined) change.hostname = instance.hostname;

@@ -1,5 +1,3 @@
-/** The attempt of a launch in the record of its node. */
-
 import { DriverError, QuotaError, type ImageUpload, type NodeData, type NodeProgress } from '@nodepool/core';
 import type { Offer } from '@nodepool/status';
 import { nameOf } from '../capacity/pool-offers.js';

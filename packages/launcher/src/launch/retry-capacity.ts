@@ -1,5 +1,3 @@
-/** Waits for capacity for the next attempt of a launch while the instance of the failed one is still being deleted. */
-
 import { abortReason } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';

@@ -32,10 +32,7 @@ export class AbandonedProviders implements Controller {
 
   constructor(
     private readonly context: LauncherContext,
-    /**
-     * Returns true if this launcher's configuration has the provider; it will then serve the provider as soon as
-     * possible.
-     */
+    /** Returns true if this launcher's configuration has the provider, which it then serves as soon as possible. */
     private readonly isConfigured: (provider: string) => boolean,
   ) {
     const { store, log } = context;

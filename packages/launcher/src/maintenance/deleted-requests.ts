@@ -53,9 +53,7 @@ export class DeletedRequests implements Controller {
     if (this.deletedRequest(entry) !== undefined) this.queue.add(entry.id);
   }
 
-  /**
-   * Returns the request of an unlocked ready node that this launcher serves, if the cache does not have that request.
-   */
+  /** Returns the request of an unlocked ready node of this launcher's providers, if the cache lacks that request. */
   private deletedRequest({ node, locked }: NodeEntry): string | undefined {
     const { store } = this.context;
     const { state, allocated_to: requestId, provider } = node;

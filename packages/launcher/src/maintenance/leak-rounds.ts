@@ -1,14 +1,7 @@
 /** Searches one provider for leaked resources at regular intervals, since clouds do not report leaked resources. */
 
-import {
-  sleep,
-  toDriverError,
-  type Call,
-  type DriverError,
-  type LeakFilter,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, DriverError, LeakFilter, Provider } from '@nodepool/core';
+import { sleep, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { LeakedResources } from './leaked-resources.js';
 import type { RecordComparison } from '../deletion/record-comparison.js';
@@ -27,7 +20,6 @@ export interface RoundListener {
   listingFailed(error: DriverError): void;
 }
 
-/** Runs rounds until the signal aborts. */
 export async function runLeakRounds(
   context: LauncherContext,
   provider: Provider,

@@ -54,9 +54,7 @@ export class LeakedResources implements LeakFilter {
     this.unrecorded.withdraw();
   }
 
-  /**
-   * Called after each complete listing. Finishes the comparison, unless resources of unknown nodes must be seen again.
-   */
+  /** Called after each complete listing. Ends the comparison, unless resources of unknown nodes must be seen again. */
   listed(): void {
     if (![...this.seen.values()].some(({ isUnknown }) => isUnknown)) this.comparison.finish();
   }

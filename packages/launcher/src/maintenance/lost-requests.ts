@@ -3,14 +3,8 @@
  * has done so for a while (some launchers accept only `requested` requests), the request is set back to `requested`.
  */
 
-import {
-  LostOwnershipError,
-  RequestGoneError,
-  type Change,
-  type NodeEntry,
-  type NodeHandle,
-  type RequestEntry,
-} from '@nodepool/store';
+import type { Change, NodeEntry, NodeHandle, RequestEntry } from '@nodepool/store';
+import { LostOwnershipError, RequestGoneError } from '@nodepool/store';
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';

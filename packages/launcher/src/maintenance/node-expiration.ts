@@ -1,6 +1,6 @@
 /**
- * Marks nodes for deletion that have been ready for longer than their label's `max-ready-age`, or held for longer than
- * their `hold_expiration` or `max-hold-age`. Each node is reconciled when it expires; there is no periodic scan.
+ * Marks nodes for deletion that have been held for longer than their `hold_expiration` or `max-hold-age`. Each node is
+ * reconciled when it expires; there is no periodic scan.
  */
 
 import { WorkQueue, type Node, type Reconciled } from '@nodepool/core';
@@ -16,7 +16,7 @@ export class NodeExpiration implements Controller {
   /** Nodes that will expire, by id. */
   private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
-  private limits: Pick<NodepoolConfig, 'labels' | 'maxHoldAgeMs'> = { labels: new Map(), maxHoldAgeMs: Infinity };
+  private maxHoldAgeMs = Infinity;
 
   constructor(
     private readonly context: LauncherContext,
@@ -38,9 +38,8 @@ export class NodeExpiration implements Controller {
     ];
   }
 
-  /** Applies the limits of a changed configuration. */
-  apply(config: NodepoolConfig): void {
-    this.limits = config;
+  apply({ maxHoldAgeMs }: NodepoolConfig): void {
+    this.maxHoldAgeMs = maxHoldAgeMs;
     this.addAll();
   }
 
@@ -51,9 +50,7 @@ export class NodeExpiration implements Controller {
 
   private addAll(): void {
     const { nodes } = this.context.store;
-    for (const state of ['ready', 'hold'] as const) {
-      for (const after of nodes.inState(state)) this.schedule({ id: after.id, after });
-    }
+    for (const after of nodes.inState('hold')) this.schedule({ id: after.id, after });
   }
 
   /** Schedules the node to be reconciled when it expires. */
@@ -74,10 +71,7 @@ export class NodeExpiration implements Controller {
     return { requeueAfterMs: RETRY_MS };
   }
 
-  /**
-   * Returns the milliseconds until the node expires; `Infinity` if it never expires or this launcher does not delete
-   * it.
-   */
+  /** Returns the ms until the node expires; `Infinity` if it never does or another launcher deletes it. */
   private leftMs(entry: NodeEntry | undefined): number {
     if (entry === undefined || entry.locked) return Infinity;
     const { node } = entry;
@@ -88,36 +82,18 @@ export class NodeExpiration implements Controller {
 
   /** Returns the expiry of the node in milliseconds since the epoch; `Infinity` if it never expires. */
   private expiry(node: Node): number {
-    // An allocated node is reserved for its request and does not expire.
-    if (node.state === 'ready') return node.allocated_to === null ? since(node) + this.maxReadyAge(node) : Infinity;
-    return node.state === 'hold' ? since(node) + Math.min(holdAge(node), this.limits.maxHoldAgeMs) : Infinity;
-  }
-
-  private maxReadyAge({ type }: Node): number {
-    let age = Infinity;
-    for (const label of type) age = Math.min(age, this.limits.labels.get(label)?.maxReadyAgeMs ?? Infinity);
-    return age;
+    return node.state === 'hold' ? node.state_time * 1000 + Math.min(holdAge(node), this.maxHoldAgeMs) : Infinity;
   }
 
   private async markForDeletion(entry: NodeEntry): Promise<void> {
     const { store, log, decisions } = this.context;
     const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { state: 'deleting' } });
     if (handle === undefined) return;
-    const { state, state_time: stateTime, provider } = entry.node;
-    const limit = state === 'hold' ? 'hold_expiration or max-hold-age' : 'max-ready-age';
-    decisions.record('node', entry.id, 'clean-up', 'to be deleted', `it is older than ${limit}`);
-    log.info('A node has been ready or held for too long; deleting it', {
-      node_id: entry.id,
-      provider,
-      was: state,
-      since: stateTime,
-    });
+    const { state_time: since, provider } = entry.node;
+    decisions.record('node', entry.id, 'clean-up', 'to be deleted', 'it is older than hold_expiration or max-hold-age');
+    log.info('A node has been held for too long; deleting it', { node_id: entry.id, provider, since });
     await handle.release();
   }
-}
-
-function since({ state_time: seconds }: Node): number {
-  return seconds * 1000;
 }
 
 /**

@@ -14,7 +14,6 @@ export class LimitMetrics {
     this.tenants = new ReportedGauge(metrics, TENANT_LIMITS);
   }
 
-  /** Reports the limits of a changed configuration. */
   apply({ providers, tenantLimits }: Pick<NodepoolConfig, 'providers' | 'tenantLimits'>): void {
     for (const [provider, { pools }] of providers) {
       for (const [limit, sum] of providerLimits([...pools.values()])) this.providers.set({ provider, limit }, sum);
@@ -29,9 +28,7 @@ export class LimitMetrics {
   }
 }
 
-/**
- * Returns the sums of the pools' limits, by metric name. A resource that is unlimited in one of the pools is omitted.
- */
+/** Returns the sums of the pools' limits, by metric name, without resources that are unlimited in one of them. */
 function providerLimits(pools: readonly PoolConfig[]): Map<string, number> {
   const names = new Set(pools.flatMap(({ limits }) => Object.keys(limits)));
   const sums = new Map([['max_servers', pools.reduce((sum, pool) => sum + Math.max(0, pool.maxServers), 0)]]);

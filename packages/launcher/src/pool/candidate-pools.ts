@@ -7,9 +7,7 @@
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
 import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
 
-/**
- * Time for which a pool that left the registry remains a candidate, milliseconds; long enough for a launcher's restart.
- */
+/** Time (ms) for which a pool that left the registry remains a candidate; long enough for a launcher's restart. */
 const RETURN_MS = 30_000;
 /** Limit of the sets of labels whose pools are cached, because requestors may name any labels. */
 const MAX_CACHED = 10_000;

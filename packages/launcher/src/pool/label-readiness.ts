@@ -20,7 +20,6 @@ export interface ReadinessSources {
 }
 
 export class LabelReadiness {
-  /** Reasons by label. */
   private known: ReadonlyMap<string, string> = new Map();
   private readonly gauge: ReportedGauge<'provider' | 'pool' | 'label'>;
   private timer: Timer | undefined;

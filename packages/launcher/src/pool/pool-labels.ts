@@ -1,18 +1,7 @@
 /** The labels of a pool: what resources their nodes need, their images and offers, and obstacles to serving them. */
 
-import {
-  backOffMs,
-  DriverError,
-  QuotaInformation,
-  sleep,
-  type Call,
-  type ImageUpload,
-  type LabelConfig,
-  type Logger,
-  type PoolConfig,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, ImageUpload, LabelConfig, Logger, PoolConfig, Provider } from '@nodepool/core';
+import { backOffMs, DriverError, QuotaInformation, sleep, driverCall } from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import type { ImageStore } from '@nodepool/store';
@@ -82,10 +71,7 @@ export class PoolLabels {
     return changed;
   }
 
-  /**
-   * Returns the upload or the answer of the cloud that one of the labels waits for, in words; undefined if no label
-   * waits.
-   */
+  /** Returns the upload or the cloud's answer that one of the labels waits for, in words; undefined if none waits. */
   upcoming(names: readonly string[]): string | undefined {
     for (const name of names) {
       const wait = this.needs.waitsFor(name);
@@ -133,10 +119,7 @@ export class PoolLabels {
     return QuotaInformation.use(least);
   }
 
-  /**
-   * Loads the zones that launches choose from. After a failure, launches leave the zone to the cloud until it has
-   * answered in the background.
-   */
+  /** Loads the zones that launches choose from. If that fails, the cloud chooses until a later attempt succeeds. */
   private async loadZones(failures = 0): Promise<void> {
     const { provider, pool, signal, log } = this;
     const { clock, random, tasks } = this.context;
@@ -182,9 +165,7 @@ function checkZones(zones: unknown): readonly string[] {
   throw new DriverError('unexpected', message);
 }
 
-/**
- * Returns what a disk image without a ready upload waits for, in words that change only with the state of the image.
- */
+/** Returns what a disk image without a ready upload waits for, in words that change only with the image's state. */
 export function imageWait(images: ImageStore, image: string, provider: string): string {
   const builds = images.builds(image);
   const ready = builds.findLast(({ state }) => state === 'ready');

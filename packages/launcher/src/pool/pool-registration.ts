@@ -8,10 +8,7 @@ import type { ComponentHandle, MachineOutage, PoolComponentData, PoolTrouble } f
 import { shortened, type PoolConfig, type ProviderConfig, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
-/**
- * Time for which requests must wait before the pool is published as `paused`, milliseconds. Each change costs two
- * writes.
- */
+/** Time (ms) for which requests must wait before the pool is published as `paused`: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
 
 /** Limit of the published machines out of service, because the size of the component is limited. */

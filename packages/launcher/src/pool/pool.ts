@@ -1,6 +1,6 @@
 /** One pool of a running provider: the facts that decisions about requests depend on, and its offers. */
 
-import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
+import type { Logger, Node, NodeInterruption, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
 import type { StrandedLaunch, StrandedLaunches } from '../capacity/stranded-launches.js';
@@ -23,7 +23,6 @@ export interface MachineSupply {
   shortage(pool: string, labels: readonly string[]): string | undefined;
 }
 
-/** Sources of the facts. */
 export interface PoolSources {
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
@@ -39,6 +38,9 @@ export interface PoolSources {
 interface LabelObstacle extends Refusal {
   readonly cause: 'image' | 'configuration' | 'limit';
 }
+
+/** States of nodes with an instance that runs, or has run until it was lost. */
+const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'hold']);
 
 export class Pool {
   /** Name in `declined_by`. */
@@ -101,6 +103,22 @@ export class Pool {
     return this.sources.health.breaker.admits && (offer === undefined || this.labels.offers.admits(offer));
   }
 
+  /** Counts a node of this pool that has lost its instance in the health of its offer. */
+  interrupted(node: Node, { reason, time }: NodeInterruption): void {
+    const { context, labels, place } = this;
+    if (!context.capacity.breakers) return;
+    const offer = offerOfNode(node);
+    if (offer === undefined) return;
+    labels.offers.interrupted(offer, reason, time * 1000, () => {
+      let count = 0;
+      for (const { node: other } of context.store.nodes.ofProvider(place.provider)) {
+        const same = other.pool === place.pool && HAVE_INSTANCES.has(other.state) ? offerOfNode(other) : undefined;
+        if (same !== undefined && labels.offers.isSame(same, offer)) count += 1;
+      }
+      return count;
+    });
+  }
+
   /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
   beginProbes(offers: readonly Offer[]): () => void {
     if (offers.length === 0) return () => undefined;
@@ -135,9 +153,7 @@ export class Pool {
     return supply === undefined ? this.labelObstacle(labels, tenant) : { cause: 'configuration', reason: supply };
   }
 
-  /**
-   * Returns what the request waits for before it can be served in this pool; undefined if it waits only for capacity.
-   */
+  /** Returns what the request waits for before this pool can serve it; undefined if it waits only for capacity. */
   waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
     if (start !== undefined) return { kind: 'capacity', reason: start };
@@ -215,4 +231,9 @@ export class Pool {
     }
     return undefined;
   }
+}
+
+/** Returns the offer with which the node was launched. */
+function offerOfNode({ type: [label], az, machine_type: machineType }: Node): Offer | undefined {
+  return label === undefined ? undefined : { label, zone: az ?? undefined, machineType: machineType ?? undefined };
 }

@@ -8,14 +8,10 @@ export interface ReadyNodes {
    * latest listing of its cloud.
    */
   isUsable(node: Node, label: string): boolean;
-  /**
-   * Checks a node before it is handed out. Checks its machine or lists the instances if the latest check or listing is
-   * too old.
-   */
+  /** Checks a node before it is handed out: its machine, or the instances, if the latest check or list is too old. */
   verify(node: Node): Promise<NodeCheck>;
 }
 
-/** The result of a check of a ready node. */
 export type NodeCheck =
   /** `change` adapts the record to what the check of the machine has found, e.g. other host keys. */
   | { readonly kind: 'usable'; readonly change: Partial<NodeData> }

@@ -14,7 +14,6 @@ export class DriversInUse {
     private readonly metrics: Metrics,
   ) {}
 
-  /** Publishes the drivers of the new configuration. */
   apply({ driverPackages = new Map() }: Pick<NodepoolConfig, 'driverPackages'>): void {
     for (const [driver, before] of this.packages) this.report(driver, before, undefined);
     for (const [driver, now] of driverPackages) {

@@ -1,26 +1,17 @@
 /**
- * Compares the ready nodes of a provider with the cloud's list of instances: regularly, and before a node is handed out
- * if the latest listing is too old. One listing serves all nodes and callers; a listing that fails proves nothing.
+ * Compares the nodes of a provider with the cloud's list of instances: regularly, when the cloud announces a change,
+ * and before a ready node is handed out if the latest listing is too old. One listing serves all nodes and callers; a
+ * listing that fails proves nothing.
  */
 
-import {
-  backOffMs,
-  checkInstances,
-  IndexedListing,
-  reasonOf,
-  sleep,
-  toDriverError,
-  type Call,
-  type Instance,
-  type Logger,
-  type Node,
-  type Provider,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, Instance, Logger, Node, Provider } from '@nodepool/core';
+import { backOffMs, checkInstances, IndexedListing, reasonOf, sleep } from '@nodepool/core';
+import { driverCall, toDriverError, TransientError } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
-import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
-import { CONFIRM_MS, LostNodes } from './lost-nodes.js';
+import { CONFIRM_MS, isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
+import { InterruptedNodes } from './interrupted-nodes.js';
+import { LostNodes } from './lost-nodes.js';
 
 /** Time between two listings, in milliseconds. */
 const INTERVAL_MS = 60_000;
@@ -49,6 +40,11 @@ export class InstanceChecks {
   private running: Promise<InstanceListing> | undefined;
   private rounds = 0;
   private readonly lost: LostNodes;
+  private readonly interrupted: InterruptedNodes;
+  /** `Clock.monotonic` milliseconds of the last announced change; earlier listings do not show it. */
+  private changedAt = -Infinity;
+  /** Settles once the records agree with the latest listing. */
+  private written: Promise<void> | undefined;
   /** Why the latest hand-over could not be checked; undefined after a listing. */
   private obstacle: string | undefined;
   /** `Clock.monotonic` milliseconds until which no hand-over waits for a listing. */
@@ -56,7 +52,9 @@ export class InstanceChecks {
 
   constructor(private readonly options: InstanceChecksOptions) {
     const { retiring, provider } = options;
-    this.lost = new LostNodes({ ...options, signal: retiring, provider: provider.config.name });
+    const parts = { ...options, signal: retiring, provider: provider.config.name };
+    this.lost = new LostNodes(parts);
+    this.interrupted = new InterruptedNodes(parts);
   }
 
   /** The missing instances of the latest listing, if they are too many to be deleted. */
@@ -80,14 +78,30 @@ export class InstanceChecks {
   async verify(node: Node): Promise<string | undefined> {
     if (!this.isChecked(node)) return undefined;
     const now = this.options.context.clock.monotonic();
-    const isOld = this.latest === undefined || now - this.latest.askedAt > MAX_AGE_MS;
+    const { latest } = this;
+    const isOld = latest === undefined || latest.askedAt < this.changedAt || now - latest.askedAt > MAX_AGE_MS;
     if (isOld && now >= this.impatientUntil) await this.refresh();
     if (this.latest === undefined) return `its instance could not be checked: ${this.obstacle ?? 'no listing yet'}`;
     const verdict = verdictOf(node, this.latest);
     return isLost(verdict) ? verdict.reason : undefined;
   }
 
-  /** Lists the instances regularly while there are ready nodes, until the provider is retired. */
+  /**
+   * Lists the instances at once, because the cloud has announced a change. Resolves once the records agree with the
+   * listing. Rejects if the instances cannot be listed, or if the provider is retired.
+   */
+  async checkNow(): Promise<void> {
+    const { context, retiring } = this.options;
+    const since = context.clock.monotonic();
+    this.changedAt = since;
+    // A listing in progress may have been requested before the change.
+    for (let askedAt = -Infinity; askedAt < since;) ({ askedAt } = await this.read());
+    await this.written;
+    retiring.throwIfAborted();
+    if (!context.store.complete) throw new TransientError('the records are not complete at the moment');
+  }
+
+  /** Lists the instances regularly while nodes need it, until the provider is retired. */
   async run(): Promise<void> {
     const { context, retiring: signal, log, provider } = this.options;
     const { clock, random, store } = context;
@@ -99,16 +113,16 @@ export class InstanceChecks {
       for (;;) {
         await sleep(clock, waitMs, signal);
         waitMs = INTERVAL_MS;
-        if (!store.complete || !this.hasReadyNodes()) continue;
+        if (!store.complete || !this.hasNodes()) continue;
         try {
           const listing = await this.read();
           failures = 0;
-          if (this.lost.isNewIn(listing)) waitMs = CONFIRM_MS;
+          if (this.lost.isNewIn(listing) || this.interrupted.isNewIn(listing)) waitMs = CONFIRM_MS;
         } catch (error) {
           signal.throwIfAborted();
           failures += 1;
           waitMs = backOffMs(failures, error, random);
-          log.warn('The instances of ready nodes could not be listed; retrying', {
+          log.warn('The instances of nodes could not be listed; retrying', {
             seconds: Math.round(waitMs / 1000),
             error: toDriverError(error),
           });
@@ -128,11 +142,11 @@ export class InstanceChecks {
     return context.clock.now() - readySince * 1000 >= SETTLE_MS;
   }
 
-  private hasReadyNodes(): boolean {
+  private hasNodes(): boolean {
     const { context, provider } = this.options;
     for (const { node } of context.store.nodes.ofProvider(provider.config.name))
       if (node.state === 'ready') return true;
-    return false;
+    return this.interrupted.hasNodes();
   }
 
   /** Waits for a listing, at most for the time limit of a hand-over. */
@@ -179,9 +193,15 @@ export class InstanceChecks {
     this.obstacle = undefined;
     this.impatientUntil = -Infinity;
     // Records that are not complete may be those of an earlier session.
-    const { context, retiring } = this.options;
-    const isFound = context.store.complete && !retiring.aborted && this.lost.apply(listing, candidates);
-    if (wasUnchecked || isFound) this.options.onUsable();
+    const { context, retiring, onUsable } = this.options;
+    const applies = context.store.complete && !retiring.aborted;
+    const found = applies ? this.lost.apply(listing, candidates) : undefined;
+    if (wasUnchecked || found?.isFoundAgain === true) onUsable();
+    if (found === undefined) return;
+    const trustsMissing = this.lost.missingInstances === undefined;
+    const written = Promise.all([found.written, this.interrupted.apply(listing, trustsMissing)]).then(() => undefined);
+    this.written = written;
+    context.tasks.run(`write lost instances of provider ${this.options.provider.config.name}`, () => written);
   }
 }
 

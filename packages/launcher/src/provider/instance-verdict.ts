@@ -1,10 +1,8 @@
-/** Compares a ready node with a complete listing of its cloud. */
+/** Compares a node with a complete listing of its cloud. */
 
-import type { ExternalId, Instance, Listing, Node } from '@nodepool/core';
+import type { ExternalId, Instance, InterruptionKind, Listing, Node } from '@nodepool/core';
 
-/**
- * Time after a node became ready during which listings may lack its instance or show an earlier state, in milliseconds.
- */
+/** Time (ms) after a node became ready in which listings may lack its instance or show an earlier state. */
 export const SETTLE_MS = 60_000;
 
 /** A listing with the time of its request, in milliseconds since the epoch. */
@@ -12,23 +10,49 @@ export interface InstanceListing extends Listing {
   readonly requestedAt: number;
 }
 
-/** Why a node is not handed out. */
-export type InstanceLoss =
-  /** The listing lacks the instance. */
-  | 'missing'
-  /** The cloud has given the instance's id to an instance of another node. */
-  | 'replaced'
-  /** The cloud reports that the instance has failed, was taken away, or is being deleted. */
-  | 'failed'
-  /** The instance exists and does not run, e.g. because an operator has stopped it. */
-  | 'stopped';
+/** The reason why an instance counts as lost. A ready node with such an instance is not handed out. */
+export type InstanceLoss = InterruptionKind;
+
+/** A loss that the latest listing shows. */
+export interface Loss {
+  readonly kind: InstanceLoss;
+  readonly reason: string;
+  /** `Clock.monotonic` milliseconds at which the first listing that shows it was requested. */
+  readonly first: number;
+}
+
+/** Time from the first listing that lacks an instance to the one that confirms it, in milliseconds. */
+export const CONFIRM_MS = 30_000;
+
+/**
+ * Time for which listings must show a loss before it counts, in milliseconds. A listing may lack an existing instance
+ * for a moment. An operator, a migration or a reboot may stop an instance for a while.
+ */
+export const CONFIRMED_AFTER_MS: Readonly<Record<InstanceLoss, number>> = {
+  reclaimed: 0,
+  failed: 0,
+  missing: CONFIRM_MS,
+  replaced: CONFIRM_MS,
+  stopped: 300_000,
+};
 
 /** `unknown`: the listing is too old to contain the instance, or the node has no instance id. */
 export type InstanceVerdict =
-  { readonly kind: 'running' | 'unknown' } | { readonly kind: InstanceLoss; readonly reason: string };
+  | { readonly kind: 'running' | 'unknown' }
+  | {
+      readonly kind: InstanceLoss;
+      readonly reason: string;
+      /** Time at which the cloud ends the instance, in milliseconds since the epoch, if it is known. */
+      readonly endsAt?: number | undefined;
+    };
 
 export function isLost(verdict: InstanceVerdict): verdict is Extract<InstanceVerdict, { readonly reason: string }> {
   return 'reason' in verdict;
+}
+
+/** Returns true for a loss that only the absence of an instance shows. */
+export function isMissing(kind: InstanceLoss): boolean {
+  return kind === 'missing' || kind === 'replaced';
 }
 
 /** Returns what the listing says about the instance of a node in a state from `ready` on. */
@@ -44,7 +68,12 @@ export function verdictOf(node: Node, listing: InstanceListing): InstanceVerdict
   return { kind: 'replaced', reason: `the cloud lists an instance of another node as ${named(id)}` };
 }
 
-function verdictOfOwn({ deleted, failed, ready }: Instance, id: ExternalId, isSettled: boolean): InstanceVerdict {
+function verdictOfOwn(instance: Instance, id: ExternalId, isSettled: boolean): InstanceVerdict {
+  const { deleted, failed, ready, reclaimed } = instance;
+  if (reclaimed !== undefined) {
+    const reason = `the cloud takes its instance ${named(id)} away${failed === undefined ? '' : `: ${failed}`}`;
+    return { kind: 'reclaimed', reason, endsAt: reclaimed.endsAt };
+  }
   if (deleted) return { kind: 'failed', reason: `its instance ${named(id)} is deleted` };
   if (failed !== undefined) return { kind: 'failed', reason: `its instance ${named(id)} has failed: ${failed}` };
   if (ready) return { kind: 'running' };

@@ -5,25 +5,20 @@
 
 import type { Logger, Node } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import type { LauncherContext } from '../context.js';
+import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
 import type { MissingInstances } from '@nodepool/status';
-import { LOST_NODES, UNUSABLE_NODES } from '../metrics/launcher-metrics.js';
+import { INTERRUPTED_NODES, LOST_NODES, offerLabels, UNUSABLE_NODES } from '../metrics/launcher-metrics.js';
 import { ReportedGauge } from '@nodepool/daemon';
-import { isLost, verdictOf, type InstanceListing, type InstanceLoss } from './instance-verdict.js';
-
-/** Time from the first listing that lacks an instance to the one that confirms it, in milliseconds. */
-export const CONFIRM_MS = 30_000;
-/**
- * Time for which listings must show a loss before the node is deleted, in milliseconds. A listing may lack an existing
- * instance for a moment. An operator, a migration or a reboot may stop an instance for a while.
- */
-const DELETED_AFTER_MS: Readonly<Record<InstanceLoss, number>> = {
-  failed: 0,
-  missing: CONFIRM_MS,
-  replaced: CONFIRM_MS,
-  stopped: 300_000,
-};
+import {
+  CONFIRMED_AFTER_MS,
+  isLost,
+  isMissing,
+  verdictOf,
+  type InstanceListing,
+  type InstanceLoss,
+  type Loss,
+} from './instance-verdict.js';
 
 /**
  * Limits of the missing instances of a provider: a share of its nodes, or a number that is always plausible. More look
@@ -34,23 +29,15 @@ const MISSING_LIMIT = { share: 0.1, always: 3 } as const;
 /** Node states with an instance that the cloud should list. */
 const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'used', 'hold']);
 
-/** A loss that the latest listing shows. */
-interface Loss {
-  readonly kind: InstanceLoss;
-  readonly reason: string;
-  /** `Clock.monotonic` milliseconds at which the first listing that shows it was requested. */
-  readonly first: number;
-}
-
 interface LostNode {
   readonly entry: NodeEntry;
   readonly loss: Loss;
+  readonly endsAt: number | undefined;
 }
 
 export interface LostNodesOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
-  /** Name of the provider. */
   readonly provider: string;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
@@ -84,9 +71,13 @@ export class LostNodes {
 
   /**
    * Compares the nodes with a listing, and deletes those that are certainly lost. `candidates` are the nodes that were
-   * ready and free before the listing was requested. Returns true if lost nodes were found again.
+   * ready and free before the listing was requested. `isFoundAgain` is true if a lost node was found again; `written`
+   * resolves once the records are written.
    */
-  apply(listing: InstanceListing, candidates: ReadonlySet<string>): boolean {
+  apply(
+    listing: InstanceListing,
+    candidates: ReadonlySet<string>,
+  ): { readonly isFoundAgain: boolean; readonly written: Promise<void> } {
     const before = this.losses;
     const losses = new Map<string, Loss>();
     const due: LostNode[] = [];
@@ -97,22 +88,21 @@ export class LostNodes {
       total += 1;
       const verdict = verdictOf(entry.node, listing);
       if (!isLost(verdict)) continue;
-      const { kind, reason } = verdict;
+      const { kind, reason, endsAt } = verdict;
       if (isMissing(kind)) missing += 1;
       if (!isFree(entry) || !candidates.has(entry.id)) continue;
       const known = before.get(entry.id);
       const loss = { kind, reason, first: known?.kind === kind ? known.first : listing.askedAt };
       losses.set(entry.id, loss);
-      if (listing.askedAt - loss.first >= DELETED_AFTER_MS[kind]) due.push({ entry, loss });
+      if (listing.askedAt - loss.first >= CONFIRMED_AFTER_MS[kind]) due.push({ entry, loss, endsAt });
     }
     this.losses = losses;
     this.report(before);
     this.judge(missing, total);
-    this.release(due);
-    return [...before.keys()].some((id) => !losses.has(id));
+    const isFoundAgain = [...before.keys()].some((id) => !losses.has(id));
+    return { isFoundAgain, written: this.release(due) };
   }
 
-  /** Removes the metrics of the provider. */
   withdraw(): void {
     this.gauge.withdraw();
   }
@@ -159,25 +149,29 @@ export class LostNodes {
     }
   }
 
-  private release(due: readonly LostNode[]): void {
-    const { context, provider } = this.options;
-    const released = due.filter(({ loss }) => this.implausible === undefined || !isMissing(loss.kind));
-    if (released.length === 0) return;
-    context.tasks.run(`delete lost nodes of provider ${provider}`, async () => {
-      for (const each of released) await this.delete(each);
-    });
+  /** Marks the nodes for deletion. The next listing repeats a failed write. */
+  private async release(due: readonly LostNode[]): Promise<void> {
+    for (const each of due) {
+      if (this.implausible === undefined || !isMissing(each.loss.kind)) await this.delete(each);
+    }
   }
 
-  /** Marks the node for deletion. If that fails, the next listing retries. */
-  private async delete({ entry, loss: { kind, reason } }: LostNode): Promise<void> {
+  private async delete({ entry, loss: { kind, reason }, endsAt }: LostNode): Promise<void> {
     const { context, provider, signal, log } = this.options;
     const fields = { node_id: entry.id, external_id: entry.node.external_id, reason };
+    const interruption = {
+      kind,
+      reason,
+      time: unixSeconds(context),
+      ends_at: endsAt === undefined ? null : endsAt / 1000,
+    };
     // The instance of another node must not be deleted.
-    const change = kind === 'replaced' ? { external_id: null } : {};
+    const change = kind === 'replaced' ? { external_id: null, interruption } : { interruption };
     const by = `${provider}/${entry.node.pool ?? ''}`;
     try {
       if (signal.aborted || !(await deleteFreeNode(context, entry, by, reason, change))) return;
       context.metrics.count(LOST_NODES, { provider, reason: kind });
+      context.metrics.count(INTERRUPTED_NODES, { ...offerLabels(entry.node), provider, state: 'ready', reason: kind });
       log.warn('A ready node has lost its instance; deleting it', fields);
     } catch (error) {
       if (!signal.aborted) log.warn('A lost node could not be marked for deletion; retrying', { ...fields, error });
@@ -193,8 +187,4 @@ export class LostNodes {
 
 function isFree({ node, locked }: NodeEntry): boolean {
   return node.state === 'ready' && node.allocated_to === null && !locked;
-}
-
-function isMissing(kind: InstanceLoss): boolean {
-  return kind === 'missing' || kind === 'replaced';
 }

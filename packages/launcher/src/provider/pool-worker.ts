@@ -4,7 +4,14 @@
  * the path of a request.
  */
 
-import { QuotaInformation, shortened, type PoolConfig, type Provider } from '@nodepool/core';
+import {
+  QuotaInformation,
+  shortened,
+  type Node,
+  type NodeInterruption,
+  type PoolConfig,
+  type Provider,
+} from '@nodepool/core';
 import type { PoolTrouble } from '@nodepool/store';
 import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
@@ -16,7 +23,7 @@ import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import type { NodeSupplier } from '../supply/node-supply.js';
 import { LabelReadiness } from '../pool/label-readiness.js';
-import type { ProviderState } from '../capacity/provider-health.js';
+import type { DatedCondition } from '../capacity/provider-health.js';
 import { PoolRegistration, poolComponent } from '../pool/pool-registration.js';
 import { Pool } from '../pool/pool.js';
 import { RequestPath, type RequestResources } from '../scheduling/request-path.js';
@@ -112,14 +119,17 @@ export class PoolWorker {
     return this.path.idle();
   }
 
-  /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.publishClosedLabels();
     this.registration.troubleChanged(troubleOf(this.resources.health.state));
     this.reevaluate();
   }
 
-  /** Handles a change of tenant limits. */
+  /** Handles a node of the pool that has lost its instance. */
+  nodeInterrupted(node: Node, interruption: NodeInterruption): void {
+    if (node.pool === this.pool.config.name) this.pool.interrupted(node, interruption);
+  }
+
   tenantLimitsChanged(): void {
     this.reevaluate();
   }
@@ -135,10 +145,7 @@ export class PoolWorker {
     this.reevaluate();
   }
 
-  /**
-   * Handles a free node or a removed record of the provider. `isInstanceRemoved` is true if the cloud has deleted an
-   * instance.
-   */
+  /** Handles a free node or a removed record. `isInstanceRemoved` is true if the cloud has deleted an instance. */
   capacityFreed(isInstanceRemoved: boolean): void {
     if (this.deciding) this.path.capacityFreed(isInstanceRemoved);
   }
@@ -190,7 +197,7 @@ export class PoolWorker {
   }
 }
 
-function troubleOf({ state, trouble, since }: ProviderState): PoolTrouble | undefined {
+function troubleOf({ state, trouble, since }: DatedCondition): PoolTrouble | undefined {
   if (state === 'starting' || state === 'serving' || trouble === undefined) return undefined;
   const { cause, fault } = trouble;
   return { state, cause, reason: shortened(fault, MAX_REASON), since: since / 1000 };

@@ -5,14 +5,8 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import {
-  SupervisedProvider,
-  type Logger,
-  type LoginScan,
-  type Provider,
-  type WorkInProgress,
-  driverCall,
-} from '@nodepool/core';
+import type { Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
+import { SupervisedProvider, driverCall } from '@nodepool/core';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
@@ -30,7 +24,7 @@ import type { ProviderActivity, ProviderSummary } from '@nodepool/status';
 import { InstanceChecks } from './instance-checks.js';
 import { NodeSupplier } from '../supply/node-supply.js';
 import { PoolWorker } from './pool-worker.js';
-import { ProviderHealth, type ProviderState } from '../capacity/provider-health.js';
+import { ProviderHealth, type DatedCondition } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
@@ -72,7 +66,7 @@ export class ProviderRuntime {
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
   /** State and trouble of the provider in the last log message. */
-  private reported: { readonly state: ProviderState['state']; readonly trouble: ProviderState['trouble'] } = {
+  private reported: { readonly state: DatedCondition['state']; readonly trouble: DatedCondition['trouble'] } = {
     state: 'starting',
     trouble: undefined,
   };
@@ -116,6 +110,7 @@ export class ProviderRuntime {
     this.unsubscribe = context.store.nodes.onChange(({ before, after }) => {
       const node = (after ?? before)?.node;
       if (node?.provider !== config.name) return;
+      if (after !== undefined) this.countInterruption(before?.node, after.node);
       const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
       if (after !== undefined && !isFree) return;
       // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
@@ -216,7 +211,6 @@ export class ProviderRuntime {
     }
   }
 
-  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     for (const pool of this.pools) pool.tenantLimitsChanged();
   }
@@ -226,6 +220,7 @@ export class ProviderRuntime {
     const { provider, context, health, log, supply } = this;
     const onFailure = health.startFailed.bind(health);
     const parts = {
+      checkInstances: () => this.instances.checkNow(),
       nodeSupply: supply,
       loginScan: loginScanOf(context),
       onApiCall: health.called.bind(health),
@@ -298,6 +293,18 @@ export class ProviderRuntime {
   private healthChanged(): void {
     this.reportState();
     for (const pool of this.pools) pool.healthChanged();
+  }
+
+  /**
+   * Counts an interruption that any launcher has written in the health of the offer. An operator stops instances, too,
+   * so a stopped one says nothing about the offer.
+   */
+  private countInterruption(before: Node | undefined, after: Node): void {
+    const { interruption } = after;
+    if (interruption === null || interruption.kind === 'stopped' || interruption.kind === 'replaced') return;
+    const known = before?.interruption ?? null;
+    if (known !== null && known.kind !== 'stopped') return;
+    for (const pool of this.pools) pool.nodeInterrupted(after, interruption);
   }
 
   /** Logs each trouble once, when it begins, when its cause changes, and when it ends. */

@@ -4,6 +4,7 @@
  * the label is out of service until a later query succeeds.
  */
 
+import type { Call, DriverError, LabelConfig, PoolConfig, Provider, Readiness } from '@nodepool/core';
 import {
   backOffMs,
   ERROR_POLICIES,
@@ -11,12 +12,6 @@ import {
   QuotaInformation,
   sleep,
   toDriverError,
-  type Call,
-  type DriverError,
-  type LabelConfig,
-  type PoolConfig,
-  type Provider,
-  type Readiness,
   driverCall,
 } from '@nodepool/core';
 import { machineTypesOf } from '../capacity/pool-offers.js';
@@ -27,9 +22,7 @@ const CALL_TIMEOUT_MS = 60_000;
 
 /** A machine type of a label whose need is unknown. */
 interface Unknown {
-  /** Consecutive failures. */
   failures: number;
-  /** Consecutive rejections of the configuration. */
   rejections: number;
   reason: string;
   /** True after two rejections: requests no longer wait for this machine type. */
@@ -64,9 +57,7 @@ export class LabelNeeds {
     return this.needs.get(keyOf(label, machineType)) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /**
-   * Returns true if the label's need with this machine type is known, or if it is known for none of its machine types.
-   */
+  /** Returns true if the label's need with this machine type is known, or if none is known for the label. */
   isKnown(label: string, machineType: string | undefined): boolean {
     return this.unknown.size === 0 || !this.unknown.has(keyOf(label, machineType));
   }
@@ -100,7 +91,6 @@ export class LabelNeeds {
     return unknown.length === types.length ? unknown : undefined;
   }
 
-  /** Queries the need once. */
   private async ask(label: LabelConfig, machineType: string | undefined): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);

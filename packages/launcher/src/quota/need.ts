@@ -2,7 +2,6 @@
 
 import { QuotaInformation, type Resources } from '@nodepool/core';
 
-/** The resources that a request needs. */
 export interface Need {
   /** Need of nodes to launch, which counts against the limits of the pool and of the provider. */
   readonly need: QuotaInformation;

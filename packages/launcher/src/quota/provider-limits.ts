@@ -6,16 +6,8 @@
  * answer the provider counts as unlimited, because a cloud might never report its limits.
  */
 
-import {
-  Emitter,
-  QuotaInformation,
-  toDriverError,
-  type Call,
-  type Instance,
-  type Provider,
-  type Timer,
-  driverCall,
-} from '@nodepool/core';
+import type { Call, Instance, Provider, Timer } from '@nodepool/core';
+import { Emitter, QuotaInformation, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { QuotaLedger } from './quota-ledger.js';
 
@@ -109,10 +101,7 @@ export class ProviderLimits {
     this.refreshAfter(this.othersUseSome ? Math.min(this.awaitedMs, staleMs) : staleMs);
   }
 
-  /**
-   * Reads the limits again soon, or at once if they are too old. Called while a request exceeds them, unless they are
-   * confirmed and current.
-   */
+  /** Reads the limits again soon, or at once if too old. Called while a request exceeds limits that may be outdated. */
   doubted(): void {
     if (this.isCurrent) this.refreshAfter(CONFIRM_MS);
     else this.refresh();

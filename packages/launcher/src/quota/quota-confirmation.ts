@@ -31,9 +31,7 @@ export interface Unconfirmed {
   readonly handedOver: readonly NodeHandle[];
 }
 
-/**
- * Resolves with the shortfall if the limits do not allow the records and hand-overs. The caller must then undo them.
- */
+/** Resolves with the shortfall if the limits do not allow the records and hand-overs; the caller then undoes them. */
 export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed): Promise<Shortfall | undefined> {
   const { request, lastId, need, handedOver } = unconfirmed;
   const isLimited = pool.ledger.isLimited(request.tenant_name);

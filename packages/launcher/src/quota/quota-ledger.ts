@@ -30,7 +30,6 @@ export interface FreeNode {
   isIn(scope: QuotaScope): boolean;
 }
 
-/** A limit and the amounts used of it. */
 export interface Amounts {
   readonly limit: Resources;
   readonly used: Resources;
@@ -142,15 +141,11 @@ export class QuotaLedger {
     };
   }
 
-  /** Returns true if the tenant has limits. */
   isLimited(tenant: string | null): tenant is string {
     return tenant !== null && this.tenants.has(tenant);
   }
 
-  /**
-   * Confirms the records of a request with ids up to `lastId`, which need `need`. Returns the shortfall if the records
-   * must be undone instead.
-   */
+  /** Confirms a request's records up to `lastId`, which need `need`. Returns the shortfall if they must be undone. */
   confirm(ref: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(ref, request, lastId, need, () => true);
   }

@@ -29,10 +29,7 @@ export interface Claimant {
 export interface CapacityReservation {
   readonly claimant: Claimant;
   readonly need: QuotaInformation;
-  /**
-   * Returns the time from which on later requests of the same priority must not use it, in milliseconds since the
-   * epoch.
-   */
+  /** Returns the time (ms since the epoch) from which on later requests of the same priority must not use it. */
   from(): number;
   /** The pool that reserves the capacity. Each pool that can serve the request has a reservation. */
   readonly owner: object;
@@ -123,9 +120,7 @@ export class QuotaScope {
     return undefined;
   }
 
-  /**
-   * Returns by resource the amounts that are missing for the demand, assuming that all nodes being deleted are removed.
-   */
+  /** Returns by resource the amounts that the demand lacks, assuming that all nodes being deleted are removed. */
   missing(demand: Demand): Map<string, number> {
     const missing = new Map<string, number>();
     for (const [resource, needed] of needIn(this, demand).entries()) {

@@ -23,7 +23,6 @@ export class Tally {
     }
   }
 
-  /** Returns the present amounts. */
   read(): QuotaInformation {
     return QuotaInformation.use(Object.fromEntries(this.amounts));
   }

@@ -4,14 +4,8 @@
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
-import {
-  LostOwnershipError,
-  RequestGoneError,
-  TransactionTooLargeError,
-  type AcceptedRequest,
-  type NodeEntry,
-  type RequestEntry,
-} from '@nodepool/store';
+import type { AcceptedRequest, NodeEntry, RequestEntry } from '@nodepool/store';
+import { LostOwnershipError, RequestGoneError, TransactionTooLargeError } from '@nodepool/store';
 import { unixSeconds } from '../context.js';
 import { plannedNode } from '../launch/node-record.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';
@@ -61,7 +55,6 @@ export async function acceptRequest(
   return accepted;
 }
 
-/** Declines the request for the pool. */
 export async function declineRequest(pool: Pool, entry: RequestEntry, refusal: Refusal): Promise<void> {
   const { reason } = refusal;
   const accepted = await lockRequest(pool, entry, [], []);
@@ -122,10 +115,7 @@ async function lockRequest(
   return accepted;
 }
 
-/**
- * Ignores that the request was deleted meanwhile: its nodes are unlocked, and a maintenance controller deallocates
- * them.
- */
+/** Ignores that the request was deleted meanwhile: its nodes are unlocked, and maintenance deallocates them. */
 async function writeUnlessGone(pool: Pool, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
   try {
     await write();

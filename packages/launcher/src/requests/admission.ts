@@ -1,6 +1,4 @@
-/**
- * Admission, the first stage of a request's path. The pool admits a request, leaves it to other pools or declines it.
- */
+/** Admission, the first stage of a request: the pool admits it, leaves it to other pools or declines it. */
 
 import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';

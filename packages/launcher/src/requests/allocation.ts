@@ -1,12 +1,7 @@
 /** Allocates nodes of a pool to a request: ready nodes, launches to resume, and new nodes, all in the same zone. */
 
-import {
-  QuotaInformation,
-  type ImageUpload,
-  type LabelConfig,
-  type NodeRequest,
-  type NodeRequestHandler,
-} from '@nodepool/core';
+import type { ImageUpload, LabelConfig, NodeRequest, NodeRequestHandler } from '@nodepool/core';
+import { QuotaInformation } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { BlockedOffer } from '../capacity/pool-offers.js';
 import type { Offer } from '@nodepool/status';
@@ -119,7 +114,6 @@ function newNode(
   return { kind: 'new', label, upload: labels.upload(label), offer, need };
 }
 
-/** Returns the offers of the nodes to launch. */
 export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }

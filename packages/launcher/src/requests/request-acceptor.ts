@@ -103,9 +103,7 @@ export class RequestAcceptor {
     });
   }
 
-  /**
-   * Claims the ready nodes of the allocation. The returned function releases the claim once the records are written.
-   */
+  /** Claims the ready nodes of the allocation. The returned function ends the claim once the records are written. */
   private claim({ entry, allocation }: ScheduledRequest): () => void {
     const nodes = allocation.nodes.flatMap((node) => (node.kind === 'new' ? [] : [node.entry.id]));
     for (const id of nodes) this.claimed.add(id);
@@ -152,10 +150,7 @@ export class RequestAcceptor {
     );
   }
 
-  /**
-   * Returns a random delay after a refused hand-over, so that two requests that refuse each other do not retry
-   * together.
-   */
+  /** Returns a random delay after a refused hand-over: two requests that refuse each other must not retry together. */
   private collisionDelayMs(termination: Termination | undefined): number {
     if (termination?.kind !== 'unconfirmed' || !termination.isHandOver) return 0;
     return Math.ceil(this.pool.context.random.next() * MAX_COLLISION_DELAY_MS);

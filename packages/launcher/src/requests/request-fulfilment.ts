@@ -5,13 +5,8 @@
 
 import { setMaxListeners } from 'node:events';
 import { CallbackController, addAbortCallback, removeAbortCallback, type Logger, type NodeData } from '@nodepool/core';
-import {
-  LostOwnershipError,
-  NODEPOOL_ROOT,
-  RequestGoneError,
-  type AcceptedRequest,
-  type RequestHandle,
-} from '@nodepool/store';
+import type { AcceptedRequest, RequestHandle } from '@nodepool/store';
+import { LostOwnershipError, NODEPOOL_ROOT, RequestGoneError } from '@nodepool/store';
 import type { RequestActivity } from '@nodepool/status';
 import { nameOf } from '../capacity/pool-offers.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
@@ -172,7 +167,6 @@ export class RequestFulfilment {
     return { ...fields, resources: node.resources ?? this.pool.labels.need(label.name, undefined).toResources() };
   }
 
-  /** Checks ready nodes before they are handed out. */
   private async reuse(ready: readonly HeldSlot[]): Promise<Reused> {
     const checks = await Promise.all(ready.map(({ node }) => this.pool.readyNodes.verify(node.node)));
     const changes: Partial<NodeData>[] = [];
@@ -184,10 +178,7 @@ export class RequestFulfilment {
     return { kind: 'usable', changes };
   }
 
-  /**
-   * Fulfils the request in one transaction. `launchedChanges` make the launched nodes ready. Both lists are in the
-   * order of the slots.
-   */
+  /** Fulfils the request in one transaction. `launchedChanges` make launched nodes ready; both are in slot order. */
   private async fulfil(
     slots: readonly HeldSlot[],
     launchedChanges: readonly Partial<NodeData>[],

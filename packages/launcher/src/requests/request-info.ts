@@ -1,5 +1,3 @@
-/** A request in the forms that logs and drivers get. */
-
 import type { LogFields, NodeRequest, RequestInfo } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { Pool } from '../pool/pool.js';

@@ -21,14 +21,12 @@ export interface Slot {
   node: NodeHandle | undefined;
 }
 
-/** A slot whose node is locked. */
 export type HeldSlot = Slot & { readonly node: NodeHandle };
 
 export function isHeld(slot: Slot): slot is HeldSlot {
   return slot.node !== undefined;
 }
 
-/** A node record and its version. */
 export interface RecordVersion {
   readonly id: string;
   readonly version: number;
@@ -48,9 +46,7 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
   }));
 }
 
-/**
- * Returns records for which the cloud has not been called yet: new ones, and those of resumed launches in state `init`.
- */
+/** Returns records for which the cloud was not called yet: new ones, and resumed launches in state `init`. */
 export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
   const records = created.map((id) => ({ id, version: 0 }));
   for (const { resumed } of slots) {

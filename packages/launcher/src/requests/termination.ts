@@ -25,9 +25,7 @@ export type Termination =
       readonly kind: 'unconfirmed';
       readonly shortfall: Shortfall;
       readonly records: readonly RecordVersion[];
-      /**
-       * True if ready nodes were to be handed over; a concurrent hand-over may have been refused because of this one.
-       */
+      /** True if ready nodes were to be handed over; a concurrent hand-over may have been refused because of it. */
       readonly isHandOver: boolean;
     }
   /** The machine or the instance of a ready node failed its check; the request waits for another node. */
@@ -180,10 +178,7 @@ async function writeUnlessGone({ log }: HeldRequest, write: () => Promise<void>)
   }
 }
 
-/**
- * Frees ready nodes, and restores their former owners if the hand-over was not confirmed. Other nodes get the state
- * `unfinished`.
- */
+/** Frees ready nodes, and restores their owners after an unconfirmed hand-over. Others get the state `unfinished`. */
 async function releaseNodes(held: HeldRequest, unfinished: 'failed' | 'aborted' = 'aborted'): Promise<void> {
   await forEachNode(held, (node, { formerOwner }) => {
     if (node.node.state !== 'ready') return node.release({ state: unfinished, allocated_to: null });

@@ -32,7 +32,6 @@ export class ClassQueue<P> {
     this.pending.delete(requestClass);
   }
 
-  /** Removes a pool from all classes. */
   forget(pool: P): void {
     for (const { pools } of this.pending.values()) pools.delete(pool);
   }

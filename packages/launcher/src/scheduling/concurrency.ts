@@ -26,7 +26,6 @@ export class Concurrency {
     this.adapted = configured;
   }
 
-  /** The current limit of requests. */
   get limit(): number {
     return this.clock.monotonic() - this.decreasedAt >= FORGET_MS ? this.configured : this.adapted;
   }

@@ -32,10 +32,7 @@ export class Evictor {
     for (const timer of this.refused) timer.cancel();
   }
 
-  /**
-   * Evicts as many nodes as the demand needs, or none if even all would not suffice. Nodes being deleted count as
-   * deleted.
-   */
+  /** Evicts as many nodes as the demand needs, none if all would not suffice. Nodes being deleted count as deleted. */
   evictFor(demand: Demand, scopes: readonly QuotaScope[], isProtected: (nodeId: string) => boolean): void {
     const missing = this.missing(demand, scopes);
     if (missing.size === 0) return;

@@ -60,10 +60,7 @@ export class OpenRequests {
 
   constructor(
     private readonly store: Pick<Store, 'requests' | 'nodes'>,
-    /**
-     * Called when a class gets another first request, or none. `sooner` is true if it precedes the former first
-     * request.
-     */
+    /** Called when a class gets another first request, or none. `sooner`: it precedes the former first request. */
     private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
     /** Called when a request becomes open or changes. */
     private readonly opened: (entry: RequestEntry) => void,
@@ -189,7 +186,6 @@ export class OpenRequests {
   }
 }
 
-/** No pools. */
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the same key for requests with the same needs that the same pools may serve. */

@@ -10,7 +10,7 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
-import { machineTypesOf, nameOf, type BlockedOffer } from '../capacity/pool-offers.js';
+import { machineTypesOf, nameOf, USABLE_ANYWAY, type BlockedOffer } from '../capacity/pool-offers.js';
 import { describeExcess } from '../quota/need.js';
 import { canBeServedElsewhere } from '../pool/other-pools.js';
 import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
@@ -70,14 +70,12 @@ export class PoolScheduler {
     this.evictor = new Evictor(context, options.ledger, name, this.wake);
   }
 
-  /** Number of requests that wait. */
   get size(): number {
     let size = 0;
     for (const { entries } of this.waiting.classes()) size += entries.length;
     return size;
   }
 
-  /** The first waiting request. */
   get next(): RequestEntry | undefined {
     const [first] = [...this.waiting.classes()].sort(compareClasses);
     return first?.first;
@@ -276,7 +274,7 @@ export class PoolScheduler {
 
   /** Returns true if the blocked offer is used nevertheless, because no better offer can serve the request. */
   private isUsableAnyway({ cause }: BlockedOffer, { request }: RequestEntry): boolean {
-    return cause === 'slow' && !canBeServedElsewhere(request, this.pool);
+    return USABLE_ANYWAY.has(cause) && !canBeServedElsewhere(request, this.pool);
   }
 
   /** Leaves the request to another pool, or waits until one of its offers can be used. */

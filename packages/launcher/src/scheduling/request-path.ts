@@ -56,7 +56,6 @@ export class RequestPath implements ScheduledPool {
     });
   }
 
-  /** Starts accepting requests. */
   start(): void {
     this.resources.scheduler.add(this);
   }
@@ -83,19 +82,13 @@ export class RequestPath implements ScheduledPool {
     this.resources.scheduler.offerAllTo(this);
   }
 
-  /**
-   * Schedules the waiting requests again, because there may be more capacity. `removed` is true if the cloud has
-   * deleted an instance.
-   */
+  /** Schedules the waiting requests again: there may be more capacity. `removed`: the cloud has deleted an instance. */
   capacityFreed(removed: boolean): void {
     if (removed) this.pool.labels.offers.capacityFreed();
     this.scheduler.wake();
   }
 
-  /**
-   * Schedules all requests again after the limits of the cloud were read. `changed` is true if they differ from the
-   * last ones.
-   */
+  /** Schedules all requests again after a read of the cloud's limits. `changed`: they differ from the last ones. */
   limitsRead(changed: boolean): void {
     // If the limits have not changed, the cloud will still refuse the launches that it refused before.
     if (changed) this.pool.labels.offers.capacityFreed();

@@ -17,9 +17,7 @@ import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
 /** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 5;
 
-/**
- * Limit of requests being recorded: high enough to use ZooKeeper fully, low enough to preserve the order of service.
- */
+/** Limit of requests being recorded: enough to use ZooKeeper fully, few enough to preserve the order of service. */
 const MAX_RECORDING = 32;
 
 /** Time for which a pool leaves a request to other pools after a failed launch, milliseconds. */

@@ -1,5 +1,3 @@
-/** The pools of a launcher, as used by the scheduler. */
-
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { RequestClass } from './open-requests.js';

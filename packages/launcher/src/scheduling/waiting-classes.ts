@@ -1,7 +1,4 @@
-/**
- * The classes of requests that wait in a pool: the capacity that is reserved for each, and the ready nodes that are
- * protected for it.
- */
+/** The classes of requests that wait in a pool, each with its reserved capacity and protected ready nodes. */
 
 import type { NodeRequest } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -9,7 +6,6 @@ import { needIn } from '../quota/need.js';
 import { precedes, type Demand, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { RequestClass } from './open-requests.js';
 
-/** A class of requests that waits. */
 export interface WaitingClass {
   readonly requestClass: RequestClass;
   /** Every scope that was once too full for the class. */
@@ -75,10 +71,7 @@ export class WaitingClasses {
     for (const scope of waiting.reserved) scope.releaseReservation(requestClass, this);
   }
 
-  /**
-   * Reserves capacity in every scope that is or was too full. Reservations in the other `scopes` count once those are
-   * too full.
-   */
+  /** Reserves capacity in scopes that are or were too full. Reservations in other `scopes` count once those are. */
   reserve(
     waiting: WaitingClass,
     demand: Demand,

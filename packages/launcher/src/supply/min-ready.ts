@@ -53,7 +53,7 @@ export class MinReady implements Controller {
       identifier: hostname,
       onWarning: (error) => log.warn('An election could not be left yet; retrying', { error }),
     });
-    this.supply = new MinReadySupply(store, abandoned, (label) => this.requeue(label));
+    this.supply = new MinReadySupply(context, abandoned, (label) => this.requeue(label));
     abandoned.onChange((provider) => this.supply.providerChanged(provider));
     this.unsubscribe = [
       store.requests.onChange(({ after }) => {
@@ -85,6 +85,7 @@ export class MinReady implements Controller {
       else keeper.setMinReady(minReady);
     }
     this.labelsOfImages = labelsOfImages(config);
+    this.supply.apply(config);
   }
 
   /** Stops requesting nodes and leaves all elections. */

@@ -154,6 +154,8 @@ export function suppliedNode(record: MachineRecord, now: number): NodeData {
     hold_job: null,
     host_id: null,
     image_id: null,
+    interruption: null,
+    machine_type: null,
     private_ipv4: null,
     progress: null,
     region: null,

@@ -1,7 +1,8 @@
 /** Tests of the launcher's metrics, as monitoring receives them. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode, type StatsdSender } from '@nodepool/core';
+import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode } from '@nodepool/core';
+import type { StatsdSender } from '@nodepool/daemon';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { NodeTally } from '@nodepool/status';
 import { EnsembleMetrics, STATS_ELECTION } from '../../src/metrics/ensemble-metrics.js';

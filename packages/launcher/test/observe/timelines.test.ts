@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, silentMetrics, sleep, type JsonObject, type Metrics } from '@nodepool/core';
-import { type Life, type Phase, reportPhases, type RequestLife, Timelines } from '@nodepool/status';
+import { type Life, type NodePhase, reportPhases, type RequestLife, Timelines } from '@nodepool/status';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 let world: World;
@@ -21,7 +21,7 @@ function requestLife(id: string, hostname = 'launcher1'): RequestLife {
   return world.timelines.get(hostname)!.request(id)!;
 }
 
-const phases = (life: Life): Phase[] => life.segments.map(({ phase }) => phase);
+const phases = (life: Life): NodePhase[] => life.segments.map(({ phase }) => phase);
 
 /** Expects phases without a gap from the beginning to the end, whose durations sum exactly to the whole. */
 function expectExact(life: Life): void {

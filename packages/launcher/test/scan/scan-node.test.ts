@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Server as SshServer, utils } from 'ssh2';
 import { NodeScanner } from '../../src/launch/scan/node-scanner.js';
 import { scanNode, type NodeLogin } from '../../src/launch/scan/scan-node.js';
-import { silentLogger, systemClock, type Clock } from '@nodepool/core';
+import { silentLogger, Slots, systemClock, type Clock } from '@nodepool/core';
 import { RealSshd, TestServer, freePort } from './servers.js';
 
 function login(port: number, changes: Partial<NodeLogin> = {}): NodeLogin {
@@ -22,7 +22,7 @@ function login(port: number, changes: Partial<NodeLogin> = {}): NodeLogin {
 }
 
 const scan = (port: number, changes?: Partial<NodeLogin>): Promise<readonly string[]> =>
-  scanNode(login(port, changes), { clock: systemClock });
+  scanNode(login(port, changes), systemClock, new Slots(Infinity));
 
 const cleanUps: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -94,7 +94,7 @@ describe('the wait for a port', () => {
         return systemClock.schedule(delayMs, callback, options);
       },
     };
-    expect(await scanNode(login(port, { connectionType: 'winrm' }), { clock })).toEqual([]);
+    expect(await scanNode(login(port, { connectionType: 'winrm' }), clock, new Slots(Infinity))).toEqual([]);
     expect(waits).toBeGreaterThan(3);
   });
 

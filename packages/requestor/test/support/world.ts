@@ -14,6 +14,8 @@ export class World {
   readonly server = new SimulatedZooKeeperServer({ clock: this.clock, latencyMs: 1 });
   readonly launcher = new ScriptedLauncher(this.server.connect({ sessionTimeoutMs: 60_000 }), this.clock);
   readonly zooKeeper: ZooKeeper = this.server.connect({ sessionTimeoutMs: 9000 });
+  /** Another program with access to ZooKeeper. */
+  readonly other: ZooKeeper = this.server.connect({ sessionTimeoutMs: 60_000 });
   readonly requestor: Requestor;
   readonly violations: string[] = [];
   partitioned = false;
@@ -55,6 +57,7 @@ export class World {
   async stop(): Promise<void> {
     await this.run(this.requestor.close());
     await this.run(this.zooKeeper.close());
+    await this.run(this.other.close());
     await this.run(this.launcher.stop());
   }
 }

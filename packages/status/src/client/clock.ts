@@ -1,11 +1,8 @@
-/** Timers of the browser. */
-
 /** Runs a function repeatedly at this interval. */
 export function every(milliseconds: number, run: () => void): void {
   window.setInterval(run, milliseconds);
 }
 
-/** Runs a function once after this delay. */
 export function after(milliseconds: number, run: () => void): void {
   window.setTimeout(run, milliseconds);
 }

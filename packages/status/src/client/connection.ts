@@ -17,10 +17,7 @@ export interface ConnectionListener {
   refused(reason: string): void;
 }
 
-/**
- * The connection of one view; `close` ends it. URLs are relative, so that the page also works behind a proxy's path
- * prefix.
- */
+/** The connection of one view; `close` ends it. URLs are relative, and so work behind a proxy's path prefix. */
 export class Connection {
   private source: EventSource | undefined;
   private closed = false;

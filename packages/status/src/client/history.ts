@@ -99,7 +99,6 @@ function launchChart(
   };
 }
 
-/** Draws the charts that have a value. */
 function charts(all: readonly ChartOptions[]): HTMLElement {
   const shown = all.filter(({ series }) => series.some(({ values }) => values.some((value) => value > 0)));
   if (shown.length === 0) return nothing('Nothing happened in this time.');

@@ -71,7 +71,6 @@ export function labelChip(label: string, count = 1): HTMLElement {
   );
 }
 
-/** Joins elements with a separator. */
 export function joined(items: readonly Child[], separator = ', '): Child[] {
   return items.flatMap((item, index) => (index === 0 ? [item] : [separator, item]));
 }

@@ -6,7 +6,9 @@ export interface BuildStatus {
   readonly since: number;
   readonly builder: string;
   readonly formats: readonly string[];
+  /** The reason of its failure; null if it did not fail, or if a later build failed as well. */
   readonly failure: string | null;
+  /** Whole seconds from the start of the build to its end; null if it has not ended or was imported. */
   readonly duration: number | null;
 }
 
@@ -16,6 +18,7 @@ export interface UploadStatus {
   readonly id: string;
   readonly state: string;
   readonly since: number;
+  /** Percentage that the cloud has received; null if unknown. */
   readonly progress: number | null;
   readonly externalName: string | null;
   readonly failure: string | null;
@@ -24,7 +27,9 @@ export interface UploadStatus {
 export interface ImageStatus {
   readonly name: string;
   readonly paused: boolean;
+  /** Time of the pending build request, unix seconds; null if there is none. */
   readonly requested: number | null;
+  /** The last ones, newest first, as those of `uploads`. */
   readonly builds: readonly BuildStatus[];
   readonly uploads: readonly UploadStatus[];
   /** The last failed build, even if a newer one succeeded. */

@@ -12,7 +12,6 @@ export interface LauncherStatus {
   readonly version: string;
   /** `connected`, `connecting`, `suspended` or `closed`. */
   readonly zookeeper: string;
-  /** Numbers for the navigation. */
   readonly nodes: number;
   readonly waiting: number;
   readonly problems: number;
@@ -138,6 +137,9 @@ export interface LabelStatus {
   readonly waiting: number;
   readonly oldest: number | null;
   readonly minReady: number;
+  /** Seconds from the creation of a node at which it is replaced, and before which it is kept; null: no limit. */
+  readonly maxAge: number | null;
+  readonly minRetention: number | null;
   readonly toNode: Quantiles;
   readonly pools: readonly string[];
   readonly reason: WaitReason | null;
@@ -176,7 +178,6 @@ export interface ReasonGroup {
   readonly labels: readonly string[];
 }
 
-/** A page of a list. */
 export interface Paging {
   /** Number of rows that match the filters. */
   readonly matching: number;
@@ -214,6 +215,9 @@ export interface NodeRow {
   readonly tenant: string | null;
   readonly locked: boolean;
   readonly comment: string | null;
+  readonly machineType: string | null;
+  /** How the node has lost its instance, or will lose it; null for other nodes. */
+  readonly interruption: string | null;
 }
 
 export interface ComponentStatus {

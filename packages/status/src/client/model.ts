@@ -105,7 +105,6 @@ export interface RequestDocument {
   readonly decisions: readonly DecisionStatus[];
 }
 
-/** A launch attempt that ended. */
 export interface AttemptStatus {
   readonly node: string;
   /** 1 for the first attempt. */

@@ -143,6 +143,8 @@ export const labelPage: View<LabelDocument> = {
                 ` (min-ready ${numberText(label.minReady)})`,
               ],
             ],
+            ['Replaced at the age of', label.maxAge === null ? undefined : [durationText(label.maxAge)]],
+            ['Kept for at least', label.minRetention === null ? undefined : [durationText(label.minRetention)]],
             ['Building', [numberText(label.building)]],
             ['In use', [numberText(label.inUse)]],
             [

@@ -14,13 +14,17 @@ export const nodePage: View<NodeDocument> = {
   draw: ({ document: { node, summary, facts: known, timeline: segments, decisions }, present, route: { id = '' } }) => {
     return [
       h('h1', { tabindex: -1 }, 'Node ', name(id), ' ', node === null ? undefined : nodeBadge(node.state)),
-      h('p', { class: `callout ${node?.state === 'failed' ? 'bad' : 'idle'}`, 'data-key': 'callout' }, summary),
+      h('p', { class: `callout ${isBad(node) ? 'bad' : 'idle'}`, 'data-key': 'callout' }, summary),
       node === null ? rememberedFacts(known) : nodeFacts(node, present),
       section('Timeline', undefined, ...timeline([{ key: 'node', title: 'node', segments }], present)),
       decisions.length === 0 ? undefined : section('Decisions', 'of this launcher', decisionTable(decisions)),
     ];
   },
 };
+
+function isBad(node: NodeRow | null): boolean {
+  return node !== null && (node.state === 'failed' || node.interruption !== null);
+}
 
 /** Returns the facts that the launcher remembers about a deleted node. */
 function rememberedFacts({ provider, pool, type, allocated_to: request }: NodeDocument['facts']): HTMLElement {
@@ -47,6 +51,7 @@ function nodeFacts(node: NodeRow, present: Present): HTMLElement {
         : [link('pool', `${provider}/${pool ?? ''}`, pool === null ? provider : `${provider}/${pool}`)],
     ],
     ['Zone', text(node.az)],
+    ['Machine type', text(node.machineType)],
     ['In this state', [age(node.since, present), node.locked ? ', locked' : ', not locked']],
     ['Created', node.created === null ? undefined : [moment(node.created), ', ', age(node.created, present), ' ago']],
     ['Request', node.request === null ? undefined : [link('request', node.request)]],
@@ -57,5 +62,6 @@ function nodeFacts(node: NodeRow, present: Present): HTMLElement {
     ['Address', text(node.ip)],
     ['Launcher', text(node.launcher)],
     ['Comment', text(node.comment)],
+    ['Interruption', text(node.interruption)],
   );
 }

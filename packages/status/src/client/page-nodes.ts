@@ -54,7 +54,8 @@ export const nodesPage: View<NodesDocument> = {
             columns: nodeColumns(present),
             rows,
             key: ({ id }) => id,
-            tone: (node) => (groupOf(node.state) === 'failed' ? 'bad' : undefined),
+            tone: ({ state, interruption }) =>
+              groupOf(state) === 'failed' || interruption !== null ? 'bad' : undefined,
             route,
             defaultSort: 'id',
           }),

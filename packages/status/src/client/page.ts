@@ -6,7 +6,6 @@ import type { Route } from './route.js';
 import type { Present } from './widgets.js';
 
 export interface Drawing<D> {
-  /** The view's document. */
   readonly document: D;
   readonly launcher: LauncherStatus;
   readonly route: Route;

@@ -1,5 +1,3 @@
-/** The pools of a provider: use, labels, offers and machines. */
-
 import { h } from './dom.js';
 import { labelChip, link, name, pageHref } from './links.js';
 import type { MachineStatus, OfferStatus, PoolStatus } from './model.js';
@@ -59,7 +57,6 @@ export function poolCard(provider: string, pool: PoolStatus, current: string | n
   );
 }
 
-/** Returns the states of a pool's offers. */
 export function offerTable({ name: pool, offers: all }: PoolStatus, present: Present): HTMLElement {
   const order = { open: 0, 'half-open': 1, closed: 2 } as const;
   return section(

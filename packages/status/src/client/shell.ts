@@ -77,9 +77,7 @@ export class Shell {
     this.showState();
   }
 
-  /**
-   * Handles the search: an id opens its page, other text the list of matching nodes. `/` moves the focus to the field.
-   */
+  /** Handles the search: an id opens its page, other text the list of matching nodes. `/` focuses the field. */
   watchSearch(): void {
     const form = document.getElementById('search');
     const field = document.querySelector<HTMLInputElement>('#search input');

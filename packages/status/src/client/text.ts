@@ -45,7 +45,6 @@ export function amountText(resource: string, amount: number): string {
   return amount < 1024 ? `${numberText(amount)} MiB` : `${numberText(amount / 1024)} GiB`;
 }
 
-/** Returns a number of bytes with its unit. */
 export function bytesText(bytes: number): string {
   return amountText('ram', bytes / 1_048_576);
 }

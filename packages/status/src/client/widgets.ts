@@ -73,7 +73,6 @@ export function nothing(...text: readonly Child[]): HTMLElement {
   return h('p', { class: 'nothing' }, ...text);
 }
 
-/** Returns a section with a heading. */
 export function section(title: string, detail: Child, ...children: readonly Child[]): HTMLElement {
   const id = `section-${title.toLowerCase().replace(/[^a-z]+/g, '-')}`;
   return h(

@@ -63,12 +63,19 @@ export const labelsStatus = oncePerMoment((observed): LabelStatus[] => {
       waiting: wait?.count ?? 0,
       oldest: wait?.oldest ?? null,
       minReady: Math.max(0, configured.get(name)?.minReady ?? 0),
+      maxAge: limitOf(configured.get(name)?.maxAgeMs),
+      minRetention: limitOf(configured.get(name)?.minRetentionMs),
       toNode: quantiles(history.toNode(({ labels }) => labels.get(name)?.toNode)),
       pools: [...new Set(pools)].sort(),
       reason: wait?.reason === undefined ? null : waitReason(wait.reason),
     };
   });
 });
+
+/** Returns the limit of an age in seconds; null if there is none. */
+function limitOf(ms: number | undefined): number | null {
+  return ms === undefined || ms === 0 || ms === Infinity ? null : ms / 1000;
+}
 
 /** Returns the waiting requests by label, with the reason of the request that has waited longest. */
 function waitingByLabel(observed: Observed): Map<string, Waiting> {

@@ -7,7 +7,6 @@ import type { Filter, Parameters } from './parameters.js';
 
 const MAX_FACET_VALUES = 100;
 
-/** How a list is filtered and sorted. */
 export interface ListDefinition<R> {
   /** Returns the values of a record by filter, except for `q`. */
   readonly values: Readonly<Partial<Record<Filter, (record: R) => readonly string[]>>>;

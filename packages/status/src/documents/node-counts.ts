@@ -19,7 +19,6 @@ export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'f
 export class NodeCounts {
   constructor(private readonly tally: NodeTally) {}
 
-  /** Returns the numbers of all nodes. */
   groups(): GroupCounts {
     return groupsOf(this.tally.all, '');
   }
@@ -44,23 +43,16 @@ export class NodeCounts {
 }
 
 function groupsOf(counts: CountsBy, key: string): GroupCounts {
-  return {
-    building: count(counts, key, 'building'),
-    ready: count(counts, key, 'ready'),
-    'in use': count(counts, key, 'in use'),
-    held: count(counts, key, 'held'),
-    leaving: count(counts, key, 'leaving'),
-    failed: count(counts, key, 'failed'),
-  };
-}
-
-function count(counts: CountsBy, key: string, group: NodeGroup): number {
-  return GROUPS[group].reduce((sum, state) => sum + counts.get(key, state), 0);
+  return sums((state) => counts.get(key, state));
 }
 
 /** Returns the numbers by group of numbers by state. */
 export function groupsOfStates(states: Readonly<Record<string, number>>): GroupCounts {
-  const sum = (group: NodeGroup): number => GROUPS[group].reduce((total, state) => total + (states[state] ?? 0), 0);
+  return sums((state) => states[state] ?? 0);
+}
+
+function sums(count: (state: NodeState) => number): GroupCounts {
+  const sum = (group: NodeGroup): number => GROUPS[group].reduce((total, state) => total + count(state), 0);
   return {
     building: sum('building'),
     ready: sum('ready'),

@@ -2,7 +2,7 @@
 
 import { NODE_STATES, type ExternalId } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import { explainNode } from '../explain/explain-node.js';
+import { explainNode, interruptionOf } from '../explain/explain-node.js';
 import type { NodeDocument, NodeRow, NodesDocument } from '../client/model.js';
 import { shortened, type Observed } from './sources.js';
 import { select, type ListDefinition } from './lists.js';
@@ -69,7 +69,8 @@ export function nodeDocument(observed: Observed, { id }: Parameters): NodeDocume
 }
 
 /** Returns the facts for a list; credentials are never among them. */
-export function nodeRow({ id, node, locked }: NodeEntry): NodeRow {
+export function nodeRow(entry: NodeEntry): NodeRow {
+  const { id, node, locked } = entry;
   return {
     id,
     state: node.state,
@@ -88,6 +89,8 @@ export function nodeRow({ id, node, locked }: NodeEntry): NodeRow {
     tenant: textOrNull(node.tenant_name, SHORT),
     locked,
     comment: textOrNull(node.comment),
+    machineType: textOrNull(node.machine_type ?? node.progress?.machine_type ?? null, SHORT),
+    interruption: textOrNull(interruptionOf(entry) ?? null),
   };
 }
 

@@ -16,10 +16,8 @@ export interface Parameters {
 export const FILTERS = ['state', 'provider', 'pool', 'label', 'requestor', 'q'] as const;
 export type Filter = (typeof FILTERS)[number];
 
-/** The parameters that a list accepts. */
 export interface ListParameters {
   readonly filters: readonly Filter[];
-  /** The values of the filter `state`. */
   readonly states: readonly string[];
   readonly sorts: readonly string[];
 }

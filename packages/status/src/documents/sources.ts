@@ -13,7 +13,6 @@ import type { NodeCounts } from './node-counts.js';
 export interface StatusSources {
   readonly hostname: string;
   readonly version: string;
-  /** Returns the configuration in force. */
   readonly config: () => Pick<
     NodepoolConfig,
     'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages' | 'labels'
@@ -39,7 +38,6 @@ export interface Observed extends ExplanationSources {
   readonly isReady: () => boolean;
   readonly counts: NodeCounts;
   readonly status: StatusSources;
-  /** Returns the activity of that moment. */
   readonly activity: () => readonly ProviderActivity[];
 }
 

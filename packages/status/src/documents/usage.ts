@@ -3,10 +3,7 @@
 import type { Resources } from '@nodepool/core';
 import type { Usage } from '../client/model.js';
 
-/**
- * Returns the use of each resource: `instances` first, the others sorted by name. Other resources that are neither
- * limited nor used are omitted.
- */
+/** Returns the use of each resource, `instances` first, the others by name, without unlimited and unused ones. */
 export function pairs({ used, limit }: { readonly used: Resources; readonly limit: Resources }): Usage[] {
   const names = new Set(['instances', ...[...Object.keys(limit), ...Object.keys(used)].sort()]);
   return [...names]

@@ -5,18 +5,10 @@ import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
 import type { OfferHealth } from '../facts/health.js';
-import {
-  describeOutages,
-  explainDecisions,
-  failureOf,
-  latestDecision,
-  sentence,
-  type ExplanationSources,
-} from './explanation.js';
+import type { ExplanationSources } from './explanation.js';
+import { describeOutages, explainDecisions, failureOf, latestDecision, sentence } from './explanation.js';
 
-/**
- * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
- */
+/** Returns undefined if no pool, node, request or recorded decision has the label. */
 export function explainLabel(sources: ExplanationSources, label: string): Explanation | undefined {
   const decided = sources.decisions.of('label', label);
   const pools = poolsOf(sources, label);

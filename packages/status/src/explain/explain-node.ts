@@ -14,6 +14,8 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
   const work = entry === undefined ? undefined : workOn(sources, id);
   const sentences = [entry === undefined ? 'The node is deleted.' : `${summaryOf(entry)}.`];
+  const lost = interruptionOf(entry);
+  if (lost !== undefined) sentences.push(sentence(lost));
   if (work !== undefined) sentences.push(`${work}.`);
   const latest = latestDecision(decided);
   if (latest !== undefined) sentences.push(sentence(`Last decision here: ${latest}`));
@@ -46,10 +48,20 @@ function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
     comment: node.comment,
     hold_job: node.hold_job,
     attempt: node.progress?.number ?? null,
+    machine_type: node.machine_type ?? node.progress?.machine_type ?? null,
+    interruption: node.interruption === null ? null : { ...node.interruption },
   };
 }
 
-/** Returns the facts of a deleted node. */
+/** Returns the loss of the node's instance in words, with the time of its end if that is known. */
+export function interruptionOf(entry: Pick<NodeEntry, 'node'> | undefined): string | undefined {
+  const interruption = entry?.node.interruption ?? null;
+  if (interruption === null) return undefined;
+  const { kind, reason, ends_at: endsAt } = interruption;
+  const end = endsAt === null ? '' : `; it ends at ${new Date(endsAt * 1000).toISOString()}`;
+  return `Interrupted (${kind}): ${reason}${end}`;
+}
+
 function factsOfLife(life: NodeLife | undefined): Explanation['facts'] {
   if (life === undefined) return {};
   const { labels, provider, pool, request } = life.facts;

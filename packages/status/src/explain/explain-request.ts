@@ -1,25 +1,14 @@
 /** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
 
 import type { NodeRequest } from '@nodepool/core';
-import {
-  describePool as describeRecord,
-  SERVES_REQUESTS,
-  type PoolComponentData,
-  type RequestEntry,
-} from '@nodepool/store';
+import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import { describePool as describeRecord, SERVES_REQUESTS } from '@nodepool/store';
 import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
 import type { OfferHealth } from '../facts/health.js';
-import {
-  describeOutages,
-  explainDecisions,
-  explainLife,
-  failureOf,
-  latestDecision,
-  sentence,
-  type ExplanationSources,
-} from './explanation.js';
+import type { ExplanationSources } from './explanation.js';
+import { describeOutages, explainDecisions, explainLife, failureOf, latestDecision, sentence } from './explanation.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import { reasonText, WaitReasons } from './wait-reason.js';
 
@@ -78,10 +67,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
   }
 }
 
-/**
- * Returns the reasons why a request is not served yet, as sentences about the pools that may serve it, most likely
- * first.
- */
+/** Returns why a request is not served yet, as sentences about the pools that may serve it, most likely first. */
 function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }

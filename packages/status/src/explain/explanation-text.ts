@@ -55,9 +55,7 @@ export interface DecisionExplanation {
 
 const CONTROLS = /\p{Cc}/gu;
 
-/**
- * Returns the explanation as text. `now` is in milliseconds since the epoch; ages have the form `DD:HH:MM:SS`.
- */
+/** Returns the explanation as text. `now` is in milliseconds since the epoch; ages have the form `DD:HH:MM:SS`. */
 export function explanationText(explanation: Explanation, now: number): string {
   const { kind, id, summary, facts, pools, timeline, decisions } = explanation;
   const lines = [`${kind} ${id}`, `  ${summary}`];

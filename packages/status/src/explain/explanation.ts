@@ -8,7 +8,6 @@ import type { ProviderActivity, QueuePosition } from '../facts/activity.js';
 import type { Life } from '../timeline/life.js';
 import type { Timelines } from '../timeline/timelines.js';
 
-/** The data that explanations are made from. */
 export interface ExplanationSources {
   readonly store: Store;
   readonly clock: Clock;

@@ -21,7 +21,6 @@ export interface ProviderActivity {
   /** Nodes whose instances the cloud does not list, if they are too many to be deleted. */
   readonly missingInstances: MissingInstances | undefined;
   readonly pools: readonly PoolActivity[];
-  /** Ids of nodes that are being deleted. */
   readonly deletions: readonly string[];
   /** Creations and deletions of machines that the driver works on. */
   readonly work: readonly WorkInProgress[];
@@ -78,7 +77,6 @@ export interface QueuePosition {
   readonly ahead: number;
 }
 
-/** A request that the pool has accepted. */
 export interface RequestActivity {
   readonly request: string;
   /** The reason why the work on the request ends early; undefined if it continues. */

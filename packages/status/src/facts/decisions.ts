@@ -28,7 +28,6 @@ export interface DecisionLogOptions {
   readonly perKind?: number;
 }
 
-/** A sink for decisions. */
 export interface DecisionRecorder {
   record(kind: DecisionSubject, id: string, by: string, what: string, reason?: string): void;
 }
@@ -38,10 +37,8 @@ export const silentDecisions: DecisionRecorder = { record: () => undefined };
 
 type MutableDecision = { -readonly [K in keyof Decision]: Decision[K] };
 
-/** The decisions about the subjects of one kind. */
 interface Kind {
   readonly subjects: Map<string, MutableDecision[]>;
-  /** Number of decisions. */
   kept: number;
 }
 
@@ -61,7 +58,6 @@ export class DecisionLog implements DecisionRecorder {
     this.perKind = perKind;
   }
 
-  /** Number of decisions that are kept. */
   get size(): number {
     return Object.values(this.kinds).reduce((sum, { kept }) => sum + kept, 0);
   }

@@ -13,11 +13,10 @@ const STATES: Readonly<Record<BreakerCause, string>> = {
   configuration: 'is rejected by the cloud',
   node: 'launches nodes that fail',
   slow: 'is much slower than usual',
+  interrupted: 'loses its instances',
 };
 
-/**
- * Returns e.g. `label large, zone az2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50 UTC`.
- */
+/** Returns e.g. `label big, zone a2 has no capacity since 12:03:10 UTC (no valid host), next probe at 12:03:50 UTC`. */
 export function describeObstacle(subject: string, obstacle: BreakerObstacle): string {
   return `${describeFault(subject, obstacle)}, ${describeProbe(obstacle)}`;
 }

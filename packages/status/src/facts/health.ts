@@ -16,12 +16,10 @@ export type BreakerCause =
   | 'refused'
   | 'configuration'
   | 'node'
-  | 'slow';
+  | 'slow'
+  | 'interrupted';
 
-/**
- * Describes an open or half-open breaker, which admits nothing or only a probe. Times are in milliseconds since the
- * epoch.
- */
+/** Describes an open or half-open breaker, which admits nothing or one probe. Times are in ms since the epoch. */
 export interface BreakerObstacle {
   readonly state: 'open' | 'half-open';
   readonly cause: BreakerCause;
@@ -50,10 +48,8 @@ export interface Offer {
 /** An offer and its health, for explanations and the status page. */
 export interface OfferHealth extends Offer {
   readonly pool: string;
-  /** The offer in words. */
   readonly name: string;
   readonly state: BreakerState;
-  /** Consecutive failures. */
   readonly failures: number;
   /** Undefined while the state is `closed`. */
   readonly obstacle: BreakerObstacle | undefined;

@@ -49,7 +49,6 @@ export interface LaunchPlace {
 /** The stages of a launch by this launcher. `limit`: the launch waits for the deletion of a failed instance. */
 export type LaunchStage = 'creating' | 'booting' | 'login' | 'launched' | 'limit';
 
-/** A launch attempt that has ended. */
 export interface AttemptResult {
   /** 1 for the first attempt. */
   readonly number: number;

@@ -7,13 +7,13 @@ const MAX_LABELS = 500;
 const MAX_PROVIDERS = 200;
 
 /** Number of requests that ended, by result. */
-export interface RequestCounts {
+export interface EndedRequests {
   fulfilled: number;
   failed: number;
   cancelled: number;
 }
 
-export interface LabelValues extends RequestCounts {
+export interface LabelValues extends EndedRequests {
   /** Requests that waited at the end of the step. */
   waiting: number;
   /** Time from the creation of fulfilled requests to their fulfilment. */
@@ -34,7 +34,7 @@ export interface ProviderValues {
   readonly toNode: Distribution;
 }
 
-export class HistoryBucket implements RequestCounts {
+export class HistoryBucket implements EndedRequests {
   /** Numbers of nodes by state at the end of the step. */
   nodes: Readonly<Record<string, number>> = {};
   waiting = 0;

@@ -133,9 +133,7 @@ export class Journal {
     return this.current;
   }
 
-  /**
-   * Returns undefined if the file does not exist, is empty, or was renamed because it is not a journal of this version.
-   */
+  /** Returns undefined if the file does not exist, is empty, or is of another version and was renamed. */
   private async read(file: string): Promise<FileContents | undefined> {
     const { log } = this.options;
     let data: Buffer;

@@ -2,7 +2,7 @@
 
 import { shortened } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
-import { NODE_PHASES, type Attempt, type Life, type Phase, type RequestResult } from '../timeline/life.js';
+import { NODE_PHASES, type Attempt, type Life, type NodePhase, type RequestResult } from '../timeline/life.js';
 import { REFUSAL_CAUSES, type RefusalCause } from '../facts/timeline-recorder.js';
 import { NodeLife } from '../timeline/node-life.js';
 import { RequestLife } from '../timeline/request-life.js';
@@ -104,7 +104,7 @@ function causeOf(value: unknown): RefusalCause | undefined {
   return REFUSAL_CAUSES.find((cause) => cause === value);
 }
 
-function isPhase(value: unknown): value is Phase {
+function isPhase(value: unknown): value is NodePhase {
   return PHASES.has(value);
 }
 

@@ -1,6 +1,6 @@
 /** Reports the phases of requests and nodes as histograms. */
 
-import type { Duration, Metrics } from '@nodepool/core';
+import { duration, type Metrics } from '@nodepool/core';
 import type { RequestLife } from '../timeline/request-life.js';
 import type { Timelines } from '../timeline/timelines.js';
 
@@ -8,32 +8,26 @@ import type { Timelines } from '../timeline/timelines.js';
 const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];
 
 /** `label` is the first label of the request; `provider` is empty if no pool of this launcher served it. */
-export const REQUEST_PHASE: Duration<'phase' | 'provider' | 'label'> = {
-  kind: 'duration',
-  name: 'nodepool_request_phase_duration_seconds',
-  help: 'Time that fulfilled requests spent in each phase. The phases of a request add up to its whole wait.',
-  labels: ['phase', 'provider', 'label'],
-  buckets: PHASE_SECONDS,
-  statsd: () => [],
-};
+export const REQUEST_PHASE = duration(
+  'nodepool_request_phase_duration_seconds',
+  ['phase', 'provider', 'label'],
+  'Time that fulfilled requests spent in each phase. The phases of a request add up to its whole wait.',
+  PHASE_SECONDS,
+);
 
-export const REQUEST_WAIT: Duration<'result' | 'provider' | 'label'> = {
-  kind: 'duration',
-  name: 'nodepool_request_duration_seconds',
-  help: 'Time from the creation of requests to their end, by result: fulfilled, failed, cancelled.',
-  labels: ['result', 'provider', 'label'],
-  buckets: PHASE_SECONDS,
-  statsd: () => [],
-};
+export const REQUEST_WAIT = duration(
+  'nodepool_request_duration_seconds',
+  ['result', 'provider', 'label'],
+  'Time from the creation of requests to their end, by result: fulfilled, failed, cancelled.',
+  PHASE_SECONDS,
+);
 
-export const NODE_PHASE: Duration<'phase' | 'provider' | 'label'> = {
-  kind: 'duration',
-  name: 'nodepool_node_phase_duration_seconds',
-  help: 'Time that nodes spent in each phase, from their launch to their deletion.',
-  labels: ['phase', 'provider', 'label'],
-  buckets: PHASE_SECONDS,
-  statsd: () => [],
-};
+export const NODE_PHASE = duration(
+  'nodepool_node_phase_duration_seconds',
+  ['phase', 'provider', 'label'],
+  'Time that nodes spent in each phase, from their launch to their deletion.',
+  PHASE_SECONDS,
+);
 
 /** Starts reporting until the returned function is called. */
 export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Metrics): () => void {

@@ -1,38 +1,30 @@
 /** Gauges of the states and problems that the status page shows. */
 
-import type { Gauge } from '@nodepool/core';
+import { gauge } from '@nodepool/core';
 
 /** `state` is one of the status page; the value is 1 for the present state and 0 for the others. */
-export const PROVIDER_STATE: Gauge<'provider' | 'state'> = {
-  kind: 'gauge',
-  name: 'nodepool_provider_state',
-  help: 'State of the provider as each launcher sees it: 1 for the present state, 0 for the others.',
-  labels: ['provider', 'state'],
-  statsd: () => [],
-};
+export const PROVIDER_STATE = gauge(
+  'nodepool_provider_state',
+  ['provider', 'state'],
+  'State of the provider as each launcher sees it: 1 for the present state, 0 for the others.',
+);
 
 /** `label` is empty for labels that neither the configuration nor a pool has; `state` is `requested` or `pending`. */
-export const UNFULFILLED_REQUESTS: Gauge<'label' | 'state'> = {
-  kind: 'gauge',
-  name: 'nodepool_unfulfilled_requests',
-  help: 'Requests that are not fulfilled, by label and state. All unknown labels together have an empty label.',
-  labels: ['label', 'state'],
-  statsd: () => [],
-};
+export const UNFULFILLED_REQUESTS = gauge(
+  'nodepool_unfulfilled_requests',
+  ['label', 'state'],
+  'Requests that are not fulfilled, by label and state. All unknown labels together have an empty label.',
+);
 
-export const OLDEST_REQUEST: Gauge<'label'> = {
-  kind: 'gauge',
-  name: 'nodepool_oldest_unfulfilled_request_seconds',
-  help: 'Age of the oldest request that is not fulfilled, by label. All unknown labels have an empty label.',
-  labels: ['label'],
-  statsd: () => [],
-};
+export const OLDEST_REQUEST = gauge(
+  'nodepool_oldest_unfulfilled_request_seconds',
+  ['label'],
+  'Age of the oldest request that is not fulfilled, by label. All unknown labels have an empty label.',
+);
 
 /** `problem` is the kind of the problem, e.g. `failed-requests`. */
-export const PROBLEMS: Gauge<'problem' | 'severity'> = {
-  kind: 'gauge',
-  name: 'nodepool_problems',
-  help: 'Problems of the status page by kind and severity, as each launcher sees them.',
-  labels: ['problem', 'severity'],
-  statsd: () => [],
-};
+export const PROBLEMS = gauge(
+  'nodepool_problems',
+  ['problem', 'severity'],
+  'Problems of the status page by kind and severity, as each launcher sees them.',
+);

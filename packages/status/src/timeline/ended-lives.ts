@@ -6,10 +6,6 @@ export class EndedLives<L> {
 
   constructor(private readonly limit: number) {}
 
-  get size(): number {
-    return this.lives.size;
-  }
-
   add(id: string, life: L): void {
     this.lives.delete(id);
     this.lives.set(id, life);

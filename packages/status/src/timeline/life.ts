@@ -22,11 +22,11 @@ const REQUEST_PHASES = [
 /** Phases of nodes after those of the launch. */
 export const NODE_PHASES = [...REQUEST_PHASES, 'ready', 'in-use', 'held', 'deleting'] as const;
 
-export type Phase = (typeof NODE_PHASES)[number];
+export type NodePhase = (typeof NODE_PHASES)[number];
 
 /** A phase from `from` until the next one begins, or until the end of the life. */
 export interface Segment {
-  readonly phase: Phase;
+  readonly phase: NodePhase;
   readonly from: number;
   /** The pool as `provider/pool`, or another program; undefined if unknown. */
   readonly by: string | undefined;
@@ -53,7 +53,7 @@ export class Life {
 
   constructor(readonly created: number) {}
 
-  get phase(): Phase | undefined {
+  get phase(): NodePhase | undefined {
     return this.last?.phase;
   }
 
@@ -61,7 +61,7 @@ export class Life {
    * Enters a phase at `now`. The first phase starts at the creation. A new detail of the current phase replaces its
    * former detail; after a failure a new phase starts in any case.
    */
-  enter(now: number, phase: Phase, by: string | undefined, detail?: string): void {
+  enter(now: number, phase: NodePhase, by: string | undefined, detail?: string): void {
     if (this.end !== undefined) return;
     const last = this.segments[this.segments.length - 1];
     if (last !== undefined && last.phase === phase && last.by === by && !last.failed) {
@@ -97,7 +97,7 @@ export class Life {
   }
 
   /** Returns the next segment that has ended, with its duration in milliseconds; each segment once. */
-  takeClosed(): { readonly phase: Phase; readonly ms: number } | undefined {
+  takeClosed(): { readonly phase: NodePhase; readonly ms: number } | undefined {
     const { segments, reported } = this;
     const segment = segments[reported];
     const to = segments[reported + 1]?.from ?? this.end;
@@ -107,8 +107,8 @@ export class Life {
   }
 
   /** Returns the milliseconds spent in each phase until the end of the life, or until `now` if it lasts. */
-  durations(now: number): Map<Phase, number> {
-    const sums = new Map<Phase, number>();
+  durations(now: number): Map<NodePhase, number> {
+    const sums = new Map<NodePhase, number>();
     this.segments.forEach(({ phase, from }, index) => {
       const to = this.segments[index + 1]?.from ?? this.end ?? Math.max(now, from);
       sums.set(phase, (sums.get(phase) ?? 0) + to - from);
@@ -129,7 +129,6 @@ export class Life {
   }
 }
 
-/** A launch attempt that ended. */
 export interface Attempt {
   readonly node: string;
   /** 1 for the first attempt. */

@@ -1,11 +1,11 @@
 /** The life of one node. */
 
 import type { Node, NodeState } from '@nodepool/core';
-import { Life, type Attempt, type NodeFacts, type Phase } from './life.js';
+import { Life, type Attempt, type NodeFacts, type NodePhase } from './life.js';
 import type { LaunchStage } from '../facts/timeline-recorder.js';
 
 /** Phases of states after the launch. */
-const PHASES: Readonly<Partial<Record<NodeState, Phase>>> = {
+const PHASES: Readonly<Partial<Record<NodeState, NodePhase>>> = {
   ready: 'ready',
   'in-use': 'in-use',
   hold: 'held',
@@ -73,7 +73,7 @@ export class NodeLife extends Life {
     // The node is ready before the other nodes of its request.
     if (phase === 'ready' && awaited && this.launching) return;
     this.launching = false;
-    this.enter(now, phase, undefined);
+    this.enter(now, phase, undefined, node.interruption?.reason);
   }
 
   /** Enters the phase of use because its request was fulfilled. */

@@ -7,9 +7,7 @@ import type { LaunchStage, Refusal, Wait, WaitKind } from '../facts/timeline-rec
 /** A wait in one pool; `since` is in milliseconds since the epoch. */
 export type PoolWait = Wait & { readonly pool: string; readonly since: number };
 
-/**
- * Waits by their likely duration: a limit usually becomes free sooner than a cloud gets capacity or an image is built.
- */
+/** Waits by likely duration: a limit usually becomes free sooner than a cloud gets capacity or an image is built. */
 const WAIT_RANK: Readonly<Record<WaitKind, number>> = { limit: 0, order: 1, capacity: 2, image: 3 };
 
 /** Stages of launches in order; the phase of a request is that of its slowest node. */

@@ -6,7 +6,7 @@
 
 import { Emitter, type Clock, type NodeRequest } from '@nodepool/core';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
-import type { Attempt, Phase, RequestEnd } from './life.js';
+import type { Attempt, NodePhase, RequestEnd } from './life.js';
 import { EndedLives } from './ended-lives.js';
 import { NodeLife } from './node-life.js';
 import { RequestLife } from './request-life.js';
@@ -35,7 +35,7 @@ export interface TimelineEvents {
   readonly requestEnded: Emitter<RequestLife>;
   readonly nodeEnded: Emitter<NodeLife>;
   /** A phase of a node has ended; it has taken `ms` milliseconds. */
-  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: Phase; readonly ms: number }>;
+  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: NodePhase; readonly ms: number }>;
   readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
 }
 

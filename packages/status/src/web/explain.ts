@@ -1,7 +1,4 @@
-/**
- * `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: explanations of the current state, as JSON or as
- * text.
- */
+/** `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: explains the current state, as JSON or text. */
 
 import { answerFormat, sendError, type HttpReply, type HttpRequest, type Route } from '@nodepool/daemon/web';
 import type { DecisionSubject } from '../facts/decisions.js';

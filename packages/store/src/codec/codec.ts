@@ -21,16 +21,11 @@ export interface Stated {
 
 /** Reads and writes one kind of record. `I`: the identity, known from the path. `D`: the data of the znode. */
 export interface Codec<I extends object, D extends Stated> {
-  /**
-   * Parses a record. `changedAt` (unix seconds of the znode's last change) replaces a `state_time` that cannot be read.
-   */
+  /** Parses a record. `changedAt` (unix seconds of the znode's last change) replaces an unreadable `state_time`. */
   decode(data: Uint8Array, identity: I, changedAt: number): Decoded<I & D>;
   /** Returns the JSON text of a new record. */
   create(value: D): string;
-  /**
-   * Returns the record with these fields changed, or `source` itself if its text stays the same. Ignores fields that
-   * are not part of `D`.
-   */
+  /** Returns the record with these fields of `D` changed, or `source` itself if its text stays the same. */
   change(source: Source<I & D>, change: Partial<D>): Source<I & D>;
 }
 

@@ -2,15 +2,8 @@
 
 import { parseObject, recordCodec, type Codec } from './codec.js';
 import { externalId, isText, number, oneOf, text, texts, unknownState, type RawField } from './fields.js';
-import {
-  BUILD_STATES,
-  UPLOAD_STATES,
-  type ImageBuild,
-  type ImageBuildData,
-  type ImageBuildFailure,
-  type ImageUpload,
-  type ImageUploadData,
-} from '@nodepool/core';
+import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '@nodepool/core';
+import { BUILD_STATES, UPLOAD_STATES } from '@nodepool/core';
 
 type BuildId = Pick<ImageBuild, 'image' | 'id'>;
 type UploadId = Pick<ImageUpload, 'image' | 'build' | 'provider' | 'id'>;

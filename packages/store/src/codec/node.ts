@@ -4,9 +4,11 @@ import { recordCodec, type Codec } from './codec.js';
 import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
 import {
   type JsonObject,
+  INTERRUPTION_KINDS,
   NODE_STATES,
   type Node,
   type NodeData,
+  type NodeInterruption,
   type NodeProgress,
   type Resources,
 } from '@nodepool/core';
@@ -49,6 +51,8 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     driver_data: true,
     requestor: true,
     progress: true,
+    machine_type: true,
+    interruption: true,
   },
 
   read(raw, { id }, changedAt): Node | string {
@@ -93,11 +97,13 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       hold_expiration: number(raw.hold_expiration) ?? text(raw.hold_expiration),
       user_data: value(raw.user_data),
       progress: progress(raw.progress),
+      machine_type: text(raw.machine_type),
+      interruption: interruption(raw.interruption),
     };
   },
 
-  // The record of a finished launch has no `progress`.
-  omitted: ['progress'],
+  // Other programs do not know these fields, and most records have no value for them.
+  omitted: ['progress', 'machine_type', 'interruption'],
 
   aliases: { ssh_port: 'connection_port' },
 });
@@ -138,4 +144,11 @@ function progress(raw: RawField): NodeProgress | null {
     ...(machineType === null ? {} : { machine_type: machineType }),
     machine: value(fields.machine),
   };
+}
+
+function interruption(raw: RawField): NodeInterruption | null {
+  const fields = object(raw);
+  const kind = oneOf(fields?.kind, INTERRUPTION_KINDS);
+  if (fields === null || kind === undefined) return null;
+  return { kind, reason: text(fields.reason) ?? '', time: number(fields.time) ?? 0, ends_at: number(fields.ends_at) };
 }

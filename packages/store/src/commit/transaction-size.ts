@@ -1,5 +1,3 @@
-/** Checks the size of a transaction against the server's limit. */
-
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { TransactionTooLargeError } from '../errors.js';
 
@@ -9,16 +7,10 @@ const LIMIT_BYTES = 0xfffff;
 /** Upper bound (bytes) of an operation without its path and data: header, lengths, access list, version, flags. */
 const OVERHEAD_BYTES = 80;
 
-/**
- * Upper bound (bytes) of the operations that acquire one lock (see `LockRecipe.tryAcquireAll`), without three times its
- * path.
- */
+/** Upper bound (bytes) of the operations that acquire a lock (`LockRecipe.tryAcquireAll`), less three paths. */
 const LOCK_OVERHEAD_BYTES = 3 * OVERHEAD_BYTES + 150;
 
-/**
- * Throws `TransactionTooLargeError` if the server would reject the transaction, which it does by closing the
- * connection.
- */
+/** Throws `TransactionTooLargeError` if the server would refuse the transaction by closing the connection. */
 export function checkTransactionSize(
   ops: readonly TransactionOp[],
   locks: readonly { readonly path: string }[] = [],

@@ -1,17 +1,9 @@
-/**
- * Codec of `/nodepool/components/<kind>/<host><sequence>`. A component writes only its own znode, always completely.
- */
+/** Codec of `/nodepool/components/<kind>/<host><sequence>`. A component writes only its own znode, completely. */
 
 import { parseObject } from '../codec/codec.js';
 import { isText, number, oneOf, text, texts } from '../codec/fields.js';
-import {
-  POOL_TROUBLES,
-  type ComponentData,
-  type ComponentKind,
-  type ComponentState,
-  type MachineOutage,
-  type PoolComponentData,
-} from './component.js';
+import type { ComponentData, ComponentKind, ComponentState, MachineOutage, PoolComponentData } from './component.js';
+import { POOL_TROUBLES } from './component.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 
 const STATES: readonly ComponentState[] = ['initializing', 'running', 'paused', 'stopped'];

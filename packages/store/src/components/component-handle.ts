@@ -1,7 +1,4 @@
-/**
- * A component of this process in the registry: an ephemeral znode that is recreated whenever it disappears, until the
- * component is closed.
- */
+/** A component of this process in the registry: an ephemeral znode, recreated whenever it disappears, until closed. */
 
 import { isZooKeeperError, type CallOptions, type Session } from '@nodepool/zookeeper';
 import { abortReason } from '@nodepool/core';

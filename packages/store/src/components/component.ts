@@ -1,7 +1,4 @@
-/**
- * The component registry, `/nodepool/components/<kind>/<host><sequence>`: the running components. Field names are those
- * of the JSON.
- */
+/** The registry of running components, `/nodepool/components/<kind>/<host><sequence>`. Fields are those of the JSON. */
 
 export const COMPONENT_KINDS = ['launcher', 'pool', 'builder'] as const;
 export type ComponentKind = (typeof COMPONENT_KINDS)[number];
@@ -13,9 +10,7 @@ export interface ComponentData {
   readonly state: ComponentState;
   readonly version: string;
   readonly model_api: number;
-  /**
-   * Versions of the drivers that a launcher or builder uses, by driver name. An extension; other programs ignore it.
-   */
+  /** Versions of a launcher's or builder's drivers, by driver name. An extension; other programs ignore it. */
   readonly drivers?: Readonly<Record<string, string>>;
   /** The web endpoint of the process; absent if it has none. An extension; other programs ignore it. */
   readonly webapp?: WebEndpoint;
@@ -29,7 +24,6 @@ export interface ComponentData {
 export interface ConfigurationFacts {
   /** Fingerprint of all that launchers have in common if they serve the same providers. */
   readonly fingerprint: string;
-  /** Fingerprints of the providers by name. */
   readonly providers: Readonly<Record<string, string>>;
   /** Unix seconds since when the configuration is in force. */
   readonly since: number;
@@ -98,10 +92,7 @@ export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine
 /** Returned by `describePool` for a pool that names no obstacle. */
 export const SERVES_REQUESTS = 'serves requests';
 
-/**
- * Returns what the record of a pool says about requests for the labels, as a predicate; without labels, about all
- * requests.
- */
+/** Returns what a pool's record says about requests for the labels, as a predicate; without labels, about all. */
 export function describePool(
   { state, paused, paused_labels: closed = [], trouble, unready_labels: reasons = {} }: PoolComponentData,
   labels: readonly string[] = [],

@@ -1,14 +1,7 @@
-/** Connects a client to the ensemble of a configuration. */
-
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import {
-  connect,
-  isZooKeeperError,
-  type CallOptions,
-  type ClientTlsOptions,
-  type ZooKeeper,
-} from '@nodepool/zookeeper';
+import type { CallOptions, ClientTlsOptions, ZooKeeper } from '@nodepool/zookeeper';
+import { connect, isZooKeeperError } from '@nodepool/zookeeper';
 import { reasonOf, type Logger, type Clock } from '@nodepool/core';
 import { logConnection } from './connection-log.js';
 

@@ -24,10 +24,7 @@ export function logConnection(zooKeeper: ZooKeeper, clock: Clock, log: Logger): 
 class OutageLog {
   private since: number | undefined;
   private reportedAt: number | undefined;
-  /**
-   * Reasons logged before the first connection. Each distinct one is logged, since it may point to a configuration
-   * error.
-   */
+  /** Reasons logged before the first connection, each distinct one once: it may point to a configuration error. */
   private reasons: Set<string> | undefined = new Set();
 
   constructor(

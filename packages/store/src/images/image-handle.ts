@@ -54,10 +54,7 @@ export class BuildHandle {
     return recordFailure(this.context, this.lock, this.build.image, failure, options);
   }
 
-  /**
-   * Releases the lock, with a last change in the same transaction. `fulfilsRequest` also deletes the build request of
-   * the image.
-   */
+  /** Releases the lock, with a last change in one transaction. `fulfilsRequest` also deletes the build request. */
   async release(change?: Partial<ImageBuildData>, options: ReleaseBuildOptions = {}): Promise<void> {
     const { fulfilsRequest, ...callOptions } = options;
     const request = buildRequestPath(this.build.image);
@@ -88,10 +85,7 @@ export class LockedBuildHandle extends BuildHandle {
     });
   }
 
-  /**
-   * Returns the znodes below the build except its own lock, children first; undefined if there is an upload or a
-   * contended lock.
-   */
+  /** Returns the znodes below the build but its lock, children first; undefined with an upload or a contended lock. */
   private async emptyBelow(options?: CallOptions): Promise<readonly string[] | undefined> {
     const { path, lock } = this.record;
     const found = await znodesBelow(this.context.zooKeeper, path, options);
@@ -136,9 +130,7 @@ export class LockedUploadHandle extends UploadHandle {
   }
 }
 
-/**
- * The right to build an image. `lock.lost` aborts when the lock is lost, or released through this object or the handle.
- */
+/** The right to build an image. `lock.lost` aborts when the lock is lost or released, here or by the handle. */
 export class BuildingLock {
   constructor(
     private readonly context: StoreContext,

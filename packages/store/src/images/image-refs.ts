@@ -1,5 +1,3 @@
-/** The identities of builds and uploads. */
-
 import type { ImageBuild, ImageUpload } from '@nodepool/core';
 
 /** The identity of a build, part of every `ImageBuild`. */

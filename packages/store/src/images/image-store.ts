@@ -16,13 +16,8 @@ import {
 } from '@nodepool/core';
 import type { CorruptRecord } from '../errors.js';
 import type { StoreContext } from '../context.js';
-import {
-  type BuildingLock,
-  type LockedBuildHandle,
-  type LockedUploadHandle,
-  type UploadingLock,
-  pathOfUpload,
-} from './image-handle.js';
+import type { BuildingLock, LockedBuildHandle, LockedUploadHandle, UploadingLock } from './image-handle.js';
+import { pathOfUpload } from './image-handle.js';
 import type { BuildRef, UploadPlace, UploadRef } from './image-refs.js';
 import { EmptyRecords } from '../tables/empty-records.js';
 import { ImageTable } from './image-table.js';
@@ -155,10 +150,7 @@ export class ImageStore {
     return this.known.get(image)?.buildRequestedAt;
   }
 
-  /**
-   * Returns the last failed build of the image. A successful build does not delete it: the image is failing only if no
-   * `ready` build is newer.
-   */
+  /** Returns the last failed build, which a success does not delete; the image fails if no `ready` build is newer. */
   lastBuildFailure(image: string): ImageBuildFailure | undefined {
     return this.known.get(image)?.lastFailure;
   }

@@ -1,5 +1,3 @@
-/** The format of ages in every list and page. */
-
 import type { JsonValue } from '@nodepool/core';
 import { cellText } from './cell-text.js';
 import type { ListColumn } from './record-list.js';
@@ -11,9 +9,7 @@ export function parseAge(age: JsonValue): number | undefined {
   return days * 86_400 + hours * 3600 + minutes * 60 + seconds;
 }
 
-/**
- * Formats an age as `DD:HH:MM:SS`, with more digits of days if needed. A negative age (clocks differ) counts as zero.
- */
+/** Formats an age as `DD:HH:MM:SS`, with more digits of days if needed. Negative ages (clocks differ) are zero. */
 export function formatAge(seconds: number): string {
   const whole = Number.isFinite(seconds) ? Math.max(0, Math.floor(seconds)) : 0;
   const days = Math.floor(whole / 86_400);

@@ -1,5 +1,3 @@
-/** The text of values in tables and on terminals. */
-
 import type { JsonValue } from '@nodepool/core';
 
 /** Returns the text of a cell: lists joined with commas, null as an empty cell, structures as JSON. */

@@ -1,13 +1,7 @@
 /** The lists of uploads, of builds, and of the status of images. Names and order are those of the Python Nodepool. */
 
-import {
-  BUILD_STATES,
-  isUsableUpload,
-  UPLOAD_STATES,
-  type ImageBuild,
-  type ImageBuildFailure,
-  type ImageUpload,
-} from '@nodepool/core';
+import type { ImageBuild, ImageBuildFailure, ImageUpload } from '@nodepool/core';
+import { BUILD_STATES, isUsableUpload, UPLOAD_STATES } from '@nodepool/core';
 import type { ImageStore } from '../images/image-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -63,10 +57,7 @@ export function dibImageId({ image, id }: Pick<ImageBuild, 'image' | 'id'>): str
   return `${image}-${id}`;
 }
 
-/**
- * Lists all builds, by image and age. A ready build is shown as `paused` while its image is. Throws
- * `UnknownFieldError`.
- */
+/** Lists all builds, by image and age. Ready builds of a paused image are `paused`. Throws `UnknownFieldError`. */
 export function dibImageList(
   images: Pick<ImageStore, 'images' | 'builds' | 'paused'>,
   options: ImageListOptions,
@@ -85,9 +76,7 @@ export function dibImageList(
   return createRecordList(columns, options.columns, rows);
 }
 
-/**
- * Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready.
- */
+/** Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready. */
 export function unresolvedFailure(
   images: Pick<ImageStore, 'builds' | 'lastBuildFailure'>,
   image: string,

@@ -1,5 +1,3 @@
-/** The list of served labels. */
-
 import type { ComponentStore } from '../components/component-store.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 

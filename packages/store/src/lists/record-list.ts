@@ -1,7 +1,4 @@
-/**
- * A list for users and programs: columns with a header and a JSON name, and rows. The command line and the web
- * endpoints print the same lists.
- */
+/** A list for users and programs, on the command line and the web: columns with header and JSON name, and rows. */
 
 import type { JsonValue } from '@nodepool/core';
 

@@ -6,10 +6,7 @@ import type { RequestStore } from '../requests/request-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
-/**
- * Returns the columns. Names and order of the short form are those of the Python Nodepool's `request-list`, on which
- * scripts rely.
- */
+/** Returns the columns. Names and order of the short form are the Python Nodepool's, on which scripts rely. */
 function requestColumns(now: number): readonly ListColumn<RequestEntry>[] {
   return [
     { field: 'id', header: 'Request ID', value: (entry) => entry.id },

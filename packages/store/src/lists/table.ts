@@ -3,10 +3,7 @@
 import { cellText, displayWidth, printable } from './cell-text.js';
 import type { RecordList } from './record-list.js';
 
-/**
- * Returns the list as a table, without a final line break. An empty list has the headers with the borders of both
- * parts.
- */
+/** Returns the list as a table, without a final line break. An empty list has headers and the borders of both parts. */
 export function toTable(listing: RecordList): string {
   const cells = listing.rows.map((row) =>
     listing.columns.map((column, index) => {

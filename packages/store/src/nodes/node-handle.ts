@@ -6,6 +6,7 @@ import { commit } from '../commit/commit.js';
 import { now, type StoreContext } from '../context.js';
 import { inTurn, type RecordHandle, type Step } from '../commit/record-handle.js';
 import { removeRecord } from '../commit/remove-record.js';
+import { adoptInterruption } from './interruption.js';
 
 /** A node whose lock this process holds. */
 export class NodeHandle {
@@ -26,7 +27,7 @@ export class NodeHandle {
 
   /**
    * Writes the change, versioned and fenced, and sets `state_time` if `state` changes. Writes of one handle keep their
-   * order.
+   * order. An interruption that a launcher has written meanwhile is preserved.
    */
   update(change: Partial<NodeData>, options?: CallOptions): Promise<void> {
     return this.commit(() => this.record.change(change, now(this.context), false), options);
@@ -69,6 +70,17 @@ export class NodeHandle {
   /** Computes the step when its turn comes, because it depends on the writes before it. */
   private commit(step: () => Step, options?: CallOptions): Promise<void> {
     const { zooKeeper, caches } = this.context;
-    return inTurn([this.record], async () => commit(zooKeeper, caches, [step()], options));
+    return inTurn([this.record], async () => {
+      for (;;) {
+        const planned = step();
+        try {
+          await commit(zooKeeper, caches, [planned], options);
+          return;
+        } catch (error) {
+          const written = typeof planned.write === 'string' ? undefined : planned.write.data;
+          if (!(await adoptInterruption(this.context, this.record, written, error, options))) throw error;
+        }
+      }
+    });
   }
 }

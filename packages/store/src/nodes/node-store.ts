@@ -11,7 +11,7 @@ import {
   type TransactionResult,
 } from '@nodepool/zookeeper';
 import { nodeCodec } from '../codec/node.js';
-import type { Node, NodeData } from '@nodepool/core';
+import type { Node, NodeData, NodeInterruption } from '@nodepool/core';
 import type { CorruptRecord } from '../errors.js';
 import type { Change } from '../tables/change.js';
 import { NodeEntry, createOps, readNode, type NodeTable } from './node-entry.js';
@@ -21,6 +21,7 @@ import type { StoreContext } from '../context.js';
 import { EmptyRecords } from '../tables/empty-records.js';
 import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
+import { writeInterruption } from './interruption.js';
 import { NodeLocks, type DurableLockOptions, type Target } from './node-locks.js';
 import { NODES_ROOT, isNodeRecord, nameOf, nodePath, placeOfNode, supplyPath } from '../paths.js';
 import { RecordTable } from '../tables/record-table.js';
@@ -302,6 +303,14 @@ export class NodeStore {
       held.push(...batch.filter((_, at) => holders[at]?.persistent === true && holders[at].identifier === owner));
     }
     return held;
+  }
+
+  /**
+   * Writes the interruption of a node, which another process may have locked, or removes it. Resolves with false if the
+   * record has changed since `entry`.
+   */
+  setInterruption(entry: NodeEntry, interruption: NodeInterruption | null, options?: CallOptions): Promise<boolean> {
+    return writeInterruption(this.context, entry, interruption, options);
   }
 
   /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */

@@ -1,5 +1,3 @@
-/** A request whose lock this process holds. */
-
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { NodeHandle } from '../nodes/node-handle.js';

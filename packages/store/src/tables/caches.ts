@@ -1,18 +1,7 @@
-/**
- * Combines the tree caches of a store: it is complete when all of them are, and passes every write of this client to
- * them.
- */
+/** Combines the tree caches of a store: complete when all of them are, and informed of every write of this client. */
 
-import {
-  treeCache,
-  isZooKeeperError,
-  type TreeCache,
-  type CallOptions,
-  type Stat,
-  type TreeListener,
-  type WriteExpectation,
-  type ZooKeeper,
-} from '@nodepool/zookeeper';
+import type { TreeCache, CallOptions, Stat, TreeListener, WriteExpectation, ZooKeeper } from '@nodepool/zookeeper';
+import { treeCache, isZooKeeperError } from '@nodepool/zookeeper';
 import { linkSignals, untilAborted, type Clock, type Emitter, type Logger, type Timer } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
 
@@ -26,9 +15,7 @@ export interface CacheOptions {
   readonly isLeaf?: (path: string) => boolean;
   readonly onPut: TreeListener['onPut'];
   readonly onRemove: TreeListener['onRemove'];
-  /**
-   * While this returns false, the store does not count as complete even if the cache mirrors the server. Default: true.
-   */
+  /** While this returns false, the store is not complete even if the cache mirrors the server. Default: true. */
   readonly isUsable?: () => boolean;
   /** The table of the records. Its listeners receive the effects of a write of this client as one change. */
   readonly table?: Pausable;
@@ -145,10 +132,7 @@ export class Caches {
     );
   }
 
-  /**
-   * Resolves once `complete`, which may be later than `ready`. Rejects when the signal aborts, after `timeoutMs`, or
-   * when the caches are closed.
-   */
+  /** Resolves once `complete`, maybe later than `ready`. Rejects on abort, after `timeoutMs`, or on `close`. */
   async completed(options: CallOptions = {}): Promise<void> {
     await this.ready(options);
     if (this.wasComplete) return;

@@ -1,5 +1,3 @@
-/** A change of one record, as listeners receive it. */
-
 /**
  * A change of one record, reported synchronously and in order. `before` or `after` is `undefined` if the record does
  * not exist at that time, or is corrupt (see `corrupt`).

@@ -36,10 +36,7 @@ export class KeyIndex<E> {
     return present;
   }
 
-  /**
-   * Iterates over the entries that have this key at the time of the call, except those that lose it before the
-   * iteration reaches them.
-   */
+  /** Iterates over the entries that have this key now, except those that lose it before the iteration reaches them. */
   *select(key: string, entries: ReadonlyMap<string, E>): Iterable<E> {
     const ids = this.ids(key);
     for (const id of ids) {

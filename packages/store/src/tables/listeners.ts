@@ -1,5 +1,3 @@
-/** Events of the store. */
-
 import { Emitter, type Logger } from '@nodepool/core';
 
 /** Creates an emitter that logs the errors of its listeners. */

@@ -74,10 +74,7 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     this.changes.emit({ id, before: undefined, after: undefined });
   }
 
-  /**
-   * Returns the entry to lock and write; undefined if it is known to be locked or changed since, or is not from this
-   * table.
-   */
+  /** Returns the entry to lock and write; undefined if it is known to be locked or changed, or of another table. */
   lockable(entry: { readonly id: string; readonly version: number }): E | undefined {
     const known = this.entries.get(entry.id);
     if (known?.version === entry.version) return known.locked ? undefined : known;

@@ -15,10 +15,7 @@ export class Backpressure {
     private readonly onDrained: () => void,
   ) {}
 
-  /**
-   * Returns the error of a request that would exceed the limits, else undefined. Accepts any size if no call is
-   * pending.
-   */
+  /** Returns the error of a request that would exceed the limits, else undefined. Any size fits if none is pending. */
   refusal(bytes: number, operation: string, path: string | undefined): OverloadedError | undefined {
     if (this.calls === 0) return undefined;
     if (this.calls < this.maxCalls && this.bytes + bytes <= this.maxBytes) return undefined;

@@ -1,5 +1,3 @@
-/** One call of a client: its request, until its promise is settled. */
-
 import { OutcomeUnknownError, TimeoutError, ZooKeeperError } from '../errors.js';
 import type { JuteReader } from './jute-reader.js';
 import type { Backpressure } from './backpressure.js';

@@ -1,5 +1,3 @@
-/** The client. */
-
 import type {
   Acl,
   CallOptions,

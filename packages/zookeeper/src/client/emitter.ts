@@ -1,5 +1,3 @@
-/** Events with typed arguments. */
-
 export class Emitter<Events extends { [E in keyof Events]: unknown[] }> {
   private readonly listeners: { [E in keyof Events]?: Set<(...args: Events[E]) => void> } = {};
 

@@ -27,10 +27,7 @@ export class FrameDecoder {
     private readonly handler: FrameHandler,
   ) {}
 
-  /**
-   * Passes on every message that the first `length` bytes of `chunk` complete. Throws (`protocol`) if a length is
-   * negative or too large.
-   */
+  /** Passes on every message that the first `length` bytes of `chunk` complete. Throws (`protocol`) for bad lengths. */
   push(chunk: Buffer, length = chunk.length): void {
     if (chunk !== this.chunk) {
       this.chunk = chunk;

@@ -12,10 +12,7 @@ const CHUNK_BYTES = 16 * 1024;
 /** Upper limit of UTF-8 bytes per UTF-16 unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/**
- * A reusable writer: call `reset`, write, and call `take`. Messages follow each other in a chunk, so that none is
- * copied.
- */
+/** A reusable writer: `reset`, write, and `take`. Messages follow each other in a chunk, so that none is copied. */
 export class JuteWriter {
   private chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /** A view of the chunk. A method that adds bytes can replace it. */

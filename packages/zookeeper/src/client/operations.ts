@@ -1,15 +1,7 @@
 /** The types of requests: writes their frames and reads their answers. */
 
-import {
-  type Acl,
-  type CreateMode,
-  type CreateOptions,
-  type Identity,
-  type PersistentWatch,
-  type Stat,
-  type WatchKind,
-  OPEN_ACL,
-} from '../api.js';
+import type { Acl, CreateMode, CreateOptions, Identity, PersistentWatch, Stat, WatchKind } from '../api.js';
+import { OPEN_ACL } from '../api.js';
 import { InvalidArgumentError } from '../errors.js';
 import type { Operation } from './call.js';
 import { JuteWriter } from './jute-writer.js';

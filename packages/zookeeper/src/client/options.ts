@@ -1,5 +1,3 @@
-/** The options of a client, their validation and their defaults. */
-
 import { readFileSync } from 'node:fs';
 import { systemClock, type Clock } from '../clock.js';
 import { InvalidArgumentError } from '../errors.js';
@@ -27,10 +25,7 @@ export interface ClientTlsOptions {
 }
 
 export interface ClientOptions {
-  /**
-   * `host:port,[::1]:port/chroot`, or a list of `host:port`. The default port is 2181, with `tls` 2281. Each client
-   * shuffles the list.
-   */
+  /** `host:port,[::1]:port/chroot`, or a list. Default port 2181, with `tls` 2281. Clients shuffle the list. */
   readonly servers: string | readonly string[];
   /** Path that the client prepends to all paths. Default: the one in `servers`, if any. */
   readonly chroot?: string;

@@ -3,7 +3,6 @@
 import { abortReason, type Clock, type Timer } from '../clock.js';
 import { Fifo } from './fifo.js';
 
-/** A pending call or wait. */
 export interface Pending {
   /** True once it was answered or failed. */
   readonly settled: boolean;
@@ -42,7 +41,6 @@ export class Deadlines {
     if (queue.timer === undefined) this.schedule(timeoutMs, queue, timeoutMs);
   }
 
-  /** Removes all deadlines. */
   clear(): void {
     for (const queue of this.queues.values()) queue.timer?.cancel();
     this.queues.clear();

@@ -13,7 +13,6 @@ import type { Backpressure } from './backpressure.js';
 import { viewOf } from './data-view.js';
 import { SendWindow } from './send-window.js';
 
-/** A destination of messages. */
 export interface FrameSink {
   /** Sends bytes, which the caller must not modify afterwards. */
   send(bytes: Buffer): void;
@@ -43,7 +42,6 @@ export class Pipeline {
     private readonly backpressure: Backpressure,
   ) {}
 
-  /** The counters of the pipeline. */
   get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight' | 'pendingCalls' | 'pendingBytes'> {
     const { calls: pendingCalls, bytes: pendingBytes } = this.backpressure;
     return {

@@ -1,5 +1,3 @@
-/** Resolves the name of a server, with a timeout. */
-
 import { sleep, type Clock } from '../clock.js';
 import { ConnectionLostError } from '../errors.js';
 import type { Endpoint, ServerAddress, ServerList } from './server-list.js';

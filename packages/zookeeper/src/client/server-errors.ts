@@ -48,7 +48,6 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [-127, { code: 'throttled', text: 'the server is overloaded and dropped the request' }],
 ]);
 
-/** Returns the error for a server's error code. */
 export function serverError(serverCode: number, details: ZooKeeperErrorDetails): ZooKeeperError {
   const meaning = MEANINGS.get(serverCode);
   const what = `${details.operation ?? 'request'}${details.path === undefined ? '' : ` ${details.path}`}`;

@@ -75,7 +75,6 @@ export class ServerList {
     return this.servers.some((server) => server.host === host && server.port === port);
   }
 
-  /** The next server in line. */
   take(): ServerAddress {
     const server = this.servers[this.next % this.servers.length];
     if (server === undefined) throw invalid('', 'it names no server');

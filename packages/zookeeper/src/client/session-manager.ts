@@ -1,6 +1,4 @@
-/**
- * Maintains a session: connects to a server, resumes the session after a lost connection, and replaces a lost session.
- */
+/** Maintains a session: connects to a server, resumes the session on other connections, replaces a lost session. */
 
 import type { ConnectionState, WatchEvent } from '../api.js';
 import { sleep } from '../clock.js';
@@ -18,24 +16,20 @@ import { resolveServer } from './resolution.js';
 import { ServerList, type Endpoint, type ServerAddress } from './server-list.js';
 import { ClientSession } from './session.js';
 
-/** Receives the answers to requests. */
 export interface AnswerReceiver {
   /** Handles an answer, and returns the time when its request was sent (monotonic). May throw `protocol`. */
   answer(xid: number, code: number, reader: JuteReader): number;
 }
 
-/** Receives the events of watches. */
 export interface EventReceiver {
   onEvent(event: WatchEvent): void;
   /** The server answered the oldest unanswered `setWatches`. May throw. */
   onWatchesSet(code: number): void;
 }
 
-/** Receives the events of a session manager. */
 export interface SessionManagerHandler {
   /** A connection with a confirmed session is established. `fresh` is true for a new session. */
   onUp(link: Link, session: ClientSession, fresh: boolean): void;
-  /** The connection is lost. */
   onDown(error: ZooKeeperError): void;
   /** The connection is about to be replaced. Send nothing more, and call `whenIdle` once every request is answered. */
   onDrain(whenIdle: () => void): void;
@@ -44,9 +38,7 @@ export interface SessionManagerHandler {
   /** The client is closed. The last call but `onState`. */
   onClosed(error: ZooKeeperError): void;
   onWarning(error: ZooKeeperError): void;
-  /** The receiver of the answers. */
   readonly answers: AnswerReceiver;
-  /** The receiver of the events. */
   readonly events: EventReceiver;
 }
 
@@ -62,7 +54,6 @@ export class SessionManager {
   lastZxid = 0n;
   /** Reason why there is no connection; undefined while connected. */
   lastProblem: Error | undefined;
-  /** Number of sessions created or resumed. */
   connects = 0;
   private finishedBytes = { sent: 0, received: 0 };
   private readonly servers: ServerList;
@@ -89,7 +80,6 @@ export class SessionManager {
     this.credentials = new Credentials(settings.auth.map(({ scheme, auth }) => authFrame(scheme, auth)));
   }
 
-  /** Name of the connected server. */
   get server(): string | undefined {
     return this.up ? this.link?.name : undefined;
   }
@@ -102,7 +92,6 @@ export class SessionManager {
     return this.finishedBytes.received + (this.link?.bytesReceived ?? 0);
   }
 
-  /** Starts to connect. */
   start(): void {
     this.loop = this.run().catch((error: unknown) => {
       this.abandon(
@@ -348,14 +337,12 @@ export class SessionManager {
     this.established(link, response, sentAt);
   }
 
-  /** Drops a drained link. */
   private dropDrained(link: Link): void {
     if (this.link !== link) return;
     this.detach(new ConnectionLostError('connection-lost', `${link.name} is not in the list of servers any more`));
     this.dropLink();
   }
 
-  /** Handles the failure of the link. */
   private down(error: ZooKeeperError): void {
     this.detach(error);
     if (this.state !== 'closed') {

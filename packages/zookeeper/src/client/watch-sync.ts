@@ -8,16 +8,9 @@ import * as op from './operations.js';
 import type { Chroot } from './paths.js';
 import type { FrameSink } from './pipeline.js';
 import { serverError, ServerCode } from './server-errors.js';
-import {
-  WatchRegistry,
-  type OneShotKind,
-  type OneShotListener,
-  type Registration,
-  type WatchingRead,
-  type WatchPort,
-} from './watches.js';
+import type { OneShotKind, OneShotListener, Registration, WatchingRead, WatchPort } from './watches.js';
+import { WatchRegistry } from './watches.js';
 
-/** Access to the server. */
 export interface WatchSyncPort {
   /** Returns the newest transaction that the client has seen. */
   lastZxid(): bigint;
@@ -34,7 +27,6 @@ export class WatchSync implements WatchPort {
   private sink: FrameSink | undefined;
   /** Registrations of each unanswered `setWatches`, in order. */
   private unanswered = new Fifo<readonly Registration[]>();
-  /** Number of received events. */
   events = 0;
 
   constructor(
@@ -92,7 +84,6 @@ export class WatchSync implements WatchPort {
     this.registry.dropOneShots();
   }
 
-  /** Handles an event of the server. */
   onEvent(event: WatchEvent): void {
     this.events++;
     const path = this.chroot.toClient(event.path);

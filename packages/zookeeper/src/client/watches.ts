@@ -25,7 +25,6 @@ export interface WatchPort {
   warn(error: ZooKeeperError): void;
 }
 
-/** A persistent watch and its listener. */
 export interface Registration {
   readonly watch: PersistentWatch;
   readonly listener: WatchListener;

@@ -9,16 +9,16 @@ import { OPEN_ACL, Permission, type Acl } from '../api.js';
 import { Refusal, RefusedError } from './messages.js';
 
 /** An authenticated identity of a client, as access control lists name it. */
-export interface Identity {
+export interface ServerIdentity {
   readonly scheme: string;
   readonly id: string;
 }
 
 /** The identity of every simulated client before it authenticates. */
-export const LOCAL_IDENTITY: Identity = { scheme: 'ip', id: '127.0.0.1' };
+export const LOCAL_IDENTITY: ServerIdentity = { scheme: 'ip', id: '127.0.0.1' };
 
 /** Returns the identity of credentials, or undefined if they are refused. */
-export function authenticate(scheme: string, auth: Uint8Array): Identity | undefined {
+export function authenticate(scheme: string, auth: Uint8Array): ServerIdentity | undefined {
   if (scheme === 'ip') return LOCAL_IDENTITY;
   if (scheme !== 'digest') return undefined;
   const [user = ''] = Buffer.from(auth).toString().split(':', 1);
@@ -26,7 +26,7 @@ export function authenticate(scheme: string, auth: Uint8Array): Identity | undef
 }
 
 /** Returns true if one of the entries allows one of the permissions. */
-export function allows(acl: readonly Acl[], anyOf: number, identities: readonly Identity[]): boolean {
+export function allows(acl: readonly Acl[], anyOf: number, identities: readonly ServerIdentity[]): boolean {
   // The common case: simulations check every request and event.
   if (acl === OPEN_ACL) return true;
   return acl.some(
@@ -36,7 +36,7 @@ export function allows(acl: readonly Acl[], anyOf: number, identities: readonly 
 }
 
 /** Returns the list to store, with `auth` replaced by the client's identities. Throws `RefusedError`. */
-export function storedAcl(acl: readonly Acl[], identities: readonly Identity[]): readonly Acl[] {
+export function storedAcl(acl: readonly Acl[], identities: readonly ServerIdentity[]): readonly Acl[] {
   if (acl.length === 1 && isOpen(acl[0])) return OPEN_ACL;
   const stored = acl.flatMap((entry) => {
     if (entry.scheme === 'auth') return ownEntries(entry, identities);
@@ -52,7 +52,7 @@ export function maskedAcl(acl: readonly Acl[]): readonly Acl[] {
   return acl.map((entry) => (entry.scheme === 'digest' ? { ...entry, id: `${userOf(entry.id)}:x` } : entry));
 }
 
-function ownEntries({ permissions }: Acl, identities: readonly Identity[]): Acl[] {
+function ownEntries({ permissions }: Acl, identities: readonly ServerIdentity[]): Acl[] {
   const own = identities.filter(({ scheme }) => scheme === 'digest');
   if (own.length === 0) throw new RefusedError(Refusal.invalidAcl);
   return own.map(({ scheme, id }) => ({ permissions, scheme, id }));
@@ -70,7 +70,7 @@ function isSame(one: Acl, other: Acl): boolean {
   return one.permissions === other.permissions && one.scheme === other.scheme && one.id === other.id;
 }
 
-function matches(entry: Acl, { scheme, id }: Identity): boolean {
+function matches(entry: Acl, { scheme, id }: ServerIdentity): boolean {
   if (scheme !== entry.scheme) return false;
   return scheme === 'ip' ? rangeOf(entry.id)?.check(id) === true : id === entry.id;
 }

@@ -34,7 +34,6 @@ export class Channel<T> {
     if (!held) this.schedule();
   }
 
-  /** Drops all messages in transit. */
   close(): void {
     this.closed = true;
     this.queue.takeAll();

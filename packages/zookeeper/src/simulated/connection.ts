@@ -5,12 +5,11 @@ import type { ConnectionHandler, Wire } from '../client/connection.js';
 import { FrameDecoder } from '../client/frame-decoder.js';
 import type { Clock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
-import { LOCAL_IDENTITY, type Identity } from './access.js';
+import { LOCAL_IDENTITY, type ServerIdentity } from './access.js';
 import { Channel } from './channel.js';
 import type { EventSink } from './watch-table.js';
 import { eventMessage } from './wire.js';
 
-/** The server's end of a connection. */
 export interface ServerEnd {
   /** Handles one message, whose bytes are valid only during the call. Throws if it is malformed. */
   onFrame(connection: SimulatedConnection, buffer: Buffer, start: number, end: number): void;
@@ -36,7 +35,7 @@ export class SimulatedConnection implements Wire, EventSink {
   /** Id of the session that was created or resumed on it. Set by the server. */
   sessionId: bigint | undefined;
   /** Identities of the client. Set by the server. */
-  identities: readonly Identity[] = [LOCAL_IDENTITY];
+  identities: readonly ServerIdentity[] = [LOCAL_IDENTITY];
   private readonly up: Channel<Buffer>;
   private readonly down: Channel<Buffer>;
   private held = false;

@@ -1,5 +1,3 @@
-/** Connections to a simulated server that cannot be reached. */
-
 import type { ConnectionHandler, Wire } from '../client/connection.js';
 import { ConnectionLostError } from '../errors.js';
 

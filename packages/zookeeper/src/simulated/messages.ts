@@ -28,7 +28,6 @@ export type Request =
   | { readonly type: 'countDescendants'; readonly path: string }
   | { readonly type: 'ping' | 'whoAmI' | 'close' };
 
-/** An operation of a transaction. */
 export type WriteRequest = Extract<Request, { type: TransactionOp['type'] }>;
 
 /** The watches of a client that reconnects (`SetWatches2`). */

@@ -23,29 +23,16 @@ export interface SimulatedServerOptions {
   readonly clock: Clock;
   /** Transit time of a message, milliseconds; a function is called for each message. Default 0. */
   readonly latencyMs?: number | (() => number);
-  /** Tick, milliseconds. Sessions expire at full ticks, as in a real server. Default 2000. */
+  /** Tick, milliseconds. Sessions expire at full ticks, after 2 to 20, as in a real server. Default 2000. */
   readonly tickMs?: number;
-  /** Limits of the session timeout. Default: 2 and 20 ticks. */
-  readonly minSessionTimeoutMs?: number;
-  readonly maxSessionTimeoutMs?: number;
   /** Enables TTL znodes (`zookeeper.extendedTypesEnabled`). Default false. */
   readonly ttlNodes?: boolean;
-  /** Interval of the clean-up of empty containers and overdue TTL znodes, milliseconds. Default 60000. */
-  readonly containerCheckMs?: number;
 }
 
 /** Options of a client of the simulated server; see `ClientOptions`. */
-export interface SimulatedClientOptions extends Pick<
-  ClientOptions,
-  'readOnly' | 'maxPacketBytes' | 'maxPendingCalls' | 'maxPendingBytes'
-> {
+export interface SimulatedClientOptions extends Omit<ClientOptions, 'servers' | 'tls' | 'clock' | 'random'> {
   /** Must exist before a znode is created below it. */
   readonly chroot?: string;
-  readonly sessionTimeoutMs?: number;
-  readonly operationTimeoutMs?: number;
-  readonly reconnectDelayMs?: readonly [number, number];
-  /** Credentials of the schemes `digest` and `ip`. */
-  readonly auth?: readonly { readonly scheme: string; readonly auth: string | Uint8Array }[];
   /** Clock of the client's process; see `PausableClock`. Default: the server's clock. */
   readonly clock?: Clock;
   /** Default: always 0.5. */
@@ -92,8 +79,8 @@ export class SimulatedZooKeeperServer {
     this.service = new ZnodeService(clock, options);
     const limits = {
       tickMs,
-      minTimeoutMs: options.minSessionTimeoutMs ?? 2 * tickMs,
-      maxTimeoutMs: options.maxSessionTimeoutMs ?? 20 * tickMs,
+      minTimeoutMs: 2 * tickMs,
+      maxTimeoutMs: 20 * tickMs,
     };
     this.sessions = new SessionTable(clock, limits, (session) => this.sessionEnded(session));
   }
@@ -166,10 +153,7 @@ export class SimulatedZooKeeperServer {
     if (session !== undefined) this.sessions.end(session.id);
   }
 
-  /**
-   * Cuts the connection at the client's next write that `matches`, before or after the write is applied. The client
-   * cannot distinguish the two.
-   */
+  /** Cuts the connection at the client's next write that `matches`, before or after its effect; both look alike. */
   loseNextWrite(client: ZooKeeper, when: PlannedLoss['when'], matches: PlannedLoss['matches'] = () => true): void {
     this.pathOf(client).loss = { when, matches };
   }

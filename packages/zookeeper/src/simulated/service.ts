@@ -2,16 +2,9 @@
 
 import type { Clock, Timer } from '../clock.js';
 import type { ReadOp } from '../api.js';
-import type { Identity } from './access.js';
-import {
-  Refusal,
-  RefusedError,
-  type AnswerValue,
-  type Change,
-  type ReadAnswer,
-  type Request,
-  type WriteResult,
-} from './messages.js';
+import type { ServerIdentity } from './access.js';
+import type { AnswerValue, Change, ReadAnswer, Request, WriteResult } from './messages.js';
+import { Refusal, RefusedError } from './messages.js';
 import { ServerWatches, type EventSink } from './watch-table.js';
 import { ZnodeTree, type DumpedZnode, type WriteContext } from './znode-tree.js';
 
@@ -22,13 +15,12 @@ type ReadRequest = Exclude<
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
-/** A copy of all znodes. */
 export interface DataSnapshot {
   readonly tree: ZnodeTree;
   readonly zxid: bigint;
 }
 
-/** Default interval of the clean-up of containers and TTL znodes. */
+/** Interval of the clean-up of containers and TTL znodes. */
 const CONTAINER_CHECK_MS = 60_000;
 
 export class ZnodeService {
@@ -40,7 +32,7 @@ export class ZnodeService {
 
   constructor(
     private readonly clock: Clock,
-    private readonly options: { readonly ttlNodes?: boolean; readonly containerCheckMs?: number },
+    options: { readonly ttlNodes?: boolean },
   ) {
     this.tree = new ZnodeTree({ ttlNodes: options.ttlNodes ?? false });
   }
@@ -94,7 +86,7 @@ export class ZnodeService {
   }
 
   /** Applies a request of a session and sets its watches for `sink`. Throws `RefusedError` and changes nothing. */
-  handle(sink: EventSink, sessionId: bigint, identities: readonly Identity[], request: Request): AnswerValue {
+  handle(sink: EventSink, sessionId: bigint, identities: readonly ServerIdentity[], request: Request): AnswerValue {
     switch (request.type) {
       case 'create':
       case 'delete':
@@ -122,7 +114,7 @@ export class ZnodeService {
     }
   }
 
-  private handleRead(sink: EventSink, identities: readonly Identity[], request: ReadRequest): AnswerValue {
+  private handleRead(sink: EventSink, identities: readonly ServerIdentity[], request: ReadRequest): AnswerValue {
     switch (request.type) {
       case 'exists': {
         if (request.watch) this.watches.watchData(request.path, sink);
@@ -166,7 +158,7 @@ export class ZnodeService {
     }
   }
 
-  private readOne({ type, path }: ReadOp, identities: readonly Identity[]): ReadAnswer {
+  private readOne({ type, path }: ReadOp, identities: readonly ServerIdentity[]): ReadAnswer {
     try {
       return type === 'get'
         ? { type: 'data', ...this.tree.read(path, identities) }
@@ -200,7 +192,7 @@ export class ZnodeService {
     for (const path of request.recursive) this.watches.add(path, sink, true);
   }
 
-  private nextContext(sessionId: bigint, identities: readonly Identity[]): WriteContext {
+  private nextContext(sessionId: bigint, identities: readonly ServerIdentity[]): WriteContext {
     // A refused transaction has an id too.
     this.zxid++;
     return { zxid: this.zxid, now: Math.floor(this.clock.now()), sessionId, identities };
@@ -220,7 +212,7 @@ export class ZnodeService {
       this.clean();
       this.scheduleCleaning();
     };
-    this.cleaner = this.clock.schedule(this.options.containerCheckMs ?? CONTAINER_CHECK_MS, clean, {
+    this.cleaner = this.clock.schedule(CONTAINER_CHECK_MS, clean, {
       background: true,
     });
   }
@@ -240,6 +232,6 @@ function writeAnswer({ path, stat }: WriteResult, type: 'create' | 'delete' | 's
 }
 
 /** Returns the identity without its digest. */
-function publicIdentity({ scheme, id }: Identity): { readonly scheme: string; readonly user: string } {
+function publicIdentity({ scheme, id }: ServerIdentity): { readonly scheme: string; readonly user: string } {
   return { scheme, user: scheme === 'digest' ? id.slice(0, id.indexOf(':')) : id };
 }

@@ -1,8 +1,6 @@
-/** The sessions of the simulated server. */
-
 import type { Clock, Timer } from '../clock.js';
 import type { SimulatedConnection } from './connection.js';
-import type { ConnectRequest } from './wire.js';
+import type { ConnectRequest } from '../client/protocol.js';
 
 /** A session, for checkers. */
 export interface ServerSession {
@@ -106,7 +104,6 @@ export class SessionTable {
     }
   }
 
-  /** Stops all expirations. */
   stop(): void {
     this.running = false;
     for (const session of this.sessions.values()) this.unschedule(session);

@@ -5,12 +5,12 @@
 
 import { Permission, type Acl, type WatchEvent, type WatchKind } from '../api.js';
 import { parentPath } from '../client/paths.js';
-import { allows, type Identity } from './access.js';
+import { allows, type ServerIdentity } from './access.js';
 import type { Change } from './messages.js';
 
 /** The receiver of events: a connection. */
 export interface EventSink {
-  readonly identities: readonly Identity[];
+  readonly identities: readonly ServerIdentity[];
   sendEvent(event: WatchEvent): void;
 }
 

@@ -3,27 +3,10 @@
 import type { CreateMode, ReadOp, Stat, WatchEvent, WatchKind } from '../api.js';
 import type { JuteReader } from '../client/jute-reader.js';
 import { JuteWriter } from '../client/jute-writer.js';
-import {
-  CREATE_FLAGS,
-  Opcode,
-  readAcl,
-  SpecialXid,
-  WATCHER_TYPE,
-  writeAcl,
-  type ConnectResponse,
-} from '../client/protocol.js';
+import type { ConnectRequest, ConnectResponse } from '../client/protocol.js';
+import { CREATE_FLAGS, Opcode, readAcl, SpecialXid, WATCHER_TYPE, writeAcl } from '../client/protocol.js';
 import { ZooKeeperError } from '../errors.js';
 import type { AnswerValue, ReadAnswer, Request, WriteRequest, WriteResult } from './messages.js';
-
-/** The first message of a connection. A `sessionId` of 0n requests a new session. */
-export interface ConnectRequest {
-  readonly lastZxid: bigint;
-  readonly timeoutMs: number;
-  readonly sessionId: bigint;
-  readonly password: Buffer;
-  /** True if the client accepts a read-only server. */
-  readonly readOnly: boolean;
-}
 
 /** Shared: no message is interrupted between `reset` and `take`. */
 const writer = new JuteWriter();

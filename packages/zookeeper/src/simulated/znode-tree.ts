@@ -5,18 +5,10 @@
 
 import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
 import { parentPath } from '../client/paths.js';
-import { allows, maskedAcl, storedAcl, type Identity } from './access.js';
+import { allows, maskedAcl, storedAcl, type ServerIdentity } from './access.js';
 import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
-import {
-  checkVersion,
-  CONTAINER_OWNER,
-  freshNode,
-  nameOf,
-  ownerOf,
-  sequenceDigits,
-  statOf,
-  type Znode,
-} from './znode.js';
+import type { Znode } from './znode.js';
+import { checkVersion, CONTAINER_OWNER, freshNode, nameOf, ownerOf, sequenceDigits, statOf } from './znode.js';
 
 /** The server's own znodes, which clients cannot delete. */
 const SPECIAL_PATHS: ReadonlySet<string> = new Set(['/', '/zookeeper', '/zookeeper/config', '/zookeeper/quota']);
@@ -26,7 +18,7 @@ export interface WriteContext {
   readonly zxid: bigint;
   readonly now: number;
   readonly sessionId: bigint;
-  readonly identities: readonly Identity[];
+  readonly identities: readonly ServerIdentity[];
 }
 
 /** A znode, for checkers. */
@@ -59,7 +51,6 @@ export class ZnodeTree {
     for (const [owner, paths] of from.ephemerals) this.ephemerals.set(owner, new Set(paths));
   }
 
-  /** Returns an independent copy. */
   copy(): ZnodeTree {
     return new ZnodeTree(this.settings, this);
   }
@@ -69,14 +60,14 @@ export class ZnodeTree {
     return node === undefined ? undefined : statOf(node);
   }
 
-  read(path: string, identities: readonly Identity[]): { readonly data: Uint8Array; readonly stat: Stat } {
+  read(path: string, identities: readonly ServerIdentity[]): { readonly data: Uint8Array; readonly stat: Stat } {
     const node = this.permitted(path, Permission.read, identities);
     return { data: node.data.slice(), stat: statOf(node) };
   }
 
   children(
     path: string,
-    identities: readonly Identity[],
+    identities: readonly ServerIdentity[],
   ): { readonly children: readonly string[]; readonly stat: Stat } {
     const node = this.permitted(path, Permission.read, identities);
     return { children: [...node.children], stat: statOf(node) };
@@ -87,7 +78,7 @@ export class ZnodeTree {
     return [...(this.ephemerals.get(sessionId) ?? [])].filter((path) => path.startsWith(prefix));
   }
 
-  countDescendants(path: string, identities: readonly Identity[]): number {
+  countDescendants(path: string, identities: readonly ServerIdentity[]): number {
     this.permitted(path, Permission.read, identities);
     if (path === '/') return this.nodes.size - 1;
     let count = 0;
@@ -95,13 +86,13 @@ export class ZnodeTree {
     return count;
   }
 
-  acl(path: string, identities: readonly Identity[]): { readonly acl: readonly Acl[]; readonly stat: Stat } {
+  acl(path: string, identities: readonly ServerIdentity[]): { readonly acl: readonly Acl[]; readonly stat: Stat } {
     const node = this.permitted(path, Permission.read | Permission.admin, identities);
     const acl = allows(node.acl, Permission.admin, identities) ? node.acl : maskedAcl(node.acl);
     return { acl, stat: statOf(node) };
   }
 
-  setAcl(path: string, acl: readonly Acl[], version: number, identities: readonly Identity[]): Stat {
+  setAcl(path: string, acl: readonly Acl[], version: number, identities: readonly ServerIdentity[]): Stat {
     const stored = storedAcl(acl, identities);
     const node = this.permitted(path, Permission.admin, identities);
     checkVersion(node.aversion, version);
@@ -260,7 +251,7 @@ export class ZnodeTree {
     return node;
   }
 
-  private permitted(path: string, anyOf: number, identities: readonly Identity[]): Znode {
+  private permitted(path: string, anyOf: number, identities: readonly ServerIdentity[]): Znode {
     const node = this.existing(path);
     if (!allows(node.acl, anyOf, identities)) throw new RefusedError(Refusal.noAuth);
     return node;

@@ -7,7 +7,6 @@ import { Refusal, RefusedError, type WriteRequest } from './messages.js';
 export const CONTAINER_OWNER = -(2n ** 63n);
 const TTL_OWNER_MARK = -(2n ** 56n);
 
-/** A znode of the simulated server. */
 export interface Znode {
   data: Uint8Array;
   acl: readonly Acl[];

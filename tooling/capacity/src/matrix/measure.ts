@@ -59,6 +59,7 @@ export const SPECIAL_TROUBLES: Readonly<Record<string, readonly string[]>> = {
     'pods that arrive at full nodes (OutOfcpu)',
     'pods that fit on no node',
   ],
+  aws: ['InsufficientInstanceCapacity', 'VcpuLimitExceeded', 'spot taken away in one zone'],
 };
 
 export function resultOf(waits: readonly Wait[], { calmMs, disturbedMs }: CellPeriods): CellResult {

@@ -1,7 +1,7 @@
 /** A driver and the simulated cloud that the matrix disturbs. */
 
-import type { Clock, Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { CallFault } from '@nodepool/simulated-cloud';
+import type { Clock, Driver, ExternalId, JsonObject, RandomSource } from '@nodepool/core';
+import type { CallFault, CloudConnections } from '@nodepool/simulated-cloud';
 
 export interface Target {
   readonly driver: Driver;
@@ -17,6 +17,8 @@ export interface Target {
   readonly setBootTime: (ms: number) => void;
   /** Refuses the credentials until `calm`. */
   readonly refuseLogin: () => void;
+  /** Takes an instance away, as the cloud does with a spot instance. */
+  readonly takeAway: (id: ExternalId) => void;
   /** Disturbances that only this cloud knows, by title. */
   readonly special: ReadonlyMap<string, () => void>;
   /** Ends all disturbances. */
@@ -24,8 +26,48 @@ export interface Target {
   readonly close: () => Promise<void>;
 }
 
+export interface TargetOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Further keys of the label, e.g. for spot instances. */
+  readonly label?: JsonObject;
+}
+
 /** Opens a cloud for its driver on a clock. */
-export type OpenTarget = (options: { readonly clock: Clock; readonly random: RandomSource }) => Promise<Target>;
+export type OpenTarget = (options: TargetOptions) => Promise<Target>;
+
+export const LATENCY_MS = 100;
+/** Pattern of a fault that matches every operation. */
+export const ALL = '*';
+
+export interface SimulatedCloud<S> {
+  readonly faults: { clear(): void };
+  readonly connections: CloudConnections;
+  configure(changes: Partial<S> | { readonly bootMs: number }): void;
+  close(): Promise<void>;
+}
+
+/** Returns what all targets have in common. */
+export function common<S>(
+  cloud: SimulatedCloud<S>,
+  calmSettings: Partial<S>,
+): Pick<Target, 'refuse' | 'setBootTime' | 'calm' | 'close'> {
+  let isRefusing = false;
+  return {
+    refuse: () => {
+      isRefusing = true;
+      cloud.connections.refuse();
+    },
+    setBootTime: (bootMs) => cloud.configure({ bootMs }),
+    calm: async () => {
+      cloud.faults.clear();
+      cloud.configure(calmSettings);
+      if (isRefusing) await cloud.connections.accept();
+      isRefusing = false;
+    },
+    close: () => cloud.close(),
+  };
+}
 
 /** Label of all requests. */
 export const LABEL = 'job';

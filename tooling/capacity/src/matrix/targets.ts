@@ -5,49 +5,19 @@ import { driver as gceDriver } from '@nodepool/driver-gce';
 import { kubernetesDriver } from '@nodepool/driver-kubernetes';
 import { openStackDriver } from '@nodepool/driver-openstack';
 import { SAMPLE_SUBNET_ID, startSimulatedAzure } from '@nodepool/simulated-azure';
-import type { CallFault, CloudConnections } from '@nodepool/simulated-cloud';
+import type { CallFault } from '@nodepool/simulated-cloud';
 import { PROJECT, startSimulatedGce } from '@nodepool/simulated-gce';
 import { startSimulatedKubernetes } from '@nodepool/simulated-kubernetes';
 import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
-import { BOOT_MS, DELETE_MS, mainPool, NO_LOGIN, type OpenTarget, type Target } from './target.js';
+import { aws } from './aws.js';
+import { ALL, BOOT_MS, common, DELETE_MS, LATENCY_MS, mainPool, NO_LOGIN, type OpenTarget } from './target.js';
 
-const LATENCY_MS = 100;
-const ALL = '*';
 /** Time after which nova's scheduler gives up (ms). */
 const SCHEDULING_MS = 3000;
 /** Time for which pods fail in the disturbances of pods (ms). */
 const POD_FAILURE_MS = 20_000;
 
-interface SimulatedCloud<S> {
-  readonly faults: { clear(): void };
-  readonly connections: CloudConnections;
-  configure(changes: Partial<S> | { readonly bootMs: number }): void;
-  close(): Promise<void>;
-}
-
-/** Returns what all targets have in common. */
-function common<S>(
-  cloud: SimulatedCloud<S>,
-  calmSettings: Partial<S>,
-): Pick<Target, 'refuse' | 'setBootTime' | 'calm' | 'close'> {
-  let isRefusing = false;
-  return {
-    refuse: () => {
-      isRefusing = true;
-      cloud.connections.refuse();
-    },
-    setBootTime: (bootMs) => cloud.configure({ bootMs }),
-    calm: async () => {
-      cloud.faults.clear();
-      cloud.configure(calmSettings);
-      if (isRefusing) await cloud.connections.accept();
-      isRefusing = false;
-    },
-    close: () => cloud.close(),
-  };
-}
-
-const openStack: OpenTarget = async ({ clock, random }) => {
+const openStack: OpenTarget = async ({ clock, random, label }) => {
   const calmSettings = { bootMs: BOOT_MS, deleteMs: DELETE_MS, latencyMs: LATENCY_MS };
   const cloud = await startSimulatedOpenStack({ clock, random, settings: calmSettings });
   const { faults } = cloud;
@@ -69,7 +39,7 @@ const openStack: OpenTarget = async ({ clock, random }) => {
       'cloud-images': [{ name: 'test-image' }],
       pools: [
         mainPool(
-          { 'cloud-image': 'test-image', 'flavor-name': 'm1.tiny' },
+          { 'cloud-image': 'test-image', 'flavor-name': 'm1.tiny', ...label },
           { ...NO_LOGIN, networks: ['private'], 'auto-floating-ip': false },
         ),
       ],
@@ -80,6 +50,7 @@ const openStack: OpenTarget = async ({ clock, random }) => {
       fail({ kind: 'status', status: 401 }, 'identity');
       fail({ kind: 'status', status: 401 }, 'compute');
     },
+    takeAway: (id) => void faults.breakServer(String(id), 'the server was preempted'),
     special: new Map([
       [
         'no valid host',
@@ -105,7 +76,7 @@ const openStack: OpenTarget = async ({ clock, random }) => {
   };
 };
 
-const azure: OpenTarget = async ({ clock, random }) => {
+const azure: OpenTarget = async ({ clock, random, label }) => {
   const calmSettings = { bootMs: BOOT_MS, deleteMs: DELETE_MS, latencyMs: LATENCY_MS };
   const cloud = await startSimulatedAzure({ clock, random, settings: calmSettings });
   const { faults } = cloud;
@@ -138,13 +109,16 @@ const azure: OpenTarget = async ({ clock, random }) => {
           'image-reference': { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' },
         },
       ],
-      pools: [mainPool({ 'cloud-image': 'debian', 'hardware-profile': { 'vm-size': 'Standard_B1ls' } }, NO_LOGIN)],
+      pools: [
+        mainPool({ 'cloud-image': 'debian', 'hardware-profile': { 'vm-size': 'Standard_B1ls' }, ...label }, NO_LOGIN),
+      ],
     },
     fail,
     refuseLogin: () => {
       cloud.revokeTokens();
       fail({ kind: 'status', status: 401 });
     },
+    takeAway: (id) => cloud.machines.evict(String(id)),
     special: new Map([
       ['showing an expired certificate', () => cloud.presentExpiredCertificate(true)],
       ['AllocationFailed', status(409, 'AllocationFailed')],
@@ -159,7 +133,9 @@ const azure: OpenTarget = async ({ clock, random }) => {
   };
 };
 
-const gce: OpenTarget = async ({ clock, random }) => {
+const ZONE = 'us-central1-a';
+
+const gce: OpenTarget = async ({ clock, random, label }) => {
   const calmSettings = { bootMs: BOOT_MS, deleteMs: DELETE_MS, latencyMs: LATENCY_MS };
   const cloud = await startSimulatedGce({ clock, random, settings: calmSettings });
   cloud.setLimits({ INSTANCES: 1000, CPUS: 10_000, IN_USE_ADDRESSES: 1000, DISKS_TOTAL_GB: 1_000_000 });
@@ -178,7 +154,7 @@ const gce: OpenTarget = async ({ clock, random }) => {
       driver: 'gce',
       project: PROJECT,
       region: 'us-central1',
-      zone: 'us-central1-a',
+      zone: ZONE,
       rate: 0,
       'credentials-file': cloud.credentialsFile,
       'api-endpoint': cloud.url,
@@ -186,10 +162,11 @@ const gce: OpenTarget = async ({ clock, random }) => {
       'cloud-images': [
         { name: 'debian', 'image-project': 'debian-cloud', 'image-family': 'debian-12', username: 'zuul' },
       ],
-      pools: [mainPool({ 'cloud-image': 'debian', 'instance-type': 'e2-micro' }, NO_LOGIN)],
+      pools: [mainPool({ 'cloud-image': 'debian', 'instance-type': 'e2-micro', ...label }, NO_LOGIN)],
     },
     fail,
     refuseLogin: () => fail({ kind: 'status', status: 401 }),
+    takeAway: (id) => void cloud.stopInstance(ZONE, String(id), 'Instance was preempted.'),
     special: new Map([
       ['ZONE_RESOURCE_POOL_EXHAUSTED', operation('ZONE_RESOURCE_POOL_EXHAUSTED')],
       ['QUOTA_EXCEEDED', operation('QUOTA_EXCEEDED')],
@@ -199,7 +176,7 @@ const gce: OpenTarget = async ({ clock, random }) => {
   };
 };
 
-const kubernetes: OpenTarget = async ({ clock, random }) => {
+const kubernetes: OpenTarget = async ({ clock, random, label }) => {
   const calmSettings = { bootMs: BOOT_MS, deleteMs: DELETE_MS, latencyMs: LATENCY_MS, podFailure: undefined };
   const cluster = await startSimulatedKubernetes({ clock, random, settings: calmSettings });
   const { faults } = cluster;
@@ -216,10 +193,16 @@ const kubernetes: OpenTarget = async ({ clock, random }) => {
     section: {
       driver: 'kubernetes',
       context: 'admin',
-      pools: [mainPool({ type: 'pod', image: 'docker.io/fedora:28', cpu: 2, memory: 1024 })],
+      pools: [mainPool({ type: 'pod', image: 'docker.io/fedora:28', cpu: 2, memory: 1024, ...label })],
     },
     fail,
     refuseLogin: () => fail({ kind: 'status', status: 401 }),
+    takeAway: (id) => {
+      const [pod] = cluster.list('pods', String(id));
+      if (pod === undefined) throw new Error(`namespace ${String(id)} has no pod`);
+      const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
+      cluster.setPodStatus(String(id), pod.metadata.name, status);
+    },
     special: new Map([
       ['pods that cannot pull their image for 20 s', pods('missing', POD_FAILURE_MS)],
       ['pods whose secrets are not cached for 20 s', pods('secret', POD_FAILURE_MS)],
@@ -236,4 +219,5 @@ export const TARGETS: ReadonlyMap<string, OpenTarget> = new Map([
   ['azure', azure],
   ['gce', gce],
   ['kubernetes', kubernetes],
+  ['aws', aws],
 ]);

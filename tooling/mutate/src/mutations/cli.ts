@@ -156,7 +156,7 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
   {
     id: 'cli-incomplete-list',
     file: 'commands/orphans.ts',
-    find: "if (failures.length > 0) throw new RefusedError(`the list is not complete:\\n  ${failures.join('\\n  ')}`);",
+    find: "if (failures.length > 0) throw new CommandError(`the list is not complete:\\n  ${failures.join('\\n  ')}`);",
     replace: '',
     breaks: 'A list of orphans that lacks those of a provider is a failure.',
     tests: ['orphans.test.ts'],

@@ -7,6 +7,7 @@ import { CONFIG } from './config.js';
 import { CORE } from './core.js';
 import { CREATE_DRIVER } from './create-driver.js';
 import { DAEMON } from './daemon.js';
+import { DRIVER_AWS } from './driver-aws.js';
 import { DRIVER_AZURE } from './driver-azure.js';
 import { DRIVER_EXAMPLE } from './driver-example.js';
 import { DRIVER_GCE } from './driver-gce.js';
@@ -14,6 +15,7 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
 import { GATEWAY } from './gateway.js';
+import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
@@ -29,6 +31,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CORE,
   ...CREATE_DRIVER,
   ...DAEMON,
+  ...DRIVER_AWS,
   ...DRIVER_AZURE,
   ...DRIVER_EXAMPLE,
   ...DRIVER_GCE,
@@ -36,6 +39,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
   ...GATEWAY,
+  ...INTERRUPTIONS,
   ...LAUNCHER,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,

@@ -100,8 +100,8 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-many-missing-instances',
     file: 'provider/lost-nodes.ts',
-    find: 'due.filter(({ loss }) => this.implausible === undefined || !isMissing(loss.kind))',
-    replace: 'due',
+    find: 'if (this.implausible === undefined || !isMissing(each.loss.kind)) await',
+    replace: 'await',
     breaks: 'If the instances of many nodes are missing, none of the nodes is deleted.',
     tests: INSTANCES,
   },

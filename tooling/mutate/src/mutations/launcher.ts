@@ -35,11 +35,11 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   },
   {
     id: 'launcher-node-of-other-label',
-    file: 'maintenance/surplus-nodes.ts',
-    find: ' || !type.every((each) => this.surplusOf(each) > 0)',
+    file: 'supply/ready-node-removal.ts',
+    find: ' || (!isForced && !type.every((each) => this.surplusOf(each) > 0))',
     replace: '',
     breaks: 'A node that another label needs is no surplus.',
-    tests: ['surplus-nodes.test.ts'],
+    tests: ['ready-node-removal.test.ts'],
   },
   {
     id: 'launcher-request-in-outdated-cache',
@@ -51,9 +51,9 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   },
   {
     id: 'launcher-allocated-node-expires',
-    file: 'maintenance/node-expiration.ts',
-    find: 'node.allocated_to === null ? since(node) + this.maxReadyAge(node) : Infinity',
-    replace: 'since(node) + this.maxReadyAge(node)',
+    file: 'supply/ready-node-removal.ts',
+    find: "entry?.node.state === 'ready' && entry.node.allocated_to === null ?",
+    replace: "entry?.node.state === 'ready' ?",
     breaks: 'A node that is allocated to a request does not expire.',
     tests: ['cleanup.test.ts'],
   },

@@ -81,7 +81,7 @@ function createFleet(region: Region, input: CreateFleetRequest, call: AwsCall): 
       'ReplaceUnhealthyInstances',
       'Context',
     ]);
-    const byType = tagsByType(input.TagSpecifications, ['fleet', 'instance']);
+    const byType = tagsByType(input.TagSpecifications, ['fleet', 'instance', 'volume']);
     if (byType.size > 0) call.authorize('ec2:CreateTags');
     call.authorize('ec2:RunInstances');
     const pools = poolsOf(region, input, call);
@@ -91,6 +91,7 @@ function createFleet(region: Region, input: CreateFleetRequest, call: AwsCall): 
     const origin = {
       ...{ clientToken: `${resource.id}-${call.requestId.slice(0, 8)}`, fleetId: resource.id },
       tags: new Map([...(byType.get('instance') ?? []), ['aws:ec2:fleet-id', resource.id]]),
+      volumeTags: byType.get('volume'),
     };
     const errors: CreateFleetError[] = [];
     const launched = (['on-demand', 'spot'] as const).flatMap((market) =>

@@ -82,7 +82,9 @@ function checkVolume(
   call: AwsCall,
 ): VolumePlan {
   const snapshotId = ebs.SnapshotId ?? image?.snapshotId;
-  const snapshot = ebs.SnapshotId === undefined ? undefined : requireOwnSnapshot(region, ebs.SnapshotId, call);
+  // The snapshots of public images are usable by their images only.
+  const isOfImage = ebs.SnapshotId === undefined || ebs.SnapshotId === image?.snapshotId;
+  const snapshot = isOfImage ? undefined : requireOwnSnapshot(region, snapshotId ?? '', call);
   const smallest = snapshot?.sizeGib ?? image?.sizeGib ?? 0;
   const sizeGib = ebs.VolumeSize ?? image?.sizeGib ?? snapshot?.sizeGib;
   if (sizeGib === undefined) throw missing('size/snapshot');

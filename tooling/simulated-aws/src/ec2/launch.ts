@@ -20,6 +20,8 @@ export interface LaunchOrigin {
   readonly clientToken: string;
   readonly fleetId?: string;
   readonly tags?: ReadonlyMap<string, string>;
+  /** Tags of the volumes, beside those of the launch template. */
+  readonly volumeTags?: ReadonlyMap<string, string> | undefined;
 }
 
 export function runInstances(region: Region, input: RunInstancesRequest, call: AwsCall): Reservation {
@@ -158,7 +160,11 @@ export function launch(
   const reservationId = region.newId('r');
   const failure = failureOf(region, plan, count, call);
   return Array.from({ length: count }, (_, index) => {
-    const instance = newInstance(region, plan, { ...origin, reservationId, index });
+    const shown =
+      plan.market === 'spot' && !region.settings.spotShowsCall
+        ? { clientToken: region.newId('r'), index: 0 }
+        : { clientToken: origin.clientToken, index };
+    const instance = newInstance(region, plan, { ...origin, reservationId, ...shown });
     region.instances.add(instance);
     begin(region, instance, failure);
     return instance;
@@ -191,6 +197,7 @@ function newInstance(
     clientToken,
     fleetId,
     tags,
+    volumeTags,
     reservationId,
     index,
   }: LaunchOrigin & { readonly reservationId: string; readonly index: number },
@@ -220,7 +227,8 @@ function newInstance(
     );
   nic.attachment = attachment;
   const volumes = plan.volumes.map(({ device, deleteOnTermination, ...volume }) => {
-    const created = newVolume(region, { ...volume, zone: network.zone, tags: plan.tags.get('volume') });
+    const ownTags = new Map([...(plan.tags.get('volume') ?? []), ...(volumeTags ?? [])]);
+    const created = newVolume(region, { ...volume, zone: network.zone, tags: ownTags });
     created.attachment = { instanceId: resource.id, device, deleteOnTermination, at: region.now };
     return region.volumes.add(created);
   });

@@ -1,7 +1,3 @@
-/**
- * Creates a `Driver` from the definition of a driver on the simple framework, on top of the state-machine framework.
- */
-
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
 import type { Call } from '../call.js';

@@ -46,10 +46,7 @@ export class ListingDeadline {
 
 export type LookupResult =
   | { readonly found: 'instance'; readonly instance: Instance }
-  /**
-   * The call did not take effect, as far as listings show. An instance that appears later is leaked, identified by its
-   * attempt tag.
-   */
+  /** The call did not take effect, as far as listings show. A later instance is a leak with its attempt's tag. */
   | { readonly found: 'nothing' }
   /** The outcome is still unknown; `advance` must return the given value. */
   | { readonly found: 'unknown'; readonly advance: Advance };

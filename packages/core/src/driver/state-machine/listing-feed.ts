@@ -26,9 +26,7 @@ export interface ListingFeedOptions {
   readonly random: RandomSource;
   readonly timers: TimerQueue;
   readonly log: Logger;
-  /**
-   * Minimum time from the end of a listing, which may have waited in a task queue, to the next one, in milliseconds.
-   */
+  /** Minimum time (ms) from the end of a listing, which may have waited in a task queue, to the next one. */
   readonly intervalMs: number;
   readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
   /** Receives the failures of listings, which are repeated. */
@@ -81,10 +79,7 @@ export class ListingFeed {
     if (this.waiters === 0) this.abandon();
   }
 
-  /**
-   * Schedules a request in the clock's next turn at the earliest, so that machines that begin to wait at the same
-   * moment share one listing.
-   */
+  /** Schedules a request in the clock's next turn or later, so that machines that begin to wait together share it. */
   private plan(): void {
     if (this.inFlight !== undefined || this.turn !== undefined || this.waiting.size === 0) return;
     const at = Math.max(this.options.clock.monotonic(), this.nextAt);

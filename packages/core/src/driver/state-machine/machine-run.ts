@@ -1,7 +1,4 @@
-/**
- * A state machine in progress. The run advances the machine after each awaited event until the machine succeeds or
- * fails.
- */
+/** A state machine in progress. The run advances the machine after each awaited event until it succeeds or fails. */
 
 import { addAbortCallback, removeAbortCallback } from '../../runtime/abort-callbacks.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -46,9 +43,7 @@ export interface RunEnvironment {
   readonly feed: ListingFeed;
 }
 
-/**
- * Maximum number of consecutive steps without waiting. A machine that exceeds it is paused, so that other work can run.
- */
+/** Maximum number of consecutive steps without waiting. A machine that exceeds it is paused for other work. */
 const STEPS_WITHOUT_WAITING = 100;
 
 /**

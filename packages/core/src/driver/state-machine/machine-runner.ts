@@ -12,11 +12,6 @@ export class MachineRunner {
 
   constructor(private readonly env: RunEnvironment) {}
 
-  /** Number of machines in progress. */
-  get size(): number {
-    return this.runs.size;
-  }
-
   /**
    * Runs a machine to its end. Rejects with the machine's `DriverError`, with `AbortedError` if the call's signal
    * aborts or the runner stops, with `TimeoutError` at the call's deadline, or with the unchanged error of a failed

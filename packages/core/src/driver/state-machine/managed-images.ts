@@ -38,10 +38,7 @@ export class ManagedImages implements ImageManager {
     return this.options.images.listImages(call);
   }
 
-  /**
-   * Deletes the image of a failed upload, identified by all its tags, since the response with its id may be lost. Never
-   * rejects.
-   */
+  /** Deletes the image of a failed upload, found by all its tags: the answer with its id may be lost. Never rejects. */
   private async discard({ tags, log }: ImageUploadRequest, because: string): Promise<void> {
     const { images, clock, call } = this.options;
     const own: Call = {

@@ -1,5 +1,3 @@
-/** A remote call that a state machine has in progress. */
-
 import { DriverError } from '../errors.js';
 import type { Advance } from '../state-machine-api.js';
 

@@ -38,7 +38,6 @@ export class PersistentDeletion implements StateMachine {
   private asked = false;
   private listingDeadline = new ListingDeadline();
   waitsFor: string | undefined;
-  /** Error of the latest attempt. */
   lastError: DriverError | undefined;
 
   constructor(private readonly options: PersistentDeletionOptions) {

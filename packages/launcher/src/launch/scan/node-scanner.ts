@@ -1,7 +1,7 @@
 /** Waits for the logins of nodes and collects their ssh host keys, with a limited number of connections at a time. */
 
 import { type Clock, Slots } from '@nodepool/core';
-import { scanWith, type NodeLogin } from './scan-node.js';
+import { scanNode, type NodeLogin } from './scan-node.js';
 
 export interface NodeScannerOptions {
   readonly clock: Clock;
@@ -9,10 +9,7 @@ export interface NodeScannerOptions {
   readonly concurrency?: number;
 }
 
-/**
- * Scans nodes. A scan holds a permit only while a connection is open, so nodes that do not answer yet do not delay
- * those that do.
- */
+/** Scans nodes. A scan needs a permit only while a connection is open: nodes that do not answer delay no others. */
 export class NodeScanner {
   private readonly slots: Slots;
   private scans = 0;
@@ -26,16 +23,14 @@ export class NodeScanner {
     return this.slots.queueLength;
   }
 
-  /** Number of scans that have not ended. */
   get running(): number {
     return this.scans;
   }
 
-  /** See `scanNode`. */
   async scan(login: NodeLogin): Promise<readonly string[]> {
     this.scans += 1;
     try {
-      return await scanWith(login, this.options.clock, this.slots);
+      return await scanNode(login, this.options.clock, this.slots);
     } finally {
       this.scans -= 1;
     }

@@ -1,5 +1,3 @@
-/** Waits for the login of a node and collects its ssh host keys. */
-
 import { setMaxListeners } from 'node:events';
 import type { ServerHostKeyAlgorithm } from 'ssh2';
 import {
@@ -12,7 +10,7 @@ import {
   type Logger,
   deadlineSignal,
   sleep,
-  Slots,
+  type Slots,
   TimerQueue,
   type Clock,
 } from '@nodepool/core';
@@ -39,22 +37,15 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
-/**
- * Number of attempts to fetch an offered key. A key that cannot be fetched is left out if the server has another one.
- */
+/** Number of attempts to fetch an offered key. One that cannot be fetched is left out if the server has another. */
 const ATTEMPTS_PER_KEY = 3;
 
 /**
  * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has; with none for logins without
  * keys. Rejects with `TimeoutError` if the port accepts no connection in time, with `KeyScanError` if it sends no keys,
- * with `AbortedError` if the signal aborts, and with `ConfigurationError` for an invalid port.
+ * with `AbortedError` if the signal aborts, and with `ConfigurationError` for an invalid port. Connections need a slot.
  */
-export async function scanNode(login: NodeLogin, { clock }: { readonly clock: Clock }): Promise<readonly string[]> {
-  return scanWith(login, clock, new Slots(Infinity));
-}
-
-/** Scans as `scanNode` does, with permits for connections that are shared with other scans. */
-export async function scanWith(login: NodeLogin, clock: Clock, slots: Slots): Promise<readonly string[]> {
+export async function scanNode(login: NodeLogin, clock: Clock, slots: Slots): Promise<readonly string[]> {
   if (!Number.isInteger(login.port) || login.port < 1 || login.port > 65_535) {
     throw new ConfigurationError(`connection port ${login.port} of ${login.host} is not a TCP port (1 to 65535)`);
   }

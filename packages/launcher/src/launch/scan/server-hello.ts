@@ -34,10 +34,7 @@ export function readHostKeyAlgorithms(socket: Socket): Promise<readonly string[]
   });
 }
 
-/**
- * Returns the `server_host_key_algorithms` of the received data, or undefined if the data is incomplete. Throws if it
- * is not ssh.
- */
+/** Returns the `server_host_key_algorithms` in the data, or undefined if it is incomplete. Throws if it is not ssh. */
 export function parseServerHello(received: Buffer): readonly string[] | undefined {
   let offset = endOfIdentification(received);
   while (offset !== undefined && offset + 6 <= received.length) {
@@ -57,10 +54,7 @@ export function parseServerHello(received: Buffer): readonly string[] | undefine
   return undefined;
 }
 
-/**
- * Returns the offset of the first packet, after the first line that begins with `SSH-`. Other lines may precede that
- * line.
- */
+/** Returns the offset of the first packet, after the first line with `SSH-`, which other lines may precede. */
 function endOfIdentification(received: Buffer): number | undefined {
   let start = 0;
   for (;;) {

@@ -23,7 +23,6 @@ export interface FailedRequests {
   readonly served: number | undefined;
 }
 
-/** A registered launcher. */
 export interface LauncherFacts extends Pick<ComponentData, 'hostname' | 'configuration'> {
   /** True for the launcher that serves the page. */
   readonly isOwn: boolean;
@@ -32,7 +31,6 @@ export interface LauncherFacts extends Pick<ComponentData, 'hostname' | 'configu
 
 export interface ProblemSources {
   readonly zookeeper: {
-    /** State of the connection. */
     readonly state: string;
     /** Unix seconds of the begin of the state. */
     readonly since: number;
@@ -54,7 +52,6 @@ export interface ProblemSources {
   readonly launches: ReadonlyMap<string, RecentLaunches>;
   /** Suspended deletions of resources without a record. */
   readonly suspensions: readonly Suspension[];
-  /** The registered launchers. */
   readonly launchers: readonly LauncherFacts[];
   /** Trouble of providers that other launchers see. */
   readonly troubles: readonly (PoolTrouble & { readonly provider: string; readonly hostname: string })[];
@@ -69,7 +66,6 @@ export interface ProblemSources {
   /** Requests that failed in the last hour, by label. */
   readonly failed: ReadonlyMap<string, FailedRequests>;
   readonly images: readonly ImageStatus[];
-  /** Number of registered builders. */
   readonly builders: number;
   /** Current time in unix seconds. */
   readonly now: number;

@@ -1,0 +1,40 @@
+/** The driver contract on moto, with `pnpm test:aws`, without the rules that need faults and other controls. */
+
+import { describe, it, jest } from '@jest/globals';
+import { join } from 'node:path';
+import { RunInstancesCommand } from '@aws-sdk/client-ec2';
+import { describeDriverContract, realTime, type DriverFixture } from '@nodepool/driver-kit';
+import { AwsAdapter, awsDriver, type AwsProvider } from '../src/index.js';
+import { configuration } from './contract.js';
+import { MOTO_URL, openMoto } from './moto.js';
+
+jest.setTimeout(45_000);
+
+const fixture: DriverFixture = {
+  name: 'aws, on moto',
+  packageFolder: join(__dirname, '..'),
+  configuration,
+  can: ['adapter', 'foreign-instances', 'zones', 'machine-types'],
+  async open() {
+    const moto = await openMoto();
+    const label = { name: 'either', 'cloud-image': 'amazon', 'key-name': 'nodepool' };
+    const subnets = Object.values(moto.subnets).slice(0, 2);
+    const section = moto.section({}, {}, { 'subnet-ids': subnets });
+    const second = { name: 'second', labels: [{ ...label, 'instance-types': ['m5.xlarge', 'm5.large'] }] };
+    return {
+      time: realTime(),
+      section: { ...section, pools: [...(section['pools'] as []), second] },
+      makeDriver: () => awsDriver(moto.env),
+      makeAdapter: (config) => new AwsAdapter(config as AwsProvider, moto.env),
+      async addForeignInstances(count) {
+        const input = { ImageId: 'ami-12c6146b', InstanceType: 't3.micro', MinCount: count, MaxCount: count } as const;
+        await moto.client.send(new RunInstancesCommand(input));
+      },
+      machineTypeLabel: { pool: 'second', label: 'either' },
+      close: () => moto.close(),
+    };
+  },
+};
+
+if (MOTO_URL !== '') describeDriverContract(fixture, { describe, it });
+else it.skip('the contract on moto runs with pnpm test:aws', () => undefined);
