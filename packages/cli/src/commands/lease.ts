@@ -274,7 +274,7 @@ function clientOf(
   { gateway = env['NODEPOOL_GATEWAY'], tokenFile = env['NODEPOOL_TOKEN_FILE'] }: LeaseOptions,
 ): LeaseClient {
   if (gateway === undefined)
-    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8006');
+    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8007');
   const url = URL.parse(gateway);
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
     throw new UsageError(`${gateway} is not the address of a gateway`);

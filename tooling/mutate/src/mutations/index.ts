@@ -15,6 +15,7 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
 import { LAUNCHER_IMAGES } from './launcher-images.js';
@@ -40,6 +41,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
   ...LAUNCHER_IMAGES,
