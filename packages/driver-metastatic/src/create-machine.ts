@@ -153,7 +153,8 @@ export class CreateMachine implements StateMachine {
 
   private freed(): never {
     this.freeing.take();
-    throw this.failure ?? new DriverError('unexpected', 'a slot was freed without a failure');
+    if (this.failure === undefined) throw new DriverError('unexpected', 'a slot was freed without a failure');
+    throw this.failure;
   }
 
   private instance(): Instance {

@@ -142,7 +142,7 @@ describe('records of the Python Nodepool', () => {
     expect(instance).toMatchObject({ interfaceIp: 'old.test', slot: 1, externalId: ONE });
     expect(backing.requested).toEqual([]);
     const [node] = backing.nodes();
-    expect(JSON.parse(String(node?.user_data))).toMatchObject({
+    expect(JSON.parse(node?.user_data as string)).toMatchObject({
       owner: OWNER,
       label: 'small',
       slots: 4,

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { TaskSupervisor } from '@nodepool/core';
-import { SharedBackingNodes } from '../src/backing/shared-backing-nodes.js';
+import { SharedBackingNodes } from '../src/supply/shared-backing-nodes.js';
 import {
   backed,
   backingRequests,
@@ -27,6 +27,11 @@ const NO_FAULTS = {
   'capacity-errors': 0,
   'auth-errors': 0,
 };
+
+/** Returns the ids of the nodes of a fulfilled request. */
+function nodesOf(request: string): readonly string[] {
+  return (world.records('/nodepool/requests').get(request)?.nodes ?? []) as string[];
+}
 
 describe('nodes on backing nodes', () => {
   it('share backing nodes: a burst launches as many as slots are missing', async () => {
@@ -142,8 +147,9 @@ describe('backing nodes', () => {
     const requests = await world.submitEach(8, ['small']);
     for (const id of requests) await world.inState(id, 'fulfilled');
     const of = (index: number): string => {
-      const [node = ''] = (world.records('/nodepool/requests').get(requests[index] ?? '')?.nodes ?? []) as string[];
-      return (world.nodes().get(node)?.driver_data as { backing_node?: string }).backing_node ?? '';
+      const [node = ''] = nodesOf(requests[index] ?? '');
+      const data = world.nodes().get(node)?.['driver_data'] ?? {};
+      return (data as { backing_node?: string }).backing_node ?? '';
     };
     const first = of(0);
     const other = requests.filter((_, index) => of(index) !== first);
@@ -179,10 +185,10 @@ describe('backing nodes', () => {
     await start();
     const [used, ready] = [await world.served(['small']), await world.served(['small'])];
     const [usedId = ''] = (await world.during(world.requestor.take(used))).ids;
-    const [readyId = ''] = world.records('/nodepool/requests').get(ready)?.nodes as string[];
+    const [readyId = ''] = nodesOf(ready);
     await world.during(world.requestor.withdraw(ready));
     const [[id = '', lost] = []] = backings();
-    world.cloud.destroyInstance(String(lost?.node['external_id']));
+    world.cloud.destroyInstance(lost?.node['external_id'] as string);
     await world.until('the ready node is replaced', () => !world.nodes().has(readyId));
     await world.until('the used node is told', () => world.nodes().get(usedId)?.['interruption'] !== undefined);
     expect(world.nodes().get(usedId)?.['interruption']).toMatchObject({ kind: 'failed' });
@@ -195,7 +201,7 @@ describe('backing nodes', () => {
   it('of a provider that was removed are left while one of its nodes exists', async () => {
     const { launcher, zk } = await start();
     const request = await world.served(['small']);
-    const [id = ''] = world.records('/nodepool/requests').get(request)?.nodes as string[];
+    const [id = ''] = nodesOf(request);
     const { providers } = world.config([CLOUD]);
     await world.during(launcher.apply(world.config([], { ...backed(), providers })));
     await world.clock.advance(3_600_000);
@@ -215,7 +221,7 @@ describe('backing nodes', () => {
     const [held] = shared.held();
     if (held === undefined) throw new Error('no backing node');
     const call = { signal: new AbortController().signal, deadline: Infinity, log };
-    const text = String(held.node.user_data);
+    const text = held.node.user_data as string;
     const other = text.replace('"failed":false', '"failed":true');
     expect(await world.during(shared.update(held, other, call))).toBe(true);
     expect(await world.during(shared.update(held, text, call))).toBe(false);

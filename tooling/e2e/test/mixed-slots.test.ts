@@ -1,6 +1,6 @@
 /**
- * Launchers of both implementations on one ensemble, each with nodes on backing nodes, and a provider of such nodes that
- * moves from one to the other and back. `pnpm scenario:mixed` runs it if `NODEPOOL_PYTHON` names the folder of the
+ * Launchers of both implementations on one ensemble, each with nodes on backing nodes, and a provider of such nodes
+ * that moves from one to the other and back. `pnpm scenario:mixed` runs it if `NODEPOOL_PYTHON` names the folder of the
  * source of the Python Nodepool.
  */
 
@@ -15,7 +15,10 @@ import { fakeCloud, PYTHON_SOURCE, startPythonLauncher } from './python-launcher
 import { Site, type LauncherSetup } from './site.js';
 import { SlotObserver, type SlotRecord } from './slot-observer.js';
 
-const REQUESTS = 240;
+/** Requests by provider: those at the same time, and the number of each of them. */
+const REQUESTS = { 'our-slots': { parallel: 20, each: 10 }, 'their-slots': { parallel: 8, each: 5 } };
+/** Time for which a node is used (ms). */
+const HOLD_MS = 300;
 const SLOTS = 4;
 const TIMEOUT_MS = 900_000;
 /** Time between two kills (ms). */
@@ -72,26 +75,33 @@ const pythons: Program[] = [];
   }
 
   it(
-    `serve ${REQUESTS} requests from one provider each, while launchers are killed`,
+    'serve requests of one provider each, while launchers are killed',
     async () => {
       const launchers = [await site.launcher(ours('our-slots')), await site.launcher(ours('our-slots'))];
       await python('python-1', 'their-slots');
       const observer = new SlotObserver(site.zooKeeper, slotOf);
-      const load = ['--requests', String(REQUESTS), '--parallel', '24', '--hold', '0.5', '--wait-deleted'];
-      const { result } = await site.requestor('--labels', 'debian', ...load, '--timeout', String(TIMEOUT_MS / 1000));
+      const served: string[] = [];
+      const work = async (provider: string, count: number): Promise<void> => {
+        for (let done = 0; done < count; done += 1) {
+          const lease = await requestor.acquire({ labels: ['debian'], provider }, { timeoutMs: TIMEOUT_MS });
+          served.push(...lease.nodes.map(({ id }) => id));
+          await sleep(systemClock, HOLD_MS);
+          await lease.return();
+        }
+      };
+      const workers = Object.entries(REQUESTS).flatMap(([provider, { parallel, each }]) =>
+        Array.from({ length: parallel }, () => work(provider, each)),
+      );
+      const results = Promise.all(workers);
       for (let round = 0; ; round += 1) {
-        const isOver = await Promise.race([result.then(() => true), sleep(systemClock, PAUSE_MS).then(() => false)]);
+        const isOver = await Promise.race([results.then(() => true), sleep(systemClock, PAUSE_MS).then(() => false)]);
         if (isOver) break;
         await launchers[round % 2]?.kill();
         launchers[round % 2] = await site.launcher(ours('our-slots'));
       }
-      const { summary, reports } = await result;
       await observer.stop();
-      expect(summary?.problems).toEqual([]);
-      expect(summary?.outcomes).toEqual({ fulfilled: REQUESTS });
       expect(observer.problems).toEqual([]);
-      const providers = new Set(reports.flatMap((report) => report.providers));
-      expect([...providers].sort()).toEqual(['our-slots', 'their-slots']);
+      expect(new Set(served).size).toBe(served.length);
     },
     TIMEOUT_MS,
   );

@@ -1,6 +1,6 @@
 /**
- * The data of a backing node: a node that a driver divides into slots, each of which is a node of another label. It is
- * the JSON text in `user_data`, as the driver `metastatic` of the Python Nodepool writes it, with further keys.
+ * The data of a backing node: a node that a driver divides into slots. Each slot is a node of another label. The data
+ * is the JSON text in `user_data`, as the driver `metastatic` of the Python Nodepool writes it, with further keys.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
@@ -56,7 +56,16 @@ export function parseBackingData(userData: JsonValue): BackingData | undefined {
 /** Returns the text for `user_data`. The keys of the Python Nodepool come first. */
 export function printBackingData({ owner, label, slots, failed, launched, reason, idle, used }: BackingData): string {
   const uses = [...used].sort(([a], [b]) => a - b).map(([slot, use]) => [String(slot), use]);
-  return JSON.stringify({ owner, label, slots, failed, launched, reason, idle, used: Object.fromEntries(uses) });
+  return JSON.stringify({
+    owner,
+    label,
+    slots,
+    failed,
+    launched,
+    reason,
+    idle,
+    used: Object.fromEntries(uses) as object,
+  });
 }
 
 /** The place of a node on a backing node. */

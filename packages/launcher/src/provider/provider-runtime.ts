@@ -7,7 +7,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
 import { SupervisedProvider, driverCall } from '@nodepool/core';
-import { SharedBackingNodes } from '../backing/shared-backing-nodes.js';
+import { SharedBackingNodes } from '../supply/shared-backing-nodes.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';

@@ -67,7 +67,7 @@ export function backings(): Map<string, { readonly node: JsonObject; readonly da
 export function places(): string[] {
   return [...world.nodes().values()].flatMap(({ provider: name, driver_data: data }) => {
     const { backing_node: backing, slot } = (data ?? {}) as JsonObject;
-    return name === 'meta' && typeof backing === 'string' ? [`${backing}/${String(slot)}`] : [];
+    return name === 'meta' && typeof backing === 'string' ? [`${backing}/${slot as number}`] : [];
   });
 }
 

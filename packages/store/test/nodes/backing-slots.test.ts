@@ -3,9 +3,9 @@
 import { expect, it } from '@jest/globals';
 import { printBackingData, type Node } from '@nodepool/core';
 import { nodeWith } from '@nodepool/core/testing';
-import { backingSlots, slotText, type NodeEntry } from '../../src/index.js';
+import { backingSlots, NodeEntry, slotText } from '../../src/index.js';
 
-const entryOf = (node: Node): NodeEntry => ({ id: node.id, node }) as NodeEntry;
+const entryOf = (node: Node): NodeEntry => new NodeEntry({ value: node } as never, 0, true);
 const data = {
   owner: 'NodePool:metastatic:meta:1',
   label: 'small',

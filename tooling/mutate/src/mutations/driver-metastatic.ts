@@ -133,7 +133,7 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
   ...inPackage('packages/launcher', [
     {
       id: 'backing-surplus-while-reading',
-      file: 'backing/shared-backing-nodes.ts',
+      file: 'supply/shared-backing-nodes.ts',
       find: 'this.reads.size > 0 ? NO_CHANGE : decide()',
       replace: 'decide()',
       breaks: 'A backing node whose lock is being read counts.',
@@ -141,7 +141,7 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
     },
     {
       id: 'backing-version',
-      file: 'backing/shared-backing-nodes.ts',
+      file: 'supply/shared-backing-nodes.ts',
       find: 'if (entry === undefined || lock === undefined || entry.version !== version) return false;',
       replace: 'if (entry === undefined || lock === undefined) return false;',
       breaks: 'A write applies only to the version that it was computed from.',

@@ -1,6 +1,6 @@
 /** Rules about nodes on backing nodes: slots 1 to 3. Slots 4 is in `rest.ts`. */
 
-import { parseBackingData, type BackingData, type JsonObject, type JsonValue } from '@nodepool/core';
+import { parseBackingData, type BackingData, type JsonObject } from '@nodepool/core';
 import type { Observed, Seen, SeenChange } from '../observed.js';
 import { META } from '../site.js';
 import type { Rule, CheckerView } from './rule.js';
@@ -20,7 +20,7 @@ const SAME_ROUND_MS = 1000;
 /** Returns the data of a backing node that is held; otherwise undefined. */
 export function backingOf({ data, holder }: Seen): BackingData | undefined {
   if (holder !== BACKING_OWNER || data['state'] !== 'in-use') return undefined;
-  return parseBackingData((data['user_data'] ?? null) as JsonValue);
+  return parseBackingData(data['user_data'] ?? null);
 }
 
 /** Returns the slot of a node, as `<backing node>/<slot>`; undefined if it has none. */

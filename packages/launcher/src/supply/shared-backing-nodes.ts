@@ -171,7 +171,7 @@ export class SharedBackingNodes implements BackingNodes {
     this.listeners.clear();
   }
 
-  /** Completes an adoption that another implementation has begun. Resolves with false if another program has the lock. */
+  /** Completes an adoption that another implementation has begun. Resolves with false if it is locked otherwise. */
   private async finishAdoption(
     request: NodeRequest,
     { id, version }: NodeEntry,
@@ -295,7 +295,6 @@ export class SharedBackingNodes implements BackingNodes {
         if (handle !== undefined && this.isClaimed(store.nodes.get(id))) this.locks.set(id, handle.lock);
         return;
       } catch (error) {
-        if (signal.aborted) return;
         log.debug('The lock of a backing node could not be read; retrying', { node_id: id, error });
         await sleep(clock, RETRY_MS, signal).catch(() => undefined);
       }
