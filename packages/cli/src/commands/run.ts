@@ -3,15 +3,13 @@
 import { accessSync, constants } from 'node:fs';
 import { untilAborted } from '@nodepool/core';
 import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
+import { quote, SSH_FAILED, SshClient, sshTarget, type SshTarget } from '@nodepool/requestor/ssh';
 import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type StoreContext } from '../command-context.js';
 import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
-import { quote } from '../ssh/remote-command.js';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
-import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
-import { sshTarget, type SshTarget } from '../ssh/target.js';
 import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';
 
@@ -103,7 +101,7 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
   const noteSignal = (): void => out.note('the signal is passed to the command; another signal ends nodepool at once');
   interrupted.addEventListener('abort', noteSignal, { once: true });
   const targets = lease.nodes.map((node) => sshTarget(node, options.user));
-  client.trust(targets);
+  for (const target of targets) client.trust(target);
   let failure: (RemoteEnd & { readonly target: SshTarget }) | undefined;
   const all = Promise.all(
     targets.map(async (target) => {

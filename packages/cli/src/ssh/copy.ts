@@ -2,10 +2,8 @@
 
 import { statSync } from 'node:fs';
 import { basename, posix as remotePath, resolve } from 'node:path';
+import { bracketed, findProgram, quote, type SshClient, type SshTarget } from '@nodepool/requestor/ssh';
 import { CommandError } from '../command-context.js';
-import { quote } from './remote-command.js';
-import { findProgram, type SshClient } from './ssh-client.js';
-import { bracketed, type SshTarget } from './target.js';
 
 export interface CopySpec {
   readonly local: string;
@@ -52,10 +50,11 @@ export async function copyTo(
   check('mkdir', await client.script(target, `mkdir -p -- ${quote(folder)}`));
   const source = isFolder ? `${local}/.` : local;
   const destination = `${target.user}@${bracketed(target.address)}:${remote}`;
-  const [, ...options] = client.command;
+  const command = client.commandFor(target);
+  const [, ...options] = command;
   const rsync = findProgram('rsync', path);
   if (rsync !== undefined && (await client.script(target, 'command -v rsync >/dev/null')) === 0) {
-    const shell = [...client.command, '-p', String(target.port)].map(quoteForRsync).join(' ');
+    const shell = [...command, '-p', String(target.port)].map(quoteForRsync).join(' ');
     check('rsync', await client.run(rsync, ['-a', '-s', '-e', shell, '--', source, destination]));
     return;
   }

@@ -3,11 +3,10 @@
 import type { Readable, Transform, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Clock, RandomSource } from '@nodepool/core';
+import { SSH_FAILED, type ChildExit, type SshClient, type SshTarget } from '@nodepool/requestor/ssh';
 import { ExitCode } from '../command-context.js';
 import type { Streams } from '../process-io.js';
 import { LinePrefixer, MarkFilter, markedCommand, signalScript } from './remote-command.js';
-import { SSH_FAILED, type ChildExit, type SshClient } from './ssh-client.js';
-import type { SshTarget } from './target.js';
 
 export interface RemoteRun {
   readonly command: readonly string[];

@@ -5,12 +5,20 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { CommandError } from '../command-context.js';
-import { posix } from './remote-command.js';
+import { posix } from './quote.js';
 import type { SshTarget } from './target.js';
 
 /** Exit status of ssh after errors of its own. A command may also end with it. */
 export const SSH_FAILED = 255;
+
+/** A node cannot be reached with ssh, or ssh cannot run. */
+export class SshError extends Error {
+  readonly code = 'ssh';
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SshError';
+  }
+}
 
 export interface ChildExit {
   readonly code: number | null;
@@ -32,17 +40,16 @@ export function findProgram(name: string, path = ''): string | undefined {
     });
 }
 
-/** Logs in to the nodes of one lease. */
+/** Logs in to leased nodes. */
 export class SshClient {
   private readonly folder: string;
-  private readonly knownHosts: string;
   private readonly program: string;
   private readonly children = new Set<ChildProcess>();
   private readonly killAll = (): void => {
     for (const child of this.children) child.kill('SIGKILL');
   };
 
-  /** Throws `CommandError` if ssh is not installed. */
+  /** Throws `SshError` if ssh is not installed. */
   constructor(
     private readonly env: Readonly<Record<string, string | undefined>>,
     /** File with the private key; undefined for those of the agent and of `~/.ssh`. */
@@ -52,30 +59,33 @@ export class SshClient {
   ) {
     const program = findProgram('ssh', env['PATH']);
     if (program === undefined) {
-      throw new CommandError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
+      throw new SshError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
     }
     this.program = program;
-    this.folder = mkdtempSync(join(tmpdir(), 'nodepool-run-'));
-    this.knownHosts = join(this.folder, 'known_hosts');
+    this.folder = mkdtempSync(join(tmpdir(), 'nodepool-ssh-'));
     // A second interruption ends this process at once.
     process.once('exit', this.killAll);
   }
 
-  /** Trusts the host keys of these nodes, and no others. */
-  trust(targets: readonly SshTarget[]): void {
-    const lines = targets.flatMap(({ knownHosts }) => knownHosts);
-    writeFileSync(this.knownHosts, `${lines.join('\n')}\n`, { mode: 0o600 });
+  /** Trusts the host keys of a node, and no others, in logins to it. */
+  trust({ id, knownHosts }: SshTarget): void {
+    writeFileSync(this.knownHostsOf(id), `${knownHosts.join('\n')}\n`, { mode: 0o600 });
   }
 
-  /** Returns the command line of ssh without user, port, host and command. */
-  get command(): readonly [string, ...string[]] {
+  /** Removes what `trust` has stored. */
+  forget({ id }: SshTarget): void {
+    rmSync(this.knownHostsOf(id), { force: true });
+  }
+
+  /** Returns the command line of ssh for a node, without user, port, host and command. */
+  commandFor({ id }: SshTarget): readonly [string, ...string[]] {
     return [
       this.program,
       // Without configuration files, nothing is forwarded, shared, proxied or executed here.
       ...['-F', 'none'],
       ...option('BatchMode', 'yes'),
       ...option('StrictHostKeyChecking', 'yes'),
-      ...option('UserKnownHostsFile', `"${this.knownHosts.replaceAll('%', '%%')}"`),
+      ...option('UserKnownHostsFile', `"${this.knownHostsOf(id).replaceAll('%', '%%')}"`),
       ...option('GlobalKnownHostsFile', '/dev/null'),
       ...option('UpdateHostKeys', 'no'),
       ...option('VerifyHostKeyDNS', 'no'),
@@ -87,8 +97,9 @@ export class SshClient {
     ];
   }
 
-  start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
-    const [program, ...args] = this.command;
+  start(target: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
+    const { user, port, address } = target;
+    const [program, ...args] = this.commandFor(target);
     return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);
   }
 
@@ -102,6 +113,10 @@ export class SshClient {
     return await this.end(this.spawn(program, args, ['ignore', 'pipe', 'pipe']));
   }
 
+  private knownHostsOf(id: string): string {
+    return join(this.folder, `known_hosts-${id.replaceAll(/[^A-Za-z0-9]/g, '_')}`);
+  }
+
   private async end({ child, exited }: RunningChild): Promise<number> {
     child.stdout?.pipe(this.stderr, { end: false });
     child.stderr?.pipe(this.stderr, { end: false });
@@ -113,7 +128,7 @@ export class SshClient {
     const child = spawn(program, args, { stdio, env: this.env, detached: true });
     this.children.add(child);
     const exited = new Promise<ChildExit>((resolve, reject) => {
-      child.once('error', (cause) => reject(new CommandError(`cannot run ${program}: ${cause.message}`, { cause })));
+      child.once('error', (cause) => reject(new SshError(`cannot run ${program}: ${cause.message}`, { cause })));
       child.once('close', (code, signal) => resolve({ code, signal }));
     });
     exited.then(

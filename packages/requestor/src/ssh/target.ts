@@ -1,8 +1,8 @@
 /** Address and login of a node for ssh. Texts of records are not trusted: they must not become ssh options. */
 
-import type { LeasedNode } from '@nodepool/requestor';
 import { isIP } from 'node:net';
-import { CommandError } from '../command-context.js';
+import type { LeasedNode } from '../api.js';
+import { SshError } from './ssh-client.js';
 
 export interface SshTarget {
   readonly id: string;
@@ -20,17 +20,17 @@ const DEFAULT_PORT = 22;
 /** Shell types whose commands have another syntax than that of POSIX shells. */
 const FOREIGN_SHELLS = ['cmd', 'powershell'];
 
-/** Returns the target. Throws `CommandError` if the node has no ssh server for commands, or a record that is unsafe. */
+/** Returns the target. Throws `SshError` if the node has no ssh server for commands, or a record that is unsafe. */
 export function sshTarget(node: LeasedNode, user: string | undefined): SshTarget {
   const { id, address, connectionPort, connectionType, shellType } = node;
   const refuse = (reason: string): never => {
-    throw new CommandError(`cannot run a command on node ${id}: ${reason}`);
+    throw new SshError(`cannot run a command on node ${id}: ${reason}`);
   };
   if (connectionType !== null && connectionType !== 'ssh') {
-    return refuse(`its connection type is ${quoted(connectionType)}; \`nodepool run\` needs ssh`);
+    return refuse(`its connection type is ${quoted(connectionType)}; commands need ssh`);
   }
   if (shellType !== null && FOREIGN_SHELLS.includes(shellType)) {
-    return refuse(`its shell is ${shellType}; \`nodepool run\` needs a POSIX shell`);
+    return refuse(`its shell is ${shellType}; commands need a POSIX shell`);
   }
   const port = connectionPort ?? DEFAULT_PORT;
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) {
