@@ -63,7 +63,7 @@ describe('nodepool run', () => {
     ['credentials instead of a port', { connection_port: { token: 'secret' } }, 'has no port for ssh'],
     ['winrm', { connection_type: 'winrm' }, 'its connection type is "winrm"; commands need ssh'],
     ['a network device', { connection_type: 'network_cli' }, 'need ssh'],
-    ['a Windows shell', { shell_type: 'powershell' }, 'needs a POSIX shell'],
+    ['a Windows shell', { shell_type: 'powershell' }, 'commands need a POSIX shell'],
   ])('does not call ssh for a node with %s', async (_, facts, why) => {
     fakeProgram('ssh', 'exit 0');
     const running = world.cli('run', '--label', 'small', '--', 'true');
