@@ -134,8 +134,12 @@ export function jobIn(value: JsonObject): JobMessage | undefined {
 }
 
 function jobsIn(body: string): readonly JobMessage[] {
-  if (body === '') return [];
-  return objectsIn(JSON.parse(body) as JsonValue).flatMap((each) => jobIn(each) ?? []);
+  try {
+    return objectsIn(JSON.parse(body) as JsonValue).flatMap((each) => jobIn(each) ?? []);
+  } catch {
+    // Jobs are hints, and the same message would come again for ever.
+    return [];
+  }
 }
 
 function statisticsIn(value: JsonValue | undefined): Statistics | undefined {
