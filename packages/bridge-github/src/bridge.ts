@@ -17,6 +17,8 @@ import type { InstallationSettings, ScaleSetSettings, Settings } from './setting
 
 export const REQUESTOR_NAME = 'nodepool-github';
 
+const COMPARE_MS = 30_000;
+
 export interface BridgeOptions {
   readonly zooKeeper: ZooKeeper;
   readonly settings: Settings;
@@ -28,6 +30,8 @@ export interface BridgeOptions {
   readonly identifier: string;
   readonly version: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Interval of the comparison with GitHub (ms). Default 30 s. */
+  readonly compareMs?: number;
   /** Default: HTTP to the web endpoints of launchers. */
   readonly askLauncher?: AskLauncher;
 }
@@ -49,6 +53,7 @@ export class Bridge {
 
   constructor(private readonly options: BridgeOptions) {
     const { zooKeeper, clock, random, log, metrics, identifier, version, askLauncher } = options;
+    const { compareMs = COMPARE_MS } = options;
     this.tasks = new TaskSupervisor(clock, (task, error, about) =>
       log.error('Background work failed', error, { ...about, task }),
     );
@@ -62,7 +67,7 @@ export class Bridge {
     });
     this.context = {
       ...{ zooKeeper, store, requestor: this.requestor, clock, random, log, metrics, tasks, capacity: this.capacity },
-      ...{ identifier, version, ssh: (identity) => this.sshClient(identity) },
+      ...{ identifier, version, compareMs, ssh: (identity) => this.sshClient(identity) },
     };
   }
 

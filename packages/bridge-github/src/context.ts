@@ -20,6 +20,8 @@ export interface BridgeContext {
   /** Host and process, for GitHub and for operators. */
   readonly identifier: string;
   readonly version: string;
+  /** Interval of the comparison with GitHub (ms). */
+  readonly compareMs: number;
   /** Returns the client for a private key; undefined for the keys of the agent and of `~/.ssh`. */
   readonly ssh: (identity: string | undefined) => SshClient;
 }

@@ -35,7 +35,10 @@ export function startScript({ runner, folder, environment }: StartSettings): str
     ...Object.entries(environment).map(([name, value]) => `  ${name}=${quote(value)}; export ${name}`),
     `  cd ${quote(folder)} 2>"$d/log" || echo 127 >"$d/status"`,
     '  detach=; command -v setsid >/dev/null && detach=setsid',
-    `  [ -e "$d/status" ] || $detach /bin/sh -c ${quote(DETACHED)} nodepool-runner "$d" </dev/null >"$d/log" 2>&1 &`,
+    // Only the runner itself is in the background: another shell there would keep the ssh session open.
+    '  if [ ! -e "$d/status" ]; then',
+    `    $detach /bin/sh -c ${quote(DETACHED)} nodepool-runner "$d" </dev/null >"$d/log" 2>&1 &`,
+    '  fi',
     '  say started',
     'else',
     '  say exists',

@@ -114,6 +114,8 @@ export class RunnerController {
       );
       runner.requestId = request.id;
       this.options.onChange();
+      // The cache may not have the request yet; each change of it comes back here.
+      return 'done';
     }
     const known = store.requests.get(runner.requestId)?.request;
     if (known?.state === 'requested' || known?.state === 'pending') return 'done';

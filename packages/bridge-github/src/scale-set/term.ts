@@ -21,12 +21,10 @@ import { RunnerController } from './runner-controller.js';
 import { planScale } from './scaling.js';
 import { TermReport } from './term-report.js';
 
-/** Interval of the comparison with GitHub (ms). */
-const COMPARE_MS = 30_000;
 /** Time that the closing of the session may take at the end (ms). */
 const CLOSE_MS = 3000;
 /** Time in which GitHub counts an ended job as running, unless a message tells its end (ms). */
-const SETTLE_MS = 15_000;
+const SETTLE_MS = 5000;
 /** Runners that are started or ended at the same time. */
 const CONCURRENCY = 32;
 /** Time after which a runner that gets no job, although jobs wait, is replaced (ms). */
@@ -394,11 +392,13 @@ export class Term {
   /** Compares statistics, registrations and nodes with what GitHub says, whatever its messages have told. */
   private async compare(signal: AbortSignal): Promise<Reconciled> {
     const { service, context } = this.options;
-    const again = { requeueAfterMs: COMPARE_MS };
+    const { compareMs } = context;
+    const again = { requeueAfterMs: compareMs };
     const { scaleSet } = this.listener;
     // Without its session, another program may serve the scale set and its runners.
-    if (scaleSet === undefined) return { requeueAfterMs: COMPARE_MS / 10 };
+    if (scaleSet === undefined) return { requeueAfterMs: compareMs / 10 };
     this.recoverMissed();
+    for (const { name, state } of this.runners.values()) if (state === 'requested') this.queue.add(name);
     const { statistics } = await service.scaleSet(scaleSet.id, signal);
     if (statistics !== undefined) this.counted(statistics);
     if ((statistics?.available ?? 0) > 0) await this.acquireOffered(scaleSet.id, signal);

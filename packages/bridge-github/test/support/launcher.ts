@@ -19,6 +19,8 @@ const POOL = {
 
 export class Launcher {
   mode: 'serve' | 'wait' | 'fail' = 'serve';
+  /** Replaces fields of new nodes. */
+  login: JsonObject = {};
   readonly deleted: string[] = [];
   readonly launched: string[] = [];
   private pool = '';
@@ -84,6 +86,7 @@ export class Launcher {
     }
     const login = {
       ...{ connection_type: 'ssh', connection_port: 22, username: 'runner', host_keys: ['ssh-ed25519 AAAA'] },
+      ...this.login,
     };
     const node = { state: 'ready', type: [LABEL], allocated_to: id, provider: 'cloud', pool: 'main', ...login };
     const created = await this.zk.create(`${ROOT}/nodes/`, undefined, { mode: 'persistent-sequential' });

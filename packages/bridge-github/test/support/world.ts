@@ -7,6 +7,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import {
+  silentLogger,
   silentMetrics,
   sleep,
   systemClock,
@@ -20,10 +21,13 @@ import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-
 import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/status/github';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
-import { Bridge } from '../../src/index.js';
 import { scopeOf } from '../../src/github/scope.js';
 import type { ScaleSetSettings, Settings } from '../../src/settings/settings.js';
-import { decode, LABEL, Launcher } from './launcher.js';
+import { Bridge } from '../../src/index.js';
+import { ActionsService } from '../../src/github/actions-service.js';
+import { Connection } from '../../src/github/connection.js';
+import { HttpClient } from '../../src/github/http.js';
+import { decode, encode, LABEL, Launcher } from './launcher.js';
 
 /** Time between two looks at a condition (ms). */
 const LOOK_MS = 10;
@@ -66,7 +70,8 @@ export class World {
     const scope = scopeOf(`${github.url}/acme`);
     if (scope === undefined) throw new Error('the address is no organization');
     const credentials = {
-      ...{ kind: 'app', clientId: github.clientId, installationId: github.installations['acme'] ?? 0 },
+      kind: 'app',
+      ...{ clientId: github.clientId, installationId: github.installations['acme'] ?? 0 },
       keyFile: github.appKeyFile,
     } as const;
     const scaleSets = (sets.length === 0 ? [{}] : sets).map((set) => ({ ...SET, ...set }));
@@ -79,6 +84,7 @@ export class World {
     const bridge = new Bridge({
       ...{ zooKeeper, settings, clock: systemClock, random: systemRandom, metrics: silentMetrics, version: '1.0.0' },
       ...{ identifier, log: this.logger({ bridge: identifier }), askLauncher: () => this.askLauncher() },
+      compareMs: 300,
       env: { ...process.env, PATH: `${this.folder}${delimiter}${process.env['PATH'] ?? ''}`, NODES: this.nodes },
     });
     bridge.start();
@@ -96,6 +102,14 @@ export class World {
     await running.zooKeeper.close();
   }
 
+  /** Ends a bridge without any of its last calls, as `kill -9` does. */
+  async kill({ zooKeeper }: RunningBridge): Promise<void> {
+    const rule = this.github.faults.add({ on: 'sessions.delete', fault: { kind: 'status', status: 503 } });
+    await zooKeeper.close();
+    await this.until('the killed bridge ends', () => rule.hits > 0 || this.hasNoSession());
+    rule.remove();
+  }
+
   /** Ends the ZooKeeper session of a bridge, whose process continues. */
   expire({ zooKeeper }: RunningBridge): void {
     this.server.expireSession(zooKeeper);
@@ -103,9 +117,9 @@ export class World {
 
   /** Resolves once the condition is met. */
   async until(what: string, isMet: () => boolean): Promise<void> {
-    const limit = systemClock.monotonic() + 120_000;
+    const limit = systemClock.monotonic() + 60_000;
     while (!isMet()) {
-      if (systemClock.monotonic() > limit) throw new Error(`${what}: not within two minutes\n${this.describe()}`);
+      if (systemClock.monotonic() > limit) throw new Error(`${what}: not within a minute\n${this.describe()}`);
       await sleep(systemClock, LOOK_MS);
     }
   }
@@ -135,9 +149,61 @@ export class World {
     return found === undefined ? undefined : scaleSetRecordIn(found.data);
   }
 
+  private hasNoSession(): boolean {
+    return this.github.inspect.scaleSets().every(({ session }) => session === undefined);
+  }
+
   /** Home folder of a node. */
   home(id: string): string {
     return join(this.nodes, `node-${id}`);
+  }
+
+  /** Kills the runner on a node, and deletes its files. */
+  killRunner(id: string): void {
+    for (const pid of this.processes(id)) process.kill(-pid, 'SIGKILL');
+    rmSync(join(this.home(id), '.nodepool-runners'), { recursive: true });
+  }
+
+  /** Returns the number of runners that were started on a node. */
+  startsOn(id: string): number {
+    return this.sshCalls().split('\n').filter((line) => line.includes(`-- node-${id} `) && line.includes('mkdir -p')).length; // prettier-ignore
+  }
+
+  /** Ends all connections to nodes. */
+  killSsh(): void {
+    for (const pid of readFileSync(`${this.nodes}.pids`, 'utf8').trim().split('\n')) {
+      try {
+        process.kill(Number(pid), 'SIGKILL');
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+      }
+    }
+  }
+
+  /** Notes in the record of a node that its instance is lost, as a launcher does. */
+  async interrupt(id: string): Promise<void> {
+    const path = `/nodepool/nodes/${id}`;
+    const { data } = await this.other.get(path);
+    const interruption = { kind: 'failed', reason: 'its instance has failed', time: 0, ends_at: null };
+    await this.other.set(path, encode({ ...decode(data), interruption }));
+  }
+
+  /** Registers a runner in GitHub as another program does, and returns its name. */
+  async register(set: string, name: string): Promise<string> {
+    const service = serviceOf(this.settings());
+    const { id = 0 } = this.github.inspect.scaleSets().find((each) => each.name === set) ?? {};
+    await service.generateJitConfig(id, name, '_work', new AbortController().signal);
+    return name;
+  }
+
+  /** Returns the names of the registered runners. */
+  agents(): readonly string[] {
+    return this.github.inspect.runners().map(({ name }) => name);
+  }
+
+  /** Returns the command lines of all calls of ssh. */
+  sshCalls(): string {
+    return readFileSync(`${this.nodes}.log`, 'utf8');
   }
 
   /** Lets connections to a node fail, or succeed again. */
@@ -148,18 +214,13 @@ export class World {
     else writeFileSync(file, '');
   }
 
-  /** Returns the process group of the runner on a node; undefined before its start. */
-  processOf(id: string): number | undefined {
-    return pidsBelow(join(this.home(id), '.nodepool-runners'))[0];
-  }
-
   async stop(): Promise<void> {
     await Promise.all([...this.bridges].map((running) => this.stopBridge(running)));
     await this.launcher.stop();
     await this.other.close();
     await this.github.close();
     for (const node of readdirSync(this.nodes)) {
-      for (const pid of pidsBelow(join(this.nodes, node, '.nodepool-runners'))) {
+      for (const pid of this.processes(node.slice('node-'.length))) {
         try {
           process.kill(-pid, 'SIGKILL');
         } catch (error) {
@@ -184,6 +245,11 @@ export class World {
     );
   }
 
+  /** Returns the process groups of the runners on a node. */
+  private processes(id: string): readonly number[] {
+    return pidsBelow(join(this.home(id), '.nodepool-runners'));
+  }
+
   private get nodes(): string {
     return join(this.folder, 'nodes');
   }
@@ -193,6 +259,7 @@ export class World {
     const script = [
       '#!/bin/sh',
       'for command; do :; done',
+      'printf "%s\\n" "$*" | tr "\\n" " " >>"$NODES.log"; echo >>"$NODES.log"; echo "$$" >>"$NODES.pids"',
       'while [ "$1" != -- ]; do shift; done',
       'HOME="$NODES/$2"; export HOME; mkdir -p "$HOME/actions-runner"; cd "$HOME" || exit 255',
       'if [ -e unreachable ]; then echo "connect to host $2: No route to host" >&2; exit 255; fi',
@@ -216,6 +283,17 @@ export class World {
       named: () => this.logger(own),
     };
   }
+}
+
+/** Returns the calls of GitHub with the credentials of the settings. */
+export function serviceOf({ installations: [installation] }: Settings): ActionsService {
+  if (installation === undefined) throw new Error('there is no installation');
+  const { scope, credentials } = installation;
+  const userAgent = JSON.stringify({ system: 'test', version: '1', commit_sha: '', scale_set_id: 0, subsystem: '' });
+  const http = new HttpClient(systemClock, () => undefined);
+  return new ActionsService(
+    new Connection({ scope, credentials, http, userAgent, clock: systemClock, log: silentLogger }),
+  );
 }
 
 function errorsAsText(_key: string, value: unknown): unknown {
