@@ -40,6 +40,7 @@ const FOLDERS = {
     requests: ['launch', 'pool', 'quota', 'deletion', 'capacity', 'metrics'],
     launch: ['pool', 'quota', 'capacity', 'metrics'],
     maintenance: ['supply', 'quota', 'deletion', 'metrics'],
+    images: ['deletion', 'metrics'],
     supply: ['pool', 'deletion', 'metrics'],
     pool: ['quota', 'deletion', 'capacity', 'metrics'],
     quota: ['capacity', 'metrics'],

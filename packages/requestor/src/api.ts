@@ -120,7 +120,8 @@ export interface LeasedNode {
 }
 
 /**
- * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has ended.
+ * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has
+ * ended.
  */
 export interface Interruption {
   readonly nodeId: string;
@@ -137,8 +138,16 @@ export interface Interruption {
   readonly endsAt: number | undefined;
 }
 
+/** The result of a job. A job that was cancelled has none. */
+export type JobResult = 'success' | 'failure';
+
+export interface ReturnOptions {
+  /** Default: unknown. */
+  readonly result?: JobResult;
+}
+
 /** The reason and the duration of `Lease.hold`. */
-export interface HoldOptions {
+export interface HoldOptions extends ReturnOptions {
   readonly comment?: string;
   readonly job?: string;
   /** Seconds after which launchers delete the nodes. Default: the launchers' `max-hold-age`. */

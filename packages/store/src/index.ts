@@ -27,6 +27,17 @@ export type {
   UploadingLock,
 } from './images/image-handle.js';
 export type { BuildRef, UploadPlace, UploadRef } from './images/image-refs.js';
+export {
+  type ChoicePolicy,
+  type ChoosingRequest,
+  type ImageChoice,
+  type ImageStanding,
+  currentUpload,
+  isBarredUpload,
+  pathOf,
+  standingOf,
+  standingsOf,
+} from './images/image-standing.js';
 export type { ImageStore } from './images/image-store.js';
 export type { SuspensionStore } from './installation/suspension-store.js';
 export type { Suspension } from './installation/suspension.js';
@@ -39,6 +50,7 @@ export type { ColumnChoice, ListColumn, RecordList } from './lists/record-list.j
 export { UnknownFieldError, createRecordList, toJsonObjects } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
+export { type BackingSlots, backingSlots, slotText } from './nodes/backing-slots.js';
 export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
 export { strandedNodes } from './nodes/stranded-nodes.js';

@@ -24,8 +24,7 @@ import { createRecordList, printable, type ListColumn } from '@nodepool/store';
 import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
-import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
-import { sshTarget } from '../ssh/target.js';
+import { SSH_FAILED, SshClient, sshTarget } from '@nodepool/daemon/ssh';
 
 export type LeaseAction = 'create' | 'list' | 'show' | 'renew' | 'release' | 'ssh';
 
@@ -198,7 +197,7 @@ class LeaseCommand {
     const { stderr } = this.io.streams ?? process;
     const ssh = new SshClient(this.io.env, identity, stderr);
     try {
-      ssh.trust([target]);
+      ssh.trust(target);
       const { code } = await ssh.login(target, command).exited;
       return code ?? SSH_FAILED;
     } finally {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { formatPath, formatProblem, loadConfig, type LoadResult } from '@nodepool/config';
 import { isJsonObject, type Driver, type JsonObject, type JsonValue, type ProviderConfig } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import { imageNames, labelNames } from '../provider-config.js';
+import { fileLabelNames, imageNames, labelNames } from '../provider-config.js';
 import type { RuleGroup } from '../rule.js';
 import { keysOf, placesIn, typesOf, withValueAt, type Path, type Place } from '../schema-walk.js';
 import type { RuleContext } from '../rule-context.js';
@@ -152,7 +152,7 @@ async function driverOf(context: RuleContext): Promise<Driver> {
 /** Loads a configuration file with the section as Nodepool does. */
 async function load(driver: Driver, section: JsonObject): Promise<Loaded> {
   const file = {
-    labels: labelNames(section).map((name) => ({ name })),
+    labels: fileLabelNames(section).map((name) => ({ name })),
     diskimages: imageNames(section).map((name) => ({ name })),
     providers: [section],
   };

@@ -1,5 +1,6 @@
 /** Contents of node records before and after a launch. */
 
+import type { ImageChoice } from '@nodepool/store';
 import type {
   ExternalId,
   ImageUpload,
@@ -22,6 +23,7 @@ export interface NodePlan {
   readonly resources: Resources;
   /** The upload that a label with a disk image uses. */
   readonly upload: ImageUpload | undefined;
+  readonly trial?: ImageChoice['trial'];
   readonly az: string | undefined;
 }
 
@@ -61,6 +63,7 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     progress: null,
     machine_type: null,
     interruption: null,
+    ...(plan.trial === undefined ? {} : { trial: { ...plan.trial, launch: null, seconds: null } }),
   };
 }
 
@@ -94,7 +97,7 @@ export function imageIdOf(upload: ImageUpload): string {
 
 /** Returns the change that makes a node `ready`. Planned amounts that the instance does not report still count. */
 export function readyNode(
-  { resources: planned, progress }: Pick<NodeData, 'resources' | 'progress'>,
+  { resources: planned, attributes, progress }: Pick<NodeData, 'resources' | 'attributes' | 'progress'>,
   instance: LaunchedInstance,
   hostKeys: readonly string[],
 ): Partial<NodeData> {
@@ -110,10 +113,11 @@ export function readyNode(
     cloud: instance.cloud ?? null,
     region: instance.region ?? null,
     host_id: instance.hostId ?? null,
-    host_keys: hostKeys,
+    host_keys: hostKeys.length > 0 ? hostKeys : (instance.hostKeys ?? []),
     machine_type: progress?.machine_type ?? null,
     progress: null,
   };
+  if (instance.attributes !== undefined) change.attributes = { ...instance.attributes, ...attributes };
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
   if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };

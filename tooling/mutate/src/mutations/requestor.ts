@@ -54,8 +54,8 @@ export const REQUESTOR: readonly Mutation[] = inPackage('packages/requestor', [
   {
     id: 'requestor-unused-node',
     file: 'lease.ts',
-    find: "handle.node.state === 'in-use' ? { state: 'used' } : undefined",
-    replace: "{ state: 'used' }",
+    find: "handle.node.state === 'in-use' ? used : undefined",
+    replace: 'used',
     breaks: 'A returned node that was not used serves other requests.',
     tests: TESTS,
   },
