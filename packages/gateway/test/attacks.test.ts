@@ -103,9 +103,14 @@ describe('the rights of a token', () => {
 
   it('end when the token is removed from its file', async () => {
     const gateway = await world.gateway();
-    await gateway.client().labels();
+    const client = gateway.client();
+    world.launcher.mode = 'wait';
+    const { id } = await client.create({ labels: ['debian'] });
+    const stream = client.follow(id);
+    expect((await stream.next()).value).toMatchObject({ id });
     await writeFile(join(world.folder, 'tokens.yaml'), 'tokens: []\n');
     await gateway.settings.reload();
+    expect(await codeOf(stream.next())).toBe('unauthorized');
     expect(await codeOf(gateway.client().labels())).toBe('unauthorized');
     await writeFile(join(world.folder, 'tokens.yaml'), 'tokens: [{name: x}]\n');
     await gateway.settings.reload();

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 const PACKAGES = {
   'nodepool-launcher': '@nodepool/launcher',
   'nodepool-builder': '@nodepool/builder',
+  'nodepool-gateway': '@nodepool/gateway',
   nodepool: '@nodepool/cli',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;
