@@ -45,6 +45,13 @@ describe('nodes on backing nodes', () => {
     expect(backingRequests()).toEqual([]);
   });
 
+  it('can be more than one transaction can request', async () => {
+    await start(backed(meta({ 'max-parallel-jobs': 1 })));
+    const requests = await world.submitEach(450, ['small']);
+    for (const id of requests) await world.inState(id, 'fulfilled');
+    expect(backings().size).toBe(450);
+  });
+
   it('have the facts of the backing node, in the form that the Python Nodepool writes', async () => {
     await start(backed(meta({}, { 'node-attributes': { site: 'berlin' } })));
     const [id = ''] = await world.fulfilled(await world.submit(['small']));
