@@ -13,6 +13,8 @@ import { buildImage } from './image-build.js';
 
 /** Delays (ms) between attempts to build an image. */
 const BACK_OFF = { firstMs: 60_000, longestMs: 3_600_000 } as const;
+/** Interval (ms) between looks at the file of an image that another program makes. */
+const SOURCE_POLL_MS = 30_000;
 /** Maximum delay (ms) until an image is reconciled again after another builder took the lock first. */
 const LOCKED_RETRY_MS = 5000;
 
@@ -20,6 +22,8 @@ export class BuildController implements Controller {
   private config: NodepoolConfig | undefined;
   /** Queue of images. */
   private readonly queue: WorkQueue<string>;
+  /** The identities of the sources of images that other programs make, as last seen. */
+  private readonly sources = new Map<string, string | undefined>();
   /** Ids of the builds in progress, by image. */
   private readonly builds = new Map<string, string>();
   /** Images whose last build failed, each with the time of the request that was pending then. */
@@ -101,13 +105,17 @@ export class BuildController implements Controller {
       image: config.diskImages.get(image),
       formats: requiredFormats(config, image),
       store: context.store.images,
+      source: this.sources.get(image),
       now: unixSeconds(context),
     });
   }
 
   private async reconcile(image: string, run: Reconciliation): Promise<Reconciled> {
     const { images } = this.context.store;
+    await this.lookAtSource(image);
     const decision = this.decide(image);
+    if (decision.kind === 'never' && this.config?.diskImages.get(image)?.source?.path !== undefined)
+      return { requeueAfterMs: SOURCE_POLL_MS };
     if (decision.kind === 'later') return { requeueAfterMs: decision.at * 1000 - this.context.clock.now() };
     if (decision.kind === 'never' || images.isBuilding(image)) return 'done';
     const lock = await images.tryLockBuilding(image, { signal: run.signal });
@@ -120,6 +128,12 @@ export class BuildController implements Controller {
     }
     this.failedRequests.delete(image);
     return { requeueAfterMs: 0 };
+  }
+
+  private async lookAtSource(image: string): Promise<void> {
+    const source = this.config?.diskImages.get(image)?.source;
+    if (source === undefined) this.sources.delete(image);
+    else this.sources.set(image, await this.context.sources.identity(source));
   }
 
   private async build(image: string, lock: BuildingLock, { signal, task }: Reconciliation): Promise<void> {

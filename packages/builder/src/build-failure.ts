@@ -27,7 +27,9 @@ export async function recordFailedBuild(
     builder: context.fqdn,
     reason: failureReason(error),
     message: reasonOf(error).slice(0, MESSAGE_LENGTH),
-    log: build === undefined ? null : context.creator.logFile({ image, id: build }),
+    // A file of another program has no log.
+    log:
+      build === undefined || failureReason(error) === 'source' ? null : context.creator.logFile({ image, id: build }),
   });
 }
 

@@ -3,7 +3,7 @@
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
 
-export type BuildReason = 'requested' | 'missing' | 'formats' | 'age';
+export type BuildReason = 'requested' | 'missing' | 'formats' | 'source' | 'age';
 
 export type BuildDecision =
   | { readonly kind: 'build'; readonly reason: BuildReason }
@@ -17,12 +17,14 @@ export interface BuildQuestion {
   /** Formats to build, sorted. */
   readonly formats: readonly string[];
   readonly store: ImageStore;
+  /** The identity of the present source; undefined if the image has none, or only a download can tell. */
+  readonly source?: string | undefined;
   /** Unix seconds. */
   readonly now: number;
 }
 
 /** Decides about an image. The holder of the lock for building it applies the decision. */
-export function decideBuild({ image, formats, store, now }: BuildQuestion): BuildDecision {
+export function decideBuild({ image, formats, store, source, now }: BuildQuestion): BuildDecision {
   if (image === undefined || image.abstract) return { kind: 'never', why: 'not a configured image' };
   if (image.pause) return { kind: 'never', why: 'paused by the configuration' };
   if (store.paused(image.name)) return { kind: 'never', why: 'paused by an operator' };
@@ -31,13 +33,18 @@ export function decideBuild({ image, formats, store, now }: BuildQuestion): Buil
   const newest = newestReadyBuild(store, image.name);
   if (newest === undefined) return { kind: 'build', reason: 'missing' };
   if (formats.some((format) => !newest.formats.includes(format))) return { kind: 'build', reason: 'formats' };
+  if (source !== undefined) {
+    return newest.source === source
+      ? { kind: 'never', why: 'its source has not changed' }
+      : { kind: 'build', reason: 'source' };
+  }
   const due = newest.state_time + image.rebuildAgeMs / 1000;
   return due <= now ? { kind: 'build', reason: 'age' } : { kind: 'later', at: due };
 }
 
 /** Returns the rank by urgency, 0 for the most urgent: requested by an operator, without a build, incomplete, old. */
 export function urgencyOf(reason: BuildReason): number {
-  return ['requested', 'missing', 'formats', 'age'].indexOf(reason);
+  return ['requested', 'missing', 'formats', 'source', 'age'].indexOf(reason);
 }
 
 export function newestReadyBuild(store: ImageStore, image: string): ImageBuild | undefined {

@@ -1,14 +1,21 @@
 /**
  * Decides which builds and uploads of an image to delete. The plan keeps the two newest ready builds of a configured
  * image and, because nodes are launched from them, the two newest ready uploads to every provider that lists it, with
- * the records of their builds.
+ * the records of their builds. Uploads with reviews are kept according to their stages instead of their ages.
  *
  * Deleting a build also deletes its uploads. Only an operator can mark a build `deleting` while its uploads are in
  * service; automatic cleanup never does. Locked objects are not deleted.
  */
 
-import { isUsableUpload, type ImageBuild, type ImageUpload, type DiskImageConfig } from '@nodepool/core';
-import type { BuildRef, ImageStore } from '@nodepool/store';
+import {
+  hasImageTests,
+  isUsableUpload,
+  type DiskImageConfig,
+  type ImageBuild,
+  type ImageTests,
+  type ImageUpload,
+} from '@nodepool/core';
+import { isBarredUpload, standingOf, type BuildRef, type ImageStore } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { newestReadyBuild, readyBuilds } from './build-plan.js';
 import { formatsToUpload } from './upload-plan.js';
@@ -76,15 +83,14 @@ function configured(config: NodepoolConfig, image: string): DiskImageConfig | un
   return found?.abstract === false ? found : undefined;
 }
 
-function uploadsToDelete(
-  { image, config, store, builderId }: CleanupQuestion,
-  diskImage: DiskImageConfig | undefined,
-): CleanupPlan['uploads'] {
+function uploadsToDelete(question: CleanupQuestion, diskImage: DiskImageConfig | undefined): CleanupPlan['uploads'] {
+  const { image, config, store, builderId } = question;
   const found: { upload: ImageUpload; why: string }[] = [];
   for (const { name: provider, diskImages } of config.providers.values()) {
-    const kept = { count: 0 };
+    const uploads = [...store.uploads({ image, provider })];
+    const kept = { count: 0, reviewed: reviewedToKeep(question, uploads, diskImages.get(image)?.tests) };
     // Newest first.
-    for (const upload of [...store.uploads({ image, provider })].reverse()) {
+    for (const upload of uploads.reverse()) {
       const build = store.build({ image, id: upload.build });
       // Other builders may have images in their configuration that this one does not know.
       const mayJudge = diskImage !== undefined || build?.builder_id === builderId || build?.state === 'deleting';
@@ -97,11 +103,39 @@ function uploadsToDelete(
   return found;
 }
 
+/** The uploads to one provider that are kept. */
+interface Kept {
+  /** Number of usable uploads so far. */
+  count: number;
+  /** The usable uploads to keep if uploads have reviews; undefined to keep the newest ones. */
+  readonly reviewed: ReadonlySet<ImageUpload> | undefined;
+}
+
+/**
+ * Returns the usable uploads to keep according to their reviews: those in service, those on trial or next in line, and
+ * a rejected one that keeps its build from being uploaded again. Returns undefined if there are neither tests nor
+ * reviews.
+ */
+function reviewedToKeep(
+  { store, image }: CleanupQuestion,
+  uploads: readonly ImageUpload[],
+  tests: ImageTests | undefined,
+): ReadonlySet<ImageUpload> | undefined {
+  const isTested = tests !== undefined && hasImageTests(tests);
+  if (!isTested && !uploads.some(({ review }) => review !== undefined && review !== null)) return undefined;
+  const { pinned, promoted, candidate, unjudged } = standingOf(uploads, isTested);
+  const newest = newestReadyBuild(store, image)?.id;
+  const barred = uploads.filter((upload) => isBarredUpload(upload) && upload.build === newest);
+  const [current, previous] = promoted;
+  const kept = [pinned, current, previous, candidate, unjudged[0], ...barred];
+  return new Set(kept.filter((upload) => upload !== undefined));
+}
+
 function reasonToDelete(
   store: ImageStore,
   upload: ImageUpload,
   build: ImageBuild | undefined,
-  kept: { count: number },
+  kept: Kept,
 ): string | undefined {
   if (build?.state === 'deleting') return 'its build is deleted';
   switch (upload.state) {
@@ -110,7 +144,9 @@ function reasonToDelete(
       if (!isUsableUpload(upload))
         return kept.count > 0 ? 'its image does not exist in the cloud, and there is a newer one' : undefined;
       kept.count += 1;
-      return kept.count > KEPT ? 'there are newer ones' : undefined;
+      if (kept.reviewed === undefined) return kept.count > KEPT ? 'there are newer ones' : undefined;
+      if (kept.reviewed.has(upload)) return undefined;
+      return isBarredUpload(upload) ? 'it is rejected, and there is a newer build' : 'other uploads have superseded it';
     case 'uploading':
       return store.isUploading(upload) ? undefined : 'it was interrupted';
     case 'failed':

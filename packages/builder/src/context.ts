@@ -2,9 +2,11 @@
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
+import type { BootTester } from './boot-test/boot-tester.js';
 import type { DiskImageCreator } from './disk-image-creator.js';
 import type { DiskImageFiles } from './disk-image-files.js';
 import type { PostUploadHook } from './post-upload-hook.js';
+import type { ImageSources } from './source/image-sources.js';
 
 export interface BuilderContext {
   readonly store: Store;
@@ -23,6 +25,8 @@ export interface BuilderContext {
   readonly files: DiskImageFiles;
   readonly creator: DiskImageCreator;
   readonly hook: PostUploadHook;
+  readonly bootTester: BootTester;
+  readonly sources: ImageSources;
 }
 
 /** Options of a builder; it reports no metrics without `metrics`. */

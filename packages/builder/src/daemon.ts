@@ -15,6 +15,7 @@ import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import type { HttpServer } from '@nodepool/daemon/web';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import { packageVersion, systemClock, systemRandom, TaskSupervisor, type Logger } from '@nodepool/core';
+import { QemuBootTester } from './boot-test/qemu-boot-tester.js';
 import { Builder } from './builder.js';
 import { builderIdOf, ImagesDirError } from './builder-id.js';
 import { DibProcesses } from './dib-process.js';
@@ -22,6 +23,7 @@ import { ImagesDir } from './images-dir.js';
 import { runPostUploadHook } from './post-upload-hook.js';
 import type { BuilderFlags } from './program.js';
 import { dumpBuilder } from './stack-dump.js';
+import { FetchedImages } from './source/fetched-images.js';
 import { createStatusServer } from './status-server.js';
 
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
@@ -86,6 +88,8 @@ class BuilderDaemon implements Daemon {
       version: packageVersion(__dirname),
       files: new ImagesDir(imagesDir),
       hook: runPostUploadHook,
+      bootTester: new QemuBootTester(clock, imagesDir, creator),
+      sources: new FetchedImages(clock, imagesDir),
       buildWorkers: options.buildWorkers,
       uploadWorkers: options.uploadWorkers,
     });

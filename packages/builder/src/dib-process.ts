@@ -16,6 +16,7 @@ import { endProcesses, RunningBuild, spawnBuild, type Exit } from './build-proce
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
 import { isRunning } from './processes.js';
 
+const INSTALL_DIB = 'install diskimage-builder, or name another command (dib-cmd)';
 /** Interval (ms) between lines of progress. */
 const PROGRESS_MS = 60_000;
 
@@ -119,7 +120,7 @@ export class DibProcesses implements DiskImageCreator {
   ): Promise<Exit> {
     const child = await start(job, folder, env);
     const running = new RunningBuild(child, folder, this.clock, log);
-    pipe(child, output);
+    pipe(child, output, job.onOutput);
     const timeout = new AbortController();
     const timer = this.clock.schedule(job.timeoutMs, () => {
       const limit = `build-timeout (${job.timeoutMs / 1000} s)`;
@@ -173,12 +174,8 @@ function cannotEnd({ image, id }: BuildRef, reason: string): BuildFailedError {
   );
 }
 
-function cannotStart({ command }: DiskImageJob, cause: unknown): BuildFailedError {
-  return new BuildFailedError(
-    'start',
-    `${command} cannot be started: ${reasonOf(cause)}; install diskimage-builder, or name another command (dib-cmd)`,
-    { cause },
-  );
+function cannotStart({ command, hint = INSTALL_DIB }: DiskImageJob, cause: unknown): BuildFailedError {
+  return new BuildFailedError('start', `${command} cannot be started: ${reasonOf(cause)}; ${hint}`, { cause });
 }
 
 /** Rejects if the program does not exist: a shell's error would look like a failed build. */
@@ -196,9 +193,10 @@ async function checkExecutable(command: string, path: string): Promise<void> {
 }
 
 /** Writes the output of the build to the log at the pace of the disk. */
-function pipe(child: ChildProcess, output: BuildLog): void {
+function pipe(child: ChildProcess, output: BuildLog, onOutput: DiskImageJob['onOutput']): void {
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (piece: Buffer) => {
+      onOutput?.(piece);
       if (!output.write(piece, () => stream.resume())) stream.pause();
     });
     // The process reports its end; errors of the pipe do not matter.

@@ -16,6 +16,10 @@ export interface DiskImageJob {
   /** Aborts the run. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** The remedy if the command cannot be started. Default: that of `disk-image-create`. */
+  readonly hint?: string;
+  /** Receives the output, besides the log. */
+  readonly onOutput?: (piece: Buffer) => void;
 }
 
 export interface DiskImageCreator {
@@ -43,7 +47,11 @@ export type BuildFailure =
   /** The disk has too little free space. */
   | 'space'
   /** Processes of an earlier build cannot be ended. */
-  | 'processes';
+  | 'processes'
+  /** The image does not boot, or does not accept logins. */
+  | 'boot-test'
+  /** The file with the image cannot be read, or has another checksum. */
+  | 'source';
 
 export class BuildFailedError extends Error {
   readonly code = 'build-failed';

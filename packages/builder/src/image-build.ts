@@ -54,8 +54,12 @@ export async function buildImage(
   const log = context.log.with({ image: build.image, build_id: build.id });
   const linked = linkSignals(stop, lock.lock.lost);
   try {
-    const files = await runBuild(context, plan, build.id, log, linked.signal);
-    await becomeReady(context, handle, plan.image, requestedAt);
+    const { files, source } = await runBuild(context, plan, build.id, log, linked.signal);
+    const tested = await runBootTest(context, plan.image, build.id, files, log, linked.signal);
+    await becomeReady(context, handle, plan.image, requestedAt, {
+      ...(tested ? { boot_tested: true } : {}),
+      ...(source === undefined ? {} : { source }),
+    });
     log.info('The image is built', { files: files.map(({ path, bytes }) => ({ path, bytes })) });
   } catch (error) {
     await fail(context, handle, error, log);
@@ -102,18 +106,22 @@ async function runBuild(
   build: string,
   log: Logger,
   signal: AbortSignal,
-): Promise<readonly DiskImageFile[]> {
-  const { creator, files, clock, metrics } = context;
+): Promise<{ readonly files: readonly DiskImageFile[]; readonly source: string | undefined }> {
+  const { creator, files, clock, metrics, sources } = context;
   const ref = { image: image.name, id: build };
-  const command = dibCommand({ image, formats, elementsDir, output: files.basePath(ref) });
+  const output = files.basePath(ref);
   const startedAt = clock.monotonic();
   let exitCode = FAILED_EXIT_CODE;
   try {
-    await creator.create({ ...ref, build, ...command, timeoutMs: image.buildTimeoutMs, signal, log });
+    const limits = { timeoutMs: image.buildTimeoutMs, signal, log };
+    let source: string | undefined;
+    if (image.source === undefined) {
+      await creator.create({ ...ref, build, ...dibCommand({ image, formats, elementsDir, output }), ...limits });
+    } else source = await sources.fetch({ build: ref, source: image.source, formats, output, ...limits });
     const made = await files.complete(ref, formats, signal);
     for (const { format, usedBytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, usedBytes);
     exitCode = 0;
-    return made;
+    return { files: made, source };
   } catch (error) {
     if (error instanceof BuildFailedError) exitCode = error.exitCode ?? FAILED_EXIT_CODE;
     throw error;
@@ -124,17 +132,32 @@ async function runBuild(
   }
 }
 
+/** Resolves with true if the build has passed a test, with false if none is configured. */
+async function runBootTest(
+  { bootTester }: BuilderContext,
+  { name, bootTest: config, username }: DiskImageConfig,
+  id: string,
+  files: readonly DiskImageFile[],
+  log: Logger,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (config === undefined) return false;
+  await bootTester.test({ build: { image: name, id }, files, config, username, signal, log });
+  return true;
+}
+
 async function becomeReady(
   context: BuilderContext,
   handle: BuildHandle,
   { name, username, pythonPath, shellType }: DiskImageConfig,
   requestedAt: number | undefined,
+  facts: Pick<ImageBuildData, 'boot_tested' | 'source'>,
 ): Promise<void> {
   // A request that came during the build is for the next build. Its time is ZooKeeper's and identifies it; the
   // builder's clock may differ.
   const fulfilsRequest = requestedAt !== undefined && requestedAt === context.store.images.buildRequestedAt(name);
   await handle.release(
-    { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null },
+    { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null, ...facts },
     { fulfilsRequest },
   );
 }

@@ -2,8 +2,10 @@
 
 import {
   driverCall,
+  hasImageTests,
   linkSignals,
   loadImageUploadSettings,
+  newReview,
   reasonOf,
   TimeoutError,
   toDriverError,
@@ -67,7 +69,7 @@ export async function uploadImage(
     external = { external_id: externalId, external_name: name };
     await runHook(context, plan, externalId, log, linked.signal);
     await progress.settled();
-    await handle.release({ state: 'ready', progress: null, ...external });
+    await handle.release({ state: 'ready', progress: null, ...external, ...reviewOf(context, plan) });
     const durationMs = context.clock.monotonic() - startedAt;
     context.metrics.observe(UPLOAD_DURATION, { image, provider }, durationMs);
     const seconds = Math.round(durationMs) / 1000;
@@ -80,6 +82,14 @@ export async function uploadImage(
   } finally {
     linked.unlink();
   }
+}
+
+/** Returns the review of an upload that is tested before requests use it. */
+function reviewOf(context: BuilderContext, { build, provider }: UploadPlan): Pick<ImageUploadData, 'review'> {
+  const tests = provider.config.diskImages.get(build.image)?.tests;
+  if (tests === undefined || !hasImageTests(tests)) return {};
+  const tested = build.boot_tested === true ? 'it is uploaded; its build has passed the boot test' : 'it is uploaded';
+  return { review: newReview(unixSeconds(context), `nodepool-builder ${context.hostname}`, tested) };
 }
 
 function settingsOf({ provider: { config } }: UploadPlan): ReturnType<typeof loadImageUploadSettings> {

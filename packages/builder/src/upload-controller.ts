@@ -3,7 +3,6 @@
 import type { NodepoolConfig } from '@nodepool/config';
 import type { UploadingLock } from '@nodepool/store';
 import {
-  isUsableUpload,
   WorkQueue,
   type DueKey,
   type ImageBuild,
@@ -19,7 +18,7 @@ import type { BuilderContext } from './context.js';
 import type { Controller } from './controller.js';
 import type { ImageProvider, ImageProviders } from './image-providers.js';
 import { uploadImage } from './image-upload.js';
-import { buildToUpload } from './upload-plan.js';
+import { buildToUpload, isFinal } from './upload-plan.js';
 import { nextUpload } from './upload-queue.js';
 
 /** Delays (ms) between attempts to upload an image to a provider. */
@@ -212,7 +211,7 @@ export class UploadController implements Controller {
     const { images } = this.context.store;
     if (newestReadyBuild(images, build.image)?.id !== build.id) return false;
     const uploads = [...images.uploads({ image: build.image, build: build.id, provider: config.name })];
-    return !uploads.some(isUsableUpload);
+    return !uploads.some(isFinal);
   }
 
   private failed({ image, provider }: Target, error: unknown, retry: Retry | undefined): void {

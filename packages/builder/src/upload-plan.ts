@@ -1,7 +1,7 @@
 /** Decides which builds to upload to which providers. */
 
-import { isUsableUpload, type ImageBuild, type ProviderConfig } from '@nodepool/core';
-import type { ImageStore } from '@nodepool/store';
+import { isUsableUpload, type ImageBuild, type ImageUpload, type ProviderConfig } from '@nodepool/core';
+import { isBarredUpload, type ImageStore } from '@nodepool/store';
 import { newestReadyBuild } from './build-plan.js';
 
 /**
@@ -20,8 +20,13 @@ export function buildToUpload(
   if (build?.builder_id !== builderId || !build.formats.includes(provider.imageFormat)) return undefined;
   const place = { image, build: build.id, provider: provider.name };
   if (store.isUploading(place)) return undefined;
-  for (const upload of store.uploads(place)) if (isUsableUpload(upload)) return undefined;
+  for (const upload of store.uploads(place)) if (isFinal(upload)) return undefined;
   return build;
+}
+
+/** Returns true if the build is not uploaded again to the provider, because it is there or is rejected. */
+export function isFinal(upload: ImageUpload): boolean {
+  return isUsableUpload(upload) || isBarredUpload(upload);
 }
 
 /**
@@ -37,7 +42,7 @@ export function formatsToUpload(
   if (listing.length === 0) return undefined;
   return listing.flatMap(({ name: provider, imageFormat }) => {
     const uploads = [...store.uploads({ image, build, provider })];
-    return imageFormat === undefined || uploads.some(isUsableUpload) ? [] : [imageFormat];
+    return imageFormat === undefined || uploads.some(isFinal) ? [] : [imageFormat];
   });
 }
 

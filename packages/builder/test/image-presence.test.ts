@@ -45,14 +45,14 @@ describe('an image that is missing in its cloud', () => {
     await world.during(images.requestBuild('debian'));
     await world.until('a newer one is uploaded', () => newest('one')?.build !== older?.build);
     await world.until('it is listed', () => newest('one')?.['listed'] === true);
-    expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
+    expect(images.choose('debian', 'one')?.upload.build).not.toBe(older?.build);
     world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
     deleteInCloud(newest('one'));
     await world.after(HOUR);
-    expect(images.newestReadyUpload('debian', 'one')?.build).toBe(older?.build);
+    expect(images.choose('debian', 'one')?.upload.build).toBe(older?.build);
     world.cloud.faults = NO_FAULTS;
     await world.after(HOUR);
-    expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
+    expect(images.choose('debian', 'one')?.upload.build).not.toBe(older?.build);
   });
 
   it('is not one of the uploads that are kept, so that the older one is kept', async () => {
@@ -161,7 +161,7 @@ describe('an image', () => {
     world.cloud.faults = { ...NO_FAULTS, uploadFails: 1 };
     await world.after(2 * HOUR);
     const { images } = await world.operator();
-    expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id, listed: true });
+    expect(images.choose('debian', 'one')?.upload).toMatchObject({ id, listed: true });
   });
 
   it('that a launcher marked, and that is listed, returns to service if its builder is gone, too', async () => {
@@ -170,12 +170,12 @@ describe('an image', () => {
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
     await stop();
     const { images } = await world.operator();
-    const upload = images.newestReadyUpload('debian', 'one')!;
+    const upload = images.choose('debian', 'one')!.upload;
     const marked = await world.during(images.tryLockUpload(upload, { change: { listed: false } }));
     await world.during(marked!.lock.release());
-    expect(images.newestReadyUpload('debian', 'one')).toBeUndefined();
+    expect(images.choose('debian', 'one')?.upload).toBeUndefined();
     await world.builder(site);
     await world.after(HOUR);
-    expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id: upload.id, listed: true });
+    expect(images.choose('debian', 'one')?.upload).toMatchObject({ id: upload.id, listed: true });
   });
 });

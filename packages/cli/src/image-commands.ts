@@ -8,6 +8,7 @@ import type * as Erase from './commands/erase.js';
 import type * as ExportImageData from './commands/export-image-data.js';
 import type * as ImageBuild from './commands/image-build.js';
 import type * as ImageDelete from './commands/image-delete.js';
+import type * as ImageReview from './commands/image-review.js';
 import type * as ImagePause from './commands/image-pause.js';
 import type * as ImportImageData from './commands/import-image-data.js';
 import type * as Info from './commands/info.js';
@@ -74,6 +75,21 @@ function addImageActions(program: Command, onStore: OnStore): void {
       onStore((context) => (load('./commands/image-pause.js') as typeof ImagePause).imageUnpause(context, image)),
     );
   example(unpause, 'nodepool image-unpause debian-12');
+  const actions: readonly ImageReview.ReviewAction[] = ['promote', 'reject', 'rollback', 'pin', 'unpin', 'revoke'];
+  const review = program
+    .command('image')
+    .description('decide which upload of an image serves requests, whatever its tests say')
+    .addArgument(new Argument('<action>', 'what to do').choices(actions))
+    .argument('<image>', 'name of the disk image')
+    .option('--provider <name>', 'only the upload to this provider; default: all providers')
+    .option('--build <id>', 'id of the build; default: the candidate, or the current one for pin. Required for revoke')
+    .option('--reason <text>', 'reason, shown to other operators')
+    .action((action: ImageReview.ReviewAction, image: string, options: ImageReview.ReviewOptions) =>
+      onStore((context) =>
+        (load('./commands/image-review.js') as typeof ImageReview).imageReview(context, action, image, options),
+      ),
+    );
+  example(review, 'nodepool image rollback debian-12 --reason "jobs cannot resolve names"');
 }
 
 function addDeletions(program: Command, onStore: OnStore): void {

@@ -15,6 +15,7 @@ import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
+import { addLeaseCommand } from './lease-commands.js';
 import { addRequestCommands } from './request-commands.js';
 import type { FormatOption, OnStore, Outcome } from './options.js';
 import { addList, addListOptions, example, formatOption, seconds } from './options.js';
@@ -89,6 +90,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addNodeCommands(program, onStore);
   addImageCommands(program, onStore);
   addRequestCommands(program, onStore, io, outcome);
+  addLeaseCommand(program, io, outcome);
   addWait(program, onStore);
   addExplain(program, io, onStore);
   addConfigCommands(program, io);

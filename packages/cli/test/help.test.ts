@@ -25,6 +25,7 @@ const COMMANDS = [
   'image-pause',
   'image-unpause',
   'image-delete',
+  'image',
   'dib-image-delete',
   'export-image-data',
   'import-image-data',

@@ -61,9 +61,9 @@ describe('nodepool run', () => {
     ['no user', { username: null }, '--user'],
     ['no address', { interface_ip: null }, 'has no address'],
     ['credentials instead of a port', { connection_port: { token: 'secret' } }, 'has no port for ssh'],
-    ['winrm', { connection_type: 'winrm' }, 'its connection type is "winrm"; `nodepool run` needs ssh'],
-    ['a network device', { connection_type: 'network_cli' }, 'needs ssh'],
-    ['a Windows shell', { shell_type: 'powershell' }, 'needs a POSIX shell'],
+    ['winrm', { connection_type: 'winrm' }, 'its connection type is "winrm"; commands need ssh'],
+    ['a network device', { connection_type: 'network_cli' }, 'need ssh'],
+    ['a Windows shell', { shell_type: 'powershell' }, 'need a POSIX shell'],
   ])('does not call ssh for a node with %s', async (_, facts, why) => {
     fakeProgram('ssh', 'exit 0');
     const running = world.cli('run', '--label', 'small', '--', 'true');
@@ -116,7 +116,7 @@ describe('nodepool run', () => {
     expect(readFileSync(join(folder, 'known_hosts'), 'utf8')).toBe(`[192.0.2.9]:2222 ${LOGIN.host_keys![0]!}\n`);
     expect(callsOf('ssh').slice(0, 12)).toEqual([
       ...['-F', 'none', '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=yes', '-o'],
-      expect.stringMatching(/^UserKnownHostsFile="\/.*\/known_hosts"$/),
+      expect.stringMatching(/^UserKnownHostsFile="\/.*\/known_hosts-[0-9]+"$/),
       ...['-o', 'GlobalKnownHostsFile=/dev/null', '-o', 'UpdateHostKeys=no'],
     ]);
   });

@@ -10,7 +10,11 @@ import {
   type Entry,
   isJsonObject,
   type JsonObject,
+  type BootTestConfig,
   type DiskImageConfig,
+  type ImageSourceConfig,
+  hasImageTests,
+  loadImageTests,
 } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import type { ProblemReport } from './report.js';
@@ -150,6 +154,7 @@ function readDiskImage(
   release: string | undefined,
 ): DiskImageConfig {
   const text = (key: string): string | undefined => nonEmpty(stringAt(section, key));
+  const tests = loadImageTests(section, parent?.tests);
   const duration = (key: string): number | undefined =>
     numberAt(section, key) === 0 ? undefined : millisecondsAt(section, key);
   return {
@@ -170,6 +175,11 @@ function readDiskImage(
     shellType: text('shell-type') ?? parent?.shellType,
     dibCmd: text('dib-cmd') ?? parent?.dibCmd ?? 'disk-image-create',
     metadata: objectAt(section, 'metadata') === undefined ? (parent?.metadata ?? {}) : textsAt(section, 'metadata'),
+    ...withoutUndefined({
+      bootTest: bootTestOf(section, parent?.bootTest),
+      source: sourceOf(section) ?? parent?.source,
+    }),
+    ...(hasImageTests(tests) ? { tests } : {}),
   };
 }
 
@@ -182,4 +192,34 @@ function namesAt(section: JsonObject, key: string): readonly string[] | undefine
 /** Returns undefined for an empty string, which counts as absent. */
 export function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
+}
+
+const BOOT_TEST = { timeoutMs: 300_000, memory: 1024, cpus: 1, commandTimeoutMs: 300_000 } as const;
+
+/** Returns the boot test of a section; `false` removes that of the parent. */
+function bootTestOf(section: JsonObject, inherited: BootTestConfig | undefined): BootTestConfig | undefined {
+  const value = section['boot-test'];
+  if (value === undefined || value === null) return inherited;
+  if (value === false) return undefined;
+  const settings = isJsonObject(value) ? value : {};
+  return {
+    timeoutMs: millisecondsAt(settings, 'timeout') ?? BOOT_TEST.timeoutMs,
+    memory: numberAt(settings, 'memory') ?? BOOT_TEST.memory,
+    cpus: numberAt(settings, 'cpus') ?? BOOT_TEST.cpus,
+    kvm: booleanAt(settings, 'kvm') ?? true,
+    command: stringAt(settings, 'command'),
+    commandTimeoutMs: millisecondsAt(settings, 'command-timeout') ?? BOOT_TEST.commandTimeoutMs,
+  };
+}
+
+function sourceOf(section: JsonObject): ImageSourceConfig | undefined {
+  const source = objectAt(section, 'source');
+  if (source === undefined) return undefined;
+  const text = (key: string): string | undefined => nonEmpty(stringAt(source, key));
+  return { url: text('url'), path: text('path'), sha256: text('sha256'), format: text('format') };
+}
+
+/** Omits absent settings, so that a configuration without them equals one of an earlier release. */
+function withoutUndefined<T extends object>(settings: T): Partial<T> {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

@@ -1,6 +1,12 @@
 /** Schemas of `nodepool.yaml`, without drivers' parts, and of the secure file. The reference page is made from them. */
 
-import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
+import {
+  type JsonSchema,
+  DEFAULT_DRIVER,
+  DEFAULT_PRIORITY,
+  imageTestProperties,
+  type JsonObject,
+} from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -63,6 +69,68 @@ const envVars: JsonObject = {
   description: 'Environment variables of the build, merged with those of the parent key by key.',
 };
 
+const bootTest: JsonObject = {
+  type: ['boolean', 'object', 'null'],
+  compatible: false,
+  properties: {
+    timeout: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 300,
+      description:
+        'Maximum time until the login answers, in seconds. Without KVM, an image boots several times slower.',
+    },
+    memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory of the machine, MiB.' },
+    cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors of the machine.' },
+    kvm: {
+      type: 'boolean',
+      default: true,
+      description: 'If false, the machine is emulated even if the host has KVM.',
+    },
+    command: { ...name, description: 'Command that the shell of the machine must run with status 0.' },
+    'command-timeout': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 300,
+      description: 'Limit of the command, in seconds.',
+    },
+  },
+  additionalProperties: false,
+  description:
+    'If set, the builder boots each build under QEMU and waits for its login before the build is uploaded. `true`: with the defaults.',
+};
+
+const imageSource: JsonObject = {
+  type: ['object', 'null'],
+  compatible: false,
+  properties: {
+    url: {
+      ...name,
+      pattern: '^https?://',
+      description: 'Address of the file; it may be compressed (`.gz`, `.xz`, `.zst`).',
+    },
+    path: {
+      ...name,
+      pattern: '^/',
+      description: 'Absolute path of the file. A new file that is renamed to this path causes a build within a minute.',
+    },
+    sha256: {
+      ...name,
+      pattern: '^(?:[0-9a-fA-F]{64}|https?://.*)$',
+      description:
+        'SHA-256 of the file, or the address of a file with it, as `sha256sum` writes it. Required with `url`.',
+    },
+    format: {
+      ...name,
+      description:
+        "Format of the image in the file: `raw`, `qcow2`, `vhd`, … Default: the extension of the file's name.",
+    },
+  },
+  oneOf: [{ required: ['url', 'sha256'] }, { required: ['path'] }],
+  additionalProperties: false,
+  description: 'A file with the image, which another program makes. The builder runs no `dib-cmd`.',
+};
+
 const diskImage = mapping(
   {
     name: { ...pathName, description: 'Name of the image.' },
@@ -112,6 +180,9 @@ const diskImage = mapping(
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
       description: 'Properties of the image in every cloud.',
     },
+    source: imageSource,
+    'boot-test': bootTest,
+    ...imageTestProperties,
   },
   ['name'],
   'An image to build.',

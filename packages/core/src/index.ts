@@ -1,6 +1,7 @@
 /** Models, runtime services and driver API, shared by the drivers and programs of Nodepool. */
 export * from './model/backing.js';
 export * from './model/image.js';
+export * from './model/image-review.js';
 export * from './model/json.js';
 export * from './model/node.js';
 export * from './model/request.js';
@@ -55,6 +56,7 @@ export { answerText, boundedAnswer, headerIn, HttpExchange } from './driver/http
 export { withoutSecrets } from './driver/secrets.js';
 export * from './driver/token-source.js';
 export * from './driver/image-settings.js';
+export * from './driver/image-tests.js';
 export * from './driver/cloud-deletion.js';
 export * from './driver/images.js';
 export * from './driver/json-schema.js';

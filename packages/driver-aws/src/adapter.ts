@@ -19,6 +19,7 @@ import type { AwsLabel, AwsProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
 import { DeleteMachine } from './delete-machine.js';
 import { AwsImages } from './images.js';
+import { ImportResults } from './image-imports.js';
 import { instanceOf, instanceOfHost } from './instance.js';
 import { choiceOf } from './offers.js';
 import { hostResource, isKnownFamily, resourcesOf, volumeResources } from './quota.js';
@@ -44,6 +45,7 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   /** EC2 never uses an id again. */
   readonly uniqueIds = true;
   readonly images: AwsImages;
+  private readonly importResults = new ImportResults(() => this.session);
   private readonly stopped = new AbortController();
   private started: Started | undefined;
   /** Installation of the launches; undefined before the first one. */
@@ -115,9 +117,10 @@ export class AwsAdapter implements Adapter<AwsLabel> {
     return deleteResource(this.session, resource, call);
   }
 
-  /** Deletes launch templates that are not in use. */
+  /** Tags the results of interrupted imports, and deletes launch templates that are not in use. */
   async cleanUpUntagged(call: Call): Promise<void> {
     const { installation, session } = this;
+    await this.importResults.tagAll(call);
     if (installation !== undefined) await session.fleets.deleteUnused(this.config.name, installation, call);
   }
 

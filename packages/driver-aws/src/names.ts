@@ -52,7 +52,7 @@ export class InstanceNames {
     const [id, Name] = next;
     this.waiting.delete(id);
     try {
-      await this.ec2.createTags([id], { Name }, call);
+      await this.ec2.createTags([id], { Name }, call, 1);
     } catch (error) {
       if (call.signal.aborted || (isDriverError(error) && error.code === 'not-found')) return;
       call.log.info('Could not set the name of an instance', { external_id: id, name: Name, error });

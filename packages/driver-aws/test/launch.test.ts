@@ -200,6 +200,10 @@ describe('a burst', () => {
     open.cloud.forgetInstance(idOf(launched[1]?.externalId));
     await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
+    // EC2 refuses the first call, and the second one, without the unknown instance, follows at once.
+    const operations = open.cloud.calls.last().map(({ operation }) => operation);
+    const first = operations.indexOf('ec2.TerminateInstances');
+    expect(operations.slice(first, first + 2)).toEqual(['ec2.TerminateInstances', 'ec2.TerminateInstances']);
   });
 });
 

@@ -7,6 +7,8 @@
 import { EmptyRecordRounds } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
+import { UnservedNodes } from './images/unserved-nodes.js';
+import { ImageReviews } from './images/image-reviews.js';
 import { AbandonedBacking } from './maintenance/abandoned-backing.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { LostRequests } from './maintenance/lost-requests.js';
@@ -35,5 +37,7 @@ export function createControllers(
     new OrphanedLocks(context),
     new EmptyRecordRounds(context, 'remove empty node records', (call) => context.store.nodes.removeEmpty(call)),
     new MinReady(context, abandoned),
+    new ImageReviews(context, launches),
+    new UnservedNodes(context, serves),
   ];
 }

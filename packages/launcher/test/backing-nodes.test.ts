@@ -47,9 +47,9 @@ describe('nodes on backing nodes', () => {
 
   it('can be more than one transaction can request', async () => {
     await start(backed(meta({ 'max-parallel-jobs': 1 })));
-    const requests = await world.submitEach(450, ['small']);
+    const requests = await world.submitEach(250, ['small']);
     for (const id of requests) await world.inState(id, 'fulfilled');
-    expect(backings().size).toBe(450);
+    expect(backings().size).toBe(250);
   });
 
   it('have the facts of the backing node, in the form that the Python Nodepool writes', async () => {

@@ -3,7 +3,7 @@
 import type { JsonValue, NodeData } from '@nodepool/core';
 import { nodePath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { HoldOptions, Interruption, LeasedNode, WaitOptions } from './api.js';
+import type { HoldOptions, Interruption, JobResult, LeasedNode, ReturnOptions, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
 import { LeaseLostError } from './errors.js';
 import { untilAbsent } from './follow.js';
@@ -52,8 +52,8 @@ export class Lease {
 
   /**
    * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
-   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
-   * as usual. Returns a function that removes the listener.
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the
+   * nodes as usual. Returns a function that removes the listener.
    */
   onInterruption(listener: (interruption: Interruption) => void): () => void {
     return this.interruptions.add(listener);
@@ -83,22 +83,24 @@ export class Lease {
   /**
    * Returns the nodes: launchers delete used nodes and hand the others to other requests. Idempotent. Never rejects,
    * because launchers also delete nodes in use whose locks are lost; only a durable lease rejects if the requestor is
-   * closed or has no permission before the nodes are returned, and remains then.
+   * closed or has no permission before the nodes are returned, and remains then. Only the first call counts. With the
+   * result of the job, launchers judge new images.
    */
-  async return(): Promise<void> {
+  async return({ result }: ReturnOptions = {}): Promise<void> {
     this.ended.abort();
-    if (this.owner === undefined) this.ending ??= this.giveBack();
-    else this.ending ??= this.giveBackDurably();
+    if (this.owner === undefined) this.ending ??= this.giveBack(result);
+    else this.ending ??= this.giveBackDurably(result);
     await this.ending;
   }
 
   /** Holds the nodes for inspection and releases the locks. Rejects with `LeaseLostError` if the locks are lost. */
-  async hold({ comment, job, expirationSeconds }: HoldOptions = {}): Promise<void> {
+  async hold({ comment, job, expirationSeconds, result }: HoldOptions = {}): Promise<void> {
     this.throwIfLost();
     const change: Partial<NodeData> = {
       state: 'hold',
       ...(comment === undefined ? {} : { comment }),
       ...(job === undefined ? {} : { hold_job: job }),
+      ...(result === undefined ? {} : { job_result: result }),
       ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
     };
     this.ended.abort();
@@ -132,11 +134,12 @@ export class Lease {
     return this.nodeIds.join(', ');
   }
 
-  private async giveBack(): Promise<void> {
+  private async giveBack(result: JobResult | undefined): Promise<void> {
+    const used = usedNode(result);
     await Promise.all(
       this.handles.map(async (handle) => {
         try {
-          await handle.release(handle.node.state === 'in-use' ? { state: 'used' } : undefined);
+          await handle.release(handle.node.state === 'in-use' ? used : undefined);
         } catch (error) {
           this.context.log.warn('A node could not be marked as used; launchers delete it once its lock is released', {
             node_id: handle.id,
@@ -148,12 +151,13 @@ export class Lease {
   }
 
   /** Ends the lease for all processes of the owner. A node that another one has returned is not changed. */
-  private async giveBackDurably(): Promise<void> {
+  private async giveBackDurably(result: JobResult | undefined): Promise<void> {
+    const used = usedNode(result);
     try {
       await Promise.all(
         this.handles.map(async (handle) => {
           try {
-            await this.unlock(handle, handle.node.state === 'in-use' ? { state: 'used' } : {});
+            await this.unlock(handle, handle.node.state === 'in-use' ? used : {});
           } catch (error) {
             if (!isLostOwnership(error)) throw error;
             // Another program has changed the record: without its lock, launchers decide about the node.
@@ -207,6 +211,10 @@ export class Lease {
     this.ended.abort();
     if (this.ending === undefined) this.lostController.abort(new LeaseLostError(this.nodeIds, cause));
   }
+}
+
+function usedNode(result: JobResult | undefined): Partial<NodeData> {
+  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
 }
 
 function isLostOwnership(error: unknown): boolean {

@@ -70,7 +70,10 @@ const label = (more: Partial<LabelStatus>): LabelStatus => ({
   ...more,
 });
 
-const upload = { provider: 'cloud', build: 'b', id: '1', progress: null, externalName: null, failure: null };
+const upload = {
+  ...{ provider: 'cloud', build: 'b', id: '1', progress: null, externalName: null, failure: null },
+  review: null,
+};
 const build = { id: 'b', builder: 'nb01', formats: [], failure: null, duration: null };
 const failure = { text: 'exit code 1', time: NOW - 100, log: '/var/log/b.log', builder: 'nb01' };
 
@@ -232,6 +235,40 @@ describe('images', () => {
       image({ uploads: [failed, { ...upload, id: '2', state: 'ready', since }] });
     expect(titles({ images: [ready(NOW - 500)] })).toEqual(['warning: The upload of image debian to cloud failed']);
     expect(titles({ images: [ready(NOW - 50)] })).toEqual([]);
+  });
+});
+
+describe('images with tests', () => {
+  const reviewed = (standing: string, since: number, more: object = {}): ImageStatus['uploads'][number] => ({
+    ...{ ...upload, state: 'ready', since, ...more },
+    review: { standing, since, by: 'ada', reason: 'no sshd', pinned: null, trial: null },
+  });
+  const current = reviewed('current', NOW - 500_000, { id: '2', build: 'a' });
+
+  it('are reported while the newest upload is rejected', () => {
+    const uploads = [reviewed('rejected', NOW - 100), current];
+    expect(findProblems({ ...HEALTHY, images: [image({ uploads })] })).toMatchObject([
+      {
+        kind: 'image-rejected',
+        severity: 'warning',
+        title: 'The new image debian is rejected at cloud',
+        details: ['build b: no sshd'],
+      },
+    ]);
+    const newer = reviewed('current', NOW - 50, { id: '3', build: 'c' });
+    expect(titles({ images: [image({ uploads: [newer, ...uploads.slice(0, 1)] })] })).toEqual([]);
+  });
+
+  it('are reported as missing if every upload is rejected', () => {
+    const images = [image({ uploads: [reviewed('rejected', NOW - 100)] })];
+    expect(titles({ images })).toContain('warning: Image debian is missing');
+  });
+
+  it('are reported once a test has lasted for a day', () => {
+    const waiting = (seconds: number): string[] =>
+      titles({ images: [image({ uploads: [reviewed('canary', NOW - seconds), current] })] });
+    expect(waiting(80_000)).toEqual([]);
+    expect(waiting(90_000)).toEqual(['warning: The new image debian has been in the stage canary at cloud for a day']);
   });
 });
 

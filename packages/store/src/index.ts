@@ -27,6 +27,17 @@ export type {
   UploadingLock,
 } from './images/image-handle.js';
 export type { BuildRef, UploadPlace, UploadRef } from './images/image-refs.js';
+export {
+  type ChoicePolicy,
+  type ChoosingRequest,
+  type ImageChoice,
+  type ImageStanding,
+  currentUpload,
+  isBarredUpload,
+  pathOf,
+  standingOf,
+  standingsOf,
+} from './images/image-standing.js';
 export type { ImageStore } from './images/image-store.js';
 export type { SuspensionStore } from './installation/suspension-store.js';
 export type { Suspension } from './installation/suspension.js';

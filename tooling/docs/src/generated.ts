@@ -7,6 +7,7 @@ import * as builder from '@nodepool/builder';
 import { configSchema, secureSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
 import * as daemon from '@nodepool/daemon';
+import * as gateway from '@nodepool/gateway';
 
 import * as launcher from '@nodepool/launcher';
 import * as status from '@nodepool/status';
@@ -30,6 +31,7 @@ export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/web.md', name: 'lists', make: listsReference },
   { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher, status) },
   { page: 'reference/metrics.md', name: 'builder', make: () => metricsReference(builder) },
+  { page: 'reference/metrics.md', name: 'gateway', make: () => metricsReference(gateway) },
   { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
   ...driverPackages().map((driver) => ({
     page: `drivers/${driver.name}.md`,

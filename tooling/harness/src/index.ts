@@ -21,3 +21,4 @@ export {
   type RunningRequestor,
   type Summary,
 } from './requestor-process.js';
+export { reportTotals, runTestFiles, type TestFiles, type TestTotals } from './test-files.js';

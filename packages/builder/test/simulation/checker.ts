@@ -4,6 +4,7 @@ import { isJsonObject, type Clock, type JsonObject } from '@nodepool/core';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { CloudImage, ImageCloud } from '../support/image-cloud.js';
 import type { Machine } from '../support/world.js';
+import { JUDGED } from './judge.js';
 
 /** A provider whose uploads hang for the whole run. */
 export const BAD_PROVIDER = 'bad';
@@ -14,6 +15,8 @@ export interface CheckedWorld {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ImageCloud;
   readonly machines: readonly Machine[];
+  /** True if images have tests. */
+  readonly withTests: boolean;
   /** Returns true if every builder's configuration has listed the image at the provider for some time. */
   isListedEverywhere(provider: string, image: string): boolean;
 }
@@ -118,7 +121,9 @@ export class Checker {
       if (newest === undefined) found.push(`there is no build of ${image}`);
       for (const provider of providers) {
         const own = uploads.filter((upload) => upload.image === image && upload.provider === provider);
-        if (own.length > 2) found.push(`${own.length} uploads of ${image} to ${provider}`);
+        // The uploads in service, the candidate, and one that is rejected.
+        const limit = this.isJudged({ image, provider }) ? 5 : 2;
+        if (own.length > limit) found.push(`${own.length} uploads of ${image} to ${provider}`);
         const isUploaded = own.some(({ build }) => build === newest?.id);
         if (!isUploaded && this.hasFile(newest?.id, provider)) found.push(`${provider} lacks the newest ${image}`);
       }
@@ -163,6 +168,7 @@ export class Checker {
     const upload: Upload = { path, image, build, provider, id, data };
     this.uploads.set(path, upload);
     if (before?.data['state'] === data['state']) return;
+    if (before === undefined) this.begins(upload);
     this.step(`${path} is ${stateOf(data)}`);
     if (before?.data['state'] === 'ready' && data['state'] === 'deleting') this.leavesService(before);
   }
@@ -172,6 +178,10 @@ export class Checker {
    * image.
    */
   private leavesService(upload: Upload): void {
+    if (this.isJudged(upload)) {
+      this.judgedLeavesService(upload);
+      return;
+    }
     if (this.isUnwanted(upload) || !this.world.isListedEverywhere(upload.provider, upload.image)) return;
     const newer = [...this.uploads.values()].some(
       (other) =>
@@ -181,6 +191,39 @@ export class Checker {
         (other.data['state'] === 'ready' || this.isUnwanted(other)),
     );
     if (!newer) this.report('S10', `${upload.path}, the newest ready upload, is taken out of service`);
+  }
+
+  /** Checks a new upload of an image with tests. */
+  private begins({ path, image, build, provider }: Upload): void {
+    if (!this.world.withTests || image !== JUDGED.image) return;
+    const record = this.builds().find(({ id }) => id === build);
+    if (record?.data['boot_tested'] !== true) {
+      this.report('S21', `${path} begins, but its build has not passed a boot test`);
+    }
+    const rejected = [...this.uploads.values()].find(
+      (other) => other.build === build && other.provider === provider && isBarred(other),
+    );
+    if (rejected !== undefined)
+      this.report('S22', `${path} begins, but ${rejected.path} of the same build is rejected`);
+  }
+
+  /** Checks a deletion: the upload that serves requests stays unless an operator deletes it. */
+  private judgedLeavesService(upload: Upload): void {
+    if (this.isUnwanted(upload) || !this.world.isListedEverywhere(upload.provider, upload.image)) return;
+    const own = [...this.uploads.values()]
+      .map((other) => (other.path === upload.path ? upload : other))
+      .filter((other) => other.image === upload.image && other.provider === upload.provider)
+      .filter(({ data }) => data['state'] === 'ready' && data['listed'] !== false);
+    const pinned = own.filter((other) => !isBarred(other) && isJsonObject(reviewOf(other)?.['pinned']));
+    const promoted = own.filter((other) => reviewOf(other)?.['stage'] === 'promoted');
+    const newest = promoted.toSorted((a, b) => promotedAt(b) - promotedAt(a))[0];
+    if (pinned.length > 0 ? pinned.some(({ path }) => path === upload.path) : newest?.path === upload.path) {
+      this.report('S23', `${upload.path}, which serves requests, is taken out of service`);
+    }
+  }
+
+  private isJudged({ image, provider }: Pick<Upload, 'image' | 'provider'>): boolean {
+    return this.world.withTests && image === JUDGED.image && provider === JUDGED.provider;
   }
 
   private isUnwanted({ path, build }: Upload): boolean {
@@ -212,6 +255,20 @@ export class Checker {
     const value: unknown = JSON.parse(new TextDecoder().decode(znode.data));
     return isJsonObject(value) ? value : undefined;
   }
+}
+
+function reviewOf({ data }: Upload): JsonObject | undefined {
+  const { review } = data;
+  return isJsonObject(review) ? review : undefined;
+}
+
+function isBarred(upload: Upload): boolean {
+  const stage = reviewOf(upload)?.['stage'];
+  return stage === 'rejected' || stage === 'revoked';
+}
+
+function promotedAt(upload: Upload): number {
+  return Number(reviewOf(upload)?.['promoted']);
 }
 
 function stateOf(data: JsonObject): string {

@@ -87,6 +87,42 @@ export const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    name: 'uploads builds without their boot test',
+    rule: 'S21',
+    withTests: true,
+    site: (site) => ({
+      ...site,
+      images: Object.fromEntries(
+        Object.entries(site.images).map(([name, { bootTest: _test, ...image }]) => [name, image]),
+      ),
+    }),
+  },
+  {
+    name: 'uploads a rejected build again if its image has disappeared',
+    rule: 'S22',
+    withTests: true,
+    store: (store) =>
+      withImages(store, (images) => ({
+        *uploads(query): Iterable<ImageUpload> {
+          for (const upload of images.uploads(query)) {
+            const isRejected = upload.review?.stage === 'rejected';
+            if (query.build === undefined || !isRejected) yield upload;
+          }
+        },
+      })),
+  },
+  {
+    name: 'keeps the newest uploads, whatever their stages are',
+    rule: 'S23',
+    withTests: true,
+    store: (store) =>
+      withImages(store, (images) => ({
+        *uploads(query): Iterable<ImageUpload> {
+          for (const { review: _review, ...upload } of images.uploads(query)) yield upload;
+        },
+      })),
+  },
+  {
     name: 'does not delete files of a failed build',
     rule: 'L6',
     files: (files: DiskImageFiles) => overlay(files, { remove: async () => undefined, list: async () => [] }),

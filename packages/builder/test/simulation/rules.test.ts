@@ -20,6 +20,17 @@ if (ONE === undefined) {
       });
     }
   }, 86_400_000);
+
+  it(`builders keep all rules in ${SEEDS} worlds with faults, boot tests and launch tests`, async () => {
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const { violation, lastSteps } = await simulate({ seed, withTests: true });
+      expect({ seed, violation, lastSteps: violation === undefined ? [] : lastSteps }).toEqual({
+        seed,
+        violation: undefined,
+        lastSteps: [],
+      });
+    }
+  }, 86_400_000);
 } else {
   it(`builders keep all rules in world ${ONE}`, async () => {
     const onStep = (step: string): void => void process.stdout.write(`${step}\n`);

@@ -9,9 +9,11 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type DiskImageFiles } from '../../src/index.js';
 import { ImageCloud, imageDriver, NO_FAULTS } from '../support/image-cloud.js';
 import { ScriptedDib, type Ending } from '../support/scripted-dib.js';
+import { ScriptedBootTester, ScriptedSources } from '../support/scripted-tests.js';
 import { nodepoolConfig, type Machine, type Site } from '../support/world.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { BAD_PROVIDER, Checker } from './checker.js';
+import { judge, withTests } from './judge.js';
 
 const MINUTE = 60_000;
 const SESSION_TIMEOUT_MS = 30_000;
@@ -43,6 +45,9 @@ export interface Mutation {
   readonly rule: string;
   /** The first seed to run, which detects it. Default 1. */
   readonly firstSeed?: number;
+  /** True if the defect shows only in worlds whose images have tests. */
+  readonly withTests?: boolean;
+  site?(site: Site): Site;
   store?(store: Store): Store;
   files?(files: DiskImageFiles): DiskImageFiles;
   manager?(manager: ImageManager): ImageManager;
@@ -52,6 +57,7 @@ export class BuilderProcess {
   readonly process: SimulatedProcess;
   readonly zk: ZooKeeper;
   readonly dib: ScriptedDib;
+  readonly bootTester: ScriptedBootTester;
   readonly builder: Builder;
 
   constructor(
@@ -65,6 +71,7 @@ export class BuilderProcess {
     const { clock } = process;
     this.zk = world.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock, random });
     this.dib = new ScriptedDib(machine.disk, clock);
+    this.bootTester = new ScriptedBootTester(clock);
     const log = stepLogger(machine.name, world.checker);
     const store = openStore(this.zk, { clock, random, identifier: machine.name, log });
     const { mutation, checker } = world;
@@ -80,6 +87,8 @@ export class BuilderProcess {
       builderId: machine.builderId,
       files: mutation?.files?.(machine.disk) ?? machine.disk,
       creator: this.dib,
+      bootTester: this.bootTester,
+      sources: new ScriptedSources(machine.disk),
       hook: () => Promise.resolve(),
       uploadWorkers: 2,
     });
@@ -114,7 +123,8 @@ export class BuilderProcess {
       const manager = cloud.manager(provider, this.process.clock);
       return mutation?.manager?.(manager) ?? manager;
     });
-    return nodepoolConfig(site, driver);
+    const tested = this.world.withTests ? withTests(site) : site;
+    return nodepoolConfig(mutation?.site?.(tested) ?? tested, driver);
   }
 }
 
@@ -123,6 +133,8 @@ export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
   /** The only rule to check. Default: all of them. */
   readonly only?: string | undefined;
+  /** True if images have tests. Default: those of the mutation. */
+  readonly withTests?: boolean | undefined;
   /** Called for every step. */
   readonly onStep?: ((step: string) => void) | undefined;
 }
@@ -134,6 +146,7 @@ export class SimulatedBuilders {
   readonly checker: Checker;
   readonly machines: readonly Machine[];
   readonly mutation: Mutation | undefined;
+  readonly withTests: boolean;
   readonly builders = new Map<string, BuilderProcess>();
   /** Configurations of machines that differ from the complete one. */
   readonly sites = new Map<string, Site>();
@@ -143,9 +156,10 @@ export class SimulatedBuilders {
   readonly operator: Store;
   private readonly seeds: RandomSource;
 
-  constructor({ seed, mutation, only, onStep }: WorldOptions) {
+  constructor({ seed, mutation, only, onStep, withTests: hasTests = mutation?.withTests ?? false }: WorldOptions) {
     this.seeds = seededRandom(seed);
     this.mutation = mutation;
+    this.withTests = hasTests;
     const network = this.random();
     this.server = new SimulatedZooKeeperServer({
       clock: this.clock,
@@ -163,6 +177,7 @@ export class SimulatedBuilders {
     const zk = this.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS });
     this.operator = openStore(zk, { clock: this.clock, random: this.random(), identifier: 'operator' });
     this.operator.start();
+    if (hasTests) judge(this, seededRandom(seed + 1_000_000));
   }
 
   /** Returns a separate source, so that one part's draws do not change another's. */
@@ -176,6 +191,7 @@ export class SimulatedBuilders {
     const random = this.random();
     builder.dib.ending = () => this.ending();
     builder.dib.durationMs = () => 30_000 + Math.floor(random.next() * 4 * MINUTE);
+    if (this.withTests) builder.bootTester.passes = () => random.next() < 0.8;
     this.builders.set(machine.name, builder);
     return builder;
   }

@@ -5,6 +5,7 @@ import {
   silentLogger,
   TaskSupervisor,
   type Clock,
+  type ImageTests,
   type ImageUploadSettings,
   type JsonObject,
   type Logger,
@@ -23,6 +24,7 @@ import { Builder, type PostUploadHook } from '../../src/index.js';
 import { ImageCloud, imageDriver } from './image-cloud.js';
 import { MemoryDisk } from './memory-disk.js';
 import { ScriptedDib } from './scripted-dib.js';
+import { ScriptedBootTester, ScriptedSources } from './scripted-tests.js';
 
 /** Time limit of a wait in a test, milliseconds of virtual time. */
 const UPLOAD_START_DELAY_MS = 48 * 3_600_000;
@@ -38,6 +40,8 @@ export interface ProviderOptions {
   readonly pause?: boolean;
   readonly metadata?: Readonly<Record<string, string>>;
   readonly upload?: Partial<ImageUploadSettings>;
+  /** Tests of the uploads of all its images. */
+  readonly tests?: ImageTests;
 }
 
 export interface Site {
@@ -56,6 +60,8 @@ export interface RunningBuilder {
   readonly builder: Builder;
   readonly machine: Machine;
   readonly dib: ScriptedDib;
+  readonly bootTester: ScriptedBootTester;
+  readonly sources: ScriptedSources;
   readonly store: Store;
   readonly zk: ZooKeeper;
   /** Failures in the background without another handler. */
@@ -115,6 +121,8 @@ export class World {
     const failures: string[] = [];
     const tasks = new TaskSupervisor(clock, (name, error) => failures.push(`${name}: ${String(error)}`));
     const dib = new ScriptedDib(machine.disk, clock);
+    const bootTester = new ScriptedBootTester(clock);
+    const sources = new ScriptedSources(machine.disk);
     const builder = new Builder({
       store,
       clock,
@@ -128,13 +136,15 @@ export class World {
       builderId: machine.builderId,
       files: machine.disk,
       creator: dib,
+      bootTester,
+      sources,
       hook: (call) => this.hook(call),
       ...this.workers,
     });
     store.start();
     builder.start(this.config(site));
     const running: RunningBuilder = {
-      ...{ builder, machine, dib, store, zk, failures },
+      ...{ builder, machine, dib, bootTester, sources, store, zk, failures },
       apply: (next) => builder.apply(this.config(next)),
       stop: async () => {
         await this.during(builder.stop());
@@ -286,7 +296,7 @@ export function diskImage(name: string, more: Partial<DiskImageConfig> = {}): Di
 }
 
 function providerConfig(name: string, options: ProviderOptions): ProviderConfig {
-  const { images, format = 'qcow2', pause = false, metadata = {}, upload = {} } = options;
+  const { images, format = 'qcow2', pause = false, metadata = {}, upload = {}, tests } = options;
   return {
     name,
     driver: 'images',
@@ -297,7 +307,9 @@ function providerConfig(name: string, options: ProviderOptions): ProviderConfig 
     bootTimeoutMs: 60_000,
     callsPerSecond: Infinity,
     pools: new Map(),
-    diskImages: new Map(images.map((image) => [image, { name: image, pause, metadata }])),
+    diskImages: new Map(
+      images.map((image) => [image, { name: image, pause, metadata, ...(tests === undefined ? {} : { tests }) }]),
+    ),
     imageFormat: format,
     imageUpload: { ...loadImageUploadSettings({}), ...upload },
     section: { name, diskimages: [...images], pause, ...(format === 'qcow2' ? {} : { format }) },

@@ -2,16 +2,14 @@
 
 import { accessSync, constants } from 'node:fs';
 import { untilAborted } from '@nodepool/core';
-import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
+import { LeaseLostError, openRequestor, type JobResult, type Lease } from '@nodepool/requestor';
 import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type StoreContext } from '../command-context.js';
 import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
-import { quote } from '../ssh/remote-command.js';
+import { quote, SSH_FAILED, SshClient, sshTarget, type NodeTarget } from '@nodepool/daemon/ssh';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
-import { SSH_FAILED, SshClient } from '../ssh/ssh-client.js';
-import { sshTarget, type SshTarget } from '../ssh/target.js';
 import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';
 
@@ -86,11 +84,15 @@ async function runOnNodes(context: StoreContext, notes: ProgressNotes, job: Job)
       ...(waitTimeout === undefined ? {} : { timeoutMs: waitTimeout * 1000 }),
       onProgress: (progress) => notes.note(progress),
     });
+    let result: JobResult | undefined;
     try {
       lease.onInterruption((interruption) => noteInterruption(context.out, interruption));
-      return await useNodes(context, job, lease);
+      const status = await useNodes(context, job, lease);
+      // A command that was interrupted, and a connection that broke, say nothing about the image.
+      if (!interrupted.aborted && status !== SSH_FAILED) result = status === 0 ? 'success' : 'failure';
+      return status;
     } finally {
-      await lease.return();
+      await lease.return(result === undefined ? {} : { result });
     }
   } finally {
     await requestor.close();
@@ -103,8 +105,8 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
   const noteSignal = (): void => out.note('the signal is passed to the command; another signal ends nodepool at once');
   interrupted.addEventListener('abort', noteSignal, { once: true });
   const targets = lease.nodes.map((node) => sshTarget(node, options.user));
-  client.trust(targets);
-  let failure: (RemoteEnd & { readonly target: SshTarget }) | undefined;
+  for (const target of targets) client.trust(target);
+  let failure: (RemoteEnd & { readonly target: NodeTarget }) | undefined;
   const all = Promise.all(
     targets.map(async (target) => {
       const end = await useNode(context, job, lease, target);
@@ -120,7 +122,8 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
   if (options.holdOnFailure !== undefined && !interrupted.aborted) {
     const text = command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))).join(' ');
     const comment = printable(`nodepool run: ${text}: ${failure.problem ?? `status ${failure.status}`}`);
-    await lease.hold({ comment, expirationSeconds: options.holdOnFailure });
+    const result = failure.status === SSH_FAILED ? {} : ({ result: 'failure' } as const);
+    await lease.hold({ comment, expirationSeconds: options.holdOnFailure, ...result });
     const until = new Date(context.clock.now() + options.holdOnFailure * 1000).toISOString();
     for (const target of targets) out.note(loginHelp(target, options.identity, until));
   }
@@ -141,7 +144,7 @@ async function useNode(
   { out, clock, random, interrupted }: StoreContext,
   { command, variables, copies, client, streams, options, path }: Job,
   lease: Lease,
-  target: SshTarget,
+  target: NodeTarget,
 ): Promise<RemoteEnd> {
   for (const copy of copies) await untilAborted(copyTo(client, target, copy, path), interrupted);
   await lease.confirm({ signal: interrupted });
@@ -154,7 +157,7 @@ async function useNode(
 
 /** Returns the commands that log in to a held node. */
 function loginHelp(
-  { id, user, address, port, knownHosts }: SshTarget,
+  { id, user, address, port, knownHosts }: NodeTarget,
   identity: string | undefined,
   until: string,
 ): string {

@@ -1,10 +1,7 @@
 /** The command line that sshd passes to the user's shell on a node, and the marks that report its start and its end. */
 
+import { posix, quote } from '@nodepool/daemon/ssh';
 import { Transform, type TransformCallback } from 'node:stream';
-
-export function quote(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`;
-}
 
 /**
  * Returns a command line that prints `MARK started PID` and `MARK ended STATUS` to stderr around the command. The pid
@@ -27,11 +24,6 @@ export function markedCommand(mark: string, command: readonly string[], env: Rea
 /** Returns a script that sends a signal to the process group of a marked command, if that still runs. */
 export function signalScript(signal: string, pid: number): string {
   return `kill -s ${signal.replace(/^SIG/, '')} -- -${pid} 2>/dev/null || true`;
-}
-
-/** Returns a command line that runs a script with a POSIX shell, whatever the shell of the user is. */
-export function posix(script: string): string {
-  return `exec /bin/sh -c ${quote(script)}`;
 }
 
 /** Passes stderr of a marked command on, without its marks. */

@@ -307,6 +307,11 @@ export interface Resource {
   readonly externalId: ExternalId;
   readonly name: string;
   readonly tags: Readonly<Record<string, string>>;
+  /**
+   * Tags of further owners, if the driver cannot tell which of several owns the resource, e.g. which node of a call
+   * that created several instances. Such a resource is leaked only if none of them has a record.
+   */
+  readonly otherOwners?: readonly Readonly<Record<string, string>>[];
 }
 
 /** Deletion of every cloud resource of a node. */

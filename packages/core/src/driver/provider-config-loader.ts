@@ -11,6 +11,7 @@ import type {
   ProviderDiskImage,
 } from './provider-config.js';
 import { loadImageUploadSettings } from './image-settings.js';
+import { hasImageTests, loadImageTests } from './image-tests.js';
 import type { ProviderDefaults } from './schema.js';
 import { DEFAULT_DRIVER, DEFAULT_LAUNCH_RETRIES, DEFAULT_LAUNCH_TIMEOUT_SECONDS, DEFAULT_PRIORITY } from './schema.js';
 import {
@@ -126,7 +127,9 @@ function loadDiskImages(
   const images = new Map<string, ProviderDiskImage>();
   for (const entry of entriesAt(section, 'diskimages')) {
     const metadata = { ...context.diskImages.get(entry.name)?.metadata, ...textsAt(entry.section, metadataKey) };
-    images.set(entry.name, { name: entry.name, pause: booleanAt(entry.section, 'pause') ?? false, metadata });
+    const tests = loadImageTests(entry.section, context.diskImages.get(entry.name)?.tests);
+    const pause = booleanAt(entry.section, 'pause') ?? false;
+    images.set(entry.name, { name: entry.name, pause, metadata, ...(hasImageTests(tests) ? { tests } : {}) });
   }
   return images;
 }

@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../model/json.js';
 import type { ImageUploadSettings } from './image-settings.js';
+import type { ImageTests } from './image-tests.js';
 
 export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly name: string;
@@ -86,6 +87,33 @@ export interface ProviderDiskImage {
   readonly name: string;
   readonly pause: boolean;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Tests of its uploads to this provider; absent for none. */
+  readonly tests?: ImageTests | undefined;
+}
+
+/** A test that boots a build in a virtual machine on the builder's host. */
+export interface BootTestConfig {
+  /** Time until the login answers. */
+  readonly timeoutMs: number;
+  /** Memory of the machine, MiB. */
+  readonly memory: number;
+  readonly cpus: number;
+  /** False to emulate the machine even if the host has KVM. */
+  readonly kvm: boolean;
+  /** Command line for the shell of the machine; undefined for none. */
+  readonly command: string | undefined;
+  /** Limit of the command. */
+  readonly commandTimeoutMs: number;
+}
+
+/** An image that another program makes. Exactly one of `url` and `path` is set. */
+export interface ImageSourceConfig {
+  readonly url: string | undefined;
+  readonly path: string | undefined;
+  /** Checksum of the file as it is stored, or the URL of a file with it; undefined for none. */
+  readonly sha256: string | undefined;
+  /** Format of the image in the file; undefined if the name of the file ends with it. */
+  readonly format: string | undefined;
 }
 
 /** A disk image of the configuration file, merged with its parents. */
@@ -107,6 +135,12 @@ export interface DiskImageConfig {
   readonly shellType: string | undefined;
   readonly dibCmd: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Absent: builds are not booted before they are uploaded. */
+  readonly bootTest?: BootTestConfig | undefined;
+  /** Absent: `dibCmd` builds the image. */
+  readonly source?: ImageSourceConfig | undefined;
+  /** Tests of uploads to all providers that do not set their own; absent for none. */
+  readonly tests?: ImageTests | undefined;
 }
 
 /** Data and callbacks for creating a provider's configuration from its section. */

@@ -4,6 +4,7 @@
  */
 
 import type { JsonObject } from '../model/json.js';
+import { imageTestProperties } from './image-tests.js';
 import type { JsonSchema } from './json-schema.js';
 
 /** Keys that a driver adds to a kind of section. A key with the name of a common key replaces that key. */
@@ -218,6 +219,7 @@ function listOfDiskImages(part: SchemaPart): JsonSchema {
       default: false,
       description: 'If true, the builder does not upload the image to this provider.',
     },
+    ...imageTestProperties,
     ...connectionProperties,
   };
   const items = section(properties, ['name'], part, [], 'A disk image that is uploaded to this provider.');

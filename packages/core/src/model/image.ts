@@ -1,5 +1,6 @@
 /** Disk image builds and uploads, stored in `/nodepool/images/<image>/builds/…`. Field names are those of the JSON. */
 
+import type { ImageReview } from './image-review.js';
 import type { ExternalId } from './node.js';
 
 export const BUILD_STATES = ['building', 'ready', 'deleting', 'failed'] as const;
@@ -20,6 +21,10 @@ export interface ImageBuildData {
   readonly username: string | null;
   readonly python_path: string | null;
   readonly shell_type: string | null;
+  /** True if the build has passed a boot test. Other Nodepool implementations preserve the field or drop it. */
+  readonly boot_tested?: boolean | null;
+  /** Identifies the file that another program has made; absent for builds of this builder's command. */
+  readonly source?: string | null;
 }
 
 export interface ImageBuild extends ImageBuildData {
@@ -64,6 +69,11 @@ export interface ImageUploadData {
    * drop it.
    */
   readonly listed?: boolean | null;
+  /**
+   * The tests of the upload; absent if it needs none. Other Nodepool implementations use the upload without regard to
+   * it, and preserve the field or drop it.
+   */
+  readonly review?: ImageReview | null;
 }
 
 /** Returns true if nodes can be created from the upload. */

@@ -89,6 +89,10 @@ export interface NodeData {
    * programs preserve it as an unknown field or drop it.
    */
   readonly interruption: NodeInterruption | null;
+  /** The part of the node in the trial of an image; absent if there is none. */
+  readonly trial?: NodeTrial | null;
+  /** The outcome of the job that used the node, which its requestor writes: `success` or `failure`. */
+  readonly job_result?: string | null;
 }
 
 export const INTERRUPTION_KINDS = [
@@ -115,6 +119,20 @@ export interface NodeInterruption {
   readonly time: number;
   /** Unix seconds at which the cloud ends the instance; null if that is not known. */
   readonly ends_at: number | null;
+}
+
+/** The part of a node in the trial of an image. Other Nodepool implementations preserve the field or drop it. */
+export interface NodeTrial {
+  /** Path of the upload that is on trial. */
+  readonly upload: string;
+  /** True if the node is launched from that upload, false if from the current one. */
+  readonly candidate: boolean;
+  /** The share of launches that used the candidate when the node was planned, 0 to 1. */
+  readonly share: number;
+  /** `ready` or `failed` once the first launch attempt has ended. */
+  readonly launch: string | null;
+  /** Duration of the launch, seconds; null if it has not succeeded. */
+  readonly seconds: number | null;
 }
 
 /** The saved part of a launch or deletion in progress. */

@@ -1,6 +1,6 @@
 /** A node request: `/nodepool/requests/<id>`. Field names are those of the znode's JSON. */
 
-import type { JsonValue } from './json.js';
+import { isJsonObject, type JsonValue } from './json.js';
 
 export const REQUEST_STATES = ['requested', 'pending', 'fulfilled', 'failed'] as const;
 export type RequestState = (typeof REQUEST_STATES)[number];
@@ -38,6 +38,19 @@ export interface NodeRequest extends NodeRequestData {
 
 /** `requestor` of the requests that a launcher creates to maintain `min-ready` nodes. */
 export const MIN_READY_REQUESTOR = 'NodePool:min-ready';
+
+/** `requestor` of the requests with which a launcher tests uploads. */
+export const LAUNCH_TEST_REQUESTOR = 'NodePool:launch-test';
+
+/** Returns the path of the upload that a launch test demands; undefined for other requests. */
+export function uploadToTest({
+  requestor,
+  requestor_data: data,
+}: Pick<NodeRequestData, 'requestor' | 'requestor_data'>): string | undefined {
+  if (requestor !== LAUNCH_TEST_REQUESTOR || !isJsonObject(data)) return undefined;
+  const path = data['image_upload'];
+  return typeof path === 'string' ? path : undefined;
+}
 
 /** Compares requests by the order of service, for `Array.sort`: priority of the id, relative priority, sequence. */
 export function compareRequests(a: NodeRequest, b: NodeRequest): number {

@@ -3,7 +3,15 @@
  * `launch-retries` attempts. The identity of every attempt is recorded before the cloud is called.
  */
 
-import { AbortedError, sleep, toDriverError, type DriverError, type ImageUpload, type NodeData } from '@nodepool/core';
+import {
+  AbortedError,
+  InstanceFailedError,
+  sleep,
+  toDriverError,
+  type DriverError,
+  type ImageUpload,
+  type NodeData,
+} from '@nodepool/core';
 import type { Offer } from '@nodepool/status';
 import { LostOwnershipError } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
@@ -14,6 +22,7 @@ import { LaunchAttempt } from './launch-attempt.js';
 import { canMoveOn, needOf, placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { attemptFailed, observeLaunch, type ReportResult } from './launch-report.js';
 import { LaunchRetries } from './launch-retries.js';
+import { imageAfterFailure, isBarred, trialAfter } from './image-trial.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf } from './node-record.js';
 import { mayHaveStarted, presentFields, recordedOffer, recordedProgress } from './recorded-attempt.js';
@@ -97,7 +106,9 @@ async function launchWithRetries(
     }
     interrupted = false;
     attemptFailed(context, job, { offer, number: progress.number, scope: fault.scope }, failure, report);
-    const replacement = await replacementFor(context, { ...job, provider: job.pool.provider }, upload, failure);
+    const image = imageAfterFailure(context, job, upload, tried.fault);
+    const replacement =
+      image.other ?? (await replacementFor(context, { ...job, provider: job.pool.provider }, upload, failure));
     if (replacement === undefined && retries.isConfirmed(failure, offer)) {
       job.report({ kind: 'attempt-failed', attempt: tried, fault, failure });
     }
@@ -105,7 +116,10 @@ async function launchWithRetries(
       replacement === undefined
         ? retries.next(failure, fault, offer, progress.number)
         : { delayMs: 0, offer, number: progress.number };
-    if (next === undefined) throw failure;
+    if (next === undefined || (image.isUnusable && replacement === undefined)) {
+      if (image.trial !== undefined) await job.node.update({ trial: image.trial });
+      throw failure;
+    }
     upload = replacement ?? upload;
     const present = presentFields(job, next.offer, upload);
     const leftover = await tried.recordLeftover();
@@ -120,6 +134,7 @@ async function launchWithRetries(
       ...present,
       external_id: null,
       ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
+      ...(image.trial === undefined ? {} : { trial: image.trial }),
       ...(isOther ? { az: offer.zone ?? job.node.node.az, resources: needOf(job, offer) } : {}),
       progress: {
         ...progress,
@@ -185,7 +200,8 @@ async function attempt(
         if (fault.scope === 'offer') refusal = failure;
       },
     });
-    const change = await launch.run();
+    const change = { ...(await launch.run()), ...trialAfter(context, job, startedAt) };
+    if (isBarred(context, upload)) throw new InstanceFailedError('its image was rejected during the launch');
     const place = placeOf(job);
     const { number } = recordedProgress(job);
     context.timelines.attempted(job.node.id, place, { number, offer: nameOf(offer), error: undefined });

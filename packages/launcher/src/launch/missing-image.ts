@@ -4,9 +4,10 @@
  * again.
  */
 
-import type { DriverError, DriverErrorCode, ImageUpload, Logger, Provider } from '@nodepool/core';
-import { externalIdKey, isUsableUpload, toDriverError, driverCall } from '@nodepool/core';
+import type { DriverError, DriverErrorCode, ImageUpload, Logger, NodeRequest, Provider } from '@nodepool/core';
+import { externalIdKey, isUsableUpload, toDriverError, driverCall, uploadToTest } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import { choicePolicy } from '../pool/pool-labels.js';
 
 const LIST_TIMEOUT_MS = 120_000;
 
@@ -14,6 +15,7 @@ const LIST_TIMEOUT_MS = 120_000;
 const REFUSALS: ReadonlySet<DriverErrorCode> = new Set(['not-found', 'configuration']);
 
 interface RefusedLaunch {
+  readonly request: NodeRequest;
   readonly provider: Provider;
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -28,8 +30,19 @@ export async function replacementFor(
 ): Promise<ImageUpload | undefined> {
   if (upload === undefined || !REFUSALS.has(failure.code)) return undefined;
   if (!(await isGone(context, job, upload, failure))) return undefined;
-  const { images } = context.store;
-  const next = images.newestReadyUpload(upload.image, upload.provider);
+  return otherUpload(context, job, upload);
+}
+
+/**
+ * Returns the upload that needs no trial, if it is another one. A launch test demands its upload, so it has no other.
+ */
+export function otherUpload(
+  { store }: LauncherContext,
+  { provider, request }: Pick<RefusedLaunch, 'provider' | 'request'>,
+  upload: ImageUpload,
+): ImageUpload | undefined {
+  if (uploadToTest(request) !== undefined) return undefined;
+  const next = store.images.choose(upload.image, upload.provider, choicePolicy(provider, upload.image))?.upload;
   return next?.build === upload.build && next.id === upload.id ? undefined : next;
 }
 

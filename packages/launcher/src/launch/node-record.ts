@@ -1,5 +1,6 @@
 /** Contents of node records before and after a launch. */
 
+import type { ImageChoice } from '@nodepool/store';
 import type {
   ExternalId,
   ImageUpload,
@@ -22,6 +23,7 @@ export interface NodePlan {
   readonly resources: Resources;
   /** The upload that a label with a disk image uses. */
   readonly upload: ImageUpload | undefined;
+  readonly trial?: ImageChoice['trial'];
   readonly az: string | undefined;
 }
 
@@ -61,6 +63,7 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     progress: null,
     machine_type: null,
     interruption: null,
+    ...(plan.trial === undefined ? {} : { trial: { ...plan.trial, launch: null, seconds: null } }),
   };
 }
 

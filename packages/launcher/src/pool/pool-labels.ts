@@ -1,16 +1,36 @@
 /** The labels of a pool: what resources their nodes need, their images and offers, and obstacles to serving them. */
 
-import type { Call, ImageUpload, LabelConfig, Logger, PoolConfig, Provider } from '@nodepool/core';
-import { backOffMs, DriverError, QuotaInformation, sleep, driverCall } from '@nodepool/core';
+import type { Call, LabelConfig, Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
+import {
+  backOffMs,
+  DriverError,
+  hasImageTests,
+  QuotaInformation,
+  sleep,
+  driverCall,
+  uploadToTest,
+} from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
-import type { ImageStore } from '@nodepool/store';
+import { standingOf, type ChoicePolicy, type ImageChoice, type ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 /** Limits of the delay before the zones are requested again after a failure, milliseconds. */
 const ZONES_BACK_OFF = { firstMs: 10_000, longestMs: 600_000 } as const;
+
+/** The part of a request that the choice of an upload depends on. */
+type ImageRequest = Pick<NodeRequest, 'id' | 'requestor' | 'requestor_data'>;
+
+/** Returns how the uploads of an image to the provider are chosen. */
+export function choicePolicy({ config }: Pick<Provider, 'config'>, image: string): ChoicePolicy {
+  const tests = config.diskImages.get(image)?.tests;
+  if (tests === undefined) return UNTESTED;
+  return { isTested: hasImageTests(tests), share: tests.canary?.share ?? 0 };
+}
+
+const UNTESTED: ChoicePolicy = { isTested: false, share: 0 };
 
 export class PoolLabels {
   readonly offers: PoolOffers;
@@ -47,16 +67,21 @@ export class PoolLabels {
     return this.needs.need(label, machineType);
   }
 
-  /** Returns the upload from which nodes of a label with a disk image are launched. */
-  upload({ image }: LabelConfig): ImageUpload | undefined {
+  /**
+   * Returns the upload from which nodes of a label with a disk image are launched for the request, and its part in a
+   * trial. Without a request, returns the upload that needs no trial.
+   */
+  choose({ image }: LabelConfig, request: ImageRequest | undefined): ImageChoice | undefined {
     if (image.kind !== 'diskimage') return undefined;
-    return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);
+    const choosing = request && { id: request.id, exactly: uploadToTest(request) };
+    const { name } = this.provider.config;
+    return this.context.store.images.choose(image.name, name, choicePolicy(this.provider, image.name), choosing);
   }
 
-  /** Returns true if the label has a disk image that is not uploaded to the provider. */
-  lacksUpload(name: string): boolean {
+  /** Returns true if the label has a disk image without an upload to the provider that may serve the request. */
+  lacksUpload(name: string, request?: ImageRequest): boolean {
     const label = this.label(name);
-    return label?.image.kind === 'diskimage' && this.upload(label) === undefined;
+    return label?.image.kind === 'diskimage' && this.choose(label, request) === undefined;
   }
 
   /** Returns true if the change of a disk image changes the obstacle of a label. */
@@ -72,13 +97,18 @@ export class PoolLabels {
   }
 
   /** Returns the upload or the cloud's answer that one of the labels waits for, in words; undefined if none waits. */
-  upcoming(names: readonly string[]): string | undefined {
+  upcoming(names: readonly string[], request?: ImageRequest): string | undefined {
     for (const name of names) {
       const wait = this.needs.waitsFor(name);
       if (wait !== undefined) return wait;
       const label = this.label(name);
-      if (label?.image.kind !== 'diskimage' || this.upload(label) !== undefined) continue;
+      if (label?.image.kind !== 'diskimage' || !this.lacksUpload(name, request)) continue;
+      if (request !== undefined && uploadToTest(request) !== undefined) continue;
       const query = { image: label.image.name, provider: this.provider.config.name };
+      const { isTested } = choicePolicy(this.provider, label.image.name);
+      const { candidate } = standingOf(this.context.store.images.uploads(query), isTested);
+      if (candidate !== undefined)
+        return `label ${name} waits for the test of build ${candidate.build} of disk image ${label.image.name}`;
       for (const { state, build } of this.context.store.images.uploads(query)) {
         if (state !== 'uploading') continue;
         return `label ${name} waits for the upload of build ${build} of disk image ${label.image.name}`;
@@ -93,10 +123,10 @@ export class PoolLabels {
   }
 
   /** Returns the reason why one of the labels cannot be served at the moment, or undefined. */
-  obstacle(names: readonly string[]): string | undefined {
+  obstacle(names: readonly string[], request?: ImageRequest): string | undefined {
     for (const name of names) {
       const label = this.label(name);
-      if (label?.image.kind === 'diskimage' && this.upload(label) === undefined) {
+      if (label?.image.kind === 'diskimage' && this.choose(label, request) === undefined) {
         const wait = imageWait(this.context.store.images, label.image.name, this.provider.config.name);
         return `disk image ${label.image.name} of label ${name} has no upload to this provider that is ready: ${wait}`;
       }

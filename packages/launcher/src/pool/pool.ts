@@ -151,9 +151,12 @@ export class Pool {
   }
 
   /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */
-  obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): Refusal | undefined {
+  obstacle(request: NodeRequest): Refusal | undefined {
+    const { node_types: labels, tenant_name: tenant, reuse } = request;
     const supply = this.supplyObstacle(labels, reuse);
-    return supply === undefined ? this.labelObstacle(labels, tenant) : { cause: 'configuration', reason: supply };
+    return supply === undefined
+      ? this.labelObstacle(labels, tenant, request)
+      : { cause: 'configuration', reason: supply };
   }
 
   /** Returns what the request waits for before this pool can serve it; undefined if it waits only for capacity. */
@@ -163,7 +166,7 @@ export class Pool {
     // ZooKeeper removes the locks of a crashed launcher one by one.
     const locked = this.nodesOf(request).find((entry) => entry.locked);
     if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
-    const upcoming = this.labels.upcoming(request.node_types);
+    const upcoming = this.labels.upcoming(request.node_types, request);
     return upcoming === undefined ? this.limitsWait(request) : { kind: 'image', reason: upcoming };
   }
 
@@ -220,10 +223,17 @@ export class Pool {
   }
 
   /** Returns the reason why the labels cannot be served together, now or ever. */
-  private labelObstacle(labels: readonly string[], tenant: string | null): LabelObstacle | undefined {
-    const reason = this.labels.obstacle(labels);
+  private labelObstacle(
+    labels: readonly string[],
+    tenant: string | null,
+    request?: NodeRequest,
+  ): LabelObstacle | undefined {
+    const reason = this.labels.obstacle(labels, request);
     if (reason !== undefined) {
-      return { cause: labels.some((label) => this.labels.lacksUpload(label)) ? 'image' : 'configuration', reason };
+      return {
+        cause: labels.some((label) => this.labels.lacksUpload(label, request)) ? 'image' : 'configuration',
+        reason,
+      };
     }
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {

@@ -115,6 +115,7 @@ export class ProviderRuntime {
       if (after !== undefined) this.countInterruption(before?.node, after.node);
       const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
       if (after !== undefined && !isFree) return;
+      if (after !== undefined) this.instances.freed(after);
       // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
       const isInstanceRemoved = after === undefined && node.external_id !== null;
       for (const pool of this.pools) pool.capacityFreed(isInstanceRemoved);

@@ -131,7 +131,7 @@ function plan(
   { context, id: launcher, config, provider }: Pool,
   request: NodeRequest,
   az: string | undefined,
-  { label, upload, need }: Extract<AllocatedNode, { readonly kind: 'new' }>,
+  { label, upload, trial, need }: Extract<AllocatedNode, { readonly kind: 'new' }>,
 ): NodeData {
   return plannedNode(
     {
@@ -142,6 +142,7 @@ function plan(
       request,
       resources: need.toResources(),
       upload,
+      trial,
       az,
     },
     unixSeconds(context),

@@ -2,7 +2,7 @@
 
 import type { ImageUpload, LabelConfig, NodeRequest, NodeRequestHandler } from '@nodepool/core';
 import { QuotaInformation } from '@nodepool/core';
-import type { NodeEntry } from '@nodepool/store';
+import type { ImageChoice, NodeEntry } from '@nodepool/store';
 import type { BlockedOffer } from '../capacity/pool-offers.js';
 import type { Offer } from '@nodepool/status';
 import { useOf } from '../quota/need.js';
@@ -23,6 +23,8 @@ export type AllocatedNode =
       readonly kind: 'new';
       readonly label: LabelConfig;
       readonly upload: ImageUpload | undefined;
+      /** The part of the node in the trial of an image. Only the first node of a request has one. */
+      readonly trial: ImageChoice['trial'];
       readonly offer: Offer;
       readonly need: QuotaInformation;
     };
@@ -75,7 +77,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
   for (const name of request.node_types) {
     const label = labels.label(name);
     if (label === undefined) return undefined;
-    const found = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
+    const found = ownNode(request, own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
     wanted.push(label);
     existing.push(found);
     if (found === undefined) {
@@ -93,9 +95,10 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
       : context.pool.planOffers(lacking, zone, context.skip);
   const planned = plan.offers[Symbol.iterator]();
   const nodes: AllocatedNode[] = [];
+  const trials = new Set<string>();
   let need = QuotaInformation.NOTHING;
   wanted.forEach((label, index) => {
-    const node = existing[index] ?? newNode(label, planned.next().value, labels);
+    const node = existing[index] ?? newNode(request, label, planned.next().value, labels, trials);
     if (node === undefined) return;
     nodes.push(node);
     if (node.kind === 'new') need = need.add(node.need);
@@ -104,14 +107,20 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
   return { nodes, missing: [], zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
 }
 
+/** `trials` are the uploads whose trials have a node of the request. */
 function newNode(
+  request: NodeRequest,
   label: LabelConfig,
   offer: Offer | undefined,
   labels: PoolLabels,
+  trials: Set<string>,
 ): Extract<AllocatedNode, { kind: 'new' }> | undefined {
   if (offer === undefined) return undefined;
   const need = labels.need(label.name, offer.machineType);
-  return { kind: 'new', label, upload: labels.upload(label), offer, need };
+  const { upload, trial } = labels.choose(label, request) ?? {};
+  const takesPart = trial !== undefined && !trials.has(trial.upload);
+  if (takesPart) trials.add(trial.upload);
+  return { kind: 'new', label, upload, trial: takesPart ? trial : undefined, offer, need };
 }
 
 export function offersOf({ nodes }: Allocation): Offer[] {
@@ -128,6 +137,7 @@ function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly No
 
 /** Returns a node that another launcher allocated to this request earlier. */
 function ownNode(
+  request: NodeRequest,
   own: readonly NodeEntry[],
   label: LabelConfig,
   { pool }: AllocationContext,
@@ -136,7 +146,10 @@ function ownNode(
   for (const entry of own) {
     if (taken.has(entry.id) || !entry.node.type.includes(label.name)) continue;
     if (entry.node.state === 'ready') return { kind: 'ready', label, entry };
-    return { kind: 'resumable', label, upload: pool.labels.upload(label), entry };
+    // A launch that has failed on an upload in its trial continues with the current upload.
+    const hasFailed = entry.node.trial?.candidate === true && entry.node.trial.launch === 'failed';
+    const upload = pool.labels.choose(label, hasFailed ? undefined : request)?.upload;
+    return { kind: 'resumable', label, upload, entry };
   }
   return undefined;
 }
@@ -165,7 +178,7 @@ function* readyNodes(
   if (!request.reuse) return;
   const { provider, pool: name } = pool.place;
   for (const entry of pool.context.store.nodes.available({ label, provider, pool: name })) {
-    if (isProtected(entry.id, request)) continue;
+    if (isProtected(entry.id, request) || !pool.context.store.images.servesRequests(entry.node.image_id)) continue;
     if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.readyNodes.isUsable(entry.node, label))
       continue;
     yield entry;

@@ -4,7 +4,8 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import { CallbackController, addAbortCallback, removeAbortCallback, type Logger, type NodeData } from '@nodepool/core';
+import type { Logger, NodeData } from '@nodepool/core';
+import { CallbackController, addAbortCallback, removeAbortCallback, uploadToTest } from '@nodepool/core';
 import type { AcceptedRequest, RequestHandle } from '@nodepool/store';
 import { LostOwnershipError, NODEPOOL_ROOT, RequestGoneError } from '@nodepool/store';
 import type { RequestActivity } from '@nodepool/status';
@@ -119,6 +120,14 @@ export class RequestFulfilment {
       const lost = ready.find(({ node, label }) => !this.pool.readyNodes.isUsable(node.node, label.name));
       if (lost !== undefined) {
         return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
+      }
+      const { images } = this.pool.context.store;
+      const isTest = uploadToTest(this.request.request) !== undefined;
+      const barred = slots.find(({ node: { node } }) =>
+        isTest ? images.isBarred(node.image_id) : !images.servesRequests(node.image_id),
+      );
+      if (barred !== undefined) {
+        return { kind: 'unusable', reason: `the image of node ${barred.node.id} was rejected meanwhile` };
       }
       await this.fulfil(slots, launched.changes, reused.changes);
       return undefined;

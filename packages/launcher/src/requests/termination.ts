@@ -28,7 +28,7 @@ export type Termination =
       /** True if ready nodes were to be handed over; a concurrent hand-over may have been refused because of it. */
       readonly isHandOver: boolean;
     }
-  /** The machine or the instance of a ready node failed its check; the request waits for another node. */
+  /** A node that was ready cannot be used any more; the request waits for another node. */
   | { readonly kind: 'unusable'; readonly reason: string }
   /** `job`: the launch that failed, if it was a launch. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly job: LaunchJob | undefined };

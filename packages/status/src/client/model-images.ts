@@ -22,6 +22,26 @@ export interface UploadStatus {
   readonly progress: number | null;
   readonly externalName: string | null;
   readonly failure: string | null;
+  readonly review: ReviewStatus | null;
+}
+
+/** The tests of an upload, and its part in serving requests. */
+export interface ReviewStatus {
+  /** `current`, `previous`, `superseded`, `uploaded`, `launch-tested`, `canary`, `rejected` or `revoked`. */
+  readonly standing: string;
+  readonly since: number;
+  readonly by: string;
+  readonly reason: string;
+  readonly pinned: string | null;
+  readonly trial: { readonly candidate: TrialCounts; readonly current: TrialCounts; readonly judged: number } | null;
+}
+
+export interface TrialCounts {
+  readonly launches: number;
+  readonly failed_launches: number;
+  readonly slow_launches: number;
+  readonly jobs: number;
+  readonly failed_jobs: number;
 }
 
 export interface ImageStatus {

@@ -39,6 +39,8 @@ export type ProblemKind =
   | 'image-missing'
   | 'image-build'
   | 'image-upload'
+  | 'image-rejected'
+  | 'image-waits'
   | 'builders'
   | 'pool-limit'
   | 'pool-capacity';

@@ -2,7 +2,15 @@
 
 import { h, type Child } from './dom.js';
 import { labelChip, link, name } from './links.js';
-import type { BuildStatus, ImageDocument, ImagesDocument, ImageStatus, UploadStatus } from './model.js';
+import type {
+  BuildStatus,
+  ImageDocument,
+  ImagesDocument,
+  ImageStatus,
+  ReviewStatus,
+  TrialCounts,
+  UploadStatus,
+} from './model.js';
 import type { View } from './page.js';
 import { missingPage } from './missing.js';
 import { table, type Column } from './table.js';
@@ -190,6 +198,31 @@ function builds({ builds: all, name: image }: ImageStatus, present: Present): HT
   });
 }
 
+/** The stage of an upload with its evidence, and since when it waits there. */
+function stageColumn(present: Present): Column<UploadStatus> {
+  return {
+    title: 'Stage',
+    cell: ({ review }) =>
+      review === null
+        ? []
+        : [
+            imageBadge(review.standing),
+            ' ',
+            h('span', { class: 'quiet' }, age(review.since, present)),
+            review.pinned === null ? undefined : h('span', { class: 'below' }, `pinned by ${review.pinned}`),
+            review.reason === '' ? undefined : h('span', { class: 'reason below' }, review.reason),
+            review.trial === null ? undefined : h('span', { class: 'quiet below' }, trialText(review.trial)),
+            review.by === '' ? undefined : h('span', { class: 'quiet below' }, `by ${review.by}`),
+          ],
+  };
+}
+
+function trialText({ candidate, current, judged }: NonNullable<ReviewStatus['trial']>): string {
+  const part = ({ launches, failed_launches, slow_launches, jobs, failed_jobs }: TrialCounts): string =>
+    `${failed_launches} of ${launches} launches failed, ${slow_launches} were slow, ${failed_jobs} of ${jobs} jobs failed`;
+  return `${counted(judged, 'node')} judged; ${part(candidate)} (current image: ${part(current)})`;
+}
+
 function uploads({ uploads: all }: ImageStatus, present: Present): HTMLElement {
   if (all.length === 0)
     return nothing('No provider has the image. A builder uploads it after its first successful build.');
@@ -201,6 +234,7 @@ function uploads({ uploads: all }: ImageStatus, present: Present): HTMLElement {
       { title: 'Age', numeric: true, cell: ({ since }) => [age(since, present)] },
       { title: 'Build', cell: ({ build }) => [h('code', {}, build)] },
       { title: 'Name in the cloud', cell: ({ externalName }) => [name(externalName ?? '')] },
+      ...(all.some(({ review }) => review !== null) ? [stageColumn(present)] : []),
       { title: 'Failure', cell: ({ failure }) => [failure ?? ''] },
     ],
     rows: all,

@@ -78,6 +78,12 @@ const IMAGE_TONES: Readonly<Record<string, Tone>> = {
   building: 'busy',
   uploading: 'busy',
   failed: 'bad',
+  current: 'good',
+  uploaded: 'busy',
+  'launch-tested': 'busy',
+  canary: 'busy',
+  rejected: 'bad',
+  revoked: 'bad',
 };
 
 export function imageBadge(state: string, progress: number | null = null): HTMLElement {

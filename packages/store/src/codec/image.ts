@@ -1,6 +1,7 @@
 /** Codecs of image builds and uploads, below `/nodepool/images/<image>/builds`. */
 
 import { parseObject, recordCodec, type Codec } from './codec.js';
+import { review } from './image-review.js';
 import { externalId, isText, number, oneOf, text, texts, unknownState, type RawField } from './fields.js';
 import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '@nodepool/core';
 import { BUILD_STATES, UPLOAD_STATES } from '@nodepool/core';
@@ -18,10 +19,13 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
     username: true,
     python_path: true,
     shell_type: true,
+    boot_tested: true,
+    source: true,
   },
 
   read(raw, { image, id }, changedAt): ImageBuild | string {
     const state = oneOf(raw.state, BUILD_STATES);
+    const source = text(raw.source);
     if (state === undefined) return unknownState(raw.state, BUILD_STATES);
     return {
       image,
@@ -34,8 +38,13 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
       username: text(raw.username),
       python_path: text(raw.python_path),
       shell_type: text(raw.shell_type),
+      ...(typeof raw.boot_tested === 'boolean' ? { boot_tested: raw.boot_tested } : {}),
+      ...(source === null ? {} : { source }),
     };
   },
+
+  // Other programs do not know these fields.
+  omitted: ['boot_tested', 'source'],
 
   print: {
     formats: (field) => JSON.stringify(Array.isArray(field) ? field.filter(isText).sort().join(',') : field),
@@ -54,12 +63,14 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
     shell_type: true,
     progress: true,
     listed: true,
+    review: true,
   },
 
   read(raw, { image, build, provider, id }, changedAt): ImageUpload | string {
     const state = oneOf(raw.state, UPLOAD_STATES);
     if (state === undefined) return unknownState(raw.state, UPLOAD_STATES);
     const progress = number(raw.progress);
+    const reviewed = review(raw.review);
     return {
       image,
       build,
@@ -75,11 +86,12 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
       shell_type: text(raw.shell_type),
       ...(progress === null ? {} : { progress }),
       ...(typeof raw.listed === 'boolean' ? { listed: raw.listed } : {}),
+      ...(reviewed === null ? {} : { review: reviewed }),
     };
   },
 
   // Other programs do not know these fields.
-  omitted: ['progress', 'listed'],
+  omitted: ['progress', 'listed', 'review'],
 });
 
 /** Returns the last failed build of an image, or the reason why it cannot be read. */

@@ -10,6 +10,7 @@ import {
   type NodeData,
   type NodeInterruption,
   type NodeProgress,
+  type NodeTrial,
   type Resources,
 } from '@nodepool/core';
 
@@ -53,11 +54,15 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     progress: true,
     machine_type: true,
     interruption: true,
+    trial: true,
+    job_result: true,
   },
 
   read(raw, { id }, changedAt): Node | string {
     const state = oneOf(raw.state, NODE_STATES);
     if (state === undefined) return unknownState(raw.state, NODE_STATES);
+    const trialOfNode = trial(raw.trial);
+    const jobResult = text(raw.job_result);
     return {
       id,
       state,
@@ -99,11 +104,13 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       progress: progress(raw.progress),
       machine_type: text(raw.machine_type),
       interruption: interruption(raw.interruption),
+      ...(trialOfNode === null ? {} : { trial: trialOfNode }),
+      ...(jobResult === null ? {} : { job_result: jobResult }),
     };
   },
 
   // Other programs do not know these fields, and most records have no value for them.
-  omitted: ['progress', 'machine_type', 'interruption'],
+  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result'],
 
   aliases: { ssh_port: 'connection_port' },
 });
@@ -151,4 +158,13 @@ function interruption(raw: RawField): NodeInterruption | null {
   const kind = oneOf(fields?.kind, INTERRUPTION_KINDS);
   if (fields === null || kind === undefined) return null;
   return { kind, reason: text(fields.reason) ?? '', time: number(fields.time) ?? 0, ends_at: number(fields.ends_at) };
+}
+
+/** Returns null for a trial that cannot be read: the node then counts for none. */
+function trial(raw: RawField): NodeTrial | null {
+  const fields = object(raw);
+  const upload = text(fields?.upload);
+  const share = number(fields?.share);
+  if (fields === null || upload === null || share === null || typeof fields.candidate !== 'boolean') return null;
+  return { upload, candidate: fields.candidate, share, launch: text(fields.launch), seconds: number(fields.seconds) };
 }

@@ -7,7 +7,6 @@ import type { CallOptions } from '@nodepool/zookeeper';
 import type { Source } from '../codec/codec.js';
 import {
   type Emitter,
-  isUsableUpload,
   type ImageBuild,
   type ImageBuildData,
   type ImageBuildFailure,
@@ -20,6 +19,7 @@ import type { BuildingLock, LockedBuildHandle, LockedUploadHandle, UploadingLock
 import { pathOfUpload } from './image-handle.js';
 import type { BuildRef, UploadPlace, UploadRef } from './image-refs.js';
 import { EmptyRecords } from '../tables/empty-records.js';
+import { chooseUpload, type ChoicePolicy, type ChoosingRequest, type ImageChoice } from './image-standing.js';
 import { ImageTable } from './image-table.js';
 import { ImageLocks } from './image-locks.js';
 import { mark, removeImage, removeProvider, unmark } from './image-marks.js';
@@ -39,6 +39,8 @@ import {
 
 /** Kinds of znodes whose data or times are used. */
 const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
+
+const UNTESTED: ChoicePolicy = { isTested: false, share: 0 };
 
 /** The builds and uploads of the ensemble, and their locks. */
 export class ImageStore {
@@ -126,15 +128,37 @@ export class ImageStore {
     }
   }
 
-  /** Returns the usable upload with the newest `state_time`, from which nodes are launched. */
-  newestReadyUpload(image: string, provider: string): ImageUpload | undefined {
-    let newest: ImageUpload | undefined;
+  /**
+   * Chooses the upload from which a node is launched; see `chooseUpload`. Without a policy, that is the usable upload
+   * with the newest `state_time`, unless uploads have reviews.
+   */
+  choose(
+    image: string,
+    provider: string,
+    policy: ChoicePolicy = UNTESTED,
+    request?: ChoosingRequest,
+  ): ImageChoice | undefined {
+    const uploads: ImageUpload[] = [];
     for (const { source } of this.known.get(image)?.uploads.values() ?? []) {
-      const upload = source.value;
-      if (upload.provider !== provider || !isUsableUpload(upload)) continue;
-      if (newest === undefined || byAge(newest, upload) < 0) newest = upload;
+      if (source.value.provider === provider) uploads.push(source.value);
     }
-    return newest;
+    return uploads.length === 0 ? undefined : chooseUpload(uploads, policy, request);
+  }
+
+  /** True if an upload serves no requests because of its stage. */
+  get hasUnserved(): boolean {
+    return this.known.hasUnserved;
+  }
+
+  /** Returns false if the image of a node (`image_id`) is an upload that is not tested, rejected or revoked. */
+  servesRequests(imageId: string | null): boolean {
+    return imageId === null || this.known.unservedStage(imageId) === undefined;
+  }
+
+  /** Returns true if the image of a node (`image_id`) is an upload that is rejected or revoked. */
+  isBarred(imageId: string | null): boolean {
+    const stage = imageId === null ? undefined : this.known.unservedStage(imageId);
+    return stage === 'rejected' || stage === 'revoked';
   }
 
   paused(image: string): boolean {

@@ -1,6 +1,6 @@
 /** The known images, with their builds, uploads and locks, as the znodes that were last seen describe them. */
 
-import type { ImageBuild, ImageBuildFailure, ImageUpload, Logger } from '@nodepool/core';
+import type { ImageBuild, ImageBuildFailure, ImageStage, ImageUpload, Logger } from '@nodepool/core';
 import type { TreeNode } from '@nodepool/zookeeper';
 import { buildCodec, decodeBuildFailure, uploadCodec } from '../codec/image.js';
 import type { Decoded } from '../codec/codec.js';
@@ -22,6 +22,8 @@ export interface ImageEntry {
 export class ImageTable {
   private readonly images = new Map<string, ImageEntry>();
   private readonly unreadable = new Map<string, CorruptRecord>();
+  /** Stages by path of the uploads that serve no requests. */
+  private readonly unserved = new Map<string, ImageStage>();
   /** Number of contenders by path of the lock. */
   private readonly contenders = new Map<string, number>();
 
@@ -34,6 +36,16 @@ export class ImageTable {
   /** Returns the names of all known images, sorted. */
   names(): readonly string[] {
     return [...this.images.keys()].sort();
+  }
+
+  /** Returns the stage of the upload of this path if it serves no requests. */
+  unservedStage(upload: string): ImageStage | undefined {
+    return this.unserved.get(upload);
+  }
+
+  /** True if an upload serves no requests because of its stage. */
+  get hasUnserved(): boolean {
+    return this.unserved.size > 0;
   }
 
   isContended(lock: string): boolean {
@@ -74,8 +86,12 @@ export class ImageTable {
       case 'build':
         this.keep(image.builds, place.id, znode, buildCodec.decode(znode.data, place, changedAt));
         break;
-      case 'upload':
+      case 'upload': {
         this.keep(image.uploads, znode.path, znode, uploadCodec.decode(znode.data, place, changedAt));
+        const stage = image.uploads.get(znode.path)?.source.value.review?.stage;
+        if (stage === undefined || stage === 'promoted' || stage === 'canary') this.unserved.delete(znode.path);
+        else this.unserved.set(znode.path, stage);
+      }
     }
     return true;
   }
@@ -103,6 +119,7 @@ export class ImageTable {
         break;
       case 'upload':
         image.uploads.delete(path);
+        this.unserved.delete(path);
     }
     if (isForgotten(image)) this.images.delete(place.image);
     return true;

@@ -2,6 +2,7 @@
 
 import type { ImageBuild, ImageBuildFailure, ImageUpload } from '@nodepool/core';
 import { BUILD_STATES, isUsableUpload, UPLOAD_STATES } from '@nodepool/core';
+import { standingsOf } from '../images/image-standing.js';
 import type { ImageStore } from '../images/image-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -26,6 +27,7 @@ export function imageList(
     const place = ({ build }: ImageUpload): number => age.get(build) ?? age.size;
     return [...images.uploads({ image })].sort((a, b) => place(a) - place(b) || compare(a.provider, b.provider));
   });
+  const stages = stagesOf(rows);
   const columns: readonly ListColumn<ImageUpload>[] = [
     { field: 'id', header: 'Build ID', value: ({ build }) => build },
     { field: 'upload_id', header: 'Upload ID', value: ({ id }) => id },
@@ -48,8 +50,31 @@ export function imageList(
       text: (value) => (value === null ? '' : `${cellText(value)} %`),
       order: (value) => (typeof value === 'number' ? value : undefined),
     },
+    { field: 'stage', header: 'Stage', detail: true, value: (upload) => stages.get(upload) ?? null },
+    { ...ageColumn('stage_age', 'Stage Age', options.now, ({ review }) => review?.since ?? null), detail: true },
+    { field: 'stage_by', header: 'Stage By', detail: true, value: ({ review }) => review?.by ?? null },
+    { field: 'stage_reason', header: 'Stage Reason', detail: true, value: ({ review }) => review?.reason ?? null },
   ];
   return createRecordList(columns, options.columns, rows);
+}
+
+/**
+ * Returns the stages of uploads, with the pins, of images and providers where at least one upload has a review.
+ */
+function stagesOf(uploads: readonly ImageUpload[]): ReadonlyMap<ImageUpload, string> {
+  const groups = new Map<string, ImageUpload[]>();
+  for (const upload of uploads) {
+    const key = `${upload.image}/${upload.provider}`;
+    groups.set(key, [...(groups.get(key) ?? []), upload]);
+  }
+  const stages = new Map<ImageUpload, string>();
+  for (const group of groups.values()) {
+    if (!group.some(({ review }) => review !== undefined && review !== null)) continue;
+    for (const [upload, standing] of standingsOf(group, true)) {
+      stages.set(upload, upload.review?.pinned === undefined ? standing : `${standing}, pinned`);
+    }
+  }
+  return stages;
 }
 
 /** Returns the name of a build for users, which is also that of its files: the image and the id. */

@@ -108,7 +108,7 @@ describe('an import', () => {
     const again = await simulation.run(exportImageData(store.zooKeeper));
     expect(Object.fromEntries(again)).toEqual(JSON.parse(text));
     await simulation.settled();
-    expect(store.images.newestReadyUpload('fake-image', 'fake-provider')).toMatchObject({
+    expect(store.images.choose('fake-image', 'fake-provider')?.upload).toMatchObject({
       external_id: 'bf3870c8215a451489623bece2f30a91',
     });
     expect([...store.images.corrupt()]).toEqual([]);

@@ -54,7 +54,7 @@ it('two builders share build, upload and cleanup of an image, and no znode remai
   expect(places.filter((lock) => lock !== undefined)).toHaveLength(1);
   const upload = await given(places[0] ?? places[1]).create(UPLOAD);
   await upload.release({ state: 'ready', external_id: 'image-1' });
-  await until(b, () => b.images.newestReadyUpload('debian', 'cloud')?.external_id === 'image-1');
+  await until(b, () => b.images.choose('debian', 'cloud')?.upload.external_id === 'image-1');
 
   const first = given(await b.images.tryLockBuild(ref, { change: { state: 'deleting' } }));
   expect(await first.remove()).toBe(false);
@@ -74,7 +74,7 @@ it('a restored upload’s number is not assigned again', async () => {
   const data = new Map([build, upload].map((path) => [path, '{"state": "ready", "state_time": 1}']));
   expect(await importImageData(store.zooKeeper, data)).toEqual([build, upload]);
   expect(await exportImageData(store.zooKeeper)).toEqual(data);
-  await until(store, () => store.images.newestReadyUpload('suse', 'cloud') !== undefined);
+  await until(store, () => store.images.choose('suse', 'cloud') !== undefined);
   const lock = given(await store.images.tryLockUploading({ image: 'suse', build: 'b1', provider: 'cloud' }));
   const next = await lock.create(UPLOAD);
   expect(Number(next.upload.id)).toBeGreaterThan(900);

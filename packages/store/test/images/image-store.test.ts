@@ -26,11 +26,11 @@ describe('the newest upload', () => {
     await simulation.put(upload('b1', 'cloud', '0000000007'), { state: 'ready', state_time: 20 });
     await simulation.put(upload('b2', 'cloud', '0000000002'), { state: 'uploading', state_time: 30 });
     await simulation.put(upload('b2', 'other', '0000000001'), { state: 'ready', state_time: 40 });
-    expect(store.images.newestReadyUpload('debian', 'cloud')).toMatchObject({ build: 'b1', id: '0000000007' });
-    expect(store.images.newestReadyUpload('debian', 'nowhere')).toBeUndefined();
-    expect(store.images.newestReadyUpload('suse', 'cloud')).toBeUndefined();
+    expect(store.images.choose('debian', 'cloud')?.upload).toMatchObject({ build: 'b1', id: '0000000007' });
+    expect(store.images.choose('debian', 'nowhere')?.upload).toBeUndefined();
+    expect(store.images.choose('suse', 'cloud')?.upload).toBeUndefined();
     await simulation.put(upload('b1', 'cloud', '0000000007'), { state: 'deleting', state_time: 50 });
-    expect(store.images.newestReadyUpload('debian', 'cloud')).toMatchObject({ build: 'b2', id: '0000000001' });
+    expect(store.images.choose('debian', 'cloud')?.upload).toMatchObject({ build: 'b2', id: '0000000001' });
     expect([...store.images.uploads({ provider: 'cloud' })].map(({ state_time }) => state_time)).toEqual([10, 30, 50]);
     expect([...store.images.uploads({ image: 'suse' })]).toEqual([]);
   });

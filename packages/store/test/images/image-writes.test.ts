@@ -218,7 +218,7 @@ describe('an upload', () => {
     await simulation.run(handle.release({ state: 'ready', external_id: 'image-1' }));
     await simulation.settled();
     expect(simulation.contenders()).toEqual([]);
-    expect(other.images.newestReadyUpload('debian', 'cloud')).toMatchObject({
+    expect(other.images.choose('debian', 'cloud')?.upload).toMatchObject({
       id: handle.upload.id,
       external_id: 'image-1',
       external_name: 'debian-1',

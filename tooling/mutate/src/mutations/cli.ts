@@ -50,22 +50,6 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     tests: ['lists.test.ts'],
   },
   {
-    id: 'cli-node-without-host-keys',
-    file: 'ssh/target.ts',
-    find: 'if (node.hostKeys.length === 0) {',
-    replace: 'if (false) {',
-    breaks: 'A command runs only on a node with known host keys.',
-    tests: ['run.test.ts'],
-  },
-  {
-    id: 'cli-zone-of-address',
-    file: 'ssh/target.ts',
-    find: " && !address.includes('%')",
-    replace: '',
-    breaks: 'The address of a record is no option of ssh.',
-    tests: ['run.test.ts'],
-  },
-  {
     id: 'cli-permissions-of-file',
     file: 'replace-file.ts',
     find: 'await handle.chmod(mode & 0o7777);',

@@ -2,6 +2,24 @@ import { inPackage, type Mutation } from '../mutation.js';
 
 export const DAEMON: readonly Mutation[] = inPackage('packages/daemon', [
   {
+    id: 'daemon-node-without-host-keys',
+    file: 'ssh/target.ts',
+    find: 'if (hostKeys.length === 0)',
+    replace: 'if (false)',
+    breaks: 'A command runs only on a node with known host keys.',
+    tests: [],
+    elsewhere: ['packages/cli/test/run.test.ts'],
+  },
+  {
+    id: 'daemon-zone-of-address',
+    file: 'ssh/target.ts',
+    find: " && !address.includes('%')",
+    replace: '',
+    breaks: 'The address of a record is no option of ssh.',
+    tests: [],
+    elsewhere: ['packages/cli/test/run.test.ts'],
+  },
+  {
     id: 'daemon-size-of-datagram',
     file: 'metrics/statsd.ts',
     find: '> BATCH.bytes) this.flush();',

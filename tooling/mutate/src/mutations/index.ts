@@ -15,8 +15,10 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
+import { LAUNCHER_IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -39,8 +41,10 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
+  ...LAUNCHER_IMAGES,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,

@@ -54,8 +54,8 @@ export const REQUESTOR: readonly Mutation[] = inPackage('packages/requestor', [
   {
     id: 'requestor-unused-node',
     file: 'lease.ts',
-    find: "handle.node.state === 'in-use' ? { state: 'used' } : undefined",
-    replace: "{ state: 'used' }",
+    find: "handle.node.state === 'in-use' ? used : undefined",
+    replace: 'used',
     breaks: 'A returned node that was not used serves other requests.',
     tests: TESTS,
   },
@@ -66,5 +66,13 @@ export const REQUESTOR: readonly Mutation[] = inPackage('packages/requestor', [
     replace: 'this.lostController',
     breaks: 'A returned lease is not lost.',
     tests: TESTS,
+  },
+  {
+    id: 'requestor-shared-adoption',
+    file: 'durable-lock.ts',
+    find: 'adopt(id, owner, { takeOver, watchContender: true, signal })',
+    replace: 'adopt(id, owner, { takeOver: false, watchContender: true, signal })',
+    breaks: 'A process that adopts a durable lease takes it over.',
+    tests: ['durable.test.ts'],
   },
 ]);

@@ -1,5 +1,6 @@
 /** Rules about writes: safety 6 and 11, and the number of writes. */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
@@ -48,9 +49,16 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
   for (const { id, before, after, by } of changes) {
     // Requestors do not fence their writes.
     if (before === undefined || after === undefined || by !== 'launcher') continue;
+    // A launcher tells the holder of a node that its instance is lost, so it writes this field without the lock.
+    if (kind === 'node' && isDeepStrictEqual(withoutInterruption(before.data), withoutInterruption(after.data)))
+      continue;
     if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
+}
+
+function withoutInterruption({ interruption: _interruption, ...rest }: JsonObject): JsonObject {
+  return rest;
 }
 
 /** Time in which fruitless acceptances are counted (ms). */

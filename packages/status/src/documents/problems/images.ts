@@ -1,10 +1,13 @@
 /** Problems of disk images and their builders. */
 
-import type { ImageStatus, Problem, ReasonGroup } from '../../client/model.js';
+import type { ImageStatus, Problem, ReasonGroup, UploadStatus } from '../../client/model.js';
 import { counted, effectOf, type ProblemSources } from './sources.js';
 
 export function imageProblems({ images, reasons, builders, failed, now }: ProblemSources): Problem[] {
-  const problems = images.flatMap((image) => imageProblem(image, { reasons, failed, now }) ?? []);
+  const problems = images.flatMap((image) => [
+    ...[imageProblem(image, { reasons, failed, now }) ?? []].flat(),
+    ...reviewProblems(image, now),
+  ]);
   if (images.length > 0 && builders === 0) {
     problems.push({
       kind: 'builders',
@@ -41,7 +44,7 @@ function imageProblem(
   const remedy = isBuilding
     ? `${log} A new build is running.`
     : `${log} \`nodepool image-build ${name}\` starts a build.`;
-  if (labels.length > 0 && !uploads.some(({ state, failure }) => state === 'ready' && failure === null)) {
+  if (labels.length > 0 && !uploads.some(isUsable)) {
     const waiting = waitingForLabels(reasons, labels);
     const refused = labels.flatMap((label) => failed.get(label) ?? []);
     const failures = refused.reduce((sum, { count }) => sum + count, 0);
@@ -119,6 +122,59 @@ function failedUpload({ name, uploads }: ImageStatus): Problem | undefined {
     effect: 'nodes of this provider use an older build',
     remedy: 'The builder tries again. See its log for the answer of the cloud.',
   };
+}
+
+/** Returns true if nodes can be launched from the upload. */
+function isUsable({ state, failure, review }: UploadStatus): boolean {
+  const isBarred = review?.standing === 'rejected' || review?.standing === 'revoked';
+  return state === 'ready' && failure === null && !isBarred;
+}
+
+/** Time (seconds) after which a stage of a review needs the attention of an operator. */
+const LONG_STAGE_SECONDS = 86_400;
+const WAITING = ['uploaded', 'launch-tested', 'canary'];
+
+/** Returns the rejected uploads that are newer than the current one of their provider, and tests that last long. */
+function reviewProblems({ name, uploads }: ImageStatus, now: number): Problem[] {
+  const isNewest = ({ provider, since }: UploadStatus): boolean =>
+    !uploads.some(
+      (other) => other.provider === provider && other.review?.standing === 'current' && other.since > since,
+    );
+  return uploads.filter(isNewest).flatMap((upload): Problem[] => {
+    const { provider, build, review } = upload;
+    if (review === null) return [];
+    const common = {
+      subject: { kind: 'image', id: name },
+      since: review.since,
+      cause: 'image',
+      details: [`build ${build}: ${review.reason}`],
+    } as const;
+    if (review.standing === 'rejected' || review.standing === 'revoked') {
+      return [
+        {
+          ...common,
+          kind: 'image-rejected',
+          severity: 'warning',
+          key: `rejected ${name} ${provider} ${build}`,
+          title: `The new image ${name} is ${review.standing} at ${provider}`,
+          effect: 'nodes of this provider use an older build',
+          remedy: `Repair the image and request a build, or \`nodepool image promote ${name} --provider ${provider} --build ${build}\`.`,
+        },
+      ];
+    }
+    if (!WAITING.includes(review.standing) || now - review.since < LONG_STAGE_SECONDS) return [];
+    return [
+      {
+        ...common,
+        kind: 'image-waits',
+        severity: 'warning',
+        key: `waits ${name} ${provider} ${build}`,
+        title: `The new image ${name} has been in the stage ${review.standing} at ${provider} for a day`,
+        effect: 'nodes of this provider use an older build',
+        remedy: `\`nodepool image promote ${name} --provider ${provider}\` ends its tests; \`nodepool explain label\` shows if no nodes are launched.`,
+      },
+    ];
+  });
 }
 
 /** Returns the groups of requests that wait for the image of a label. */

@@ -1,0 +1,88 @@
+/** Decompresses an image and converts it to the formats of clouds. */
+
+import { execFile, spawn } from 'node:child_process';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { createGunzip } from 'node:zlib';
+import { errorCodeOf, reasonOf } from '@nodepool/core';
+import { sourceFailed } from './source-failure.js';
+
+const execute = promisify(execFile);
+
+/** Programs that decompress their input to their output, by extension; gzip needs none. */
+const DECOMPRESSORS: Readonly<Record<string, string | undefined>> = {
+  gz: undefined,
+  xz: 'xz',
+  zst: 'zstd',
+  bz2: 'bzip2',
+};
+
+/** Options of qemu-img by format; those of qcow2 are what diskimage-builder's images have, for old hypervisors. */
+const CONVERSIONS: Readonly<Record<string, readonly string[]>> = {
+  raw: ['-O', 'raw'],
+  qcow2: ['-O', 'qcow2', '-o', 'compat=0.10'],
+  vhd: ['-O', 'vpc', '-o', 'subformat=fixed,force_size=on'],
+  vhdx: ['-O', 'vhdx'],
+  vmdk: ['-O', 'vmdk', '-o', 'subformat=streamOptimized'],
+};
+
+/** The parts of the name of an image's file. */
+export interface ImageName {
+  /** The extension of the compression; undefined if the file is not compressed. */
+  readonly compression: string | undefined;
+  /** The extension before it; undefined if there is none. */
+  readonly format: string | undefined;
+}
+
+/** Returns the parts of a file's name, e.g. of `debian.qcow2.xz`. */
+export function parseImageName(name: string): ImageName {
+  const parts = name.split('.').slice(1);
+  const last = parts.at(-1)?.toLowerCase();
+  const isCompressed = last !== undefined && Object.hasOwn(DECOMPRESSORS, last);
+  return { compression: isCompressed ? last : undefined, format: (isCompressed ? parts.at(-2) : last)?.toLowerCase() };
+}
+
+export async function decompress(from: string, to: string, compression: string, signal: AbortSignal): Promise<void> {
+  const program = DECOMPRESSORS[compression];
+  const output = createWriteStream(to);
+  try {
+    if (program === undefined) {
+      await pipeline(createReadStream(from), createGunzip(), output, { signal });
+      return;
+    }
+    const child = spawn(program, ['-dc', '--', from], { stdio: ['ignore', 'pipe', 'pipe'], signal });
+    let said = '';
+    child.stderr.on('data', (piece: Buffer) => (said = (said + piece.toString('utf8')).slice(-1000)));
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    const [status] = await Promise.all([ended, pipeline(child.stdout, output, { signal })]);
+    if (status !== 0) throw new Error(said.trim());
+  } catch (error) {
+    signal.throwIfAborted();
+    const hint = errorCodeOf(error) === 'ENOENT' ? `; install ${program ?? ''}` : '';
+    throw sourceFailed(`${from} cannot be decompressed: ${reasonOf(error)}${hint}`, error);
+  }
+}
+
+/** Converts an image. Rejects with `BuildFailedError` if qemu-img cannot. */
+export async function convert(
+  { from, format: source }: { readonly from: string; readonly format: string },
+  { to, format: target }: { readonly to: string; readonly format: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const options = CONVERSIONS[target];
+  if (options === undefined || CONVERSIONS[source] === undefined) {
+    throw sourceFailed(`an image in format ${source} cannot be converted to ${target}: provide it in that format`);
+  }
+  const sourceDriver = source === 'vhd' ? 'vpc' : source;
+  try {
+    await execute('qemu-img', ['convert', '-f', sourceDriver, ...options, from, to], { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const hint = errorCodeOf(error) === 'ENOENT' ? '; install qemu-img (Debian: qemu-utils)' : '';
+    throw sourceFailed(`an image cannot be converted from ${source} to ${target}: ${reasonOf(error)}${hint}`, error);
+  }
+}

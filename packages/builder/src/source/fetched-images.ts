@@ -1,0 +1,136 @@
+/**
+ * Creates the files of a build from a file that another program makes: downloads or links it, compares its checksum,
+ * decompresses it and converts it to the formats of the clouds.
+ */
+
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { copyFile, constants, link, rename, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { errorCodeOf, linkSignals, reasonOf, type Clock, type ImageSourceConfig } from '@nodepool/core';
+import { BuildFailedError } from '../disk-image-creator.js';
+import { convert, decompress, parseImageName } from './convert.js';
+import { discard, download, downloadText } from './download.js';
+import type { ImageSources, SourceJob } from './image-sources.js';
+import { sourceFailed } from './source-failure.js';
+
+const SHA256 = /^[0-9a-f]{64}$/i;
+
+export class FetchedImages implements ImageSources {
+  constructor(
+    private readonly clock: Clock,
+    private readonly imagesDir: string,
+  ) {}
+
+  async identity({ path, sha256 }: ImageSourceConfig): Promise<string | undefined> {
+    if (path === undefined) return sha256 !== undefined && SHA256.test(sha256) ? checksumIdentity(sha256) : undefined;
+    try {
+      const { ino, size, mtimeMs } = await stat(path);
+      return `file:${ino}-${size}-${mtimeMs}`;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  async fetch(job: SourceJob): Promise<string | undefined> {
+    const limited = linkSignals(job.signal);
+    const timer = this.clock.schedule(job.timeoutMs, () =>
+      limited.abort(
+        new BuildFailedError('timeout', `the image took longer than build-timeout (${job.timeoutMs / 1000} s)`),
+      ),
+    );
+    try {
+      return await this.fetchWithin({ ...job, signal: limited.signal });
+    } catch (error) {
+      limited.signal.throwIfAborted();
+      throw error instanceof BuildFailedError
+        ? error
+        : sourceFailed(`the image cannot be read: ${reasonOf(error)}`, error);
+    } finally {
+      timer.cancel();
+      limited.unlink();
+    }
+  }
+
+  private async fetchWithin(job: SourceJob): Promise<string | undefined> {
+    const { source, build, signal } = job;
+    const stored = join(this.imagesDir, `.source-${build.image}.part`);
+    const identity = await this.identity(source);
+    const expected = await this.expectedChecksum(source, signal);
+    if (source.path !== undefined) await takeFile(source.path, stored);
+    else if (source.url !== undefined && expected !== undefined) {
+      await download({ url: source.url, sha256: expected, file: stored, clock: this.clock, signal, log: job.log });
+    }
+    if (expected !== undefined) {
+      const found = await checksumOf(stored, signal);
+      if (found !== expected) {
+        await discard(stored);
+        throw sourceFailed(`${source.url ?? source.path ?? ''} has the checksum ${found}; expected ${expected}`);
+      }
+    }
+    await this.createFiles(job, stored);
+    await discard(stored);
+    return identity ?? (expected === undefined ? undefined : checksumIdentity(expected));
+  }
+
+  private async createFiles({ source, build, formats, output, signal }: SourceJob, stored: string): Promise<void> {
+    const { compression, format = source.format } = parseImageName(nameOf(source));
+    const known = source.format ?? format;
+    if (known === undefined) throw sourceFailed('the format of the image is unknown; set `format` of its source');
+    let image = stored;
+    const plain = join(this.imagesDir, `.source-${build.image}.image`);
+    try {
+      if (compression !== undefined) {
+        await decompress(stored, plain, compression, signal);
+        image = plain;
+      }
+      for (const target of formats.filter((each) => each !== known)) {
+        await convert({ from: image, format: known }, { to: `${output}.${target}`, format: target }, signal);
+      }
+      if (formats.includes(known)) await rename(image, `${output}.${known}`);
+    } finally {
+      await rm(plain, { force: true });
+    }
+  }
+
+  /** Resolves with the expected checksum; undefined if none is configured. */
+  private async expectedChecksum(source: ImageSourceConfig, signal: AbortSignal): Promise<string | undefined> {
+    const { sha256 } = source;
+    if (sha256 === undefined) return undefined;
+    if (SHA256.test(sha256)) return sha256.toLowerCase();
+    const lines = (await downloadText(sha256, signal)).split('\n').map((line) => line.trim().split(/\s+\*?/));
+    const name = nameOf(source);
+    // A file for one image may have no name.
+    const [digits = ''] = lines.find((words) => words[1] === name) ?? (lines[1]?.[0] ? [] : (lines[0] ?? []));
+    if (!SHA256.test(digits)) throw sourceFailed(`${sha256} has no SHA-256 checksum of ${name}`);
+    return digits.toLowerCase();
+  }
+}
+
+function checksumIdentity(sha256: string): string {
+  return `sha256:${sha256.toLowerCase()}`;
+}
+
+function nameOf({ url, path }: ImageSourceConfig): string {
+  return basename(url === undefined ? (path ?? '') : new URL(url).pathname);
+}
+
+/** Keeps the present file under another name, so that a file that is renamed to its path meanwhile does not mix in. */
+async function takeFile(path: string, stored: string): Promise<void> {
+  await discard(stored);
+  try {
+    await link(path, stored);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') throw sourceFailed(`there is no file ${path}`, error);
+    // Another file system, or a file of another user.
+    await copyFile(path, stored, constants.COPYFILE_FICLONE);
+  }
+}
+
+async function checksumOf(file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  const pieces = createReadStream(file, { highWaterMark: 1 << 20, signal }) as AsyncIterable<Buffer>;
+  for await (const piece of pieces) hash.update(piece);
+  return hash.digest('hex');
+}

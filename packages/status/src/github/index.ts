@@ -1,0 +1,2 @@
+/** The records of the bridge for GitHub Actions, which also the command line reads. */
+export * from './records.js';

@@ -1,0 +1,52 @@
+import { inPackage, type Mutation } from '../mutation.js';
+
+export const LAUNCHER_IMAGES: readonly Mutation[] = inPackage('packages/launcher', [
+  {
+    id: 'launcher-node-of-untested-image',
+    file: 'requests/allocation.ts',
+    find: ' || !pool.context.store.images.servesRequests(entry.node.image_id)',
+    replace: '',
+    breaks: 'A ready node of an image that serves no requests is not handed out.',
+    tests: ['image-review-seeds.test.ts', 'image-reviews.test.ts'],
+  },
+  {
+    id: 'launcher-launch-on-rejected-image',
+    file: 'launch/image-trial.ts',
+    find: 'const leaves = barred || ended?.candidate === true;',
+    replace: 'const leaves = ended?.candidate === true;',
+    breaks: 'A launch does not continue with a rejected image.',
+    tests: ['image-reviews.test.ts'],
+  },
+  {
+    id: 'launcher-failed-candidate',
+    file: 'launch/image-trial.ts',
+    find: 'const leaves = barred || ended?.candidate === true;',
+    replace: 'const leaves = barred;',
+    breaks: 'A launch that fails on a candidate continues with the current image.',
+    tests: ['image-reviews.test.ts'],
+  },
+  {
+    id: 'launcher-one-failed-launch-test',
+    file: 'images/image-reviews.ts',
+    find: 'if (failures < MAX_FAILURES) return { pauseMs: RETRY_MS };',
+    replace: '',
+    breaks: 'One failed launch test does not reject an image.',
+    tests: ['image-reviews.test.ts'],
+  },
+  {
+    id: 'launcher-observation-twice',
+    file: 'images/canary-test.ts',
+    find: 'if (trial.counted[key] !== undefined) return trial;',
+    replace: '',
+    breaks: 'An observation of a trial counts once.',
+    tests: ['canary-test.test.ts'],
+  },
+  {
+    id: 'launcher-trial-without-share',
+    file: 'images/canary-test.ts',
+    find: '(share * ofCandidate) / (share * ofCandidate + (1 - share) * ofCurrent)',
+    replace: 'ofCandidate / (ofCandidate + ofCurrent)',
+    breaks: 'A trial rejects an equal image as rarely as configured.',
+    tests: ['canary-test.test.ts'],
+  },
+]);
