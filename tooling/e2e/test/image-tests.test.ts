@@ -47,7 +47,9 @@ async function demand(command: string): Promise<void> {
   for (const provider of config.providers) {
     provider.diskimages = [{ name: 'debian' }];
     for (const pool of provider.pools) {
-      pool.labels = pool.labels.map((label) => (label.name === 'debian' ? { name: 'debian', diskimage: 'debian' } : label));
+      pool.labels = pool.labels.map((label) =>
+        label.name === 'debian' ? { name: 'debian', diskimage: 'debian' } : label,
+      );
     }
   }
   await site.reconfigure(launcher, { config: JSON.stringify(config) });
@@ -55,7 +57,12 @@ async function demand(command: string): Promise<void> {
 
 /** Creates the record of an upload as a builder does. */
 async function upload(build: string): Promise<void> {
-  const common = { state_time: Date.now() / 1000, username: userInfo().username, python_path: 'auto', shell_type: null };
+  const common = {
+    state_time: Date.now() / 1000,
+    username: userInfo().username,
+    python_path: 'auto',
+    shell_type: null,
+  };
   const parent = `${BUILDS}/${build}/providers/example/images`;
   await ensurePath(site.zooKeeper, parent);
   const put = async (path: string, record: object): Promise<void> => {
@@ -63,7 +70,14 @@ async function upload(build: string): Promise<void> {
   };
   await put(`${BUILDS}/${build}`, { state: 'ready', formats: 'raw', builder: 'b' });
   const review = { stage: 'uploaded', since: common.state_time, by: 'builder', reason: 'uploaded', history: [] };
-  const record = { ...common, state: 'ready', external_id: `image-${build}`, external_name: build, format: 'raw', review };
+  const record = {
+    ...common,
+    state: 'ready',
+    external_id: `image-${build}`,
+    external_name: build,
+    format: 'raw',
+    review,
+  };
   await site.zooKeeper.create(`${parent}/0000000001`, Buffer.from(JSON.stringify(record)));
 }
 
