@@ -81,10 +81,10 @@ export class Lease {
   }
 
   /**
-   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Idempotent: only the first call
-   * counts. Never rejects, because launchers also delete nodes in use whose locks are lost; only a durable lease rejects
-   * if the requestor is closed or has no permission before the nodes are returned, and remains then. With the result of
-   * the job, launchers judge new images.
+   * Returns the nodes: launchers delete used nodes and hand the others to other requests. With the result of the job,
+   * launchers judge new images. Idempotent: only the first call counts. Never rejects, because launchers also delete
+   * nodes in use whose locks are lost; only a durable lease rejects if the requestor is closed or has no permission
+   * before the nodes are returned, and remains then.
    */
   async return({ result }: ReturnOptions = {}): Promise<void> {
     this.ended.abort();

@@ -1,4 +1,4 @@
-/** Launch tests with real processes: the launcher runs the command of the test on a node whose ssh server is OpenSSH. */
+/** Launch tests with real processes: the launcher runs a command on a node whose ssh server is OpenSSH. */
 
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
