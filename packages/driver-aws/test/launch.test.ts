@@ -138,6 +138,31 @@ describe('a burst', () => {
     expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
   });
 
+  it('costs at most one call per node that lives for ten minutes, and names all in the end', async () => {
+    open.cloud.configure({ pendingMs: 20_000, shuttingDownMs: 20_000 });
+    const test = await provider({ rate: 2 });
+    open.cloud.calls.reset();
+    const nodes = ids(200);
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
+    await open.time.until(() => false, 600_000);
+    const deleted = 100;
+    const calls = open.cloud.calls.count('ec2');
+    await test.end(
+      Promise.all(
+        nodes.slice(0, deleted).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id)),
+      ),
+    );
+    const ofDeletion = open.cloud.calls.count('ec2') - calls;
+    // The second half would cost as much.
+    expect(calls + 2 * ofDeletion).toBeLessThanOrEqual(200);
+    await open.time.until(() => false, 3_600_000);
+    const names = new Map(existing().map(({ id, tags }) => [id, tags['Name']]));
+    const left = launched.slice(deleted);
+    expect(left.map(({ externalId }) => names.get(idOf(externalId)))).toEqual(
+      nodes.slice(deleted).map((id) => `np${id}`),
+    );
+  });
+
   it('stays within the token buckets of AWS', async () => {
     open.cloud.configure({ throttles: true, pendingMs: 20_000, shuttingDownMs: 20_000 });
     const test = await provider({ rate: 2 });
