@@ -77,11 +77,11 @@ describe('kill -9 of the bridge', () => {
   });
 
   it('after the intention to start a runner: its node is never started for another one', async () => {
+    world.github.configure({ jobLockMs: 1500 });
     await killAt('the job runs', isRunning);
     const [id = ''] = world.records('nodes').keys();
-    // The bridge was killed before its connection, as the record says the same then.
+    // For the next bridge this is the same as a bridge that was killed before it started the runner.
     world.killRunner(id);
-    world.github.configure({ jobLockMs: 500 });
     world.github.queueJob(JOB);
     world.startBridge();
     await world.untilServed();

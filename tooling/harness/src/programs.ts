@@ -8,6 +8,7 @@ const PACKAGES = {
   'nodepool-launcher': '@nodepool/launcher',
   'nodepool-builder': '@nodepool/builder',
   nodepool: '@nodepool/cli',
+  'nodepool-github': '@nodepool/bridge-github',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;
 
