@@ -167,6 +167,8 @@ describe('GitHub', () => {
     ['a lost answer', { kind: 'cut', when: 'after' }],
     ['the page of a proxy', { kind: 'proxy', status: 200 }],
   ] as const)('%s to any call is survived', async (_name, fault) => {
+    // A session whose answer was lost ends by itself only.
+    world.github.configure({ sessionExpiryMs: 2000 });
     for (const on of ['apps', 'runners', 'runnerscalesets', 'sessions', 'messages', 'agents']) {
       world.github.faults.add({ on, fault });
     }
