@@ -5,7 +5,7 @@
  */
 
 import type { InstanceTags } from '@nodepool/core';
-import type { Instance } from '@aws-sdk/client-ec2';
+import type { Host, Instance } from '@aws-sdk/client-ec2';
 import { tagsIn } from './client/ec2.js';
 import { TAGS_MAX, VALUE_MAX } from './tag-limits.js';
 
@@ -76,6 +76,13 @@ export function tagsOf(instance: Instance): Tags {
   const tags = tagsIn(instance.Tags);
   if (isCopy(instance, tags)) return {};
   return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
+}
+
+/** Returns the tags of a dedicated host. Returns none for a copy: EC2 shows the token of the call that allocated a host. */
+export function tagsOfHost({ ClientToken, Tags }: Host): Tags {
+  const tags = tagsIn(Tags);
+  const attempt = tags['nodepool_launch_attempt'];
+  return attempt === undefined || attempt === ClientToken ? tags : {};
 }
 
 /**

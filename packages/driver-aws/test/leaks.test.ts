@@ -78,7 +78,7 @@ it('deletes volumes and interfaces of a shared launch after its end, each for al
   expect(open.cloud.inspect.networkInterfaces()).toEqual([]);
 });
 
-it('releases a dedicated host without an instance, and one with an instance survives', async () => {
+it('releases a dedicated host without an instance, and one with an instance and a copy survive', async () => {
   const [zone = ''] = Object.keys(open.cloud.subnets);
   const own = section(open, {}, { 'dedicated-host': true }, { 'availability-zone': zone });
   const hosts = await TestProvider.started(open, own);
@@ -86,10 +86,13 @@ it('releases a dedicated host without an instance, and one with an instance surv
   const leaked = async (): Promise<readonly unknown[]> =>
     (await hosts.cleanUpRound()).filter(({ kind }) => kind === 'host').map(({ externalId: id }) => id);
   expect(await leaked()).toEqual([]);
+  const copy = open.cloud.duplicate(hostId ?? '');
   open.cloud.forgetInstance(idOf(externalId));
   expect(await leaked()).toEqual([hostId]);
   await hosts.cleanUpRound(({ kind }) => kind === 'host');
   expect(await leaked()).toEqual([]);
+  const left = open.cloud.inspect.hosts().filter(({ state }) => state === 'available');
+  expect(left.map(({ id }) => id)).toEqual([copy]);
   await hosts.stop();
 });
 
