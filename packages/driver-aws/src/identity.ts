@@ -78,7 +78,7 @@ export function tagsOf(instance: Instance): Tags {
   return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
 }
 
-/** Returns the tags of a dedicated host. Returns none for a copy: EC2 shows the token of the call that allocated a host. */
+/** Returns the tags of a dedicated host; none for a copy. EC2 shows the token of the call that allocated a host. */
 export function tagsOfHost({ ClientToken, Tags }: Host): Tags {
   const tags = tagsIn(Tags);
   const attempt = tags['nodepool_launch_attempt'];

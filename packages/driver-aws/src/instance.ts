@@ -75,7 +75,7 @@ export function isHostId(id: unknown): id is string {
   return typeof id === 'string' && id.startsWith('h-');
 }
 
-/** Returns the reason why an instance never becomes ready. That of an instance that ends begins with AWS's code. */
+/** Returns the reason why an instance never becomes ready. It begins with AWS's code if the instance ends. */
 function failureIn({ State, StateReason }: Ec2Instance): string | undefined {
   const state = State?.Name ?? '';
   const { Code, Message = state } = StateReason ?? {};
