@@ -78,11 +78,19 @@ export function tagsOf(instance: Instance): Tags {
   return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
 }
 
+/** Returns the client token of the call that allocates the host of a node. The launch on it has another one. */
+export function hostTokenOf({
+  nodepool_launch_attempt: attempt,
+}: Pick<InstanceTags, 'nodepool_launch_attempt'>): string {
+  return `${attempt}-host`;
+}
+
 /** Returns the tags of a dedicated host; none for a copy. EC2 shows the token of the call that allocated a host. */
 export function tagsOfHost({ ClientToken, Tags }: Host): Tags {
   const tags = tagsIn(Tags);
-  const attempt = tags['nodepool_launch_attempt'];
-  return attempt === undefined || attempt === ClientToken ? tags : {};
+  const nodepool_launch_attempt = tags['nodepool_launch_attempt'];
+  if (nodepool_launch_attempt === undefined) return tags;
+  return ClientToken === hostTokenOf({ nodepool_launch_attempt }) ? tags : {};
 }
 
 /**
