@@ -42,10 +42,12 @@ watchParent();
 
 async function main(): Promise<void> {
   const { stdin, stdout, stderr } = process;
-  process.exitCode = await run(process.argv.slice(2), {
+  const code = await run(process.argv.slice(2), {
     ...{ env: process.env, streams: { stdin, stdout, stderr }, clock: systemClock, random: systemRandom },
     ...{ interrupted: interruption.signal, abandoned: abandonment.signal },
   });
+  // The output of a lost node may stay open.
+  process.exit(code);
 }
 
 void main();

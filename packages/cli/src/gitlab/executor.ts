@@ -1,7 +1,7 @@
-/** The stages of GitLab Runner's custom executor, each a process of its own. The leases in the gateway are their state. */
+/** The stages of GitLab Runner's custom executor, each a process of its own. Leases in the gateway are their state. */
 
 import { open, stat } from 'node:fs/promises';
-import { isError, packageVersion, sleep, type Clock, type RandomSource } from '@nodepool/core';
+import { packageVersion, reasonOf, sleep, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
 import { quote } from '@nodepool/daemon/ssh';
 import {
   GatewayUnreachableError,
@@ -83,22 +83,25 @@ export class GitLabExecutor {
     if (label === '') {
       throw new CommandError('no label: set the variable NODEPOOL_LABEL of the job, or --label');
     }
-    const end = AbortSignal.timeout(this.options.timeout * 1000);
-    const signal = AbortSignal.any([this.io.interrupted, end]);
-    let lease: LeaseDocument | undefined;
+    const end = new AbortController();
+    const timer = this.io.clock.schedule(this.options.timeout * 1000, () => end.abort());
+    const signal = AbortSignal.any([this.io.interrupted, end.signal]);
     try {
-      lease = await this.create(label, signal);
-      await this.start(lease, signal);
+      await this.start(await this.create(label, signal), signal);
       return 0;
     } catch (error) {
       // The creation may have succeeded although its answer did not arrive.
-      await this.release('unknown', `not prepared: ${isError(error) ? error.message : String(error)}`);
+      await this.release('unknown', `not prepared: ${reasonOf(error)}`).catch((failure: unknown) =>
+        this.note(`the lease is not released and will expire: ${reasonOf(failure)}`),
+      );
       if (error instanceof LeaseRequestError && [400, 403].includes(error.status)) {
         this.note(error.message);
         return this.codes.buildFailed(1);
       }
-      if (this.io.interrupted.aborted || !end.aborted) throw error;
+      if (this.io.interrupted.aborted || !end.signal.aborted) throw error;
       throw new CommandError(`no node with label ${label} within ${this.options.timeout} s`, { cause: error });
+    } finally {
+      timer.cancel();
     }
   }
 
@@ -116,12 +119,13 @@ export class GitLabExecutor {
       const { size } = await stat(script);
       const file = await open(script);
       const stdin = file.createReadStream();
-      const end = await runRemotely(ssh, target, {
+      const running = runRemotely(ssh, target, {
         ...remoteScript(`/tmp/nodepool-gitlab-${random.uuidHex()}`, size),
         streams: { ...streams, stdin },
         ...{ clock, random, interrupted, prefix: undefined, timeout: undefined, graceMs: GRACE_MS },
         variables: new Map(),
       }).finally(() => stdin.destroy());
+      const end = await untilAborted(running, keeper.lost);
       if (end.status === 0 && end.isOfCommand) return 0;
       if (interrupted.aborted) throw new CommandError('the job was stopped');
       // A reclaimed node ends the script before its loss is reported here.
@@ -167,7 +171,7 @@ export class GitLabExecutor {
         if (code === 'key-reused') attempt++;
         else if (code !== 'quota' && !(error instanceof GatewayUnreachableError)) throw error;
         else {
-          this.note(`waiting: ${isError(error) ? error.message : ''}`);
+          this.note(`waiting: ${reasonOf(error)}`);
           await sleep(this.io.clock, QUOTA_RETRY_MS, signal);
         }
       }
@@ -184,8 +188,7 @@ export class GitLabExecutor {
       const target = this.targetOf(await this.untilReady(lease.id, stop));
       ssh.trust([target]);
       stop.addEventListener('abort', () => ssh.close());
-      const status = await ssh.script(target, 'exit 0');
-      stop.throwIfAborted();
+      const status = await untilAborted(ssh.script(target, 'exit 0'), stop);
       if (status !== 0) throw new CommandError(`cannot log in to node ${target.id} at ${target.address}`);
       this.note(`node ${target.id}: ${target.user} at ${target.address}, port ${target.port}`);
     } finally {

@@ -46,7 +46,7 @@ function readResponse(file: string): readonly [id: string, token: string] {
     throw new CommandError(`the job response ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
   const { id, token } = isJsonObject(response) ? response : { id: undefined, token: undefined };
-  return [String(id), typeof token === 'string' ? token : ''];
+  return [typeof id === 'number' ? String(id) : '', typeof token === 'string' ? token : ''];
 }
 
 /** Returns the identity from the variables, for runners without the file. */

@@ -34,7 +34,7 @@ export class LeaseKeeper {
     try {
       this.inspect(await this.client.get(this.lease.id, { signal: this.stopped.signal }));
     } catch (error) {
-      if (error instanceof LeaseRequestError) this.refused(error);
+      if (isEnd(error)) this.loss.abort(error);
     }
   }
 
@@ -45,7 +45,7 @@ export class LeaseKeeper {
       try {
         await step();
       } catch (error) {
-        if (error instanceof LeaseRequestError) this.refused(error);
+        if (isEnd(error)) await this.check();
         await sleep(this.clock, RETRY_MS, signal).catch(() => undefined);
       }
     }
@@ -66,10 +66,11 @@ export class LeaseKeeper {
     const loss = lossOf(lease);
     if (loss !== undefined) this.loss.abort(new Error(loss));
   }
+}
 
-  private refused(error: LeaseRequestError): void {
-    if (error.status === 404 || error.status === 409) this.loss.abort(error);
-  }
+/** Returns true if the gateway refuses a request because the lease has ended. */
+function isEnd(error: unknown): boolean {
+  return error instanceof LeaseRequestError && (error.status === 404 || error.status === 409);
 }
 
 /** Returns the reason why the node of a lease must not be used any longer, or undefined. */

@@ -20,6 +20,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool-builder', 'builder'],
   ['nodepool-gateway', 'gateway'],
   ['nodepool', 'cli'],
+  ['nodepool-gitlab', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],
 ];
