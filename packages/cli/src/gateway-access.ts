@@ -11,7 +11,7 @@ import {
 } from '@nodepool/requestor/http';
 import { printable } from '@nodepool/store';
 import { CommandError, ExitCode, UsageError } from './command-context.js';
-import { sshTarget, type SshTarget } from './ssh/target.js';
+import { sshTarget, type NodeTarget } from '@nodepool/daemon/ssh';
 
 export interface GatewayOptions {
   /** Default: $NODEPOOL_GATEWAY. */
@@ -32,7 +32,7 @@ export function gatewayClient(
   { gateway = env['NODEPOOL_GATEWAY'], tokenFile = env['NODEPOOL_TOKEN_FILE'] }: GatewayOptions,
 ): LeaseClient {
   if (gateway === undefined)
-    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8006');
+    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8007');
   const url = URL.parse(gateway);
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
     throw new UsageError(`${gateway} is not the address of a gateway`);
@@ -48,7 +48,7 @@ export function gatewayClient(
 }
 
 /** Returns the ssh login of a leased node. Throws `CommandError`. */
-export function leasedTarget(node: NodeDocument, user: string | undefined): SshTarget {
+export function leasedTarget(node: NodeDocument, user: string | undefined): NodeTarget {
   return sshTarget(
     {
       ...{ id: node.id, address: node.address, username: node.username, hostKeys: node.host_keys },

@@ -7,12 +7,7 @@ import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from
 import { gatewayClient, gatewayRefusal, leasedTarget, type GatewayOptions } from '../gateway-access.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
-<<<<<<< HEAD
-import { SSH_FAILED, SshClient, sshTarget } from '@nodepool/daemon/ssh';
-=======
-import { SSH_FAILED } from '@nodepool/daemon/ssh';
-import { SshClient } from '../ssh/ssh-client.js';
->>>>>>> iJ-gitlab
+import { SSH_FAILED, SshClient } from '@nodepool/daemon/ssh';
 
 export type LeaseAction = 'create' | 'list' | 'show' | 'renew' | 'release' | 'ssh';
 
@@ -246,38 +241,6 @@ const NODE_COLUMNS: readonly ListColumn<NodeDocument>[] = [
   { field: 'username', header: 'Username', value: ({ username }) => username },
 ];
 
-<<<<<<< HEAD
-/** Reads the address and the token. Throws `UsageError`. */
-function clientOf(
-  { env, clock = systemClock, random = systemRandom }: ProcessIo,
-  { gateway = env['NODEPOOL_GATEWAY'], tokenFile = env['NODEPOOL_TOKEN_FILE'] }: LeaseOptions,
-): LeaseClient {
-  if (gateway === undefined)
-    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8007');
-  const url = URL.parse(gateway);
-  if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
-    throw new UsageError(`${gateway} is not the address of a gateway`);
-  const token = env['NODEPOOL_TOKEN'];
-  if (tokenFile === undefined && token === undefined)
-    throw new UsageError('set NODEPOOL_TOKEN_FILE, --token-file or NODEPOOL_TOKEN');
-  return new LeaseClient({
-    url: gateway,
-    token: tokenFile === undefined ? (token ?? '') : (): string => readToken(tokenFile),
-    retryForMs: 30_000,
-    ...{ clock, random },
-  });
-}
-
-function readToken(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    throw new CommandError(`the token file ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
-=======
->>>>>>> iJ-gitlab
 function parseData(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;

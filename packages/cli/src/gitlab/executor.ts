@@ -2,7 +2,7 @@
 
 import { open, stat } from 'node:fs/promises';
 import { packageVersion, reasonOf, sleep, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
-import { quote } from '@nodepool/daemon/ssh';
+import { quote, SshClient, type NodeTarget } from '@nodepool/daemon/ssh';
 import {
   GatewayUnreachableError,
   LeaseRequestError,
@@ -15,8 +15,6 @@ import { CommandError } from '../command-context.js';
 import { leasedTarget } from '../gateway-access.js';
 import type { Streams } from '../process-io.js';
 import { runRemotely } from '../ssh/run-remotely.js';
-import { SshClient } from '../ssh/ssh-client.js';
-import type { SshTarget } from '../ssh/target.js';
 import { ExitCodes, readJob, type Environment, type GitLabJob } from './job.js';
 import { LeaseKeeper, lossOf } from './lease-keeper.js';
 
@@ -115,7 +113,7 @@ export class GitLabExecutor {
     // The node may belong to another program from this moment.
     keeper.lost.addEventListener('abort', () => ssh.close());
     try {
-      ssh.trust([target]);
+      ssh.trust(target);
       const { size } = await stat(script);
       const file = await open(script);
       const stdin = file.createReadStream();
@@ -186,7 +184,7 @@ export class GitLabExecutor {
     try {
       const stop = AbortSignal.any([signal, keeper.lost]);
       const target = this.targetOf(await this.untilReady(lease.id, stop));
-      ssh.trust([target]);
+      ssh.trust(target);
       stop.addEventListener('abort', () => ssh.close());
       const status = await untilAborted(ssh.script(target, 'exit 0'), stop);
       if (status !== 0) throw new CommandError(`cannot log in to node ${target.id} at ${target.address}`);
@@ -242,7 +240,7 @@ export class GitLabExecutor {
     }
   }
 
-  private targetOf(lease: LeaseDocument): SshTarget {
+  private targetOf(lease: LeaseDocument): NodeTarget {
     const loss = lossOf(lease);
     if (loss !== undefined) throw new CommandError(loss);
     const [node] = lease.nodes;

@@ -40,13 +40,8 @@ const TIMED_OUT = 124;
 const GRACE_MS = 10_000;
 
 /** Resolves with the end of the command, or of ssh. */
-<<<<<<< HEAD
 export async function runRemotely(client: SshClient, target: NodeTarget, run: RemoteRun): Promise<RemoteEnd> {
-  const { streams, prefix, clock, random, interrupted, timeout } = run;
-=======
-export async function runRemotely(client: SshClient, target: SshTarget, run: RemoteRun): Promise<RemoteEnd> {
   const { streams, prefix, clock, random, interrupted, timeout, graceMs } = run;
->>>>>>> iJ-gitlab
   const mark = `nodepool-run-${random.uuidHex()}`;
   // Several nodes cannot share one input, and a terminal belongs to this process.
   const stdin = prefix === undefined && streams.stdin.isTTY !== true ? streams.stdin : 'ignore';
