@@ -412,12 +412,13 @@ export class Term {
     if (scaleSet === undefined) return { requeueAfterMs: compareMs / 10 };
     this.recoverMissed();
     for (const { name, state } of this.runners.values()) if (state === 'requested') this.queue.add(name);
+    const startedAt = context.clock.monotonic();
+    const agents = await service.agents(signal);
+    // Read after the listing: a registration that it does not have had no job any more then.
     const { statistics } = await service.scaleSet(scaleSet.id, signal);
     if (statistics !== undefined) this.counted(statistics);
     if ((statistics?.available ?? 0) > 0) await this.acquireOffered(scaleSet.id, signal);
     this.replaceIdle();
-    const startedAt = context.clock.monotonic();
-    const agents = await service.agents(signal);
     this.settle(new Set(agents.map(({ name }) => name)));
     const runners = [...this.runners.values()].map(({ name, data, registeredAt = -Infinity }) => ({
       ...{ name, agent: data.agent, isRegistered: data.agent !== null && registeredAt < startedAt },
