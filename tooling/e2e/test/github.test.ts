@@ -28,7 +28,12 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
   running = await GithubSite.start(2, 6);
   const { github, site } = running;
   const first = await running.bridge(6);
-  await running.until(first, 'opens a session', DEADLINE_MS, () => github.inspect.scaleSets()[0]?.session !== undefined);
+  await running.until(
+    first,
+    'opens a session',
+    DEADLINE_MS,
+    () => github.inspect.scaleSets()[0]?.session !== undefined,
+  );
   const second = await running.bridge(6);
   for (let count = 0; count < 6; count++) github.queueJob({ ...JOB, durationMs: 1500, run: 'test -n "$GITHUB_JOB"' });
   await running.until(first, 'runs two jobs', DEADLINE_MS, () => running.count('running', 'completed') >= 2);

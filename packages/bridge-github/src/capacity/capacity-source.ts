@@ -105,7 +105,8 @@ export class CapacitySource {
     const urls = new Set<string>();
     for (const { component } of store.components.all('launcher')) {
       const { webapp } = component;
-      if (webapp !== undefined) urls.add(`http://${webapp.host.includes(':') ? `[${webapp.host}]` : webapp.host}:${webapp.port}`);
+      if (webapp !== undefined)
+        urls.add(`http://${webapp.host.includes(':') ? `[${webapp.host}]` : webapp.host}:${webapp.port}`);
     }
     for (const url of this.answers.keys()) if (!urls.has(url)) this.answers.delete(url);
     await Promise.all(

@@ -55,7 +55,10 @@ export class ActionsService {
   /** Resolves with the scale set of this name in the group; undefined if there is none. */
   async findScaleSet({ name, groupId }: ScaleSetSpec, signal: AbortSignal): Promise<ScaleSetDocument | undefined> {
     const query = { runnerGroupId: String(groupId), name };
-    const { json } = await this.connection.call({ operation: 'findScaleSet', method: 'GET', path: SETS, query }, signal);
+    const { json } = await this.connection.call(
+      { operation: 'findScaleSet', method: 'GET', path: SETS, query },
+      signal,
+    );
     return listIn(json).flatMap((each) => scaleSetIn(each) ?? []).find((each) => each.name === name); // prettier-ignore
   }
 

@@ -102,7 +102,11 @@ export class Connection {
   private async logIn(signal: AbortSignal): Promise<Admin> {
     const { scope, clock } = this.options;
     const registration = await this.post(
-      { operation: 'registrationToken', path: scope.registrationPath, authorization: `Bearer ${await this.apiToken(signal)}` },
+      {
+        operation: 'registrationToken',
+        path: scope.registrationPath,
+        authorization: `Bearer ${await this.apiToken(signal)}`,
+      },
       signal,
     );
     const json = { url: scope.url, runner_event: 'register' };
@@ -112,7 +116,8 @@ export class Connection {
       signal,
     );
     const url = textIn(answer, 'url', 'register');
-    if (!isSafeAddress(url)) throw new GithubError(`register: the address ${url} is not safe`, undefined, '', undefined);
+    if (!isSafeAddress(url))
+      throw new GithubError(`register: the address ${url} is not safe`, undefined, '', undefined);
     const token = textIn(answer, 'token', 'register');
     const lifeMs = lifetimeOf(token, clock.now() + this.clockOffsetMs) ?? UNKNOWN_LIFE_MS;
     const renewAt = clock.monotonic() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs * RENEW_AFTER);
@@ -154,7 +159,12 @@ export class Connection {
   }
 
   private async post(
-    call: { readonly operation: string; readonly path: string; readonly authorization: string; readonly json?: JsonValue },
+    call: {
+      readonly operation: string;
+      readonly path: string;
+      readonly authorization: string;
+      readonly json?: JsonValue;
+    },
     signal: AbortSignal,
   ): Promise<JsonObject> {
     const { http, scope, userAgent } = this.options;

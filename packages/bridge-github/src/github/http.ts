@@ -131,7 +131,12 @@ export function isSafeAddress(text: string): boolean {
 /** Refuses addresses that would send tokens in the clear; some of them come from GitHub's answers. */
 function checkAddress(url: string): void {
   if (isSafeAddress(url)) return;
-  throw new GithubError(`credentials are sent over https only, not to ${shortened(url, MAX_TEXT)}`, undefined, '', undefined);
+  throw new GithubError(
+    `credentials are sent over https only, not to ${shortened(url, MAX_TEXT)}`,
+    undefined,
+    '',
+    undefined,
+  );
 }
 
 function hasNoCallsLeft({ headers }: FetchedAnswer): boolean {

@@ -49,7 +49,7 @@ export class Listener {
   /** Listens until the signal aborts, then closes the session. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, onHealth } = this.options;
-    for (let failures = 0; !signal.aborted; ) {
+    for (let failures = 0; !signal.aborted;) {
       try {
         await this.listen(signal, () => (failures = 0));
       } catch (error) {

@@ -215,7 +215,11 @@ export class RunnerController {
   private attach(
     runner: Runner,
     process: RunnerProcess,
-    start?: { readonly folder: string; readonly environment: Readonly<Record<string, string>>; readonly secret: string },
+    start?: {
+      readonly folder: string;
+      readonly environment: Readonly<Record<string, string>>;
+      readonly secret: string;
+    },
   ): void {
     const { context } = this.options;
     runner.isAttached = true;

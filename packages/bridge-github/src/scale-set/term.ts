@@ -510,7 +510,11 @@ export class Term {
 
   private recordNow(): Parameters<RecordWriter['write']>[0] {
     const { context, name } = this.options;
-    const { available: jobsAvailable = 0, assigned: jobsAssigned = 0, running: jobsRunning = 0 } = this.statistics ?? {};
+    const {
+      available: jobsAvailable = 0,
+      assigned: jobsAssigned = 0,
+      running: jobsRunning = 0,
+    } = this.statistics ?? {};
     const { jobs: capacity, reason: capacityReason } = this.capacity();
     return {
       ...{ installation: this.installationName, scaleSet: name, url: this.options.installation().scope.url },
@@ -523,7 +527,6 @@ export class Term {
       jobs: this.jobs.shown(),
     };
   }
-
 }
 
 function messageOf(error: unknown): string {

@@ -2,7 +2,15 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { watchFiles, type FileWatch, type WatchFiles } from '@nodepool/config';
-import { Emitter, reasonOf, type Clock, type Logger, type Metrics, type TaskSupervisor, type Timer } from '@nodepool/core';
+import {
+  Emitter,
+  reasonOf,
+  type Clock,
+  type Logger,
+  type Metrics,
+  type TaskSupervisor,
+  type Timer,
+} from '@nodepool/core';
 import { SETTINGS_PROBLEMS } from '../metrics.js';
 import { readSettings, SettingsError, type Settings } from './settings.js';
 

@@ -18,7 +18,11 @@ const SCALE_SET_PROPERTIES: JsonObject = {
   },
   'node-label': { ...TEXT, description: 'Label of the nodes in Nodepool.' },
   'runner-group': { ...TEXT, default: 'default', description: 'Runner group in GitHub.' },
-  'min-runners': { ...COUNT, default: 0, description: 'Number of runners that wait for jobs, in addition to busy ones.' },
+  'min-runners': {
+    ...COUNT,
+    default: 0,
+    description: 'Number of runners that wait for jobs, in addition to busy ones.',
+  },
   'max-runners': { ...COUNT, default: 100, description: 'Maximum number of runners.' },
   priority: {
     type: 'integer',

@@ -3,7 +3,16 @@
  * a script that runs the remote command on this host with a home folder of the node.
  */
 
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import {
@@ -235,7 +244,9 @@ export class World {
   describe(): string {
     return JSON.stringify(
       {
-        jobs: this.github.inspect.jobs().map(({ number, state, runner, result }) => ({ number, state, runner, result })),
+        jobs: this.github.inspect
+          .jobs()
+          .map(({ number, state, runner, result }) => ({ number, state, runner, result })),
         runners: this.github.inspect.runners(),
         nodes: [...this.records('nodes')],
         requests: [...this.records('requests')],

@@ -25,7 +25,9 @@ export async function explainJob(
 ): Promise<void> {
   const page = runPageOf(url);
   if (page === undefined) {
-    throw new UsageError(`${url} is not the page of a job; its form is https://HOST/OWNER/REPOSITORY/actions/runs/NUMBER`);
+    throw new UsageError(
+      `${url} is not the page of a job; its form is https://HOST/OWNER/REPOSITORY/actions/runs/NUMBER`,
+    );
   }
   const { store, clock, out } = context;
   const records = await readRecords(context);
