@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
+import type { PoolComponentData } from '@nodepool/store';
 import { freeCapacity, shareOf, type ProviderUse } from '../src/capacity/capacity.js';
 import { usesIn } from '../src/capacity/capacity-source.js';
 import { messageIn, type JobMessage } from '../src/github/documents.js';
@@ -94,10 +95,12 @@ describe('registrations without a runner', () => {
 });
 
 describe('capacity', () => {
-  const POOL = {
-    ...{ hostname: 'h', kind: 'pool', state: 'running', version: '', model_api: 0, id: 'i', name: 'main' },
+  const POOL: PoolComponentData = {
+    kind: 'pool',
+    state: 'running',
+    ...{ hostname: 'h', version: '', model_api: 0, id: 'i', name: 'main' },
     ...{ provider_name: 'cloud', supported_labels: ['debian'], priority: 100, paused: false },
-  } as const;
+  };
   const use = (provider: readonly [number, number | null], pool: readonly [number, number | null]): ProviderUse => ({
     provider: 'cloud',
     instances: { used: provider[0], limit: provider[1] },

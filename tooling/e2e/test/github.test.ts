@@ -42,8 +42,7 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
   await running.until(second, 'serves all jobs', DEADLINE_MS, () => running.count('completed') === 8);
   await running.until(second, 'leaves no runner', DEADLINE_MS, () => github.inspect.runners().length === 0);
   expectServedOnce();
-  await site.reconfigure(running.launcher, running.coldSetup());
-  await site.clean(running.launcher);
+  await site.nothingLeft(running.launcher);
   await second.stop();
 });
 
@@ -75,7 +74,6 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
     await running.until(bridge, 'serves all jobs', LONG_DEADLINE_MS, () => running.count('completed') === JOBS);
     await running.until(bridge, 'leaves no runner', DEADLINE_MS, () => github.inspect.runners().length === 0);
     expectServedOnce();
-    await site.reconfigure(running.launcher, running.coldSetup());
-    await site.clean(running.launcher);
+    await site.nothingLeft(running.launcher);
   });
 });
