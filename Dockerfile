@@ -1,4 +1,4 @@
-# Container images of Nodepool: targets launcher (the default), builder, github and cli. docs/operating.md#in-containers.
+# Container images of Nodepool: targets launcher (the default), builder, bridge-github and cli. docs/operating.md#in-containers.
 #
 #   podman build --target launcher --tag nodepool-launcher .
 
@@ -54,7 +54,7 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "f
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8006"]
 
-FROM base AS github
+FROM base AS bridge-github
 EXPOSE 8007
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8007/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-github"]

@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '@nodepool/core';
-import type { GithubJob, KnownJob } from '@nodepool/status/github';
+import type { GithubJob, KnownJob } from '@nodepool/store/github';
 import type { JobMessage, JobMessageKind } from '../github/documents.js';
 
 /** Jobs that are kept; ended ones are dropped first, then the oldest. */

@@ -1,7 +1,7 @@
 /** Reads and writes the record of a scale set in ZooKeeper: facts for people, and the session for the next bridge. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/status/github';
+import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
 import { ensurePath, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 
 export class RecordWriter {

@@ -12,7 +12,7 @@ import {
   type Interruption,
 } from '@nodepool/requestor';
 import { SshError, sshTarget } from '@nodepool/requestor/ssh';
-import { runnerDataValue, type RunnerData } from '@nodepool/status/github';
+import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';

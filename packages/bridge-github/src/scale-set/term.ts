@@ -5,7 +5,7 @@
 
 import { backOffMs, isError, linkSignals, WorkQueue, type Logger, type Reconciled } from '@nodepool/core';
 import { LeaseLostError } from '@nodepool/requestor';
-import { runnerDataIn, type RunnerData } from '@nodepool/status/github';
+import { runnerDataIn, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService } from '../github/actions-service.js';
 import type { JobMessage, ScaleSetDocument, Statistics } from '../github/documents.js';

@@ -27,7 +27,7 @@ import {
 } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
-import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/status/github';
+import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { scopeOf } from '../../src/github/scope.js';

@@ -1,7 +1,7 @@
 /** Explains why a job of GitHub Actions waits, from the records of bridges, requests and nodes. */
 
 import type { NodeState, RequestState } from '@nodepool/core';
-import type { KnownJob, RunnerData, ScaleSetRecord } from './records.js';
+import type { KnownJob, RunnerData, ScaleSetRecord } from '@nodepool/store/github';
 
 /** A workflow run, perhaps with one of its jobs, as the page of GitHub names it. */
 export interface RunPage {
