@@ -1,6 +1,6 @@
 /** The settings: read, refused with places and reasons, and followed. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -31,7 +31,7 @@ async function problemsOf(text: string): Promise<string> {
   writeFileSync(file, text);
   return await readSettings(file).then(
     () => '',
-    (error: Error) => error.message,
+    (error: unknown) => (error instanceof Error ? error.message : ''),
   );
 }
 
@@ -88,4 +88,12 @@ it('changed settings are applied, and refused ones change nothing', async () => 
   expect(seen).toEqual([7]);
   expect(live.current.installations[0]?.scaleSets[0]?.maxRunners).toBe(7);
   await live.stop();
+});
+
+it('the settings of docs/github-actions.md are valid', async () => {
+  const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'github-actions.md'), 'utf8');
+  const [, block = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+  writeFileSync(file, block.replaceAll(/^ {3}/gm, ''));
+  const { installations } = await readSettings(file);
+  expect(installations).toMatchObject([{ name: 'acme', scaleSets: [{ labels: ['linux', 'x64'] }] }]);
 });
