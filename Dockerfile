@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-# Container images of Nodepool: targets launcher (the default), builder, gateway, github and cli; see
+# Container images of Nodepool: targets launcher (the default), builder, gateway, bridge-github and cli; see
 # docs/operating.md#in-containers.
-=======
-# Container images of Nodepool: targets launcher (the default), builder, bridge-github and cli. docs/operating.md#in-containers.
->>>>>>> iI-bridge
 #
 #   podman build --target launcher --tag nodepool-launcher .
 
@@ -59,17 +55,13 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "f
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8006"]
 
-<<<<<<< HEAD
 FROM base AS gateway
-=======
-FROM base AS bridge-github
->>>>>>> iI-bridge
 EXPOSE 8007
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8008/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-gateway"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8008"]
 
-FROM base AS github
+FROM base AS bridge-github
 EXPOSE 8009
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8009/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-github"]

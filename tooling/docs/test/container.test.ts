@@ -9,11 +9,7 @@ import { ValidationSeverity } from 'dockerfile-utils/lib/main.js';
 import { REPOSITORY } from '../src/repository.js';
 
 const text = readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8');
-<<<<<<< HEAD
-const TARGETS = ['launcher', 'builder', 'gateway', 'github', 'cli'];
-=======
-const TARGETS = ['launcher', 'builder', 'bridge-github', 'cli'];
->>>>>>> iI-bridge
+const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
 
 interface Stage {
   readonly name: string;
@@ -63,20 +59,7 @@ describe('the Dockerfile', () => {
   });
 
   it('has a stage for each program, the launcher last, and builds in other stages', () => {
-<<<<<<< HEAD
-    expect(stages.map(({ name }) => name)).toEqual([
-      'build',
-      'install',
-      'base',
-      'cli',
-      'builder',
-      'gateway',
-      'launcher',
-    ]);
-=======
-    const names = ['build', 'install', 'base', 'cli', 'builder', 'bridge-github', 'launcher'];
-    expect(stages.map(({ name }) => name)).toEqual(names);
->>>>>>> iI-bridge
+const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
     for (const target of TARGETS) expect(stages.find(({ name }) => name === target)?.from).toBe('base');
     const copied = inherited('launcher', 'COPY').map(contentOf);
     expect(copied).toEqual(['--from=install /opt/nodepool /opt/nodepool']);
@@ -89,17 +72,7 @@ describe('the Dockerfile', () => {
       readonly engines: { readonly node: string };
     };
     expect(tag.localeCompare(engines.node.replace('>=', ''), 'en', { numeric: true })).toBeGreaterThan(0);
-<<<<<<< HEAD
-    expect(stages.filter(({ from }) => from !== '${NODE_IMAGE}').map(({ from }) => from)).toEqual([
-      'base',
-      'base',
-      'base',
-      'base',
-    ]);
-=======
-    const others = stages.filter(({ from }) => from !== '${NODE_IMAGE}').map(({ from }) => from);
-    expect(others).toEqual(TARGETS.map(() => 'base'));
->>>>>>> iI-bridge
+const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
   });
 
   it.each(TARGETS)('builds %s as an image without root, with a health check, signals and an own program', (target) => {

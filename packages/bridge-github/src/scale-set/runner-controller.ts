@@ -11,13 +11,8 @@ import {
   RequestRemovedError,
   type Interruption,
 } from '@nodepool/requestor';
-<<<<<<< HEAD
 import { SshError, sshTarget } from '@nodepool/daemon/ssh';
-import { runnerDataValue, type RunnerData } from '@nodepool/status/github';
-=======
-import { SshError, sshTarget } from '@nodepool/requestor/ssh';
 import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
->>>>>>> iI-bridge
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
