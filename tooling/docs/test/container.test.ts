@@ -59,7 +59,8 @@ describe('the Dockerfile', () => {
   });
 
   it('has a stage for each program, the launcher last, and builds in other stages', () => {
-const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
+    const names = ['build', 'install', 'base', 'cli', 'builder', 'gateway', 'bridge-github', 'launcher'];
+    expect(stages.map(({ name }) => name)).toEqual(names);
     for (const target of TARGETS) expect(stages.find(({ name }) => name === target)?.from).toBe('base');
     const copied = inherited('launcher', 'COPY').map(contentOf);
     expect(copied).toEqual(['--from=install /opt/nodepool /opt/nodepool']);
@@ -72,7 +73,8 @@ const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
       readonly engines: { readonly node: string };
     };
     expect(tag.localeCompare(engines.node.replace('>=', ''), 'en', { numeric: true })).toBeGreaterThan(0);
-const TARGETS = ['launcher', 'builder', 'gateway', 'bridge-github', 'cli'];
+    const others = stages.filter(({ from }) => from !== '${NODE_IMAGE}').map(({ from }) => from);
+    expect(others).toEqual(TARGETS.map(() => 'base'));
   });
 
   it.each(TARGETS)('builds %s as an image without root, with a health check, signals and an own program', (target) => {
