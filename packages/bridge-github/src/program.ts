@@ -61,5 +61,5 @@ Signals:
                    or to the working directory.
 
 Example:
-  $ nodepool-github -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/github.yaml --status-port 8007
+  $ nodepool-github -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/github.yaml --status-port 8009
 `;

@@ -77,11 +77,11 @@ describe('kill -9 of the bridge', () => {
   });
 
   it('after the intention to start a runner: its node is never started for another one', async () => {
+    world.github.configure({ jobLockMs: 1500 });
     await killAt('the job runs', isRunning);
     const [id = ''] = world.records('nodes').keys();
-    // The bridge was killed before its connection, as the record says the same then.
+    // For the next bridge this is the same as a bridge that was killed before it started the runner.
     world.killRunner(id);
-    world.github.configure({ jobLockMs: 500 });
     world.github.queueJob(JOB);
     world.startBridge();
     await world.untilServed();
@@ -167,6 +167,8 @@ describe('GitHub', () => {
     ['a lost answer', { kind: 'cut', when: 'after' }],
     ['the page of a proxy', { kind: 'proxy', status: 200 }],
   ] as const)('%s to any call is survived', async (_name, fault) => {
+    // A session whose answer was lost ends by itself only.
+    world.github.configure({ sessionExpiryMs: 2000 });
     for (const on of ['apps', 'runners', 'runnerscalesets', 'sessions', 'messages', 'agents']) {
       world.github.faults.add({ on, fault });
     }

@@ -41,12 +41,12 @@ export async function withObject<T>(upload: Upload, work: (object: S3Object) => 
 
 /** Resolves with true if the object of the build exists. Only a file that was checked becomes an object. */
 async function adoptObject(upload: Upload, object: S3Object): Promise<boolean> {
-  const { session, call, size, request } = upload;
+  const { session, call, size, request, retries } = upload;
   const { imageCalls } = session;
-  const listed = await imageCalls.listObjects(object.Bucket, object.Key, call);
+  const listed = await retries(() => imageCalls.listObjects(object.Bucket, object.Key, call));
   if (!listed.some(({ key, size: found }) => key === object.Key && found === size)) return false;
-  if (!isSameBuild(await imageCalls.objectTags(object, call), request.tags)) return false;
-  await imageCalls.tagObject(object, request.tags, call);
+  if (!isSameBuild(await retries(() => imageCalls.objectTags(object, call)), request.tags)) return false;
+  await retries(() => imageCalls.tagObject(object, request.tags, call));
   call.log.info('An interrupted upload has stored the whole file; using it', { key: object.Key });
   request.progress(size, size);
   return true;
@@ -75,15 +75,15 @@ async function uploadObject(upload: Upload, object: S3Object): Promise<void> {
  * that only one upload of a build is in progress.
  */
 async function adoptMultipart(upload: Upload, object: S3Object): Promise<Multipart | undefined> {
-  const { session, call } = upload;
+  const { session, call, retries } = upload;
   const { imageCalls } = session;
-  const unfinished = (await imageCalls.unfinishedUploads(object.Bucket, object.Key, call))
+  const unfinished = (await retries(() => imageCalls.unfinishedUploads(object.Bucket, object.Key, call)))
     .flatMap(({ Key, UploadId: id, Initiated: since }) => (Key === object.Key && id !== undefined ? { id, since } : []))
     .sort((a, b) => (b.since?.getTime() ?? 0) - (a.since?.getTime() ?? 0));
   const [newest, ...others] = unfinished;
   for (const { id } of others) await abort(object, id, upload, 'a newer upload of the same build exists');
   if (newest === undefined) return undefined;
-  const parts = await imageCalls.parts(object, newest.id, call);
+  const parts = await retries(() => imageCalls.parts(object, newest.id, call));
   call.log.info('Continuing an interrupted upload', { key: object.Key, parts: parts.length });
   return { id: newest.id, parts: new Map(parts.map((part) => [part.PartNumber ?? 0, part])) };
 }

@@ -66,10 +66,10 @@ async function start({ session, size, name, tags, token, call, retries }: Upload
 }
 
 /** Resolves with the unfinished snapshot that an interrupted upload of the same build has written furthest. */
-async function adopt({ session, request, size, call }: Upload): Promise<Draft | undefined> {
+async function adopt({ session, request, size, call, retries }: Upload): Promise<Draft | undefined> {
   const { ec2 } = session;
   const filters = [{ Name: 'status', Values: ['pending'] }, ...buildFilters(request.tags, 'same provider')];
-  const found = (await ec2.snapshots(call, filters)).flatMap((snapshot) => {
+  const found = (await retries(() => ec2.snapshots(call, filters))).flatMap((snapshot) => {
     const { SnapshotId: id, VolumeSize } = snapshot;
     const written = Number(tagsIn(snapshot.Tags)[WRITTEN_TAG] ?? NaN);
     const isUsable = VolumeSize === sizeInGib(size) && Number.isInteger(written) && !isCopiedSnapshot(snapshot);
@@ -78,7 +78,8 @@ async function adopt({ session, request, size, call }: Upload): Promise<Draft | 
   const [furthest] = found.sort((a, b) => b.written - a.written);
   if (furthest === undefined) return undefined;
   // From now on, it is a resource of this upload.
-  await ec2.createTags([furthest.id], { ...request.tags, [SNAPSHOT_ID_TAG]: furthest.id }, call);
+  const tags = { ...request.tags, [SNAPSHOT_ID_TAG]: furthest.id };
+  await retries(() => ec2.createTags([furthest.id], tags, call));
   call.log.info('Continuing an interrupted upload', { snapshot: furthest.id, blocks: furthest.written });
   return furthest;
 }

@@ -65,18 +65,24 @@ async function crash(test: TestProvider): Promise<void> {
   started.splice(started.indexOf(test), 1);
 }
 
+/** Cuts the connection of the next call of each operation. */
+function cutOnce(...operations: readonly string[]): void {
+  for (const on of operations) open.cloud.faults.add({ on, fault: { kind: 'cut', when: 'before' } });
+}
+
 const tagOf = (resource: { readonly tags: Readonly<Record<string, string>> } | undefined): string | undefined =>
   resource?.tags['nodepool_upload_id'];
 
 describe('an object', () => {
   beforeEach(() => openWith({ importMs: MINUTE_MS }));
 
-  it('is continued after the parts that are stored', async () => {
+  it('is continued after the parts that are stored, although a call of the search fails', async () => {
     const { cloud } = open;
     // The third part is never answered; the others are stored.
     cloud.faults.add({ on: 's3.UploadPart', after: 2, fault: { kind: 'hang', when: 'before' } });
     await interrupted(await provider('snapshot'), () => cloud.inspect.uploads()[0]?.parts === 4);
     cloud.calls.reset();
+    cutOnce('s3.ListObjectsV2', 's3.ListMultipartUploads', 's3.ListParts');
     const next = await provider('snapshot');
     const id = await next.upload(file.path, { image: 'built', sha256: file.sha256 });
     expect(cloud.calls.count('s3.UploadPart')).toBe(1);
@@ -156,7 +162,7 @@ describe('a snapshot of EBS direct', () => {
   // Each call takes time, so that the snapshot is marked while it is written.
   beforeEach(() => openWith({ latencyMs: 8000 }));
 
-  it('is continued after the blocks that are marked as written', async () => {
+  it('is continued after the blocks that are marked as written, although a call of the search fails', async () => {
     const { cloud } = open;
     cloud.faults.add({
       on: 'ebs.PutSnapshotBlock',
@@ -171,6 +177,7 @@ describe('a snapshot of EBS direct', () => {
     const marked = written();
     cloud.faults.clear();
     cloud.calls.reset();
+    cutOnce('ec2.DescribeSnapshots', 'ec2.CreateTags');
     const next = await provider('ebs-direct');
     const id = await next.upload(file.path, { image: 'built', sha256: file.sha256 });
     expect(cloud.calls.count('ebs.StartSnapshot')).toBe(0);

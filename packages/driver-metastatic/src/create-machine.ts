@@ -26,7 +26,8 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import { instanceOf } from './instance.js';
-import type { Placement, SlotAllocator } from './slot-allocator.js';
+import type { SlotAllocator } from './slot-allocator.js';
+import type { Placement } from './slots.js';
 
 /** The records show every slot: one look decides. */
 const AT_ONCE = { settleRounds: 1, settleMs: 0 };

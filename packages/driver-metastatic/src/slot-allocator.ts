@@ -21,7 +21,16 @@ import {
 import type { BackingSettings } from './config.js';
 import { isRefusal, planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
 import { expiresAt, releasedAt, unusableOf, unusableReason } from './lifetime.js';
-import { assignSlots, backingsOf, placeOf, type Backing, type SlotWant } from './slots.js';
+import {
+  assignSlots,
+  backingsOf,
+  placeOf,
+  placesByNode,
+  type Backing,
+  type Placement,
+  type PlacesByNode,
+  type SlotWant,
+} from './slots.js';
 
 /** Time limit of one round of writes, milliseconds. */
 const ROUND_TIMEOUT_MS = 60_000;
@@ -29,12 +38,6 @@ const ROUND_TIMEOUT_MS = 60_000;
 const GATHER_MS = 10;
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
-
-/** A slot that a launch has received. */
-export interface Placement {
-  readonly backing: Backing;
-  readonly slot: number;
-}
 
 /** A launch that waits for a slot. */
 interface Waiter extends SlotWant {
@@ -75,6 +78,7 @@ export class SlotAllocator {
   private readonly reported = new Set<string>();
   /** The backing nodes since the last change of a record. */
   private known: readonly Backing[] | undefined;
+  private indexed: { readonly backings: readonly Backing[]; readonly places: PlacesByNode } | undefined;
   /** Ids of backing nodes that are lost and have nodes. */
   private lost: ReadonlySet<string> = new Set();
   private readonly unsubscribe: () => void;
@@ -101,9 +105,15 @@ export class SlotAllocator {
     return this.known;
   }
 
+  private get places(): PlacesByNode {
+    const backings = this.backings();
+    if (this.indexed?.backings !== backings) this.indexed = { backings, places: placesByNode(backings) };
+    return this.indexed.places;
+  }
+
   /** Returns the slot that a launch has; undefined if it has none. */
   placementOf(use: Pick<SlotUse, 'node' | 'attempt'>): Placement | undefined {
-    return placeOf(this.backings(), use);
+    return placeOf(this.places, use);
   }
 
   /**
@@ -272,7 +282,7 @@ export class SlotAllocator {
       return change;
     };
     for (const pending of [...this.frees]) {
-      const place = placeOf(backings, pending.use);
+      const place = placeOf(this.places, pending.use);
       if (place !== undefined && place.backing.data.used.has(place.slot)) {
         changeOf(place.backing).freed.add(place.slot);
         continue;
@@ -288,9 +298,10 @@ export class SlotAllocator {
       if (backing === undefined || backing.data.failed) this.failures.delete(id);
       else changeOf(backing).failure = reason;
     }
+    const { places } = this;
     const unplaced: Waiter[] = [];
     for (const waiter of [...this.waiters]) {
-      const place = placeOf(backings, waiter.use);
+      const place = placeOf(places, waiter.use);
       if (place === undefined) unplaced.push(waiter);
       else waiter.resolve(place);
     }

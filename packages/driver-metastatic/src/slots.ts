@@ -67,17 +67,33 @@ export function freeSlots({ data, used }: Pick<Backing, 'data' | 'used'>): numbe
   return Math.max(0, data.slots - used.size);
 }
 
-/** Returns the slot of a launch; undefined if it has none. A slot without an attempt belongs to the node's only one. */
-export function placeOf(
-  backings: readonly Backing[],
-  { node, attempt }: Pick<SlotUse, 'node' | 'attempt'>,
-): { readonly backing: Backing; readonly slot: number } | undefined {
+/** A slot of a backing node. */
+export interface Placement {
+  readonly backing: Backing;
+  readonly slot: number;
+}
+
+/** Slots in use by the id of their node. */
+export type PlacesByNode = ReadonlyMap<string, readonly Placement[]>;
+
+export function placesByNode(backings: readonly Backing[]): PlacesByNode {
+  const places = new Map<string, Placement[]>();
   for (const backing of backings) {
-    for (const [slot, use] of backing.used) {
-      if (use.node === node && (use.attempt ?? attempt) === attempt) return { backing, slot };
+    for (const [slot, { node }] of backing.used) {
+      const others = places.get(node);
+      if (others === undefined) places.set(node, [{ backing, slot }]);
+      else others.push({ backing, slot });
     }
   }
-  return undefined;
+  return places;
+}
+
+/** Returns the slot of a launch; undefined if it has none. A slot without an attempt belongs to the node's only one. */
+export function placeOf(
+  places: PlacesByNode,
+  { node, attempt }: Pick<SlotUse, 'node' | 'attempt'>,
+): Placement | undefined {
+  return places.get(node)?.find(({ backing, slot }) => (backing.used.get(slot)?.attempt ?? attempt) === attempt);
 }
 
 /**
@@ -87,22 +103,25 @@ export function placeOf(
 export function assignSlots(wants: readonly SlotWant[], usable: readonly Backing[]): readonly Assignment[] {
   const byLabel = new Map<string, Backing[]>();
   for (const backing of usable) {
-    const others = byLabel.get(backing.data.label) ?? [];
-    byLabel.set(backing.data.label, [...others, backing]);
+    if (freeSlots(backing) === 0) continue;
+    const others = byLabel.get(backing.data.label);
+    if (others === undefined) byLabel.set(backing.data.label, [backing]);
+    else others.push(backing);
   }
-  for (const backings of byLabel.values()) backings.sort(byFullness);
+  // The last one of a list is the next, so that full ones are removed at once.
+  for (const backings of byLabel.values()) backings.sort((a, b) => byFullness(b, a));
   const taken = new Map<Backing, Set<number>>();
   const assignments: Assignment[] = [];
   for (const want of wants) {
-    // A node that has become fuller stays before the others until it is full, so the order remains right.
-    for (const backing of byLabel.get(want.label) ?? []) {
-      const added = taken.get(backing) ?? new Set<number>();
-      const slot = firstFree(backing, added);
-      if (slot === undefined) continue;
-      taken.set(backing, added.add(slot));
-      assignments.push({ want, backing, slot });
-      break;
-    }
+    const backings = byLabel.get(want.label) ?? [];
+    const backing = backings.at(-1);
+    if (backing === undefined) continue;
+    const added = taken.get(backing) ?? new Set<number>();
+    taken.set(backing, added);
+    const slot = firstFree(backing, added);
+    added.add(slot);
+    assignments.push({ want, backing, slot });
+    if (backing.used.size + added.size >= backing.data.slots) backings.pop();
   }
   return assignments;
 }
@@ -111,10 +130,11 @@ function byFullness(a: Backing, b: Backing): number {
   return freeSlots(a) - freeSlots(b) || launchedAt(a) - launchedAt(b) || (a.id < b.id ? -1 : 1);
 }
 
-function firstFree({ data, used }: Backing, added: ReadonlySet<number>): number | undefined {
-  if (used.size + added.size >= data.slots) return undefined;
-  for (let slot = 0; slot < data.slots; slot += 1) if (!used.has(slot) && !added.has(slot)) return slot;
-  return undefined;
+/** Returns the first slot that is neither in use nor in `added`. */
+function firstFree({ used }: Backing, added: ReadonlySet<number>): number {
+  let slot = 0;
+  while (used.has(slot) || added.has(slot)) slot += 1;
+  return slot;
 }
 
 /** Returns the unix seconds at which a backing node was launched. Early data lacks the time. */

@@ -214,6 +214,29 @@ describe('times of a backing node', () => {
     await provider.stop();
   });
 
+  it('end at once if another program has set it to another state', async () => {
+    for (const state of ['used', 'deleting'] as const) {
+      const { provider, backing, pass } = await open(slots, (world) => {
+        const used = new Map([[0, { node: ONE, attempt: 'a', pool: 'main', installation: null }]]);
+        world.backing.launching({ id: ONE, provider: 'meta', pool: 'main', state: 'in-use' });
+        world.backing.add(OWNER, { state, user_data: dataWith({ used }) });
+      });
+      await pass(100);
+      expect(backing.released).toHaveLength(1);
+      await provider.stop();
+    }
+  });
+
+  it('are not ended by a launcher that lacks the label, while another one has it', async () => {
+    const { provider, backing, pass } = await open(slots, (world) => {
+      world.backing.served.add('theirs');
+      world.backing.add(OWNER, { user_data: dataWith({ label: 'theirs' }) });
+    });
+    await pass(3_600_000);
+    expect(backing.released).toEqual([]);
+    await provider.stop();
+  });
+
   it('do not end while an operator holds it', async () => {
     const { provider, backing, pass } = await open(slots, (world) => {
       world.backing.add(OWNER, { state: 'hold', user_data: dataWith() });

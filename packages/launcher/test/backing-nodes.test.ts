@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { TaskSupervisor } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/status';
+import { explainNode } from '@nodepool/status/web';
 import { SharedBackingNodes } from '../src/supply/shared-backing-nodes.js';
 import {
   backed,
@@ -41,6 +43,13 @@ describe('nodes on backing nodes', () => {
     expect(backings().size).toBe(3);
     expect(new Set(places()).size).toBe(10);
     expect(backingRequests()).toEqual([]);
+  });
+
+  it('can be more than one transaction can request', async () => {
+    await start(backed(meta({ 'max-parallel-jobs': 1 })));
+    const requests = await world.submitEach(250, ['small']);
+    for (const id of requests) await world.inState(id, 'fulfilled');
+    expect(backings().size).toBe(250);
   });
 
   it('have the facts of the backing node, in the form that the Python Nodepool writes', async () => {
@@ -102,6 +111,39 @@ describe('nodes on backing nodes', () => {
       expect(backings().size).toBe(4);
       if (seed < 3) expect(await world.end()).toEqual([]);
     }
+  });
+});
+
+describe('the views', () => {
+  it('show the slots of a backing node, and the slot of a node on it', async () => {
+    const decisions = new DecisionLog({ clock: world.clock });
+    const launcher = await start();
+    const [id = ''] = nodesOf(await world.served(['small']));
+    await world.served(['small']);
+    const [[backing = ''] = []] = backings();
+    const sources = world.explanation(launcher, decisions);
+    expect(explainNode(sources, backing)).toMatchObject({
+      summary: expect.stringContaining('Slots for label small: 2 of 4 used.'),
+      facts: { slots: 4, slots_used: { 0: id } },
+    });
+    expect(explainNode(sources, id)).toMatchObject({
+      summary: expect.stringContaining(`It has slot 0 of node ${backing}.`),
+      facts: { backing_node: backing, slot: 0 },
+    });
+  });
+
+  it('show the request that a launch waits for', async () => {
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    const launcher = await start();
+    await world.submit(['small']);
+    await world.until('the backing request is accepted', () =>
+      backingRequests().some(({ state }) => state === 'pending'),
+    );
+    const [id = ''] = [...world.nodes()].flatMap(([node, { provider: name }]) => (name === 'meta' ? [node] : []));
+    const decisions = new DecisionLog({ clock: world.clock });
+    expect(explainNode(world.explanation(launcher, decisions), id)?.summary).toMatch(
+      /in state waiting for request 100-\d+ \(pending\)/,
+    );
   });
 });
 

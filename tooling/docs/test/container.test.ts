@@ -9,7 +9,7 @@ import { ValidationSeverity } from 'dockerfile-utils/lib/main.js';
 import { REPOSITORY } from '../src/repository.js';
 
 const text = readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8');
-const TARGETS = ['launcher', 'builder', 'gateway', 'cli'];
+const TARGETS = ['launcher', 'builder', 'gateway', 'github', 'cli'];
 
 interface Stage {
   readonly name: string;

@@ -326,9 +326,10 @@ export class RunnerController {
       return true;
     } catch (error) {
       signal.throwIfAborted();
+      // The message about its job was lost or is late.
+      if (isJobRunning(error)) runner.isBusy = true;
       if (isAsked && isJobRunning(error)) {
         runner.ending = undefined;
-        runner.isBusy = true;
         this.options.onChange();
         return false;
       }

@@ -309,6 +309,15 @@ export class Term {
     return Math.min(Infinity, ...this.settling.values());
   }
 
+  /** Drops runners that died in their job and that GitHub does not know any more. */
+  private settle(agents: ReadonlySet<string>): void {
+    for (const [name, until] of this.settling) {
+      if (until !== Infinity || agents.has(name)) continue;
+      this.settling.delete(name);
+      this.queue.add('scale');
+    }
+  }
+
   private endRunner(name: string, reason: EndReason, detail = ''): void {
     this.runners.get(name)?.end(reason, detail);
     this.queue.add(name);
@@ -318,7 +327,11 @@ export class Term {
     const { context, name } = this.options;
     const { reason = 'left', detail = '' } = runner.ending ?? {};
     this.runners.delete(runner.name);
-    if (reason === 'job-done' && !runner.isDone) this.settling.set(runner.name, context.clock.monotonic() + SETTLE_MS);
+    if (!runner.isDone && (reason === 'job-done' || runner.isBusy)) {
+      // The job of a runner that died runs for GitHub until it misses the runner, whose registration ends then.
+      const until = reason === 'job-done' ? context.clock.monotonic() + SETTLE_MS : Infinity;
+      this.settling.set(runner.name, until);
+    }
     context.metrics.count(RUNNERS_ENDED, { installation: this.installationName, scale_set: name, reason });
     const fields = { runner: runner.name, reason, node_id: runner.lease?.nodes[0]?.id, detail };
     if (reason === 'job-done' || reason === 'not-needed') this.log.info('A runner has ended', fields);
@@ -405,6 +418,7 @@ export class Term {
     this.replaceIdle();
     const startedAt = context.clock.monotonic();
     const agents = await service.agents(signal);
+    this.settle(new Set(agents.map(({ name }) => name)));
     const runners = [...this.runners.values()].map(({ name, data, registeredAt = -Infinity }) => ({
       ...{ name, agent: data.agent, isRegistered: data.agent !== null && registeredAt < startedAt },
     }));

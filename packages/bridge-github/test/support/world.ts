@@ -3,7 +3,7 @@
  * a script that runs the remote command on this host with a home folder of the node.
  */
 
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import {
@@ -203,7 +203,8 @@ export class World {
 
   /** Returns the command lines of all calls of ssh. */
   sshCalls(): string {
-    return readFileSync(`${this.nodes}.log`, 'utf8');
+    const file = `${this.nodes}.log`;
+    return existsSync(file) ? readFileSync(file, 'utf8') : '';
   }
 
   /** Lets connections to a node fail, or succeed again. */

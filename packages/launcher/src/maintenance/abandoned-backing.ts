@@ -4,7 +4,7 @@
  */
 
 import { parseBackingData, WorkQueue, type Reconciled } from '@nodepool/core';
-import type { NodeEntry } from '@nodepool/store';
+import type { NodeEntry, RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
@@ -74,9 +74,10 @@ export class AbandonedBacking implements Controller {
   private async reconcile(owner: string): Promise<Reconciled> {
     const { store, log } = this.context;
     if (!this.isAbandoned(owner)) return 'done';
-    for (const { id, request } of store.requests.all()) {
-      if (request.requestor === owner) await store.requests.remove(id);
-    }
+    const isTheirs = ({ request }: RequestEntry): boolean => request.requestor === owner;
+    await store.requests.changeSet(owner, () => ({ create: [], remove: [...store.requests.all()].filter(isTheirs) }), {
+      priority: 0,
+    });
     for (const { id, node } of [...store.nodes.inState('in-use')]) {
       if (parseBackingData(node.user_data)?.owner !== owner) continue;
       // The data alone proves nothing: the owner must hold the lock.

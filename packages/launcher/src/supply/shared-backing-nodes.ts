@@ -23,6 +23,12 @@ import { unixSeconds, type LauncherContext } from '../context.js';
 /** Priority of backing requests, as that of the Python Nodepool. */
 const PRIORITY = 100;
 
+/**
+ * Limits of the requests that one transaction creates and removes, because transactions are limited in size. The change
+ * of the records causes the next plan.
+ */
+const MAX_CHANGED = 200;
+
 /** Wait after a failed read of a lock, milliseconds. */
 const RETRY_MS = 1000;
 
@@ -96,10 +102,10 @@ export class SharedBackingNodes implements BackingNodes {
       () => {
         // A node whose lock is being read may be held; the end of the read causes another plan.
         const { create, remove } = this.reads.size > 0 ? NO_CHANGE : decide();
-        created = create;
+        created = create.slice(0, MAX_CHANGED);
         return {
-          create: create.map(({ label, data }) => this.request(label, data)),
-          remove: remove.flatMap((id) => this.own.get(id) ?? []),
+          create: created.map(({ label, data }) => this.request(label, data)),
+          remove: remove.slice(0, MAX_CHANGED).flatMap((id) => this.own.get(id) ?? []),
         };
       },
       { priority: PRIORITY, ...this.limits(call) },

@@ -57,11 +57,12 @@ function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
 }
 
 /** Returns the use of a backing node's slots, or the slot of a node on one, in words. */
-export function slotsOf({ store }: Pick<ExplanationSources, 'store'>, entry: NodeEntry): string | undefined {
+function slotsOf({ store }: Pick<ExplanationSources, 'store'>, entry: NodeEntry): string | undefined {
   const slots = backingSlots(store.nodes, entry);
-  if (slots === undefined) return slotText(entry.node);
+  const place = slotText(entry.node);
+  if (slots === undefined) return place === undefined ? undefined : `It has ${place}`;
   const end = slots.closed === undefined ? '' : `; it gets no further nodes: ${slots.closed}`;
-  return `slots for label ${slots.label}: ${slots.text}${end}`;
+  return `Slots for label ${slots.label}: ${slots.text}${end}`;
 }
 
 function slotFacts({ store }: ExplanationSources, entry: NodeEntry): Explanation['facts'] {

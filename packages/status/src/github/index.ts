@@ -1,2 +1,3 @@
-/** The records of the bridge for GitHub Actions, which also the command line reads. */
+/** The records of the bridge for GitHub Actions, and the explanation of its jobs. */
 export * from './records.js';
+export * from './explain-job.js';
