@@ -283,6 +283,60 @@ it('gateways that create leases at the same time do not exceed the limit of node
   }
 });
 
+it('a lease whose request another program deletes is cancelled, although it is renewed all the time', async () => {
+  const simulation = await Simulation.start(2, 60);
+  const [first, second] = simulation.gateways as [SimulatedGateway, SimulatedGateway];
+  simulation.launcher.mode = 'wait';
+  const { entry } = await simulation.run(simulation.create(first));
+  await simulation.clock.advance(60_000);
+  const [request = ''] = simulation.records('requests').keys();
+  await simulation.run(first.zooKeeper.delete(`/nodepool/requests/${request}`));
+  simulation.violations.clear();
+  const renewing = async (): Promise<void> => {
+    while (simulation.stateOf(entry.id) === 'waiting') {
+      await second.leases.service.renew(entry.id, undefined, {}).catch(() => undefined);
+      await new Promise<void>((resolve) => simulation.clock.schedule(1000, resolve));
+    }
+  };
+  await simulation.run(renewing());
+  await simulation.until(() => simulation.stateOf(entry.id) === 'ended');
+  expect(simulation.records('gateway/leases').get(entry.id)).toMatchObject({ end: { reason: 'cancelled' } });
+  await simulation.stop();
+});
+
+it('a request is replaced if one of its nodes is deleted before it is locked', async () => {
+  for (let seed = 1; seed <= 5; seed++) {
+    const simulation = await Simulation.start(2, 70 + seed);
+    simulation.launcher.mode = 'wait';
+    const { entry } = await simulation.run(simulation.create(simulation.gateways[seed % 2]!));
+    await simulation.clock.advance(60_000);
+    const { store } = simulation.launcher;
+    let isDeleted = false;
+    const stop = simulation.server.onCommit(() => {
+      const [request] = simulation.records('requests').values();
+      const [node] = simulation.records('nodes').keys();
+      if (request?.['state'] !== 'fulfilled' || node === undefined || isDeleted) return;
+      isDeleted = true;
+      stop();
+      // Deletes the record in the same moment, before any gateway learns of the fulfilment.
+      void store.zooKeeper
+        .transaction([
+          { type: 'delete', path: `/nodepool/nodes/${node}/lock` },
+          { type: 'delete', path: `/nodepool/nodes/${node}` },
+        ])
+        .catch(() => undefined);
+    });
+    simulation.launcher.resume();
+    await simulation.until(() => simulation.stateOf(entry.id) === 'ready');
+    expect(isDeleted).toBe(true);
+    await simulation.run(simulation.gateways[0]!.leases.service.release(entry.id, null, null, {}));
+    await simulation.until(() => simulation.stateOf(entry.id) === 'ended');
+    await simulation.clock.advance(60_000);
+    simulation.expectClean();
+    await simulation.stop();
+  }
+});
+
 it('a lease that waits expires, too, and its request is withdrawn', async () => {
   const simulation = await Simulation.start(2, 6);
   simulation.launcher.mode = 'wait';

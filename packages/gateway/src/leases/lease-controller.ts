@@ -132,12 +132,12 @@ export class LeaseController {
   }
 
   private async waiting(entry: LeaseEntry, signal: AbortSignal): Promise<Reconciled> {
-    const { index, time, store } = this.options;
+    const { index, store } = this.options;
     const { id, record } = entry;
     if (this.hasExpired(record)) return this.end(entry, 'expired', [], signal);
     const request = index.requestOf(id);
     if (request === undefined) {
-      if (time.now() - Math.max(record.created, record.renewed) < CACHE_LAG_S) return { requeueAfterMs: 1000 };
+      if (this.isRequestFresh(record)) return { requeueAfterMs: 1000 };
       return this.end(entry, 'cancelled', ['the node request was deleted by another program'], signal);
     }
     switch (request.request.state) {
@@ -186,11 +186,10 @@ export class LeaseController {
     reason: NodeNotReadyError,
     signal: AbortSignal,
   ): Promise<Reconciled> {
-    const { zooKeeper, table, clock, log } = this.options;
+    const { zooKeeper, table, time, clock, log } = this.options;
     const { id, record } = entry;
     const ops: readonly TransactionOp[] = [
-      // The change has no content: it makes the transaction fail if the lease has changed.
-      table.changeOp(entry, {}),
+      table.changeOp(entry, { requested: time.now() }),
       { type: 'delete', path: requestPath(request.id), version: request.version },
       requestOp(id, record, clock.now() / 1000),
     ];
@@ -277,14 +276,24 @@ export class LeaseController {
       id,
       (record) => {
         const isOver = expiryOf(record) === undefined || (reason === 'expired' && !this.hasExpired(record));
+        // Another gateway has replaced the request meanwhile.
+        if (reason === 'cancelled' && this.isRequestFresh(record)) return undefined;
         // A lease that has become ready meanwhile neither fails nor is cancelled.
         if (isOver || (record.state === 'ready' && reason !== 'expired' && reason !== 'lost')) return undefined;
         return ending({ reason, outcome: null, comment: null, hold_seconds: null, at: time.now() }, reasons);
       },
       { signal },
     );
-    if (changed?.record.end?.reason === reason) log.info('Lease ends', { lease: id, reason, reasons });
-    return changed === undefined ? 'done' : { requeueAfterMs: 0 };
+    if (changed === undefined) return 'done';
+    // Otherwise the cache shows soon what the server has shown.
+    if (changed.record.end?.reason !== reason) return { requeueAfterMs: 500 };
+    log.info('Lease ends', { lease: id, reason, reasons });
+    return { requeueAfterMs: 0 };
+  }
+
+  /** Returns true if the cache may not show the request yet. */
+  private isRequestFresh({ requested }: LeaseRecord): boolean {
+    return this.options.time.now() - requested < CACHE_LAG_S;
   }
 
   private hasExpired(record: LeaseRecord): boolean {

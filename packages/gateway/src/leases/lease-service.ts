@@ -228,6 +228,7 @@ export class LeaseService {
       created_by: principal.subject,
       created: now,
       renewed: now,
+      requested: now,
       ...{ ready: null, ended: null, nodes: [], end: null, reasons: [] },
     };
     return [table.createOp(id, record), requestOp(id, record, clock.now() / 1000)];

@@ -64,6 +64,8 @@ export interface LeaseRecord {
   readonly lifetime: number;
   readonly created: number;
   readonly renewed: number;
+  /** Time of the node request. */
+  readonly requested: number;
   readonly ready: number | null;
   readonly ended: number | null;
   /** Hash of the creating request; null without an idempotency key. */
@@ -144,6 +146,7 @@ function recordOf(raw: JsonObject): LeaseRecord | string {
     lifetime,
     created,
     renewed: numberIn(raw['renewed']) ?? created,
+    requested: numberIn(raw['requested']) ?? created,
     ready: numberIn(raw['ready']),
     ended: numberIn(raw['ended']),
     fingerprint: textIn(raw['fingerprint']),

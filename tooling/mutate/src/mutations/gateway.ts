@@ -20,6 +20,14 @@ export const GATEWAY: readonly Mutation[] = inPackage('packages/gateway', [
     tests: SIMULATION,
   },
   {
+    id: 'gateway-cancellation-of-replaced',
+    file: 'leases/lease-controller.ts',
+    find: "if (reason === 'cancelled' && this.isRequestFresh(record)) return undefined;",
+    replace: '',
+    breaks: 'A lease whose request was replaced is not cancelled.',
+    tests: SIMULATION,
+  },
+  {
     id: 'gateway-quota-race',
     file: 'leases/lease-service.ts',
     find: "return [{ type: 'set', path, data: new Uint8Array(), version: stat?.version ?? 0 }];",
