@@ -15,6 +15,7 @@ const ALLOWED = {
   launcher: ['status', 'daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
   builder: ['status', 'daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
   cli: ['daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
+  gateway: ['daemon', 'config', 'requestor', 'store', 'core', 'zookeeper', 'pyyaml'],
   'driver-kit': ['core', 'config'],
   'create-driver': [],
   'driver-*': ['core', 'pyyaml'],

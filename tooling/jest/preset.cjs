@@ -5,7 +5,7 @@
 const transformer = require.resolve('./transform.cjs');
 
 /** Libraries that are ES modules, which jest cannot `require` on Node.js 22. */
-const ES_MODULES = '/node_modules/commander/.+\\.js$';
+const ES_MODULES = '/node_modules/(?:commander|jose)/.+\\.js$';
 
 /** @param {'typescript' | 'ecmascript'} syntax */
 function swcOptions(syntax) {

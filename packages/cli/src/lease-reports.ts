@@ -11,6 +11,7 @@ import {
   type LeasedNode,
   type RequestProgress,
 } from '@nodepool/requestor';
+import { nodeDocument } from '@nodepool/requestor/http';
 import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type Output } from './command-context.js';
 
@@ -46,7 +47,7 @@ export class JsonEvents {
   }
 
   leased(nodes: readonly LeasedNode[]): void {
-    this.print('leased', { nodes: nodes.map(nodeForPrograms) });
+    this.print('leased', { nodes: nodes.map(nodeDocument) });
   }
 
   interrupted({ nodeId, kind, reason, endsAt }: Interruption): void {
@@ -72,33 +73,6 @@ export class JsonEvents {
 export function noteInterruption(out: Output, { nodeId, reason, endsAt }: Interruption): void {
   const end = endsAt === undefined ? '' : `; it ends at ${new Date(endsAt).toISOString()}`;
   out.note(printable(`node ${nodeId} is interrupted: ${reason}${end}`));
-}
-
-/** Returns the fields of a node, named as in its record. Credentials, such as those of containers, are left out. */
-function nodeForPrograms(node: LeasedNode): object {
-  return {
-    id: node.id,
-    label: node.label,
-    labels: node.labels,
-    provider: node.provider,
-    pool: node.pool,
-    cloud: node.cloud,
-    region: node.region,
-    az: node.availabilityZone,
-    hostname: node.hostname,
-    address: node.address,
-    public_ipv4: node.publicIpv4,
-    private_ipv4: node.privateIpv4,
-    public_ipv6: node.publicIpv6,
-    connection_type: node.connectionType,
-    connection_port: typeof node.connectionPort === 'number' ? node.connectionPort : null,
-    username: node.username,
-    host_keys: node.hostKeys,
-    python_path: node.pythonPath,
-    shell_type: node.shellType,
-    attributes: node.attributes,
-    resources: node.resources,
-  };
 }
 
 const EXPECTED_ERRORS = [RequestFailedError, RequestRemovedError, NodeNotReadyError];

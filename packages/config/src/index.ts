@@ -2,7 +2,7 @@ export * from './types.js';
 export { sameProvider, type ConfigDiff } from './diff.js';
 export { configurationPrints } from './fingerprint.js';
 export { requiredFormats } from './disk-images.js';
-export type { WatchFiles } from './file-watch.js';
+export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
 export { readBySchema, type FileForm } from './read-by-schema.js';

@@ -12,6 +12,7 @@ import {
   type PoolConfig,
   type ProviderContext,
   type Resource,
+  type Resources,
   type StateMachine,
 } from '@nodepool/core';
 import { Connection } from './client/connection.js';
@@ -19,8 +20,10 @@ import type { AwsLabel, AwsProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
 import { DeleteMachine } from './delete-machine.js';
 import { AwsImages } from './images.js';
+import { ImportResults } from './image-imports.js';
 import { instanceOf, instanceOfHost } from './instance.js';
-import { choiceOf } from './offers.js';
+import type { TypeSize } from './instance-types.js';
+import { choiceOf, type Choice } from './offers.js';
 import { hostResource, isKnownFamily, resourcesOf, volumeResources } from './quota.js';
 import { QuotaLimits } from './quota-limits.js';
 import { deleteResource, listResources } from './resources.js';
@@ -44,6 +47,7 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   /** EC2 never uses an id again. */
   readonly uniqueIds = true;
   readonly images: AwsImages;
+  private readonly importResults = new ImportResults(() => this.session);
   private readonly stopped = new AbortController();
   private started: Started | undefined;
   /** Installation of the launches; undefined before the first one. */
@@ -115,9 +119,10 @@ export class AwsAdapter implements Adapter<AwsLabel> {
     return deleteResource(this.session, resource, call);
   }
 
-  /** Deletes launch templates that are not in use. */
+  /** Tags the results of interrupted imports, and deletes launch templates that are not in use. */
   async cleanUpUntagged(call: Call): Promise<void> {
     const { installation, session } = this;
+    await this.importResults.tagAll(call);
     if (installation !== undefined) await session.fleets.deleteUnused(this.config.name, installation, call);
   }
 
@@ -125,20 +130,13 @@ export class AwsAdapter implements Adapter<AwsLabel> {
     return this.running.limits.read(call);
   }
 
-  /** Rejects with `ConfigurationError` if the region does not have the type. EC2 chooses the type of a fleet. */
+  /** Rejects with `ConfigurationError` if the region does not have the type. */
   async getQuotaForLabel(label: AwsLabel, call: Call, machineType?: string): Promise<QuotaInformation> {
     const volume = volumeResources(label.volume);
-    if (label.fleet !== undefined) return QuotaInformation.use({ instances: 1, ...volume });
+    if (label.fleet !== undefined) return QuotaInformation.use({ ...(await this.needOfFleet(label, call)), ...volume });
     const choice = choiceOf(label, machineType);
     const { instanceType } = choice;
-    const size = await this.session.types.read(instanceType, `"instance-type" of label ${label.name}`);
-    if (!isKnownFamily(instanceType) && !this.reportedTypes.has(instanceType)) {
-      this.reportedTypes.add(instanceType);
-      call.log.warn('The quota of an instance type is not known; its vCPUs count as those of standard types', {
-        instance_type: instanceType,
-        vcpus: size.vcpus,
-      });
-    }
+    const size = await this.sizeOf(label, choice, call);
     const onHost = label.dedicatedHost;
     const need = { ...resourcesOf(size, { ...choice, onHost }), ...volume };
     return QuotaInformation.use(onHost ? { ...need, [hostResource(instanceType)]: 1 } : need);
@@ -152,6 +150,39 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   async getConsoleLog(externalId: ExternalId, _label: AwsLabel, call: Call): Promise<string | undefined> {
     if (typeof externalId !== 'string') return undefined;
     return (await this.session.ec2.consoleOutput(externalId, call)).slice(-CONSOLE_CHARACTERS);
+  }
+
+  /**
+   * Returns the resources that a node needs with each type of its fleet, because EC2 chooses the type. Omits types that
+   * the region does not have, unless it has none of them.
+   */
+  private async needOfFleet(label: AwsLabel, call: Call): Promise<Resources> {
+    await this.session.types.learn(label.instanceTypes, call);
+    const known = label.instanceTypes.filter((type) => this.session.types.known(type) !== undefined);
+    const needs = await Promise.all(
+      (known.length === 0 ? label.instanceTypes : known).map(async (instanceType) => {
+        const choice = { instanceType, market: label.market };
+        return resourcesOf(await this.sizeOf(label, choice, call), { ...choice, onHost: false });
+      }),
+    );
+    const [first = { instances: 1 }, ...others] = needs;
+    const common = Object.entries(first).filter(([name]) => others.every((need) => name in need));
+    return Object.fromEntries(
+      common.map(([name, amount]) => [name, Math.min(amount, ...others.map((need) => need[name] ?? amount))]),
+    );
+  }
+
+  private async sizeOf(label: AwsLabel, { instanceType }: Choice, call: Call): Promise<TypeSize> {
+    const key = label.fleet === undefined ? '"instance-type"' : '"instance-types" of the fleet';
+    const size = await this.session.types.read(instanceType, `${key} of label ${label.name}`);
+    if (!isKnownFamily(instanceType) && !this.reportedTypes.has(instanceType)) {
+      this.reportedTypes.add(instanceType);
+      call.log.warn('The quota of an instance type is not known; its vCPUs count as those of standard types', {
+        instance_type: instanceType,
+        vcpus: size.vcpus,
+      });
+    }
+    return size;
   }
 
   private usedTypes(): readonly string[] {

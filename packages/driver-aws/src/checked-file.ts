@@ -8,6 +8,8 @@ export interface Chunk {
   readonly index: number;
   /** Shorter than the others at the end of the file. */
   readonly data: Buffer;
+  /** Returns the memory of the data, which is then used for another chunk. */
+  readonly release: () => void;
 }
 
 export class CheckedFile {
@@ -20,12 +22,16 @@ export class CheckedFile {
     this.hash = createHash(sha256 === null && md5 !== null ? 'md5' : 'sha256');
   }
 
-  /** Yields the whole file, once. Each chunk has a buffer of its own. */
+  /**
+   * Yields the whole file, once. The memory of released chunks is used again: the garbage collector frees large buffers
+   * late.
+   */
   async *chunks(size: number): AsyncGenerator<Chunk> {
+    const free: Buffer[] = [];
     const file = await open(this.upload.file);
     try {
       for (let index = 0; ; index += 1) {
-        const buffer = Buffer.alloc(size);
+        const buffer = free.pop() ?? Buffer.alloc(size);
         let filled = 0;
         while (filled < size) {
           const { bytesRead } = await file.read(buffer, filled, size - filled);
@@ -34,7 +40,7 @@ export class CheckedFile {
         }
         const data = buffer.subarray(0, filled);
         this.hash.update(data);
-        if (filled > 0 || index === 0) yield { index, data };
+        if (filled > 0 || index === 0) yield { index, data, release: () => free.push(buffer) };
         if (filled < size) return;
       }
     } finally {

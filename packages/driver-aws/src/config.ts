@@ -21,7 +21,12 @@ import {
   type RequestTemplate,
 } from '@nodepool/core';
 import { machineTypesOf, type Market, type SpotUse } from './offers.js';
-import { ALLOCATION_STRATEGIES, DEFAULT_IMAGE_VOLUME_TYPE, DEFAULTS } from './schema.js';
+import {
+  ALLOCATION_STRATEGIES,
+  DEFAULT_IMAGE_SOURCE_TIMEOUT_S,
+  DEFAULT_IMAGE_VOLUME_TYPE,
+  DEFAULTS,
+} from './schema.js';
 import { checkImageTags, checkUserTags } from './tag-limits.js';
 
 /** Maximum size of user data before its encoding, in bytes (EC2). */
@@ -113,6 +118,8 @@ export interface AwsProvider extends ProviderConfig<AwsLabel> {
   readonly bucket: string | undefined;
   readonly imageImportTimeoutMs: number | undefined;
   readonly imageSourceRegion: string | undefined;
+  /** Time limit of the wait for the image in the source region (ms). */
+  readonly imageSourceTimeoutMs: number;
   /** By name of the disk image. */
   readonly imageTraits: ReadonlyMap<string, ImageTraits>;
   /** Cloud images with filters and without owners, which a stranger's image can match. */
@@ -140,6 +147,7 @@ export function loadProvider(section: JsonObject, context: ProviderConfigContext
     bucket: stringAt(objectAt(section, 'object-storage') ?? {}, 'bucket-name'),
     imageImportTimeoutMs: millisecondsAt(section, 'image-import-timeout'),
     imageSourceRegion: stringAt(section, 'image-source-region'),
+    imageSourceTimeoutMs: millisecondsAt(section, 'image-source-timeout') ?? DEFAULT_IMAGE_SOURCE_TIMEOUT_S * 1000,
     imageTraits: new Map(entriesAt(section, 'diskimages').map((entry) => [entry.name, imageTraitsOf(entry.section)])),
     imagesOfAnyOwner: entriesAt(section, 'cloud-images')
       .filter((image) => 'image-filters' in image.section && !('owners' in image.section))

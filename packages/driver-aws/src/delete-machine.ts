@@ -24,7 +24,7 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import { errorOfCode } from './errors.js';
-import { isHostId } from './instance.js';
+import { isHostId, isStopped } from './instance.js';
 import type { ProviderSession } from './session.js';
 
 const SETTLING = { settleRounds: 3, settleMs: 20_000 } as const;
@@ -111,7 +111,7 @@ export class DeleteMachine implements StateMachine {
     this.listingDeadline.reset();
     if (instance.hostId !== undefined) this.attemptOnHost = instance.tags['nodepool_launch_attempt'];
     if (instance.deleted) return this.afterInstance(listing, call);
-    const isEnding = instance.failed !== undefined;
+    const isEnding = instance.failed !== undefined && !isStopped(instance);
     if (!isEnding && this.session.clock.monotonic() - this.terminatedAt > REPEAT_MS) return this.terminate();
     return FRESH_LISTING;
   }

@@ -78,11 +78,6 @@ export function tagsOf(instance: Instance): Tags {
   return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
 }
 
-/** Returns the tags of a volume or interface. One of a shared launch has those of the first node. */
-export function tagsOfPart(tags: Tags): Tags {
-  return ofNodeAt(tags, 0);
-}
-
 /**
  * Returns the tags of one node of a shared launch. Returns other tags unchanged, and those of an instance that
  * `Launches` has tagged afterwards.
@@ -90,7 +85,7 @@ export function tagsOfPart(tags: Tags): Tags {
 function ofNodeAt(tags: Tags, launchIndex: number): Tags {
   if (!isShared(tags)) return tags;
   const others = Object.fromEntries(Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG)));
-  const [nodeId, attempt] = nodeAt(tags, launchIndex) ?? [];
+  const [nodeId, attempt] = nodesIn(tags)[launchIndex] ?? [];
   if (nodeId === undefined || attempt === undefined || 'nodepool_launch_attempt' in others) return others;
   return { ...others, nodepool_node_id: nodeId, nodepool_launch_attempt: attempt };
 }
@@ -113,6 +108,19 @@ export function isShared(tags: Tags): boolean {
   return `${NODES_TAG}0` in tags;
 }
 
+/**
+ * Returns the tags of the nodes of a shared launch. A volume or an interface belongs to one of them; EC2 gives launch
+ * indexes to instances only.
+ */
+export function ownersOf(tags: Tags): { readonly tags: Tags; readonly otherOwners?: readonly Tags[] } {
+  const common = Object.fromEntries(Object.entries(tags).filter(([name]) => !name.startsWith(NODES_TAG)));
+  const [first, ...otherOwners] = nodesIn(tags).map(([nodeId = '', attempt = '']) => ({
+    ...{ ...common, nodepool_node_id: nodeId, nodepool_launch_attempt: attempt },
+  }));
+  if (first === undefined || 'nodepool_node_id' in tags) return { tags };
+  return { tags: first, otherOwners };
+}
+
 /** Returns node ids and attempts as few values of tags, each as long as possible. */
 function packed(nodes: readonly LaunchedNode[]): readonly string[] {
   const lists: string[] = [];
@@ -125,12 +133,13 @@ function packed(nodes: readonly LaunchedNode[]): readonly string[] {
   return lists;
 }
 
-function nodeAt(tags: Tags, launchIndex: number): readonly string[] | undefined {
+/** Returns node id and attempt by launch index. */
+function nodesIn(tags: Tags): readonly (readonly string[])[] {
   const entries: string[] = [];
   for (let index = 0; ; index += 1) {
     const list = tags[`${NODES_TAG}${index}`];
     if (list === undefined) break;
     entries.push(...list.split(' '));
   }
-  return entries[launchIndex]?.split(':');
+  return entries.map((entry) => entry.split(':'));
 }

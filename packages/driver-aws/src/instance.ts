@@ -9,7 +9,9 @@ import type { ProviderSession } from './session.js';
 
 /** Codes of instances that AWS has taken away. Source: `StateReason` in the reference of the EC2 API. */
 const RECLAIMED: ReadonlySet<string> = new Set(['Server.SpotInstanceTermination', 'Server.SpotInstanceShutdown']);
-const FINAL_STATES: ReadonlySet<string> = new Set(['shutting-down', 'terminated']);
+/** A node that shuts down is of no use; unless it is a spot instance, EC2 stops its instance instead of ending it. */
+const FAILED_STATES: ReadonlySet<string> = new Set(['shutting-down', 'terminated', 'stopping', 'stopped']);
+const STOPPED = 'stopped: ';
 
 export function instanceOf(data: Ec2Instance, session: ProviderSession): Instance {
   const { InstanceId = '', InstanceType = '', State, Placement, NetworkInterfaces = [] } = data;
@@ -42,8 +44,14 @@ export function instanceOf(data: Ec2Instance, session: ProviderSession): Instanc
       instanceType: InstanceType,
       market: isSpot ? 'spot' : 'on-demand',
       onHost: Placement?.Tenancy === 'host',
+      isStopped: state === 'stopped',
     }),
   };
+}
+
+/** Returns true if an instance has failed because it was stopped, so that it does not end by itself. */
+export function isStopped({ failed = '' }: Pick<Instance, 'failed'>): boolean {
+  return failed.startsWith(STOPPED);
 }
 
 /**
@@ -67,12 +75,13 @@ export function isHostId(id: unknown): id is string {
   return typeof id === 'string' && id.startsWith('h-');
 }
 
-/** Returns the reason why an instance never becomes ready. It begins with AWS's code. */
+/** Returns the reason why an instance never becomes ready. That of an instance that ends begins with AWS's code. */
 function failureIn({ State, StateReason }: Ec2Instance): string | undefined {
   const state = State?.Name ?? '';
   const { Code, Message = state } = StateReason ?? {};
-  if (!FINAL_STATES.has(state)) return undefined;
-  return Code === undefined || Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
+  if (!FAILED_STATES.has(state)) return undefined;
+  const reason = Code === undefined || Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
+  return state.startsWith('stop') ? STOPPED + reason : reason;
 }
 
 function isInternal(tags: Readonly<Record<string, string>>, { config }: ProviderSession): boolean {

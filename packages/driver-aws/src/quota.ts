@@ -87,16 +87,24 @@ export function hostResource(instanceType: string): string {
   return `hosts-${familyOf(instanceType)}`;
 }
 
-/** Returns the resources of an instance. If its size is unknown, that is one instance. */
+/**
+ * Returns the resources of an instance. If its size is unknown, that is one instance. A stopped instance does not count
+ * against the quotas of vCPUs, which are those of running instances.
+ */
 export function resourcesOf(
   size: TypeSize | undefined,
-  { instanceType, market, onHost }: Choice & { readonly onHost: boolean },
+  {
+    instanceType,
+    market,
+    onHost,
+    isStopped = false,
+  }: Choice & { readonly onHost: boolean; readonly isStopped?: boolean },
 ): Resources {
   if (size === undefined) return { instances: 1 };
   const base = { instances: 1, cores: size.cores, ram: size.ram };
   if (onHost) return { ...base, [hostResource(instanceType)]: 1 };
   const code = vcpuCodeOf({ instanceType, market });
-  return code === undefined ? base : { ...base, [code]: size.vcpus };
+  return code === undefined || isStopped ? base : { ...base, [code]: size.vcpus };
 }
 
 /** Returns the resources of a volume. */

@@ -1,33 +1,26 @@
 /** Lists and deletes resources that a crashed launcher or builder may have left. */
 
-import {
-  ConflictError,
-  IMAGE_TAGS,
-  imageTagsHash,
-  isDriverError,
-  type Call,
-  type ImageTags,
-  type Resource,
-} from '@nodepool/core';
-import type { Instance, Snapshot, Volume } from '@aws-sdk/client-ec2';
+import { ConflictError, isDriverError, type Call, type Resource } from '@nodepool/core';
+import type { Instance, Volume } from '@aws-sdk/client-ec2';
 import { tagsIn } from './client/ec2.js';
 import { errorOfCode } from './errors.js';
-import { isShared, LAUNCH_TAG, LAUNCHED_AT_TAG, tagsOf, tagsOfPart, type Tags } from './identity.js';
-import { IMAGE_NAME_TAG, isCopiedImage, OBJECT_PREFIX } from './images.js';
+import { isShared, LAUNCH_TAG, LAUNCHED_AT_TAG, ownersOf, tagsOf, type Tags } from './identity.js';
+import { isCopiedImage, isCopiedSnapshot } from './image-identity.js';
+import { deleteMultipart, listImageLeftovers } from './image-leftovers.js';
 import type { ProviderSession } from './session.js';
 
 /** Returns all tagged resources that are no copies, in the order in which AWS allows their deletion. */
 export async function listResources(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const { ec2 } = session;
   const instances = await ec2.listInstances(call);
-  const [hosts, volumes, interfaces, addresses, images, snapshots, objects] = await Promise.all([
+  const [hosts, volumes, interfaces, addresses, images, snapshots, leftovers] = await Promise.all([
     ec2.hosts(call),
     ec2.volumes(call, true),
     ec2.interfaces(call),
     ec2.addresses(call),
     ec2.images({ owners: ['self'], filters: [{ Name: 'tag-key', Values: ['nodepool_upload_id'] }] }, call),
     ec2.snapshots(call),
-    listObjects(session, call),
+    listImageLeftovers(session, call),
   ]);
   const inUse = new Set(
     images.flatMap(({ BlockDeviceMappings = [] }) => BlockDeviceMappings.flatMap(({ Ebs }) => Ebs?.SnapshotId ?? [])),
@@ -54,22 +47,23 @@ export async function listResources(session: ProviderSession, call: Call): Promi
     ...snapshots
       .filter((snapshot) => !inUse.has(snapshot.SnapshotId ?? '') && !isCopiedSnapshot(snapshot))
       .map(({ SnapshotId, Tags }) => resource('snapshot', SnapshotId, tagsIn(Tags))),
-    ...objects,
+    ...leftovers,
   ];
-  return (
-    found
-      .filter(({ tags, externalId }) => 'nodepool_provider_name' in tags && externalId !== '')
-      // A part of a shared launch can belong to any of its instances.
-      .filter(({ tags }) => !isShared(tags) || !launched.has(tags[LAUNCH_TAG] ?? ''))
-      .map((each) => ({ ...each, tags: tagsOfPart(each.tags) }))
-  );
+  return found
+    .filter(({ tags, externalId }) => 'nodepool_provider_name' in tags && externalId !== '')
+    .filter(({ tags }) => !isShared(tags) || !launched.has(tags[LAUNCH_TAG] ?? ''))
+    .map((each) => ({ ...each, ...ownersOf(each.tags) }));
 }
 
 /** Deletes a resource. Succeeds if it does not exist. */
 export async function deleteResource(session: ProviderSession, resource: Resource, call: Call): Promise<void> {
   const { kind, externalId } = resource;
-  if (typeof externalId !== 'string') throw new ConflictError(`${kind} ${JSON.stringify(externalId)} is none of AWS`);
   try {
+    if (kind === 'multipart-upload') {
+      await deleteMultipart(session, externalId, call);
+      return;
+    }
+    if (typeof externalId !== 'string') throw new ConflictError(`${kind} ${JSON.stringify(externalId)} is none of AWS`);
     await deletionOf(session, kind, externalId, call);
   } catch (error) {
     if (!isDriverError(error) || error.code !== 'not-found') throw error;
@@ -99,6 +93,9 @@ async function deletionOf(session: ProviderSession, kind: string, id: string, ca
     case 'snapshot':
       await ec2.deleteSnapshot(id, call);
       return;
+    case 'import':
+      await session.imageCalls.cancelImport(id, call);
+      return;
     case 'object':
       await session.imageCalls.deleteObject({ Bucket: session.config.bucket ?? '', Key: id }, call);
       return;
@@ -118,30 +115,6 @@ function resource(kind: string, id: string | undefined, tags: Tags): Resource {
   return { kind, externalId: id ?? '', name: tags['Name'] ?? id ?? '', tags };
 }
 
-/** Returns the objects of uploads. Omits them if the bucket cannot be listed, so that other leaks are found. */
-async function listObjects({ config, imageCalls }: ProviderSession, call: Call): Promise<readonly Resource[]> {
-  const { bucket: Bucket } = config;
-  if (Bucket === undefined) return [];
-  try {
-    const keys = await imageCalls.listObjects(Bucket, OBJECT_PREFIX, call);
-    const found: Resource[] = [];
-    for (const Key of keys) {
-      const tags = await imageCalls.objectTags({ Bucket, Key }, call);
-      // A copy of an object has its tags, but another key.
-      if (isComplete(tags) && Key.includes(`-${imageTagsHash(tags)}.`)) found.push(resource('object', Key, tags));
-    }
-    return found;
-  } catch (error) {
-    if (call.signal.aborted) throw error;
-    call.log.warn('Could not list the objects in the bucket; cleanup skips them', { bucket: Bucket, error });
-    return [];
-  }
-}
-
-function isComplete(tags: Tags): tags is Tags & ImageTags {
-  return IMAGE_TAGS.every((tag) => tag in tags);
-}
-
 /** Time after the launch within which EC2 creates the volumes of an instance (ms). */
 const VOLUME_CREATION_MS = 600_000;
 
@@ -150,10 +123,4 @@ function isRestored({ CreateTime, Tags }: Volume): boolean {
   const launchedAt = Date.parse(tagsIn(Tags)[LAUNCHED_AT_TAG] ?? '');
   if (Number.isNaN(launchedAt) || CreateTime === undefined) return true;
   return Math.abs(CreateTime.getTime() - launchedAt) > VOLUME_CREATION_MS;
-}
-
-/** Returns true if a snapshot is a copy of that of an upload, which has the name of its image as its description. */
-function isCopiedSnapshot({ Description = '', Tags }: Snapshot): boolean {
-  const name = tagsIn(Tags)[IMAGE_NAME_TAG];
-  return name !== undefined && !Description.includes(name);
 }

@@ -4,6 +4,7 @@ import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDe
 
 export const DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 180, rate: 2, rateUnit: 'calls-per-second' };
 export const DEFAULT_IMAGE_VOLUME_TYPE = 'gp3';
+export const DEFAULT_IMAGE_SOURCE_TIMEOUT_S = 1800;
 
 /** Strategies of fleets, by the names of the API. */
 export const ALLOCATION_STRATEGIES = [
@@ -91,6 +92,7 @@ export const schema: JsonSchema = providerSchema({
       'web-identity-token-file',
       'interruption-queue',
       'image-source-region',
+      'image-source-timeout',
       'subnet-ids',
       'public-ipv4',
       'public-ipv6',
@@ -152,6 +154,13 @@ export const schema: JsonSchema = providerSchema({
         ...text,
         description:
           'Region from which an image is copied if a provider of this installation has uploaded the same build there; it is uploaded otherwise.',
+      },
+      'image-source-timeout': {
+        type: 'number',
+        minimum: 0,
+        default: DEFAULT_IMAGE_SOURCE_TIMEOUT_S,
+        description:
+          'Maximum time to wait for the image in `image-source-region`, in seconds, since a builder uploads a new build to all regions at the same time. 0: the image is uploaded at once if it is not there.',
       },
       ...imageUploadProperties,
     },

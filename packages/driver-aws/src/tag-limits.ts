@@ -13,8 +13,11 @@ export const VALUE_MAX = 256;
  * of several instances uses what is left.
  */
 export const OWN_INSTANCE_TAGS = 9;
-/** Number of tags that the driver adds to an image: its identity, `Name`, and its own name. */
-const OWN_IMAGE_TAGS = 8;
+/**
+ * Number of tags that the driver adds to an image or its snapshot: the six of its identity, `Name`, the names of the
+ * builder and of EC2, the id of the snapshot, and its written blocks.
+ */
+const OWN_IMAGE_TAGS = 11;
 
 type Problem = (key: readonly string[], expected: string) => void;
 

@@ -64,6 +64,7 @@ const everyKey: JsonObject = {
   'image-format': 'raw',
   'image-import-timeout': 7200,
   'image-source-region': 'us-west-2',
+  'image-source-timeout': 600,
   'max-concurrency': 5,
   priority: 10,
   'launch-retries': 2,

@@ -121,6 +121,14 @@ describe('spot instances that show neither the token nor the index of their call
     expect(existing()).toEqual([]);
   });
 
+  it('get their tags although EC2 does not know them yet', async () => {
+    open.cloud.configure({ readLagMs: 8000 });
+    const test = await provider({}, { 'use-spot': true });
+    const launched = await launchAll(test, 2);
+    const nodes = await nodesById(test);
+    expect(launched.map(({ externalId }) => nodes.get(externalId))).toEqual(ids(2));
+  });
+
   it('are no copies, and a later copy survives', async () => {
     const test = await provider({}, { 'use-spot': true });
     const { externalId } = await test.launch();

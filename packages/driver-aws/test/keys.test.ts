@@ -340,12 +340,13 @@ describe('a cloud image', () => {
     const { clock } = open.time;
     const test = new TestProvider(open, used);
     const own = awsDriver(open.env).getProvider(test.config);
-    const start = own.start({
-      ...{ clock, random: seededRandom(1), log, tasks: new TaskSupervisor(clock, none) },
-      ...{ nodeSupply: { apply: none }, loginScan: undefined, onApiCall: none },
-    });
-    await test.end(Promise.resolve(start));
-    await test.end(Promise.resolve(own.stop()));
+    await test.end(
+      own.start({
+        ...{ clock, random: seededRandom(1), log, tasks: new TaskSupervisor(clock, none) },
+        ...{ nodeSupply: { apply: none }, loginScan: undefined, onApiCall: none },
+      }),
+    );
+    own.stop();
     expect(warnings.filter((message) => message.includes('"owners"'))).toHaveLength(expected);
   });
 

@@ -138,6 +138,31 @@ describe('a burst', () => {
     expect(open.cloud.calls.count('ec2')).toBeLessThanOrEqual(200);
   });
 
+  it('costs at most one call per node that lives for ten minutes, and names all in the end', async () => {
+    open.cloud.configure({ pendingMs: 20_000, shuttingDownMs: 20_000 });
+    const test = await provider({ rate: 2 });
+    open.cloud.calls.reset();
+    const nodes = ids(200);
+    const launched = await test.end(Promise.all(nodes.map((id) => test.begin(id))));
+    await open.time.until(() => false, 600_000);
+    const deleted = 100;
+    const calls = open.cloud.calls.count('ec2');
+    await test.end(
+      Promise.all(
+        nodes.slice(0, deleted).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id)),
+      ),
+    );
+    const ofDeletion = open.cloud.calls.count('ec2') - calls;
+    // The second half would cost as much.
+    expect(calls + 2 * ofDeletion).toBeLessThanOrEqual(200);
+    await open.time.until(() => false, 3_600_000);
+    const names = new Map(existing().map(({ id, tags }) => [id, tags['Name']]));
+    const left = launched.slice(deleted);
+    expect(left.map(({ externalId }) => names.get(idOf(externalId)))).toEqual(
+      nodes.slice(deleted).map((id) => `np${id}`),
+    );
+  });
+
   it('stays within the token buckets of AWS', async () => {
     open.cloud.configure({ throttles: true, pendingMs: 20_000, shuttingDownMs: 20_000 });
     const test = await provider({ rate: 2 });
@@ -200,6 +225,10 @@ describe('a burst', () => {
     open.cloud.forgetInstance(idOf(launched[1]?.externalId));
     await test.end(Promise.all(ids(3).map((id, index) => test.beginCleanUp(launched[index]?.externalId ?? null, id))));
     expect(existing()).toEqual([]);
+    // EC2 refuses the first call, and the second one, without the unknown instance, follows at once.
+    const operations = open.cloud.calls.last().map(({ operation }) => operation);
+    const first = operations.indexOf('ec2.TerminateInstances');
+    expect(operations.slice(first, first + 2)).toEqual(['ec2.TerminateInstances', 'ec2.TerminateInstances']);
   });
 });
 
@@ -221,6 +250,53 @@ describe('errors of a launch', () => {
     const error = await (await provider({}, { 'key-name': 'missing' })).failedLaunch();
     expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining('"key-name"') });
   });
+});
+
+describe('quotas', () => {
+  it('a fleet needs what each of its types needs, and the region may lack some of them', async () => {
+    const fleet = (types: string[]): JsonObject => ({
+      fleet: { 'instance-types': types, 'allocation-strategy': 'lowest-price' },
+    });
+    const needOf = async (types: string[]): Promise<unknown> => {
+      const test = await provider({}, fleet(types));
+      const need = test.provider.getQuotaForLabel?.('main', 'small', callOn(open.time.clock));
+      return (await test.end(need ?? Promise.resolve(undefined)))?.toResources();
+    };
+    expect(await needOf(['m5.xlarge', 'm5.large', 'qq9.large'])).toEqual({
+      ...{ instances: 1, cores: 1, ram: 8192, [STANDARD]: 2 },
+    });
+    expect(await needOf(['m5.large', 'g4dn.xlarge'])).toEqual({ instances: 1, cores: 1, ram: 8192 });
+    await expect(needOf(['qq9.large'])).rejects.toMatchObject({ code: 'configuration' });
+  });
+
+  it('do not count a stopped instance of another person, which AWS does not count either', async () => {
+    const test = await provider();
+    const { externalId } = await test.launch();
+    const stranger = open.cloud.duplicate(idOf(externalId), { nodepool_installation: undefined });
+    const useOf = async (): Promise<unknown> => {
+      const listed = await test.end(test.provider.listNodes(callOn(open.time.clock)));
+      return listed.find((each) => each.externalId === stranger)?.resources;
+    };
+    expect(await useOf()).toMatchObject({ [STANDARD]: 2 });
+    open.cloud.endInstance(stranger, 'stopped', 'Client.UserInitiatedShutdown');
+    await open.time.until(() => false, 60_000);
+    expect(await useOf()).toEqual({ instances: 1, cores: 1, ram: 8192 });
+  });
+});
+
+it('an instance that shuts down by itself has failed, and is deleted', async () => {
+  const test = await provider();
+  const { externalId } = await test.launch();
+  open.cloud.endInstance(idOf(externalId), 'stopped', 'Client.InstanceInitiatedShutdown');
+  await open.time.until(() => false, 60_000);
+  const [listed] = await test.end(test.provider.listNodes(callOn(open.time.clock)));
+  expect(listed).toMatchObject({ ready: false, failed: expect.stringContaining('InstanceInitiatedShutdown') });
+  // It does not end by itself, so the deletion has to be repeated.
+  const message = `The instance ID '${idOf(externalId)}' does not exist`;
+  const fault = { kind: 'status', status: 400, code: 'InvalidInstanceID.NotFound', message } as const;
+  open.cloud.faults.add({ on: 'ec2.TerminateInstances', fault });
+  await test.cleanUp(externalId);
+  expect(existing()).toEqual([]);
 });
 
 describe('spot', () => {

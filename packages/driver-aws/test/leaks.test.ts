@@ -4,36 +4,37 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateLaunchTemplateCommand, CreateTagsCommand, CreateVolumeCommand, EC2Client } from '@aws-sdk/client-ec2';
-import { imageTagsHash } from '@nodepool/core';
-import { BUCKET, REGION } from '@nodepool/simulated-aws';
+import { REGION } from '@nodepool/simulated-aws';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
-let folder: string;
 
 beforeEach(async () => {
   open = await openCloud();
-  folder = mkdtempSync(join(tmpdir(), 'nodepool-aws-'));
-  test = await TestProvider.started(
-    open,
-    section(open, {
-      'object-storage': { 'bucket-name': BUCKET },
-      diskimages: [{ name: 'built', 'import-method': 'ebs-direct' }],
-    }),
-  );
+  test = await TestProvider.started(open);
 });
 
 afterEach(async () => {
   await test.stop();
   await open.close();
-  rmSync(folder, { recursive: true });
 });
 
 const kinds = async (): Promise<readonly string[]> =>
   (await test.cleanUpRound(() => true)).map(({ kind }) => kind).toSorted();
+
+/** Creates a volume that is not attached. Resolves with its id. */
+async function createVolume(tags: Readonly<Record<string, string>>): Promise<string> {
+  const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
+  const [AvailabilityZone = ''] = Object.keys(open.cloud.subnets);
+  const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+  const input = { AvailabilityZone, Size: 8, TagSpecifications: [{ ResourceType: 'volume' as const, Tags }] };
+  const { VolumeId = '' } = await client.send(new CreateVolumeCommand(input));
+  client.destroy();
+  return VolumeId;
+}
 
 it('deletes an instance, and a copy of it survives', async () => {
   const { externalId } = await test.launch();
@@ -45,32 +46,36 @@ it('deletes an instance, and a copy of it survives', async () => {
 });
 
 it('deletes a volume of a launch, and one that was restored later survives', async () => {
-  const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
-  const [AvailabilityZone = ''] = Object.keys(open.cloud.subnets);
-  const create = async (launchedAt: number): Promise<string | undefined> => {
-    const tags = { ...test.tagsOf('0000000001'), nodepool_launched_at: new Date(launchedAt).toISOString() };
-    const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-    const input = { AvailabilityZone, Size: 8, TagSpecifications: [{ ResourceType: 'volume' as const, Tags }] };
-    return (await client.send(new CreateVolumeCommand(input))).VolumeId;
-  };
+  const create = (launchedAt: number): Promise<string> =>
+    createVolume({ ...test.tagsOf('0000000001'), nodepool_launched_at: new Date(launchedAt).toISOString() });
   await create(open.time.clock.now());
   const restored = await create(open.time.clock.now() - 86_400_000);
-  client.destroy();
   expect(await kinds()).toEqual(['volume']);
   expect(open.cloud.inspect.volumes().map(({ id }) => id)).toEqual([restored]);
 });
 
-it('deletes an image with its snapshot, and an object, and copies survive', async () => {
-  const file = join(folder, 'disk.raw');
-  writeFileSync(file, Buffer.alloc(1_000_000, 'disk'));
-  const id = await test.upload(file, { image: 'built' });
-  const copy = open.cloud.duplicate(idOf(id));
-  const tags = { ...test.imageTags };
-  open.cloud.putObject(`nodepool/built-1-${imageTagsHash(test.imageTags)}.raw`, Buffer.from('x'), tags);
-  open.cloud.putObject('nodepool/saved-by-a-person.raw', Buffer.from('x'), tags);
-  expect(await kinds()).toEqual(['image', 'object']);
-  expect(open.cloud.inspect.images().map((image) => image.id)).toEqual([copy]);
-  expect(open.cloud.inspect.objects().map(({ key }) => key)).toEqual(['nodepool/saved-by-a-person.raw']);
+it('deletes volumes and interfaces of a shared launch after its end, each for all nodes of the launch', async () => {
+  const nodes = ['0000000001', '0000000002', '0000000003'];
+  const launched = await test.end(Promise.all(nodes.map((node) => test.begin(node))));
+  expect(open.cloud.calls.count('ec2.RunInstances')).toBe(1);
+  const [volume] = open.cloud.inspect.volumes();
+  const [nic] = open.cloud.inspect.networkInterfaces();
+  const left = [await createVolume(volume?.tags ?? {}), open.cloud.duplicate(nic?.id ?? '')];
+  const [first, ...others] = launched;
+  await test.cleanUp(first?.externalId ?? null, nodes[0]);
+  const found = async (): Promise<readonly string[]> =>
+    (await test.cleanUpRound()).filter(({ kind }) => kind !== 'instance').map(({ externalId }) => idOf(externalId));
+  expect(await found()).toEqual([]);
+  for (const [index, { externalId }] of others.entries()) await test.cleanUp(externalId, nodes[index + 1]);
+  expect((await found()).toSorted()).toEqual(left.toSorted());
+  const round = await test.cleanUpRound(({ otherOwners = [] }) => otherOwners.length === nodes.length - 1);
+  for (const { tags, otherOwners = [] } of round) {
+    const owners = [tags, ...otherOwners].map(({ nodepool_node_id: node = '' }) => node);
+    expect(owners.toSorted()).toEqual(nodes);
+    expect(tags).toMatchObject({ nodepool_provider_name: 'test', nodepool_pool_name: 'main' });
+  }
+  expect(open.cloud.inspect.volumes()).toEqual([]);
+  expect(open.cloud.inspect.networkInterfaces()).toEqual([]);
 });
 
 it('releases a dedicated host without an instance, and one with an instance survives', async () => {
@@ -110,9 +115,11 @@ it('deletes launch templates that are not in use, and those of another installat
 });
 
 it('deletes the snapshots of the upload of an image only', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nodepool-aws-'));
   const file = join(folder, 'disk.raw');
   writeFileSync(file, Buffer.alloc(1_000_000, 'disk'));
   const id = await test.upload(file, { image: 'built' });
+  rmSync(folder, { recursive: true });
   const [snapshot] = open.cloud.inspect.snapshots();
   const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
   const Tags = [{ Key: 'nodepool_upload_id', Value: '0000000099' }];

@@ -22,7 +22,7 @@ const UNUSED: ReadonlySet<string> = new Set([
   'ec2:DeleteVolume',
   'ec2:ReleaseAddress',
   's3:AbortMultipartUpload',
-  's3:GetObjectTagging',
+  's3:ListMultipartUploadParts',
 ]);
 
 let open: OpenCloud;

@@ -161,6 +161,26 @@ describe('an instance', () => {
     expect(seen.flat()).toEqual([]);
   });
 
+  it.each([
+    ['is deleted if none of its possible owners has a record', true, (former: string) => [former]],
+    ['is kept while one of its possible owners has a record', false, (former: string, node: string) => [former, node]],
+    ['is kept if ZooKeeper has not created one of its possible owners', false, (f: string) => [f, '0000009999']],
+  ])('of a call that created several %s', async (_what, isLeaked, others) => {
+    const leaked: Resource[] = [];
+    let offered: readonly Resource[] = [];
+    const lookAround: Provider['cleanupLeakedResources'] = async (round) => {
+      leaked.push(...(await round.leaked(offered)));
+    };
+    const overrides = faultyDriver(world.cloud, () => ({ cleanupLeakedResources: lookAround }));
+    await world.launcher([demo()], 'launcher1', overrides);
+    const former = await formerNode();
+    const node = await freeNode();
+    const otherOwners = others(former, node).map((id) => ours(id, 'b'));
+    offered = [{ kind: 'volume', externalId: 'vol-1', name: 'shared', tags: ours(former, 'a'), otherOwners }];
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(leaked.length > 0).toBe(isLeaked);
+  });
+
   it('of an existing node is not deleted, in any state of the node', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);

@@ -1,6 +1,7 @@
 /** Types for programs that request nodes. */
 
 import type { InterruptionKind, JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
+import type { TransactionOp } from '@nodepool/zookeeper';
 
 /** The nodes that a program wants. */
 export interface RequestSpec {
@@ -47,6 +48,11 @@ export interface LockOptions extends WaitOptions {
 export interface TakeOptions extends LockOptions {
   /** Data of the program in the records of the nodes. */
   readonly userData?: JsonValue;
+  /**
+   * Further operations of the transaction that locks the nodes of a durable lease, e.g. on a record of the program. If
+   * one fails, `take` rejects with its error, and nothing is changed. Default: none.
+   */
+  readonly alongside?: readonly TransactionOp[];
 }
 
 export interface AdoptLeaseOptions extends WaitOptions {
@@ -113,16 +119,9 @@ export interface LeasedNode {
   readonly resources: Readonly<Record<string, number>> | null;
 }
 
-/** The result of a job. A job that was cancelled has none. */
-export type JobResult = 'success' | 'failure';
-
-export interface ReturnOptions {
-  /** Default: unknown. */
-  readonly result?: JobResult;
-}
-
 /**
- * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has ended.
+ * The loss of the instance of a leased node. The node still belongs to this program, but its instance ends or has
+ * ended.
  */
 export interface Interruption {
   readonly nodeId: string;
@@ -137,6 +136,14 @@ export interface Interruption {
   readonly noticedAt: number;
   /** Time at which the cloud ends the instance, in milliseconds since the epoch; undefined if it is not known. */
   readonly endsAt: number | undefined;
+}
+
+/** The result of a job. A job that was cancelled has none. */
+export type JobResult = 'success' | 'failure';
+
+export interface ReturnOptions {
+  /** Default: unknown. */
+  readonly result?: JobResult;
 }
 
 /** The reason and the duration of `Lease.hold`. */

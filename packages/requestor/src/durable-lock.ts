@@ -2,7 +2,7 @@
 
 import { sleep, type Node, type NodeData, type NodeRequest } from '@nodepool/core';
 import { requestPath, type NodeEntry, type NodeHandle } from '@nodepool/store';
-import { isZooKeeperError } from '@nodepool/zookeeper';
+import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { HeldNodes } from './api.js';
 import { RETRY_MS, isTransient, pauseAfter, type RequestorContext } from './context.js';
 import { LeaseLostError, NodeNotReadyError, RequestRemovedError } from './errors.js';
@@ -11,6 +11,14 @@ interface LockedNodes {
   readonly handles: readonly NodeHandle[];
   /** The label of each node. */
   readonly labels: readonly string[];
+}
+
+/** The changes in the transaction that locks nodes. */
+export interface LockEffect {
+  /** The change of each node. */
+  readonly change: Partial<NodeData>;
+  /** Operations of the program. */
+  readonly alongside: readonly TransactionOp[];
 }
 
 /** Steps of the request whose nodes are locked. */
@@ -22,7 +30,7 @@ interface RequestSteps {
 }
 
 /**
- * Locks the nodes of a request with `change` and deletes the request in one transaction. If the request does not exist,
+ * Locks the nodes of a request with a change and deletes the request in one transaction. If the request does not exist,
  * adopts the nodes that the owner has locked for it.
  */
 export async function lockDurably(
@@ -30,7 +38,7 @@ export async function lockDurably(
   requestId: string,
   { untilFulfilled, check }: RequestSteps,
   owner: string,
-  change: Partial<NodeData>,
+  effect: LockEffect,
   signal: AbortSignal,
 ): Promise<LockedNodes> {
   let request: NodeRequest | undefined;
@@ -44,12 +52,13 @@ export async function lockDurably(
       return adopted;
     }
     try {
-      const handles = await lockAll(context, request, check, owner, change, signal);
+      const handles = await lockAll(context, request, check, owner, effect, signal);
       if (handles !== undefined) return { handles, labels: request.node_types };
     } catch (error) {
       signal.throwIfAborted();
       // The request was deleted, perhaps by an earlier attempt with an unknown outcome.
-      if (!isTransient(error) && !isZooKeeperError(error, 'no-node')) throw error;
+      const isRequestGone = isZooKeeperError(error, 'no-node') && error.operationIndex === request.nodes.length;
+      if (!isTransient(error) && !isRequestGone) throw error;
     }
     await sleep(context.clock, RETRY_MS, signal);
   }
@@ -61,7 +70,7 @@ async function lockAll(
   { id, nodes }: NodeRequest,
   check: RequestSteps['check'],
   owner: string,
-  change: Partial<NodeData>,
+  { change, alongside }: LockEffect,
   signal: AbortSignal,
 ): Promise<readonly NodeHandle[] | undefined> {
   const entries: NodeEntry[] = [];
@@ -73,7 +82,7 @@ async function lockAll(
     entries.push(entry);
   }
   const targets = entries.map((from) => ({ id: from.id, from, change }));
-  const after = [{ type: 'delete', path: requestPath(id) }] as const;
+  const after: TransactionOp[] = [{ type: 'delete', path: requestPath(id) }, ...alongside];
   return store.nodes.tryLockAll(targets, { owner, watchContender: true, after, signal });
 }
 

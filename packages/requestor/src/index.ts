@@ -4,3 +4,5 @@ export * from './errors.js';
 export { Lease } from './lease.js';
 export { SubmittedRequest } from './node-request.js';
 export { connectRequestor, openRequestor, Requestor, type AcquireOptions, type RequestorOptions } from './requestor.js';
+export { requestReasons } from './pools.js';
+export { leasedNode } from './record.js';

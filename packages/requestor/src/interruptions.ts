@@ -26,8 +26,8 @@ export class InterruptionWatch {
     for (const [id, interruption] of this.known) this.notify(listener, interruptionOf(id, interruption));
     if (!this.isStarted && !this.ended.aborted) {
       this.isStarted = true;
-      const { signal, unlink } = linkSignals(this.ended, this.context.closing);
-      void Promise.all(this.nodeIds.map((id) => this.follow(id, signal))).finally(unlink);
+      const linked = linkSignals(this.ended, this.context.closing);
+      void Promise.all(this.nodeIds.map((id) => this.follow(id, linked.signal))).finally(() => linked.unlink());
     }
     return () => this.listeners.delete(listener);
   }

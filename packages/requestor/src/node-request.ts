@@ -1,11 +1,11 @@
 /** Submitted requests. */
 
-import { sleep, type NodeData, type NodeRequest } from '@nodepool/core';
+import { sleep, type NodeRequest } from '@nodepool/core';
 import { requestCodec, requestLockPath, requestPath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { LockOptions, RequestProgress, TakeOptions, WaitOptions } from './api.js';
 import { RETRY_MS, isTransient, pauseAfter, startLimits, withLimits, type RequestorContext } from './context.js';
-import { lockDurably } from './durable-lock.js';
+import { lockDurably, type LockEffect } from './durable-lock.js';
 import { NodeNotReadyError, RequestFailedError, RequestRemovedError } from './errors.js';
 import { follow, readRequest } from './follow.js';
 import { Lease } from './lease.js';
@@ -73,7 +73,7 @@ export class SubmittedRequest {
    */
   async lock(options: LockOptions = {}): Promise<Lease> {
     const { durable } = options;
-    if (durable !== undefined) return this.lockFor(durable, {}, options);
+    if (durable !== undefined) return this.lockFor(durable, { change: {}, alongside: [] }, options);
     return await withLimits(this.context, `request ${this.id} was not fulfilled`, options, async (signal) => {
       for (;;) {
         const request = await this.untilFulfilled(signal);
@@ -93,10 +93,10 @@ export class SubmittedRequest {
 
   /** Locks the nodes as `lock` does, and marks them `in-use`. */
   async take(options: TakeOptions = {}): Promise<Lease> {
-    const { durable, userData } = options;
+    const { durable, userData, alongside = [] } = options;
     if (durable !== undefined) {
       const change = { state: 'in-use', ...(userData === undefined ? {} : { user_data: userData }) } as const;
-      return this.lockFor(durable, change, options);
+      return this.lockFor(durable, { change, alongside }, options);
     }
     const lease = await this.lock(options);
     try {
@@ -137,10 +137,10 @@ export class SubmittedRequest {
     if (await this.isOwn()) await this.context.store.requests.remove(this.id);
   }
 
-  private async lockFor(owner: string, change: Partial<NodeData>, options: WaitOptions): Promise<Lease> {
+  private async lockFor(owner: string, effect: LockEffect, options: WaitOptions): Promise<Lease> {
     return await withLimits(this.context, `request ${this.id} was not fulfilled`, options, async (signal) => {
       const steps = { untilFulfilled: () => this.untilFulfilled(signal), check: this.checkNode.bind(this) };
-      const { handles, labels } = await lockDurably(this.context, this.id, steps, owner, change, signal);
+      const { handles, labels } = await lockDurably(this.context, this.id, steps, owner, effect, signal);
       this.end();
       return new Lease(this.context, handles, labels, owner);
     });

@@ -52,39 +52,11 @@ export class PoolRegistry {
 
   /** Returns the reasons for the state of a request that the registered pools show. */
   reasons(request: NodeRequest): readonly string[] {
-    const { state, declined_by: declinedBy, decline_reasons: reasons } = request;
-    if (state === 'fulfilled') return [];
-    const declined = declinedBy.map((id) => `${this.nameOf(id)} declined: ${reasons[id] ?? UNKNOWN_REASON}`);
-    if (state === 'pending') return [...declined, 'a launcher has accepted the request and launches its nodes'];
-    if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];
-    return [...declined, ...this.waitsFor(request)];
+    return requestReasons(request, [...this.pools.values()]);
   }
 
   close(): void {
     this.tree?.close();
-  }
-
-  private waitsFor({ node_types: labels, provider, declined_by: declinedBy }: NodeRequest): readonly string[] {
-    const pools = [...this.pools.values()];
-    const offered = this.labels();
-    const missing = [...new Set(labels)].filter((label) => !offered.has(label));
-    if (missing.length > 0) return [`no registered pool offers ${missing.join(', ')}`];
-    const able = pools.filter(({ supported_labels: supported }) => labels.every((label) => supported.includes(label)));
-    if (able.length === 0) return ['no single pool offers all of the labels'];
-    const wanted = able.filter(({ provider_name: name }) => provider === null || name === provider);
-    const candidates = wanted.filter(({ id }) => !declinedBy.includes(id));
-    if (candidates.length === 0) return ['no pool that offers the labels is left'];
-    const names = candidates.map(({ id }) => this.nameOf(id)).join(', ');
-    return candidates.every(({ paused }) => paused)
-      ? [`waits for capacity of ${names}: limits are in use, or the cloud is full or fails`]
-      : [`waits for ${names}`];
-  }
-
-  private nameOf(id: string): string {
-    const pool = [...this.pools.values()].find((candidate) => candidate.id === id);
-    return pool === undefined
-      ? `pool ${id}`
-      : `pool ${pool.name} of provider ${pool.provider_name} (launcher ${pool.hostname})`;
   }
 
   private put(path: string, data: Uint8Array): void {
@@ -98,4 +70,39 @@ export class PoolRegistry {
 
 function isPool(component: object): component is PoolComponentData {
   return 'supported_labels' in component;
+}
+
+/** Returns the reasons for the state of a request, as sentences, that the registered pools show. */
+export function requestReasons(request: NodeRequest, pools: readonly PoolComponentData[]): readonly string[] {
+  const { state, declined_by: declinedBy, decline_reasons: reasons } = request;
+  if (state === 'fulfilled') return [];
+  const declined = declinedBy.map((id) => `${nameOf(id, pools)} declined: ${reasons[id] ?? UNKNOWN_REASON}`);
+  if (state === 'pending') return [...declined, 'a launcher has accepted the request and launches its nodes'];
+  if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];
+  return [...declined, ...waitsFor(request, pools)];
+}
+
+function waitsFor(
+  { node_types: labels, provider, declined_by: declinedBy }: NodeRequest,
+  pools: readonly PoolComponentData[],
+): readonly string[] {
+  const offered = new Set(pools.flatMap((pool) => pool.supported_labels));
+  const missing = [...new Set(labels)].filter((label) => !offered.has(label));
+  if (missing.length > 0) return [`no registered pool offers ${missing.join(', ')}`];
+  const able = pools.filter(({ supported_labels: supported }) => labels.every((label) => supported.includes(label)));
+  if (able.length === 0) return ['no single pool offers all of the labels'];
+  const wanted = able.filter(({ provider_name: name }) => provider === null || name === provider);
+  const candidates = wanted.filter(({ id }) => !declinedBy.includes(id));
+  if (candidates.length === 0) return ['no pool that offers the labels is left'];
+  const names = candidates.map(({ id }) => nameOf(id, pools)).join(', ');
+  return candidates.every(({ paused }) => paused)
+    ? [`waits for capacity of ${names}: limits are in use, or the cloud is full or fails`]
+    : [`waits for ${names}`];
+}
+
+function nameOf(id: string, pools: readonly PoolComponentData[]): string {
+  const pool = pools.find((candidate) => candidate.id === id);
+  return pool === undefined
+    ? `pool ${id}`
+    : `pool ${pool.name} of provider ${pool.provider_name} (launcher ${pool.hostname})`;
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
-import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { LeaseLostError, openRequestor, RequestRemovedError, type Lease, type Requestor } from '../src/index.js';
 import { afterCommits, FAULTS } from './support/faults.js';
 import { World } from './support/world.js';
@@ -241,4 +241,35 @@ it('a node that another program locks meanwhile is locked after it', async () =>
   expectClean(world);
   await world.run(other.stop());
   await world.stop();
+});
+
+it('operations of the program are part of the transaction that locks the nodes', async () => {
+  const world = await World.start();
+  await world.run(world.zooKeeper.create('/record'));
+  const request = await world.run(world.requestor.request(SPEC));
+  const set = (version: number): TransactionOp => ({ type: 'set', path: '/record', data: Buffer.from('x'), version });
+  const refused = request.take({ durable: OWNER, alongside: [set(7)] });
+  await expect(world.run(refused)).rejects.toMatchObject({ code: 'bad-version' });
+  const absent = request.take({ durable: OWNER, alongside: [set(0), { type: 'check', path: '/other', version: 0 }] });
+  await expect(world.run(absent)).rejects.toMatchObject({ code: 'no-node' });
+  expect([world.records('requests').size, world.contenders()]).toEqual([1, []]);
+
+  world.server.loseNextWrite(world.zooKeeper, 'after-applied');
+  const lease = await world.run(request.take({ durable: OWNER, alongside: [set(0)] }));
+  expect(world.server.dump().get('/record')?.stat.version).toBe(1);
+  await world.run(lease.return());
+  await world.run(lease.deleted());
+  await world.stop();
+});
+
+it('a program that closes its client leaves the lease, and no timers', async () => {
+  const world = await World.start();
+  await world.run(take(world));
+  await world.run(world.requestor.close());
+  await world.run(world.zooKeeper.close());
+  await world.run(world.other.close());
+  await world.run(world.launcher.stop());
+  await world.clock.advance(120_000);
+  expect(world.clock.pending).toBe(0);
+  expect([world.records('nodes').size, world.contenders().length]).toEqual([2, 2]);
 });

@@ -238,7 +238,7 @@ describe('an interruption', () => {
     const told: Interruption[] = [];
     const late: Interruption[] = [];
     lease.onInterruption((each) => told.push(each));
-    const [{ id = '' } = {}, { id: other = '' } = {}] = lease.nodes;
+    const [id = '', other = ''] = lease.nodes.map((node) => node.id);
     await interrupt(other, LOSS);
     const expected = {
       nodeId: other,
@@ -267,7 +267,7 @@ describe('an interruption', () => {
 
   it('is not watched without a listener, nor after the end of the lease', async () => {
     const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
-    const [{ id = '' } = {}] = lease.nodes;
+    const [id = ''] = lease.nodes.map((node) => node.id);
     await interrupt(id, LOSS);
     await world.run(lease.confirm());
     await world.run(lease.return());
@@ -282,7 +282,7 @@ describe('an interruption', () => {
     const told: Interruption[] = [];
     lease.onInterruption((each) => told.push(each));
     await world.clock.advance(100);
-    const [{ id = '' } = {}] = lease.nodes;
+    const [id = ''] = lease.nodes.map((node) => node.id);
     world.server.partition(world.zooKeeper);
     await interrupt(id, LOSS);
     world.server.heal(world.zooKeeper);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith, seededRandom } from '@nodepool/core/testing';
 import { openStore, unrecordedResources } from '@nodepool/store';
+import { ensurePath } from '@nodepool/zookeeper';
 import { Simulation } from './simulation.js';
 
 let simulation: Simulation;
@@ -41,4 +42,41 @@ it('has a record if another process has just adopted it, and no record if its lo
 
   expect(found.map(({ resource }) => resource.externalId)).toEqual(['of-another-provider', 'orphan']);
   late.close();
+});
+
+it('of a call that created several instances has no record if none of its possible owners has one', async () => {
+  const store = await simulation.store();
+  const create = nodeDataWith({ provider: 'cloud', external_id: 'i-1', pool: 'main' });
+  const [known = ''] = await simulation.run(store.nodes.create([create]));
+  const tagsOf = (node: string, attempt: string): Resource['tags'] => instance('', attempt, node).tags;
+  const volume = (externalId: string, first: Resource['tags'], ...others: readonly Resource['tags'][]): Resource => ({
+    ...{ kind: 'volume', externalId, name: externalId, tags: first, otherOwners: others },
+  });
+  const resources = [
+    volume('of-two-gone', tagsOf('0000000777', 'a'), tagsOf('0000000778', 'b')),
+    volume('perhaps-of-a-node', tagsOf('0000000777', 'a'), tagsOf(known, 'c')),
+    volume('perhaps-of-the-first', tagsOf(known, 'c'), tagsOf('0000000778', 'b')),
+    volume('perhaps-malformed', tagsOf('0000000777', 'a'), tagsOf('778', 'b')),
+  ];
+  const found = await simulation.run(unrecordedResources(store, 'cloud', resources, {}));
+  expect(found.map(({ resource }) => resource)).toEqual([resources[0]]);
+});
+
+it('of a build has no record if the build has no upload to the provider', async () => {
+  const store = await simulation.store();
+  const build = 'a'.repeat(32);
+  const path = `/nodepool/images/debian/builds/${build}/providers/cloud/images/0000000001`;
+  await simulation.run(ensurePath(simulation.other, path));
+  const part = (externalId: string, change: Resource['tags'] = {}): Resource => {
+    const tags = { nodepool_provider_name: 'cloud', nodepool_image_name: 'debian', nodepool_build_id: build };
+    return { kind: 'upload', externalId, name: externalId, tags: { ...tags, ...change } };
+  };
+  const resources = [
+    part('used'),
+    part('of-another-build', { nodepool_build_id: 'b'.repeat(32) }),
+    part('of-another-image', { nodepool_image_name: 'fedora' }),
+    part('malformed', { nodepool_build_id: '../b' }),
+  ];
+  const found = await simulation.run(unrecordedResources(store, 'cloud', resources, {}));
+  expect(found.map(({ resource }) => resource.externalId)).toEqual(['of-another-build', 'of-another-image']);
 });

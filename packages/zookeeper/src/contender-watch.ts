@@ -21,6 +21,8 @@ export function watchContender(zk: ZooKeeper, lock: ContenderLock, clock: Clock)
           lock.contenderDeleted();
           return;
         }
+        // A persistent lock survives the client.
+        if (isZooKeeperError(error, 'closed')) return;
         // Without an answer, the lock counts as held until the session is lost.
         await sleep(clock, RETRY_MS, lock.lost).catch(() => undefined);
       }

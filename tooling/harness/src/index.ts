@@ -8,7 +8,7 @@ export {
   type ExampleProvider,
   type ZooKeeperAddress,
 } from './example-config.js';
-export { configFileOf, startBuilder, startLauncher, writeDaemonConfig, type DaemonOptions } from './daemon.js';
+export { configFileOf, startBridge, startBuilder, startLauncher, writeDaemonConfig, type DaemonOptions } from './daemon.js';
 export { interruption } from './interruption.js';
 export { Narrator } from './narrator.js';
 export { describeExit, Program, type Exit, type ProgramOptions } from './process.js';
@@ -21,3 +21,4 @@ export {
   type RunningRequestor,
   type Summary,
 } from './requestor-process.js';
+export { reportTotals, runTestFiles, type TestFiles, type TestTotals } from './test-files.js';

@@ -4,20 +4,16 @@
  * prints SKIPPED and ends with status 0 if the programs of the control plane are missing.
  */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isJsonObject, untilAborted } from '@nodepool/core';
-import { interruption, Narrator, Program, runCommandLine } from '@nodepool/harness';
+import { untilAborted } from '@nodepool/core';
+import { interruption, Narrator, reportTotals, runCommandLine, runTestFiles, type TestTotals } from '@nodepool/harness';
 import { findBinaries } from './binaries.js';
 import { startControlPlane } from './control-plane.js';
 import { killStorm } from './kill-storm.js';
 import { Kubelet } from './kubelet.js';
 
-const ROOT = resolve(__dirname, '..', '..', '..');
-const DRIVER_FOLDER = join(ROOT, 'packages', 'driver-kubernetes');
-const TIMEOUT_MS = 1_800_000;
+const DRIVER_FOLDER = 'packages/driver-kubernetes';
+const CLUSTER_TESTS = '\\.cluster\\.test\\.ts$';
 
 const HELP = `Usage: pnpm test:kubernetes
 
@@ -39,67 +35,28 @@ async function main(): Promise<void> {
   const say = (line: string): void => narrator.say(line);
   const binaries = await findBinaries(say, interrupted);
   if (typeof binaries === 'string') {
-    process.stdout.write(`SKIPPED: ${binaries}\n0 passed, 0 failed, 1 skipped\n`);
+    process.stdout.write(`SKIPPED: ${binaries}\n`);
+    reportTotals([{ passed: 0, failed: 0, skipped: 1 }]);
     return;
   }
   const plane = await startControlPlane(binaries, interrupted);
   const kubelet = new Kubelet(plane, say);
   kubelet.start();
-  const sum = { passed: 0, failed: 0, skipped: 0 };
+  const totals: TestTotals[] = [];
   try {
     say(`a control plane runs at ${plane.url}`);
-    await runTests(plane.kubeconfig, sum, interrupted);
+    const env = { NODEPOOL_TEST_KUBECONFIG: plane.kubeconfig };
+    totals.push(await runTestFiles({ folder: DRIVER_FOLDER, pattern: CLUSTER_TESTS, env, inBand: false, interrupted }));
     say('launching 200 nodes while 20 launchers are killed');
     const problems = await untilAborted(killStorm(plane, say), interrupted);
     for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
-    if (problems.length === 0) sum.passed += 1;
-    else sum.failed += 1;
+    const hasPassed = problems.length === 0;
+    totals.push({ passed: hasPassed ? 1 : 0, failed: hasPassed ? 0 : 1, skipped: 0 });
   } finally {
     await kubelet.stop();
     await plane.stop();
   }
-  process.stdout.write(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped\n`);
-  if (sum.failed > 0) process.exitCode = 1;
-}
-
-async function runTests(
-  kubeconfig: string,
-  sum: { passed: number; failed: number; skipped: number },
-  interrupted: AbortSignal,
-): Promise<void> {
-  const output = mkdtempSync(join(tmpdir(), 'kubernetes-tests-'));
-  const results = join(output, 'results.json');
-  try {
-    const jest = await Program.start({
-      name: 'the tests',
-      command: join(ROOT, 'node_modules', '.bin', 'jest'),
-      args: [
-        '--testPathPatterns',
-        '\\.cluster\\.test\\.ts$',
-        '--reporters=default',
-        '--json',
-        `--outputFile=${results}`,
-      ],
-      logFile: join(output, 'log'),
-      cwd: DRIVER_FOLDER,
-      env: { NODEPOOL_TEST_KUBECONFIG: kubeconfig },
-    });
-    await jest.ends(TIMEOUT_MS, interrupted);
-    const lines = readFileSync(join(output, 'log'), 'utf8').split('\n');
-    process.stdout.write(
-      `${lines
-        .filter((line) => !line.startsWith('{"'))
-        .join('\n')
-        .trimEnd()}\n`,
-    );
-    const found: unknown = existsSync(results) ? JSON.parse(readFileSync(results, 'utf8')) : undefined;
-    const count = (key: string): number => (isJsonObject(found) ? Number(found[key] ?? 0) : 0);
-    sum.passed += count('numPassedTests');
-    sum.failed += found === undefined ? 1 : count('numFailedTests') + count('numRuntimeErrorTestSuites');
-    sum.skipped += count('numPendingTests');
-  } finally {
-    rmSync(output, { recursive: true, force: true });
-  }
+  reportTotals(totals);
 }
 
 runCommandLine(HELP, main);

@@ -1,20 +1,19 @@
 /**
- * Runs the tests of the AWS driver that can run on moto (`*.moto.test.ts`). The last line is the sum, as `./test` prints
- * it. The program prints SKIPPED and ends with status 0 if there is no moto and none can be unpacked.
+ * Runs the tests of the AWS driver that can run on moto (`*.moto.test.ts`). The last line is the sum, as `./test`
+ * prints it. The program prints SKIPPED and ends with status 0 if there is no moto and none can be unpacked.
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isJsonObject } from '@nodepool/core';
-import { interruption, Narrator, Program, runCommandLine } from '@nodepool/harness';
+import { interruption, Narrator, Program, reportTotals, runCommandLine, runTestFiles } from '@nodepool/harness';
 import { findMoto, MOTO_PACKAGES, type MotoInstallation } from './find-moto.js';
 import { startMoto } from './start-moto.js';
 
-const DRIVER_FOLDER = resolve(__dirname, '..', '..', '..', 'packages', 'driver-aws');
+const DRIVER_FOLDER = 'packages/driver-aws';
+const MOTO_TESTS = '\\.moto\\.test\\.ts$';
 const UNPACK_TIMEOUT_MS = 600_000;
-const TEST_TIMEOUT_MS = 1_800_000;
 
 const HELP = `Usage: pnpm test:aws
 
@@ -36,13 +35,15 @@ async function main(): Promise<void> {
   const say = (line: string): void => narrator.say(line);
   const found = await findOrUnpack(say, interrupted);
   if (typeof found === 'string') {
-    process.stdout.write(`SKIPPED: ${found}\n0 passed, 0 failed, 1 skipped\n`);
+    process.stdout.write(`SKIPPED: ${found}\n`);
+    reportTotals([{ passed: 0, failed: 0, skipped: 1 }]);
     return;
   }
   const moto = await startMoto(found);
   try {
     say(`moto runs at ${moto.url}`);
-    await runTests(moto.url, interrupted);
+    const env = { NODEPOOL_TEST_MOTO: moto.url };
+    reportTotals([await runTestFiles({ folder: DRIVER_FOLDER, pattern: MOTO_TESTS, env, interrupted })]);
   } finally {
     await moto.stop();
   }
@@ -67,39 +68,6 @@ async function findOrUnpack(say: (line: string) => void, interrupted: AbortSigna
     rmSync(output, { recursive: true });
   }
   return findMoto();
-}
-
-async function runTests(url: string, interrupted: AbortSignal): Promise<void> {
-  const output = mkdtempSync(join(tmpdir(), 'moto-tests-'));
-  const results = join(output, 'results.json');
-  try {
-    const jest = await Program.start({
-      name: 'the tests',
-      command: resolve(__dirname, '..', '..', '..', 'node_modules', '.bin', 'jest'),
-      args: [
-        '--testPathPatterns',
-        '\\.moto\\.test\\.ts$',
-        '--runInBand',
-        '--reporters=default',
-        '--json',
-        `--outputFile=${results}`,
-      ],
-      logFile: join(output, 'log'),
-      cwd: DRIVER_FOLDER,
-      env: { NODEPOOL_TEST_MOTO: url },
-    });
-    await jest.ends(TEST_TIMEOUT_MS, interrupted);
-    const lines = readFileSync(join(output, 'log'), 'utf8').split('\n');
-    const shown = lines.filter((line) => !line.startsWith('{"')).join('\n');
-    process.stdout.write(`${shown.trimEnd()}\n`);
-    const found: unknown = existsSync(results) ? JSON.parse(readFileSync(results, 'utf8')) : undefined;
-    const count = (key: string): number => (isJsonObject(found) ? Number(found[key] ?? 0) : 0);
-    const failed = found === undefined ? 1 : count('numFailedTests') + count('numRuntimeErrorTestSuites');
-    process.stdout.write(`${count('numPassedTests')} passed, ${failed} failed, ${count('numPendingTests')} skipped\n`);
-    if (failed > 0) process.exitCode = 1;
-  } finally {
-    rmSync(output, { recursive: true, force: true });
-  }
 }
 
 runCommandLine(HELP, main);

@@ -21,8 +21,8 @@ export interface RequestContext<F extends VendorFault = VendorFault> {
   readonly faults: readonly F[];
   /** Aborted when the cloud closes. */
   readonly signal: AbortSignal;
-  /** Aborted when the connection is done with this call: after the answer, or when the client disconnects before it. */
-  readonly ended: AbortSignal;
+  /** Returns a signal that aborts after the answer, or when the client disconnects before it. */
+  readonly ended: () => AbortSignal;
 }
 
 export interface Answer {

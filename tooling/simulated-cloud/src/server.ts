@@ -140,9 +140,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     reply: FastifyReply,
   ): Promise<FastifyReply> {
     const { describe, calls, faults } = this.options;
-    const ended = new AbortController();
-    reply.raw.once('close', () => ended.abort());
-    const received = this.contextOf(request, route?.operation, ended.signal);
+    const received = this.contextOf(request, route?.operation, () => endOf(reply));
     const { method, url } = received;
     const operation = route?.operation ?? 'unknown';
     const call = describe({ operation, method, path: url.pathname + url.search }, received);
@@ -207,7 +205,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { statusCode = 500, stack = String(error) } = error instanceof Error ? (error as FastifyError) : {};
     const message = statusCode < 500 ? String(error) : `the simulation failed: ${stack}`;
-    const context = this.contextOf(request, undefined, this.closed.signal);
+    const context = this.contextOf(request, undefined, () => endOf(reply));
     return this.send(this.options.form.failure(statusCode, message, context), context, reply);
   }
 
@@ -242,7 +240,11 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     return body === undefined ? {} : { 'Content-Type': this.options.form.jsonType };
   }
 
-  private contextOf(request: FastifyRequest, operation: string | undefined, ended: AbortSignal): RequestContext<F> {
+  private contextOf(
+    request: FastifyRequest,
+    operation: string | undefined,
+    ended: () => AbortSignal,
+  ): RequestContext<F> {
     const url = new URL(request.url, `${request.protocol}://${request.host}`);
     return {
       operation,
@@ -267,6 +269,15 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private async pause(ms: number): Promise<void> {
     if (ms > 0) await sleep(this.options.state.clock, ms, this.closed.signal);
   }
+}
+
+/** Returns a signal that aborts when the connection is done with a call. Few handlers wait, so few need one. */
+function endOf(reply: FastifyReply): AbortSignal {
+  const ended = new AbortController();
+  const end = (): void => ended.abort(new Error('the call has ended'));
+  if (reply.raw.closed || reply.raw.destroyed) end();
+  else reply.raw.once('close', end);
+  return ended.signal;
 }
 
 /** Returns a page that repeats the request. */

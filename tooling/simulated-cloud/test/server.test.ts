@@ -1,6 +1,7 @@
 /** The server of simulated clouds, with a cloud that stores notes. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import {
   ApiError,
@@ -61,6 +62,17 @@ const routes: readonly Route<CallFault>[] = [
     path: '/Notes/refused',
     handle() {
       throw new ApiError({ status: 409, body: { refused: true } });
+    },
+  },
+  {
+    operation: 'notes.wait',
+    method: 'POST',
+    path: '/Notes/next',
+    async handle({ ended }) {
+      notes.push('waiting');
+      await once(ended(), 'abort');
+      notes.push('ended');
+      return { status: 204 };
     },
   },
   {
@@ -129,6 +141,16 @@ describe('a call', () => {
   ])('with %s is answered in the form of the vendor', async (_what, method, path, body, status, content) => {
     const answer = await ask(method, path, body);
     expect([answer.status, await answer.json()]).toEqual([status, content]);
+  });
+
+  it('has a signal that reports to its handler that the client has disconnected', async () => {
+    const controller = new AbortController();
+    const waiting = fetch(`${state.url}/notes/next`, { method: 'POST', body: '', signal: controller.signal });
+    while (notes.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    controller.abort();
+    await expect(waiting).rejects.toThrow('aborted');
+    while (notes.length === 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(notes).toEqual(['waiting', 'ended']);
   });
 
   it('lasts as long as the configured latency, and takes effect half-way', async () => {

@@ -4,6 +4,7 @@ import type { CallLog, CloudConnections, FaultPlan, SimulatedCloudOptions } from
 import type { Permission } from './access.js';
 import type { LoggedEvent } from './event-log.js';
 import type { CallFault, MessageFaults } from './faults.js';
+import type { InProcessRunner } from './in-process-runner.js';
 import type { Inspector } from './inspector.js';
 import type { JobRequest } from './records.js';
 import type { GithubSettings, World } from './settings.js';
@@ -46,6 +47,11 @@ export interface SimulatedGithub {
   configure(settings: Partial<GithubSettings>): void;
   /** Queues a job and returns its number. Throws if its repository does not exist. */
   queueJob(request: JobRequest): number;
+  /**
+   * Starts the runner of a just-in-time configuration inside this process, on `clock` and without HTTP. Throws if the
+   * text is not a configuration.
+   */
+  startRunner(encodedJitConfig: string): InProcessRunner;
   /** Cancels a job as a user does. Returns false if it does not exist. */
   cancelJob(number: number): boolean;
   /** Deletes a runner as a user does on GitHub's pages, even while it has a job. Returns false if it does not exist. */

@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.js';
 import type { Runners } from './runners.js';
 import type { ScaleSets } from './scale-sets.js';
 import type { Scopes } from './scopes.js';
-import { newUuid, timestamp, type GithubState } from './settings.js';
+import { FIRST_RUN_ID, newUuid, timestamp, type GithubState } from './settings.js';
 import { statisticsOf, type Statistics } from './statistics.js';
 import type { Job, JobRequest, JobResult, Runner, ScaleSet } from './records.js';
 
@@ -44,7 +44,7 @@ export class Dispatcher {
     if (scope?.kind !== 'repository') throw new Error(`there is no repository ${request.repository}`);
     const number = this.jobs.size + 1;
     const job: Job = {
-      ...{ number, jobId: newUuid(state), planId: newUuid(state), runId: 1000 + number, request },
+      ...{ number, jobId: newUuid(state), planId: newUuid(state), runId: FIRST_RUN_ID + number - 1, request },
       ...{ owner: scope.organization, repository: scope.repository, queueTime: timestamp(state), state: 'queued' },
       ...{ scaleSet: undefined, runner: undefined, offers: new Set(), startedBy: [], assignments: 0 },
       ...{ scaleSetAssignTime: undefined, runnerAssignTime: undefined, finishTime: undefined, result: undefined },

@@ -3,7 +3,7 @@
  * base64 again. See `Runner.cs` and `ConfigurationStore.cs` in https://github.com/actions/runner.
  */
 
-import type { JsonObject } from '@nodepool/core';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { keyPair } from './keys.js';
 import type { Runner } from './records.js';
 
@@ -47,6 +47,16 @@ export function encodeJitConfig(runner: Runner, { gitHubUrl, brokerUrl, tokenUrl
   });
 }
 
+/** Returns the client id of a runner from its configuration. Throws if the text is not a configuration. */
+export function registrationIn(encodedJitConfig: string): { readonly clientId: string } {
+  const files = decoded(encodedJitConfig);
+  const { '.credentials': credentials = '' } = objectIn(files);
+  const { Data: data } = objectIn(decoded(typeof credentials === 'string' ? credentials : ''));
+  const { ClientId: clientId } = objectIn(data);
+  if (typeof clientId !== 'string') throw new Error('the text is not a just-in-time configuration');
+  return { clientId };
+}
+
 let parameters: string | undefined;
 
 /** Returns the private key in the format of .NET's `RSAParameters`, which is converted once for all runners. */
@@ -64,4 +74,17 @@ function convertedKey(): string {
 
 function encoded(value: JsonObject): string {
   return Buffer.from(JSON.stringify(value)).toString('base64');
+}
+
+function decoded(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, 'base64').toString('utf8'));
+  } catch {
+    // The caller reports that the text is not a configuration.
+    return undefined;
+  }
+}
+
+function objectIn(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
 }

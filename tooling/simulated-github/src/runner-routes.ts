@@ -65,7 +65,7 @@ function sessionRoutes(parts: RunnerRouteParts): readonly Route<CallFault>[] {
       async handle({ headers, query, ended }) {
         const runner = service.check(headers.authorization);
         const isBusy = query.get('status') === 'Busy';
-        const message = await service.message(runner, query.get('sessionId') ?? '', isBusy, ended);
+        const message = await service.message(runner, query.get('sessionId') ?? '', isBusy, ended());
         return message === undefined ? { status: 202 } : shownMessage(message, url());
       },
     },

@@ -149,10 +149,11 @@ async function nextMessage(
   session: Session,
   capacity: number,
   lastId: number,
-  { ended }: GithubContext,
+  context: GithubContext,
   { sessions, dispatcher, state }: ScaleSetParts,
 ): Promise<QueuedMessage | undefined> {
   const { queue } = session.scaleSet;
+  const ended = context.ended();
   const { clock, settings } = state;
   const deadline = clock.monotonic() + settings.longPollMs;
   sessions.beginPoll(session, capacity);

@@ -95,6 +95,8 @@ export const DEFAULT_WORLD: World = {
 export const DEFAULT_GROUP = { id: 1, name: 'default' } as const;
 /** Version of the Actions service's API, which every call must name. */
 export const API_VERSION = '6.0-preview';
+/** Id of the first workflow run. GitHub's ids need more than 32 bits. */
+export const FIRST_RUN_ID = 30_000_000_001;
 /** Maximum number of job messages in one answer. */
 export const MAX_MESSAGES = 50;
 

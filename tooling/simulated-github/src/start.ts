@@ -12,6 +12,7 @@ import { Dispatcher } from './dispatcher.js';
 import { EventLog } from './event-log.js';
 import { faultOf, type CallFault, type MessageFault } from './faults.js';
 import { actionsForm, restForm } from './forms.js';
+import { startInProcessRunner } from './in-process-runner.js';
 import { Inspector } from './inspector.js';
 import { Outbox } from './outbox.js';
 import { restRoutes } from './rest-routes.js';
@@ -80,6 +81,7 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
   const controls = {
     configure: (changes: Partial<GithubSettings>) => state.configure(changes),
     queueJob: (request: JobRequest) => dispatcher.queue(request).number,
+    startRunner: (encodedJitConfig: string) => startInProcessRunner(parts, encodedJitConfig),
     cancelJob(number: number) {
       const job = dispatcher.get(number);
       if (job !== undefined) dispatcher.cancel(job);

@@ -30,7 +30,7 @@ describe('messages', () => {
     queueJob();
     queueJob();
     const { jobs, statistics } = messageIn(await poll(queue, 10));
-    expect(jobs.map(({ workflowRunId }) => workflowRunId)).toEqual([1002]);
+    expect(jobs.map(({ workflowRunId }) => workflowRunId)).toEqual([30_000_000_002]);
     expect(statistics.totalAssignedJobs).toBe(2);
   });
 

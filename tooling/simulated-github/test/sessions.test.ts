@@ -170,6 +170,17 @@ describe('call for messages', () => {
     expect((await waiting).status).toBe(202);
   });
 
+  it('keeps the session while it waits', async () => {
+    github.configure({ longPollMs: 200_000 });
+    const queue = await client.openSession(set);
+    const waiting = poll(queue, 1);
+    await until(() => github.inspect.scaleSets()[0]?.session?.capacity === 1);
+    await clock.advance(199_999);
+    expect(github.inspect.scaleSets()[0]?.session?.id).toBe(queue.sessionId);
+    await clock.advance(1);
+    expect((await waiting).status).toBe(202);
+  });
+
   it('does not keep the session if the client is gone', async () => {
     github.configure({ longPollMs: 50_000_000 });
     const queue = await client.openSession(set);
@@ -246,7 +257,7 @@ describe('message', () => {
         jobId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         jobWorkflowRef: 'acme/app/.github/workflows/test.yml@refs/heads/main',
         jobDisplayName: 'unit',
-        workflowRunId: 1001,
+        workflowRunId: 30_000_000_001,
         eventName: 'push',
         requestLabels: ['linux'],
         scaleSetAssignTime: '2026-01-01T00:00:00.000Z',

@@ -34,6 +34,7 @@ const READING = /^(Describe|List|Get|Head|Receive)/;
 
 export class Connection {
   readonly api: ApiClient<Sdk>;
+  readonly clock: Clock;
   private readonly reads: Lane;
   private readonly others: Lane;
   private readonly source: TokenSource<Sdk>;
@@ -43,6 +44,7 @@ export class Connection {
     { clock, onApiCall }: { readonly clock: Clock; readonly onApiCall: (call: ApiCall) => void },
   ) {
     const { callsPerSecond, region, endpointUrl } = options;
+    this.clock = clock;
     this.api = new ApiClient<Sdk>({
       clock,
       onApiCall,

@@ -1,6 +1,6 @@
 /** The calls to EC2 for nodes and their resources. */
 
-import type { Call } from '@nodepool/core';
+import { isDriverError, sleep, type Call } from '@nodepool/core';
 import type {
   Address,
   AllocateHostsCommandInput,
@@ -30,6 +30,10 @@ import { allPages } from './pages.js';
 const PAGE = 1000;
 /** Maximum number of instance types per call (EC2). */
 const TYPES_PER_CALL = 100;
+/** Maximum number of calls that tag new resources, which EC2 may not know for seconds. */
+const TAG_ATTEMPTS = 6;
+/** Interval between these calls (ms). */
+const TAG_INTERVAL_MS = 3000;
 
 export class Ec2 {
   constructor(readonly connection: Connection) {}
@@ -274,10 +278,25 @@ export class Ec2 {
     );
   }
 
-  async createTags(ids: readonly string[], tags: Readonly<Record<string, string>>, call: Call): Promise<void> {
-    await this.connection.send({ service: 'ec2', action: 'CreateTags' }, call, (sdk, options) =>
-      sdk.ec2().send(new (loadEc2().CreateTagsCommand)({ Resources: [...ids], Tags: toTags(tags) }), options),
-    );
+  /** Tags resources. One that EC2 does not know counts as new: the call is repeated, `attempts` times in all. */
+  async createTags(
+    ids: readonly string[],
+    tags: Readonly<Record<string, string>>,
+    call: Call,
+    attempts = TAG_ATTEMPTS,
+  ): Promise<void> {
+    const { connection } = this;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await connection.send({ service: 'ec2', action: 'CreateTags' }, call, (sdk, options) =>
+          sdk.ec2().send(new (loadEc2().CreateTagsCommand)({ Resources: [...ids], Tags: toTags(tags) }), options),
+        );
+        return;
+      } catch (error) {
+        if (attempt >= attempts || !isDriverError(error) || error.code !== 'not-found') throw error;
+        await sleep(connection.clock, TAG_INTERVAL_MS, call.signal);
+      }
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /** The calls to EC2, S3 and EBS direct for images. */
 
-import type { Call } from '@nodepool/core';
+import { isDriverError, type Call } from '@nodepool/core';
 import type {
   CopyImageCommandInput,
   ImportImageCommandInput,
@@ -9,7 +9,7 @@ import type {
   ImportSnapshotTask,
   RegisterImageCommandInput,
 } from '@aws-sdk/client-ec2';
-import type { CompletedPart } from '@aws-sdk/client-s3';
+import type { CompletedPart, MultipartUpload, Part } from '@aws-sdk/client-s3';
 import type { Connection } from './connection.js';
 import { loadEbs, loadEc2, loadS3 } from './libraries.js';
 import { allPages } from './pages.js';
@@ -39,7 +39,11 @@ export class ImageCalls {
     const { UploadId = '' } = await this.connection.send(
       { service: 's3', action: 'CreateMultipartUpload' },
       call,
-      (sdk, options) => sdk.s3.send(new (loadS3().CreateMultipartUploadCommand)({ ...object, Tagging }), options),
+      (sdk, options) =>
+        sdk.s3.send(
+          new (loadS3().CreateMultipartUploadCommand)({ ...object, Tagging, ChecksumAlgorithm: 'CRC32' }),
+          options,
+        ),
     );
     return UploadId;
   }
@@ -72,13 +76,37 @@ export class ImageCalls {
     );
   }
 
-  /** Lists the keys with a prefix. */
-  listObjects(Bucket: string, Prefix: string, call: Call): Promise<readonly string[]> {
+  /** Lists the unfinished uploads whose keys have a prefix. */
+  async unfinishedUploads(Bucket: string, Prefix: string, call: Call): Promise<readonly MultipartUpload[]> {
+    return allPages(async (token) => {
+      const markers = token === undefined ? {} : (JSON.parse(token) as { KeyMarker: string; UploadIdMarker: string });
+      const page = await this.connection.send({ service: 's3', action: 'ListMultipartUploads' }, call, (sdk, options) =>
+        sdk.s3.send(new (loadS3().ListMultipartUploadsCommand)({ Bucket, Prefix, ...markers }), options),
+      );
+      const { IsTruncated, NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
+      const next = IsTruncated === true ? JSON.stringify({ KeyMarker, UploadIdMarker }) : undefined;
+      return { items: page.Uploads ?? [], next };
+    });
+  }
+
+  /** Lists the parts of an unfinished upload. */
+  parts(object: S3Object, UploadId: string, call: Call): Promise<readonly Part[]> {
+    return allPages(async (PartNumberMarker) => {
+      const page = await this.connection.send({ service: 's3', action: 'ListParts' }, call, (sdk, options) =>
+        sdk.s3.send(new (loadS3().ListPartsCommand)({ ...object, UploadId, PartNumberMarker }), options),
+      );
+      return { items: page.Parts ?? [], next: page.IsTruncated === true ? page.NextPartNumberMarker : undefined };
+    });
+  }
+
+  /** Lists the objects whose keys have a prefix. */
+  listObjects(Bucket: string, Prefix: string, call: Call): Promise<readonly { key: string; size: number }[]> {
     return allPages(async (ContinuationToken) => {
       const page = await this.connection.send({ service: 's3', action: 'ListObjectsV2' }, call, (sdk, options) =>
         sdk.s3.send(new (loadS3().ListObjectsV2Command)({ Bucket, Prefix, ContinuationToken }), options),
       );
-      return { items: (page.Contents ?? []).flatMap(({ Key }) => Key ?? []), next: page.NextContinuationToken };
+      const items = (page.Contents ?? []).map(({ Key: key = '', Size: size = 0 }) => ({ key, size }));
+      return { items, next: page.NextContinuationToken };
     });
   }
 
@@ -89,6 +117,13 @@ export class ImageCalls {
       (sdk, options) => sdk.s3.send(new (loadS3().GetObjectTaggingCommand)(object), options),
     );
     return Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]));
+  }
+
+  async tagObject(object: S3Object, tags: Readonly<Record<string, string>>, call: Call): Promise<void> {
+    const TagSet = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+    await this.connection.send({ service: 's3', action: 'PutObjectTagging' }, call, (sdk, options) =>
+      sdk.s3.send(new (loadS3().PutObjectTaggingCommand)({ ...object, Tagging: { TagSet } }), options),
+    );
   }
 
   async deleteObject(object: S3Object, call: Call): Promise<void> {
@@ -108,13 +143,35 @@ export class ImageCalls {
   }
 
   async snapshotTask(id: string, call: Call): Promise<ImportSnapshotTask | undefined> {
-    const { ImportSnapshotTasks = [] } = await this.connection.send(
-      { service: 'ec2', action: 'DescribeImportSnapshotTasks' },
-      call,
-      (sdk, options) =>
+    const answer = await unlessUnknown(
+      this.connection.send({ service: 'ec2', action: 'DescribeImportSnapshotTasks' }, call, (sdk, options) =>
         sdk.ec2().send(new (loadEc2().DescribeImportSnapshotTasksCommand)({ ImportTaskIds: [id] }), options),
+      ),
     );
-    return ImportSnapshotTasks[0];
+    return answer?.ImportSnapshotTasks?.[0];
+  }
+
+  /** Lists the imports of the account that EC2 remembers, those of other programs included. */
+  snapshotTasks(call: Call): Promise<readonly ImportSnapshotTask[]> {
+    return allPages(async (NextToken) => {
+      const page = await this.connection.send(
+        { service: 'ec2', action: 'DescribeImportSnapshotTasks' },
+        call,
+        (sdk, options) => sdk.ec2().send(new (loadEc2().DescribeImportSnapshotTasksCommand)({ NextToken }), options),
+      );
+      return { items: page.ImportSnapshotTasks ?? [], next: page.NextToken };
+    });
+  }
+
+  imageTasks(call: Call): Promise<readonly ImportImageTask[]> {
+    return allPages(async (NextToken) => {
+      const page = await this.connection.send(
+        { service: 'ec2', action: 'DescribeImportImageTasks' },
+        call,
+        (sdk, options) => sdk.ec2().send(new (loadEc2().DescribeImportImageTasksCommand)({ NextToken }), options),
+      );
+      return { items: page.ImportImageTasks ?? [], next: page.NextToken };
+    });
   }
 
   async importImage(input: ImportImageCommandInput, call: Call): Promise<string> {
@@ -127,13 +184,12 @@ export class ImageCalls {
   }
 
   async imageTask(id: string, call: Call): Promise<ImportImageTask | undefined> {
-    const { ImportImageTasks = [] } = await this.connection.send(
-      { service: 'ec2', action: 'DescribeImportImageTasks' },
-      call,
-      (sdk, options) =>
+    const answer = await unlessUnknown(
+      this.connection.send({ service: 'ec2', action: 'DescribeImportImageTasks' }, call, (sdk, options) =>
         sdk.ec2().send(new (loadEc2().DescribeImportImageTasksCommand)({ ImportTaskIds: [id] }), options),
+      ),
     );
-    return ImportImageTasks[0];
+    return answer?.ImportImageTasks?.[0];
   }
 
   async cancelImport(ImportTaskId: string, call: Call): Promise<void> {
@@ -219,5 +275,15 @@ export class ImageCalls {
         options,
       ),
     );
+  }
+}
+
+/** Resolves with undefined if EC2 does not know the task, e.g. a new one. */
+async function unlessUnknown<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isDriverError(error) && error.code === 'not-found') return undefined;
+    throw error;
   }
 }

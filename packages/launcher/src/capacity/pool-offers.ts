@@ -137,7 +137,9 @@ export class PoolOffers {
    */
   interrupted(offer: Offer, reason: string, at: number, nodesOf: () => number): void {
     const { clock } = this.context;
-    const found = this.interruptions.record(this.keyOf(offer), at, clock.now(), nodesOf);
+    // Counting the nodes takes a while, and many are lost together.
+    const isAvoided = this.breakerOf(offer)?.state === 'open';
+    const found = this.interruptions.record(this.keyOf(offer), at, clock.now(), isAvoided ? () => Infinity : nodesOf);
     if (found === undefined) return;
     this.failed(offer, {
       cause: 'interrupted',

@@ -145,11 +145,14 @@ export class LeakedResources implements LeakFilter {
     const now = this.context.clock.monotonic();
     const seen = new Map<string, Sighting>();
     for (const unrecorded of found) {
-      const { tags } = unrecorded.resource;
+      const { tags: first, otherOwners = [] } = unrecorded.resource;
       const isNew = (): boolean =>
         hasCompleteIdentity(unrecorded.resource) &&
-        NODE_ID.test(tags.nodepool_node_id ?? '') &&
-        ((tags.nodepool_node_id ?? '') >= next || this.comparison.isUnknown(tags));
+        [first, ...otherOwners].some(
+          (tags) =>
+            NODE_ID.test(tags.nodepool_node_id ?? '') &&
+            ((tags.nodepool_node_id ?? '') >= next || this.comparison.isUnknown(tags)),
+        );
       const { since = now, isUnknown = isNew() } = this.seen.get(keyOf(unrecorded.resource)) ?? {};
       seen.set(keyOf(unrecorded.resource), { ...unrecorded, since, isUnknown });
     }

@@ -4,10 +4,10 @@ import type { Call, LabelConfig, Logger, NodeRequest, PoolConfig, Provider } fro
 import {
   backOffMs,
   DriverError,
+  hasImageTests,
   QuotaInformation,
   sleep,
   driverCall,
-  hasImageTests,
   uploadToTest,
 } from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';

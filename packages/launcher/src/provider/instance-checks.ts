@@ -9,6 +9,7 @@ import { backOffMs, checkInstances, IndexedListing, reasonOf, sleep } from '@nod
 import { driverCall, toDriverError, TransientError } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
+import type { NodeEntry } from '@nodepool/store';
 import { CONFIRM_MS, isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
 import { InterruptedNodes } from './interrupted-nodes.js';
 import { LostNodes } from './lost-nodes.js';
@@ -41,8 +42,9 @@ export class InstanceChecks {
   private rounds = 0;
   private readonly lost: LostNodes;
   private readonly interrupted: InterruptedNodes;
-  /** `Clock.monotonic` milliseconds of the last announced change; earlier listings do not show it. */
-  private changedAt = -Infinity;
+  /** Number of announced changes, and of those that had been announced when the latest listing was requested. */
+  private announced = 0;
+  private listedChanges = 0;
   /** Settles once the records agree with the latest listing. */
   private written: Promise<void> | undefined;
   /** Why the latest hand-over could not be checked; undefined after a listing. */
@@ -79,7 +81,7 @@ export class InstanceChecks {
     if (!this.isChecked(node)) return undefined;
     const now = this.options.context.clock.monotonic();
     const { latest } = this;
-    const isOld = latest === undefined || latest.askedAt < this.changedAt || now - latest.askedAt > MAX_AGE_MS;
+    const isOld = latest === undefined || this.listedChanges < this.announced || now - latest.askedAt > MAX_AGE_MS;
     if (isOld && now >= this.impatientUntil) await this.refresh();
     if (this.latest === undefined) return `its instance could not be checked: ${this.obstacle ?? 'no listing yet'}`;
     const verdict = verdictOf(node, this.latest);
@@ -92,13 +94,19 @@ export class InstanceChecks {
    */
   async checkNow(): Promise<void> {
     const { context, retiring } = this.options;
-    const since = context.clock.monotonic();
-    this.changedAt = since;
-    // A listing in progress may have been requested before the change.
-    for (let askedAt = -Infinity; askedAt < since;) ({ askedAt } = await this.read());
+    const change = (this.announced += 1);
+    // A listing in progress was requested before the change.
+    while (this.listedChanges < change) await this.read();
     await this.written;
     retiring.throwIfAborted();
     if (!context.store.complete) throw new TransientError('the records are not complete at the moment');
+  }
+
+  /** Handles a node that has become free. */
+  freed(entry: NodeEntry): void {
+    const { context, retiring, provider } = this.options;
+    if (this.latest === undefined || retiring.aborted || provider.config.createsNodes === false) return;
+    if (context.store.complete) this.lost.freed(entry, this.latest);
   }
 
   /** Lists the instances regularly while nodes need it, until the provider is retired. */
@@ -175,6 +183,7 @@ export class InstanceChecks {
     const { context, provider, signal, log } = this.options;
     const { clock } = context;
     const candidates = this.lost.freeNodes();
+    const { announced } = this;
     const askedAt = clock.monotonic();
     const requestedAt = clock.now();
     const call: Call = { signal, deadline: askedAt + LIST_TIMEOUT_MS, log };
@@ -183,6 +192,7 @@ export class InstanceChecks {
     const instances = checkInstances(listed);
     signal.throwIfAborted();
     this.rounds += 1;
+    this.listedChanges = announced;
     this.latest = new TimedListing(this.rounds, askedAt, requestedAt, instances);
     this.listed(this.latest, candidates);
     return this.latest;

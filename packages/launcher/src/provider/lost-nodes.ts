@@ -103,6 +103,19 @@ export class LostNodes {
     return { isFoundAgain, written: this.release(due) };
   }
 
+  /**
+   * Deletes a node that has become free, if the listing shows a loss that needs no confirmation: its request was given
+   * another node because of that loss.
+   */
+  freed(entry: NodeEntry, listing: InstanceListing): void {
+    const { context, provider } = this.options;
+    const verdict = verdictOf(entry.node, listing);
+    if (!isLost(verdict) || CONFIRMED_AFTER_MS[verdict.kind] > 0) return;
+    const { kind, reason, endsAt } = verdict;
+    const lost = { entry, loss: { kind, reason, first: listing.askedAt }, endsAt };
+    context.tasks.run(`delete a lost node of provider ${provider}`, () => this.release([lost]));
+  }
+
   withdraw(): void {
     this.gauge.withdraw();
   }

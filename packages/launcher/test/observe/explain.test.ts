@@ -116,6 +116,20 @@ describe('the explanation of a node', () => {
     await world.fulfilled(id);
   });
 
+  it('in use that has lost its instance says so, with the kind and the time of the end', async () => {
+    const sources = await launcher();
+    const { ids } = await world.during(world.requestor.take(await world.served(['small'])));
+    const [id = ''] = ids;
+    world.cloud.breakInstance(world.nodes().get(id)?.external_id as string);
+    await world.until('it is noticed', () => world.nodes().get(id)?.interruption !== undefined);
+    await world.clock.advance(10);
+    const explanation = explainNode(sources, id)!;
+    expect(explanation.summary).toMatch(/In use.* Interrupted \(failed\): its instance .* has failed/);
+    expect(explanation.facts).toMatchObject({ interruption: { kind: 'failed', ends_at: null } });
+    expect(explanation.decisions.at(-1)).toMatchObject({ by: 'demo/main', decision: 'loses or has lost its instance' });
+    expect(explanation.timeline.at(-1)).toMatchObject({ phase: 'in-use', detail: expect.stringContaining('failed') });
+  });
+
   it('that is unknown does not exist', async () => {
     expect(explainNode(await launcher(), '0000009999')).toBeUndefined();
   });

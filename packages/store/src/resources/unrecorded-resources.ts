@@ -7,7 +7,8 @@ import { externalIdKey, type Node, type Resource } from '@nodepool/core';
 import type { CallOptions, ZooKeeper } from '@nodepool/zookeeper';
 import type { ImageStore } from '../images/image-store.js';
 import type { NodeStore } from '../nodes/node-store.js';
-import { uploadPath } from '../paths.js';
+import { uploadPath, uploadsPath } from '../paths.js';
+import { childrenOf } from '../znodes-below.js';
 
 /** A resource without a record, and the reason. */
 export interface Unrecorded {
@@ -50,16 +51,46 @@ export async function unrecordedResources(
 ): Promise<readonly Unrecorded[]> {
   const ofNodes = new Map<string, Resource[]>();
   const ofUploads: Resource[] = [];
-  for (const resource of resources) {
-    const { nodepool_node_id: nodeId, nodepool_upload_id: uploadId } = resource.tags;
-    if (nodeId !== undefined && !NODE_ID.test(nodeId)) continue;
-    if (nodeId !== undefined) ofNodes.set(nodeId, [...(ofNodes.get(nodeId) ?? []), resource]);
-    else if (uploadId !== undefined) ofUploads.push(resource);
+  const ofBuilds: Resource[] = [];
+  const shared = new Map<Resource, readonly Resource[]>();
+  for (const listed of resources) {
+    const claims = claimsOf(listed);
+    if (claims.length > 1) shared.set(listed, claims);
+    for (const resource of claims) {
+      const { nodepool_node_id: nodeId, nodepool_upload_id: uploadId, nodepool_build_id: buildId } = resource.tags;
+      if (nodeId !== undefined && !NODE_ID.test(nodeId)) continue;
+      if (nodeId !== undefined) ofNodes.set(nodeId, [...(ofNodes.get(nodeId) ?? []), resource]);
+      else if (uploadId !== undefined) ofUploads.push(resource);
+      else if (buildId !== undefined) ofBuilds.push(resource);
+    }
   }
-  return [
+  const found = [
     ...(await withoutNode(store, provider, ofNodes, options)),
     ...(await withoutUpload(store, provider, ofUploads, options)),
+    ...(await withoutUploadOfBuild(store, provider, ofBuilds, options)),
   ];
+  return joined(found, shared);
+}
+
+/** Returns the resource once with the tags of each of its possible owners. */
+function claimsOf(resource: Resource): readonly Resource[] {
+  const { otherOwners = [], ...listed } = resource;
+  return otherOwners.length === 0 ? [resource] : [listed, ...otherOwners.map((tags) => ({ ...listed, tags }))];
+}
+
+/** Returns the resources that none of their possible owners claims. */
+function joined(
+  found: readonly Unrecorded[],
+  shared: ReadonlyMap<Resource, readonly Resource[]>,
+): readonly Unrecorded[] {
+  const unclaimed = new Map(found.map((each) => [each.resource, each]));
+  const ofShared = [...shared].flatMap(([resource, claims]): Unrecorded[] => {
+    const because = claims.map((claim) => unclaimed.get(claim)?.because);
+    for (const claim of claims) unclaimed.delete(claim);
+    const [first] = because;
+    return first === undefined || because.includes(undefined) ? [] : [{ resource, because: first }];
+  });
+  return [...unclaimed.values(), ...ofShared];
 }
 
 async function withoutNode(
@@ -178,4 +209,25 @@ function pathOf({ tags }: Resource, provider: string): string | undefined {
   if (image === undefined || !IMAGE_NAME.test(image)) return undefined;
   if (build === undefined || !BUILD_ID.test(build) || upload === undefined || !UPLOAD_ID.test(upload)) return undefined;
   return uploadPath(image, build, provider, upload);
+}
+
+/**
+ * Returns the resources of builds, e.g. files of unfinished uploads, whose build has no record of an upload to the
+ * provider. Each upload of the build can use them.
+ */
+async function withoutUploadOfBuild(
+  { zooKeeper }: Records,
+  provider: string,
+  resources: readonly Resource[],
+  options: CallOptions,
+): Promise<readonly Unrecorded[]> {
+  const unknown: Unrecorded[] = [];
+  for (const resource of resources) {
+    const { nodepool_image_name: image, nodepool_build_id: build } = resource.tags;
+    if (image === undefined || !IMAGE_NAME.test(image) || build === undefined || !BUILD_ID.test(build)) continue;
+    const records = await childrenOf(zooKeeper, uploadsPath(image, build, provider), options);
+    const isUsed = records.some((name) => UPLOAD_ID.test(name));
+    if (!isUsed) unknown.push({ resource, because: 'its build has no upload' });
+  }
+  return unknown;
 }

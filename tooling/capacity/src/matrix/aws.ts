@@ -7,7 +7,19 @@ import { awsDriver } from '@nodepool/driver-aws';
 import { KEY_NAME, REGION, startSimulatedAws, type AwsFault, type SimulatedAws } from '@nodepool/simulated-aws';
 import type { CallFault } from '@nodepool/simulated-cloud';
 import type { Timer } from '@nodepool/core';
-import { ALL, BOOT_MS, common, DELETE_MS, LATENCY_MS, mainPool, NO_LOGIN, type OpenTarget } from './target.js';
+import {
+  ALL,
+  BOOT_MS,
+  common,
+  DELETE_MS,
+  LATENCY_MS,
+  mainPool,
+  nameOf,
+  NO_LOGIN,
+  type OpenTarget,
+  type Target,
+  type TargetOptions,
+} from './target.js';
 
 /** The zones of the subnets; the first one is disturbed. */
 const ZONES = [`${REGION}a`, `${REGION}b`] as const;
@@ -16,7 +28,14 @@ const TAKE_AWAY_INTERVAL_MS = 10_000;
 /** Codes of EC2 by status. */
 const CODES: Readonly<Record<number, string>> = { 401: 'AuthFailure', 429: 'RequestLimitExceeded', 503: 'Unavailable' };
 
-export const aws: OpenTarget = async ({ clock, random, label }) => {
+/** The target of the matrix. */
+export const aws: OpenTarget = (options) => openAws(options, ZONES);
+
+/** Opens a cloud whose pool has a subnet in each of these zones, in this order of preference. */
+export async function openAws(
+  { clock, random, label }: TargetOptions,
+  zones: readonly string[],
+): Promise<Target & { readonly cloud: SimulatedAws }> {
   const calmSettings = { pendingMs: BOOT_MS, shuttingDownMs: DELETE_MS, latencyMs: LATENCY_MS, throttles: true };
   const cloud = await startSimulatedAws({ clock, random, settings: calmSettings });
   const { faults } = cloud;
@@ -34,11 +53,12 @@ export const aws: OpenTarget = async ({ clock, random, label }) => {
   const shared = common(cloud, calmSettings);
   let timer: Timer | undefined;
   const takeZoneAway = (): void => {
-    const [zone] = ZONES;
+    const [zone] = zones;
     for (const { id } of runningSpot(cloud).filter((each) => each.zone === zone)) cloud.interruptSpot(id);
     timer = clock.schedule(TAKE_AWAY_INTERVAL_MS, takeZoneAway);
   };
   return {
+    cloud,
     driver: awsDriver({ AWS_SHARED_CREDENTIALS_FILE: file }),
     name: 'aws',
     section: {
@@ -53,17 +73,17 @@ export const aws: OpenTarget = async ({ clock, random, label }) => {
           {
             'cloud-image': 'amazon',
             'key-name': KEY_NAME,
-            'instance-type': 'm5.large',
+            ...(label?.['instance-types'] === undefined ? { 'instance-type': 'm5.large' } : {}),
             'use-spot': 'prefer',
             ...label,
           },
-          { ...NO_LOGIN, 'subnet-ids': ZONES.map((zone) => cloud.subnets[zone] ?? '') },
+          { ...NO_LOGIN, 'subnet-ids': zones.map((zone) => cloud.subnets[zone] ?? '') },
         ),
       ],
     },
     fail,
     refuseLogin: () => cloud.revokeCredentials(true),
-    takeAway: (id) => cloud.interruptSpot(String(id)),
+    takeAway: (id) => cloud.interruptSpot(nameOf(id)),
     special: new Map([
       ['InsufficientInstanceCapacity', refuseLaunches(500, 'InsufficientInstanceCapacity')],
       ['VcpuLimitExceeded', refuseLaunches(400, 'VcpuLimitExceeded')],
@@ -82,7 +102,7 @@ export const aws: OpenTarget = async ({ clock, random, label }) => {
       await rm(folder, { recursive: true });
     },
   };
-};
+}
 
 function runningSpot({ inspect }: SimulatedAws): ReturnType<SimulatedAws['inspect']['instances']> {
   return inspect.instances().filter(({ market, state }) => market === 'spot' && state === 'running');

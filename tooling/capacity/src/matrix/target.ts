@@ -90,3 +90,9 @@ export function mainPool(label: JsonObject, more: JsonObject = {}): JsonObject {
     ...more,
   };
 }
+
+/** Returns an external id, which is a text with the clouds of the matrix. */
+export function nameOf(id: ExternalId): string {
+  if (typeof id === 'string') return id;
+  throw new TypeError('the external id is no text');
+}

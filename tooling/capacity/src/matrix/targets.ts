@@ -10,7 +10,7 @@ import { PROJECT, startSimulatedGce } from '@nodepool/simulated-gce';
 import { startSimulatedKubernetes } from '@nodepool/simulated-kubernetes';
 import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { aws } from './aws.js';
-import { ALL, BOOT_MS, common, DELETE_MS, LATENCY_MS, mainPool, NO_LOGIN, type OpenTarget } from './target.js';
+import { ALL, BOOT_MS, common, DELETE_MS, LATENCY_MS, mainPool, nameOf, NO_LOGIN, type OpenTarget } from './target.js';
 
 /** Time after which nova's scheduler gives up (ms). */
 const SCHEDULING_MS = 3000;
@@ -50,7 +50,7 @@ const openStack: OpenTarget = async ({ clock, random, label }) => {
       fail({ kind: 'status', status: 401 }, 'identity');
       fail({ kind: 'status', status: 401 }, 'compute');
     },
-    takeAway: (id) => void faults.breakServer(String(id), 'the server was preempted'),
+    takeAway: (id) => void faults.breakServer(nameOf(id), 'the server was preempted'),
     special: new Map([
       [
         'no valid host',
@@ -118,7 +118,7 @@ const azure: OpenTarget = async ({ clock, random, label }) => {
       cloud.revokeTokens();
       fail({ kind: 'status', status: 401 });
     },
-    takeAway: (id) => cloud.machines.evict(String(id)),
+    takeAway: (id) => cloud.machines.evict(nameOf(id)),
     special: new Map([
       ['showing an expired certificate', () => cloud.presentExpiredCertificate(true)],
       ['AllocationFailed', status(409, 'AllocationFailed')],
@@ -166,7 +166,7 @@ const gce: OpenTarget = async ({ clock, random, label }) => {
     },
     fail,
     refuseLogin: () => fail({ kind: 'status', status: 401 }),
-    takeAway: (id) => void cloud.stopInstance(ZONE, String(id), 'Instance was preempted.'),
+    takeAway: (id) => void cloud.stopInstance(ZONE, nameOf(id), 'Instance was preempted.'),
     special: new Map([
       ['ZONE_RESOURCE_POOL_EXHAUSTED', operation('ZONE_RESOURCE_POOL_EXHAUSTED')],
       ['QUOTA_EXCEEDED', operation('QUOTA_EXCEEDED')],
@@ -198,10 +198,10 @@ const kubernetes: OpenTarget = async ({ clock, random, label }) => {
     fail,
     refuseLogin: () => fail({ kind: 'status', status: 401 }),
     takeAway: (id) => {
-      const [pod] = cluster.list('pods', String(id));
-      if (pod === undefined) throw new Error(`namespace ${String(id)} has no pod`);
+      const [pod] = cluster.list('pods', nameOf(id));
+      if (pod === undefined) throw new Error(`namespace ${nameOf(id)} has no pod`);
       const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
-      cluster.setPodStatus(String(id), pod.metadata.name, status);
+      cluster.setPodStatus(nameOf(id), pod.metadata.name, status);
     },
     special: new Map([
       ['pods that cannot pull their image for 20 s', pods('missing', POD_FAILURE_MS)],

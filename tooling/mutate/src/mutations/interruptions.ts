@@ -83,7 +83,7 @@ export const INTERRUPTIONS: readonly Mutation[] = [
     {
       id: 'launcher-announcement-not-awaited',
       file: 'provider/instance-checks.ts',
-      find: 'latest.askedAt < this.changedAt || ',
+      find: 'this.listedChanges < this.announced || ',
       replace: '',
       breaks: 'No node is handed out by a listing that is older than an announced change.',
       tests: ['interrupted-nodes.test.ts'],

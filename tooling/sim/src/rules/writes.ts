@@ -1,9 +1,11 @@
 /** Rules about writes: safety 6 and 11, and the number of writes. */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, CheckerView } from './rule.js';
+import { BACKING_OWNER } from './slots.js';
 
 /** Path of a node's or request's znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
@@ -28,7 +30,8 @@ export function writesAreOwned(_: CheckerView): Rule {
     },
     committed({ nodes, requests }) {
       for (const { id, before, after, by } of requests) {
-        const theirs = before !== undefined && before.data['requestor'] !== MIN_READY_REQUESTOR;
+        const requestor = before?.data['requestor'];
+        const theirs = before !== undefined && requestor !== MIN_READY_REQUESTOR && requestor !== BACKING_OWNER;
         if (theirs && after === undefined && by === 'launcher')
           return `a launcher removed request ${id} of a requestor`;
       }
@@ -46,9 +49,16 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
   for (const { id, before, after, by } of changes) {
     // Requestors do not fence their writes.
     if (before === undefined || after === undefined || by !== 'launcher') continue;
+    // A launcher tells the holder of a node that its instance is lost, so it writes this field without the lock.
+    if (kind === 'node' && isDeepStrictEqual(withoutInterruption(before.data), withoutInterruption(after.data)))
+      continue;
     if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
+}
+
+function withoutInterruption({ interruption: _interruption, ...rest }: JsonObject): JsonObject {
+  return rest;
 }
 
 /** Time in which fruitless acceptances are counted (ms). */

@@ -25,6 +25,8 @@ export interface StoredObject extends StoredBytes {
 export interface Part extends StoredBytes {
   readonly number: number;
   readonly modifiedAt: number;
+  /** Checksums by the names of their fields in answers. */
+  readonly checksums: Readonly<Record<string, string | undefined>>;
 }
 
 export interface Upload {

@@ -26,7 +26,6 @@ import type { Tags } from '../api.js';
 import { operation, type AwsCall, type Handlers } from '../call.js';
 import { AwsError } from '../protocol/aws-error.js';
 import { checkChecksums, decodeChunks } from '../protocol/checksums.js';
-import type { Structure } from '../protocol/values.js';
 import { assembled, compareKeys, storedBytes, type Bucket, type StoredObject, type Upload } from './buckets.js';
 import type { BucketOf, Named, S3Context } from './context.js';
 import { listHandlers } from './lists.js';
@@ -157,8 +156,9 @@ function uploadHandlers({ settings, newId }: S3Context, bucketOf: BucketOf): Han
         throw new AwsError('InvalidArgument', `Part number must be an integer between 1 and ${MAX_PARTS}, inclusive`);
       }
       const bytes = storedBytes(bodyOf(call), settings().storesContent);
-      upload.parts.set(number, { ...bytes, number, modifiedAt: call.now });
-      return { ETag: `"${bytes.md5.toString('hex')}"`, ...checksumsIn(call) };
+      const checksums = checksumsIn(call);
+      upload.parts.set(number, { ...bytes, number, modifiedAt: call.now, checksums });
+      return { ETag: `"${bytes.md5.toString('hex')}"`, ...checksums };
     }),
     CompleteMultipartUpload: operation<CompleteMultipartUploadRequest, CompleteMultipartUploadOutput>((input, call) => {
       const bucket = bucketOf(input, call);
@@ -187,6 +187,7 @@ function uploadHandlers({ settings, newId }: S3Context, bucketOf: BucketOf): Han
         ...(isTruncated ? { NextPartNumberMarker: String(page.at(-1)?.number) } : {}),
         Parts: page.map((part) => ({
           ...{ PartNumber: part.number, ETag: `"${part.md5.toString('hex')}"`, Size: part.size },
+          ...part.checksums,
           LastModified: new Date(part.modifiedAt),
         })),
       };
@@ -225,7 +226,7 @@ function bodyOf({ body, headers }: AwsCall): Buffer {
 }
 
 /** Returns the checksums of a part as its answer repeats them. */
-function checksumsIn({ headers }: AwsCall): Structure {
+function checksumsIn({ headers }: AwsCall): Readonly<Record<string, string | undefined>> {
   const names = { ChecksumCRC32: 'crc32', ChecksumCRC32C: 'crc32c', ChecksumSHA1: 'sha1', ChecksumSHA256: 'sha256' };
   return Object.fromEntries(Object.entries(names).map(([name, header]) => [name, headers[`x-amz-checksum-${header}`]]));
 }

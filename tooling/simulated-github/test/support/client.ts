@@ -199,7 +199,9 @@ export async function drain(queue: Queue, capacity: number): Promise<readonly st
     const answer = await poll(queue, capacity);
     if (answer.status === 202) return found;
     const { id, jobs } = messageIn(answer);
-    found.push(...jobs.map(({ messageType, workflowRunId }) => `${messageType} ${Number(workflowRunId) - 1000}`));
+    found.push(
+      ...jobs.map(({ messageType, workflowRunId }) => `${messageType} ${Number(workflowRunId) - 30_000_000_000}`),
+    );
     await deleteMessage(queue, id);
   }
 }

@@ -1,0 +1,53 @@
+/** The command `lease`. */
+
+import { createRequire } from 'node:module';
+import { Argument, Option, type Command } from 'commander';
+import type * as Lease from './commands/lease.js';
+import { duration, example, formatOption, wholeNumber, type Outcome } from './options.js';
+import type { ProcessIo } from './process-io.js';
+
+const load = createRequire(__filename);
+const ACTIONS: readonly Lease.LeaseAction[] = ['create', 'list', 'show', 'renew', 'release', 'ssh'];
+
+export function addLeaseCommand(program: Command, io: ProcessIo, outcome: Outcome): void {
+  const lease = program
+    .command('lease')
+    .description('lease nodes through a gateway, without ZooKeeper: create, list, show, renew, release, ssh')
+    .addArgument(new Argument('<action>', 'what to do').choices(ACTIONS))
+    .argument('[name...]', 'labels for create; ids of leases for the others; for ssh an id and a command')
+    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
+    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
+    .option('--count <n>', 'create: nodes of each label', wholeNumber(1, 1000))
+    .option('--name <name>', 'create: name of the lease; list: only leases with this name')
+    .option('--priority <n>', 'create: 0 to 999, lower is served first', wholeNumber(0, 999))
+    .option('--lifetime <duration>', 'create, renew: time until the lease expires, e.g. 90m', duration)
+    .option('--data <json>', 'create: data of the lease')
+    .option('--key <text>', 'create: return the same lease for the same key')
+    .option('--wait', 'create: wait for the nodes')
+    .option('--timeout <duration>', 'create: limit of the wait', duration)
+    .addOption(
+      new Option('--state <state>', 'list: only leases in this state').choices(['waiting', 'ready', 'ending', 'ended']),
+    )
+    .addOption(
+      new Option('--outcome <outcome>', 'release: result of the work').choices([
+        'success',
+        'failure',
+        'cancelled',
+        'unknown',
+      ]),
+    )
+    .option('--comment <text>', 'release: a remark')
+    .option('--hold <duration>', 'release: hold the nodes for inspection instead of deleting them', duration)
+    .option('--node <id>', 'ssh: the node (default: the first one)')
+    .option('--user <name>', 'ssh: login name; default: that of the node')
+    .option('--identity <file>', 'ssh: private key; default: those of the ssh agent and of ~/.ssh')
+    .addOption(formatOption(['pretty', 'json', 'name']))
+    .addHelpText(
+      'after',
+      '\nExit status: 0 done, 1 refused, 2 usage, 3 --timeout has passed, 4 all nodes are lost; of ssh, its own.',
+    )
+    .action(async (action: Lease.LeaseAction, names: string[], options: Lease.LeaseOptions) => {
+      outcome.exitCode = await (load('./commands/lease.js') as typeof Lease).lease(io, action, names, options);
+    });
+  example(lease, 'nodepool lease create debian-12 --wait --lifetime 2h -o name');
+}

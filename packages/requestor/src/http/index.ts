@@ -1,0 +1,3 @@
+/** A client of the gateway's leases over HTTP, which needs no ZooKeeper. */
+export * from './documents.js';
+export * from './lease-client.js';
