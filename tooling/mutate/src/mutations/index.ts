@@ -1,6 +1,7 @@
 /** All deliberate defects, by the part of the repository that they change. */
 
 import type { Mutation } from '../mutation.js';
+import { BRIDGE_GITHUB } from './bridge-github.js';
 import { BUILDER } from './builder.js';
 import { CLI } from './cli.js';
 import { CONFIG } from './config.js';
@@ -27,6 +28,7 @@ import { STORE_SUSPENSIONS } from './store-suspensions.js';
 import { ZOOKEEPER } from './zookeeper.js';
 
 export const MUTATIONS: readonly Mutation[] = [
+  ...BRIDGE_GITHUB,
   ...BUILDER,
   ...CLI,
   ...CONFIG,
