@@ -4,8 +4,8 @@ import { packageVersion } from '@nodepool/core/package-version';
 import { reasonOf } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
-import { duration, wholeNumber } from '../options.js';
-import { config, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
+import { duration, example, wholeNumber } from '../options.js';
+import { config as configAnswer, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
 import { ExitCodes } from './job.js';
 
 export interface GitLabIo extends ExecutorIo {
@@ -57,29 +57,33 @@ function createProgram(io: GitLabIo, done: (code: number) => void): Command {
       if (io.abandoned.aborted) await executor.abandon();
     }
   };
-  program
+  const config = program
     .command('config')
     .description('print the settings of the executor')
-    .action(() => void io.streams.stdout.write(`${config(program.opts<ExecutorOptions>())}\n`));
-  program
+    .action(() => void io.streams.stdout.write(`${configAnswer(program.opts<ExecutorOptions>())}\n`));
+  example(config, 'nodepool-gitlab --builds-dir /home/zuul/builds config');
+  const prepare = program
     .command('prepare')
     .description('lease a node for the job')
     .action(() => stage((executor) => executor.prepare()));
-  program
+  example(prepare, 'nodepool-gitlab --label debian-12 prepare');
+  const runScript = program
     .command('run')
     .description('run a script of the job on its node')
     .argument('<script>', 'file with the script')
     .argument('<stage>', 'name of the sub-stage')
     .action((script: string) => stage((executor) => executor.run(script)));
-  program
+  example(runScript, 'nodepool-gitlab run script.sh build_script');
+  const cleanup = program
     .command('cleanup')
     .description('return the node of the job')
     .action(() => stage((executor) => executor.cleanup()));
+  example(cleanup, 'nodepool-gitlab cleanup');
   return program;
 }
 
 const HELP = `
-Options come before the stage. GitLab Runner calls the program for each stage, with its own variables and arguments.
+GitLab Runner calls the program for each stage, with its own variables and arguments.
 
 Example:
   $ nodepool-gitlab --label debian-12 prepare
