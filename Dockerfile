@@ -1,4 +1,5 @@
-# Container images of Nodepool: targets launcher (the default), builder and cli. docs/operating.md#in-containers.
+# Container images of Nodepool: targets launcher (the default), builder, gateway, github and cli; see
+# docs/operating.md#in-containers.
 #
 #   podman build --target launcher --tag nodepool-launcher .
 
@@ -12,7 +13,7 @@ RUN npm install --global "$(node -p 'require("./package.json").packageManager')"
   && pnpm install --frozen-lockfile \
   && pnpm exec turbo run build --filter='./packages/*' --output-logs=errors-only
 RUN mkdir /packages \
-  && for package in pyyaml zookeeper core store requestor config daemon status launcher builder cli \
+  && for package in pyyaml zookeeper core store requestor config daemon status launcher builder gateway bridge-github cli \
     $(cd packages && ls --directory driver-* | grep --invert-match driver-kit); do \
     (cd "packages/$package" && pnpm pack --pack-destination /packages) || exit 1; \
   done
@@ -53,6 +54,18 @@ EXPOSE 8006
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8006/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8006"]
+
+FROM base AS gateway
+EXPOSE 8007
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8008/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-gateway"]
+CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8008"]
+
+FROM base AS github
+EXPOSE 8009
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8009/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-github"]
+CMD ["-c", "/etc/nodepool/nodepool.yaml", "-g", "/etc/nodepool/github.yaml", "--status-port", "8009"]
 
 FROM base AS launcher
 EXPOSE 8005

@@ -8,8 +8,9 @@ export function printFailure(out: Output, error: unknown, debug: boolean): void 
   else if (!(error instanceof CommandError) && !isExpected(error)) out.note('run it again with -d for details');
 }
 
-/** Errors of core whose messages name the remedy. */
+/** Errors of other packages whose messages name the remedy. */
 const EXPECTED_ERRORS = new Set([
+  'ssh',
   'zookeeper-unreachable',
   'zookeeper-chroot',
   'tls-files',

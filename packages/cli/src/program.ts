@@ -10,6 +10,7 @@ import type * as Completion from './commands/completion.js';
 import type * as Delete from './commands/delete.js';
 import type * as Describe from './commands/describe.js';
 import type * as Explain from './commands/explain.js';
+import type * as ExplainJob from './commands/explain-job.js';
 import type * as Hold from './commands/hold.js';
 import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
@@ -143,8 +144,8 @@ function addWait(program: Command, onStore: OnStore): void {
   const wait = program
     .command('wait')
     .description('wait until a request is fulfilled, a node is in a state, or a label has a ready node')
-    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label']))
-    .argument('<id>', 'id of the request or the node, name of the label')
+    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label', 'job']))
+    .argument('<id>', 'id of the request or the node, name of the label, address of the page of the job')
     .option('--state <state>', 'state of the node (ready unless given), or gone')
     .option('--timeout <seconds>', 'fail after this time', seconds)
     .action((kind: 'request' | 'node' | 'label', id: string, { state, timeout }: WaitCliOptions) =>
@@ -167,17 +168,24 @@ function launcherOption(): Option {
 function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const explain = program
     .command('explain')
-    .description('explain the state of a request, a node or a label, and what it waits for')
-    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label']))
-    .argument('<id>', 'id of the request or the node, name of the label')
+    .description('explain the state of a request, a node, a label or a job of GitHub Actions, and what it waits for')
+    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label', 'job']))
+    .argument('<id>', 'id of the request or the node, name of the label, address of the page of the job')
     .addOption(launcherOption())
     .addOption(formatOption())
-    .action((kind: Explain.ExplainedKind, id: string, { launcher = [], format }: ExplainCliOptions) => {
+    .action((kind: Explain.ExplainedKind | 'job', id: string, { launcher = [], format }: ExplainCliOptions) => {
+      if (kind === 'job') {
+        const { explainJob } = load('./commands/explain-job.js') as typeof ExplainJob;
+        return onStore((context) => explainJob(context, id, { format }));
+      }
       const command = load('./commands/explain.js') as typeof Explain;
       if (launcher.length > 0) return command.explainByLaunchers(io, kind, id, { launchers: launcher, format });
       return onStore((context) => command.explain(context, kind, id, { format }));
     });
-  example(explain, 'nodepool explain request 200-0000000042');
+  example(
+    explain,
+    'nodepool explain request 200-0000000042\n  $ nodepool explain job https://github.com/acme/app/actions/runs/1001',
+  );
   const describe = program
     .command('describe')
     .description('show everything about a node, a request, a label or a provider, with its timeline')

@@ -116,7 +116,7 @@ describe('nodepool run', () => {
     expect(readFileSync(join(folder, 'known_hosts'), 'utf8')).toBe(`[192.0.2.9]:2222 ${LOGIN.host_keys![0]!}\n`);
     expect(callsOf('ssh').slice(0, 12)).toEqual([
       ...['-F', 'none', '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=yes', '-o'],
-      expect.stringMatching(/^UserKnownHostsFile="\/.*\/known_hosts"$/),
+      expect.stringMatching(/^UserKnownHostsFile="\/.*\/known_hosts-[0-9]+"$/),
       ...['-o', 'GlobalKnownHostsFile=/dev/null', '-o', 'UpdateHostKeys=no'],
     ]);
   });

@@ -1,4 +1,5 @@
 /** Models, runtime services and driver API, shared by the drivers and programs of Nodepool. */
+export * from './model/backing.js';
 export * from './model/image.js';
 export * from './model/image-review.js';
 export * from './model/json.js';
@@ -24,6 +25,7 @@ export { TimerQueue } from './runtime/timer-queue.js';
 export * from './runtime/work-queue.js';
 export * from './driver/api.js';
 export * from './driver/api-metrics.js';
+export * from './driver/backing-nodes.js';
 export * from './driver/cached-read.js';
 export * from './driver/call.js';
 export * from './driver/error-codes.js';

@@ -216,6 +216,15 @@ describe('7. an import that fails', () => {
     open.cloud.faults.add({ on, fault: { kind: 'task-failure', message: 'ClientError: unknown OS' } });
     expect((await failureOf(test.upload(file, { image: 'built' }))).message).toContain('ClientError: unknown OS');
   });
+
+  it('is not one that EC2 does not know yet', async () => {
+    open.cloud.configure({ importMs: 60_000, readLagMs: 5000 });
+    const file = join(folder, 'disk.raw');
+    writeFileSync(file, Buffer.alloc(1000, 'disk'));
+    const test = await provider({ 'object-storage': { 'bucket-name': BUCKET }, diskimages: [{ name: 'built' }] });
+    const id = await test.upload(file, { image: 'built' });
+    expect(open.cloud.inspect.images().map((image) => image.id)).toEqual([id]);
+  });
 });
 
 describe('8. without the right to list quotas', () => {

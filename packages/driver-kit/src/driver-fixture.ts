@@ -1,6 +1,7 @@
 /** Input of the contract tests: the driver, a cloud to run it on, and the abilities of that cloud. */
 
 import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig } from '@nodepool/core';
+import type { SimulatedBackingNodes } from './simulated-backing.js';
 import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
 
@@ -178,6 +179,9 @@ export interface TestCloud {
   /** Logins of the machines of a driver that declares machines (`DriverFixture.supplies`). */
   readonly logins?: SimulatedLogins;
 
+  /** Backing nodes of a driver whose nodes are their slots (`DriverFixture.backed`). */
+  readonly backing?: SimulatedBackingNodes;
+
   readonly http?: HttpControls;
 
   /** Makes the cloud refuse the credentials in use, and stores others where the driver reads them. */
@@ -211,6 +215,13 @@ export interface DriverFixture {
   readonly can: readonly Ability[];
   /** True if the driver creates no instances and declares machines to `nodeSupply`. */
   readonly supplies?: boolean;
+  /** Settings of the first label, if the nodes of the driver are slots of backing nodes. */
+  readonly backed?: {
+    /** Slots of a backing node. */
+    readonly slots: number;
+    /** Time after which a backing node without nodes is released, milliseconds. */
+    readonly graceMs: number;
+  };
   readonly configuration: ConfigurationExamples;
   /** Opens a cloud. Called at least once for every case. */
   open(): TestCloud | Promise<TestCloud>;

@@ -6,6 +6,7 @@ export { CONTRACT_VERSION, describeDriverContract, driverContract } from './cont
 export { contractPage } from './contract-page.js';
 export { ContractViolation, type RuleGroup, type Rule } from './rule.js';
 export type { RuleContext } from './rule-context.js';
+export { SimulatedBackingNodes } from './simulated-backing.js';
 export { SimulatedLogins } from './simulated-logins.js';
 export * from './driver-fixture.js';
 export { realTime, simulatedTime, type SimulatedTimeOptions, type TestTime } from './time.js';

@@ -16,6 +16,7 @@ import type {
 import { silentLogger, systemClock, systemRandom, TaskSupervisor } from '@nodepool/core';
 import { CountingClock } from './counting-clock.js';
 import { providerConfigOf } from './provider-config.js';
+import type { SimulatedBackingNodes } from './simulated-backing.js';
 import type { SimulatedLogins } from './simulated-logins.js';
 
 export class ProviderProcess {
@@ -38,6 +39,7 @@ export class ProviderProcess {
     clock: Clock,
     private readonly logins?: SimulatedLogins,
     private readonly log: Logger = silentLogger,
+    private readonly backing?: SimulatedBackingNodes,
   ) {
     this.clock = new CountingClock(clock);
     // A real cloud remembers the ids of former runs.
@@ -48,6 +50,7 @@ export class ProviderProcess {
   }
 
   get context(): ProviderContext {
+    const { backing } = this;
     return {
       clock: this.clock,
       random: this.random,
@@ -59,6 +62,7 @@ export class ProviderProcess {
         },
       },
       loginScan: this.logins?.scan,
+      backingNodes: backing && ((owner) => backing.open(owner, this.config.name)),
       onApiCall: (call) => {
         this.apiCalls.push(call);
         if (this.apiCalls.length >= this.killAfter) this.provider.stop();

@@ -15,7 +15,7 @@ import {
 export function providerConfigOf(driver: Driver, section: JsonObject): ProviderConfig {
   const problems: string[] = [];
   const config = driver.getProviderConfig(section, {
-    labels: new Set(labelNames(section)),
+    labels: new Set(fileLabelNames(section)),
     diskImages: new Map(imageNames(section).map((name) => [name, diskImage(name)])),
     problem: (path, { expected, hint }) =>
       problems.push(`${path.join('.')}: expected ${expected}${hint === undefined ? '' : `; ${hint}`}`),
@@ -28,6 +28,13 @@ export function providerConfigOf(driver: Driver, section: JsonObject): ProviderC
 export function labelNames(section: JsonObject): string[] {
   const names = entriesAt(section, 'pools').flatMap((pool) => labelsIn(pool.section));
   return [...new Set(names)].filter((name) => name !== '');
+}
+
+/** Returns the labels that a file with the section defines: those of its pools, and those that they are slots of. */
+export function fileLabelNames(section: JsonObject): string[] {
+  const labels = entriesAt(section, 'pools').flatMap((pool) => entriesAt(pool.section, 'labels'));
+  const backing = labels.flatMap((label) => stringAt(label.section, 'backing-label') ?? []);
+  return [...new Set([...labelNames(section), ...backing])];
 }
 
 function labelsIn(section: JsonObject): string[] {

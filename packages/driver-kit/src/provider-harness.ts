@@ -14,6 +14,7 @@ import {
   type LaunchedInstance,
   type NodeCleanup,
   type NodeLaunch,
+  type NodeRequestHandler,
   type Provider,
 } from '@nodepool/core';
 import { describeCalls, expectCode, failureWith, lacks, notDriverError } from './expectations.js';
@@ -72,7 +73,14 @@ export class ProviderHarness {
   make(change: JsonObject = {}): ProviderProcess {
     const { cloud } = this;
     const section = { ...cloud.section, ...change };
-    const process = new ProviderProcess(cloud.makeDriver(), section, cloud.time.clock, cloud.logins, this.log);
+    const process = new ProviderProcess(
+      cloud.makeDriver(),
+      section,
+      cloud.time.clock,
+      cloud.logins,
+      this.log,
+      cloud.backing,
+    );
     this.processes.push(process);
     return process;
   }
@@ -106,7 +114,7 @@ export class ProviderHarness {
       ...change,
     });
     const handler = this.provider.getRequestHandler(launch.pool, requestFor(launch.label));
-    const watched = watch(handler.launch(launch));
+    const watched = watch(this.recorded(launch, handler));
     return {
       node,
       get settled() {
@@ -116,6 +124,16 @@ export class ProviderHarness {
         return progress.last;
       },
     };
+  }
+
+  /** Keeps the record of the node up to date that a launcher would write. */
+  private async recorded(launch: NodeLaunch, handler: NodeRequestHandler): Promise<LaunchedInstance> {
+    const { backing } = this.cloud;
+    const { nodeId: id, pool, label } = launch;
+    backing?.launching({ id, provider: this.process.config.name, pool, type: [label] });
+    const instance = await handler.launch(launch);
+    backing?.launched(id, instance);
+    return instance;
   }
 
   /** Launches an instance and resolves when it is complete. */
@@ -138,6 +156,7 @@ export class ProviderHarness {
     const work = async (): Promise<void> => {
       await provider.cleanupNode(cleanup);
       await provider.waitForNodeCleanup(node.id);
+      this.cloud.backing?.deleted(node.id);
     };
     return watch(work());
   }

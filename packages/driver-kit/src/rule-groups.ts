@@ -1,4 +1,5 @@
 import type { RuleGroup } from './rule.js';
+import { backed } from './rules/backed.js';
 import { calls } from './rules/calls.js';
 import { client } from './rules/client.js';
 import { configuration } from './rules/configuration.js';
@@ -32,6 +33,7 @@ export const RULE_GROUPS: readonly RuleGroup[] = [
   lookalikes,
   copies,
   supply,
+  backed,
   configuration,
   packages,
 ];

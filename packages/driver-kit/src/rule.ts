@@ -10,8 +10,11 @@ export interface Rule {
   readonly title: string;
   /** The precise requirement and its rationale in Markdown, for the contract page and failure messages. */
   readonly text: string;
-  /** Drivers that the rule is for: those that create instances (the default), those that declare machines, or all. */
-  readonly appliesTo?: 'creating' | 'supplying' | 'all';
+  /**
+   * Drivers that the rule is for: those that create instances (the default), those that declare machines, those whose
+   * nodes are slots of backing nodes (which also create instances), or all.
+   */
+  readonly appliesTo?: 'creating' | 'supplying' | 'backed' | 'all';
   /** Abilities of the cloud that the test requires; none by default. */
   readonly needs?: readonly Ability[];
   /** Further abilities that extend the test if the cloud has them. */
@@ -40,13 +43,14 @@ export class ContractViolation extends Error {
 /** Returns the reason to skip the rule with this driver, or undefined if it is checked. */
 export function reasonToSkip(
   rule: Rule,
-  fixture: Pick<DriverFixture, 'can' | 'exempt' | 'supplies'>,
+  fixture: Pick<DriverFixture, 'can' | 'exempt' | 'supplies' | 'backed'>,
 ): string | undefined {
   const exemption = fixture.exempt?.[rule.id];
   if (exemption !== undefined) return exemption;
   const { appliesTo = 'creating' } = rule;
   if (fixture.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
   if (fixture.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
+  if (fixture.backed === undefined && appliesTo === 'backed') return 'its nodes are not slots of backing nodes';
   const missing = (rule.needs ?? []).filter((ability) => !fixture.can.includes(ability));
   return missing.length === 0 ? undefined : `the test cloud lacks ${missing.join(', ')}`;
 }

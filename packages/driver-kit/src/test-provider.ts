@@ -21,6 +21,7 @@ import {
 } from '@nodepool/core';
 import { ProviderProcess } from './process.js';
 import { callOn, imageTags, imageUpload, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
+import type { SimulatedBackingNodes } from './simulated-backing.js';
 import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
 
@@ -37,6 +38,8 @@ export interface TestProviderOptions {
   readonly section: JsonObject;
   /** Logins of machines, for a driver that declares machines. */
   readonly logins?: SimulatedLogins;
+  /** Backing nodes, for a driver whose nodes are their slots. */
+  readonly backing?: SimulatedBackingNodes;
   /** Properties to override in every launch, e.g. the zone. */
   readonly launch?: Partial<NodeLaunch>;
 }
@@ -50,7 +53,8 @@ export class TestProvider {
 
   /** Throws if the driver rejects the section. */
   constructor(private readonly options: TestProviderOptions) {
-    this.process = new ProviderProcess(options.driver, options.section, options.time.clock, options.logins);
+    const { driver, section, time, logins, backing } = options;
+    this.process = new ProviderProcess(driver, section, time.clock, logins, undefined, backing);
   }
 
   get provider(): Provider {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { ContractViolation, driverContract, type DriverFixture } from '../src/index.js';
 import { acmeFixture } from './support/acme-fixture.js';
+import { slotsFixture } from './support/acme-slots.js';
 import { supplierFixture } from './support/acme-supplier.js';
 import { leftOpen, type Defect } from './support/defects/defect.js';
 import { DEFECTS } from './support/defects/index.js';
@@ -16,7 +17,8 @@ afterEach(() => {
   for (const server of leftOpen.splice(0)) server.close();
 });
 
-function fixtureWith({ changes, manifest, supplier }: Defect): DriverFixture {
+function fixtureWith({ changes, manifest, supplier, slots }: Defect): DriverFixture {
+  if (slots !== undefined) return slotsFixture(slots);
   if (supplier !== undefined) return supplierFixture(supplier);
   const fixture = acmeFixture(changes);
   if (manifest === undefined) return fixture;

@@ -67,7 +67,11 @@ export class Gateway {
         }),
     });
     this.server = server;
-    settings.onChange((changed) => this.tasks.run('apply the settings', () => this.apply(server, changed)));
+    settings.onChange((changed) => {
+      // Clients connect again, so that streams of tokens that are no longer valid end.
+      streams.close();
+      this.tasks.run('apply the settings', () => this.apply(server, changed));
+    });
     const address = await server.start(settings.current.listen);
     this.tasks.run('read the leases', () => leases.start());
     return address;

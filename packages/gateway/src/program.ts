@@ -61,5 +61,5 @@ Signals:
                    or to the working directory.
 
 Example:
-  $ nodepool-gateway -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/gateway.yaml --status-port 8007
+  $ nodepool-gateway -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/gateway.yaml --status-port 8008
 `;

@@ -97,14 +97,20 @@ describe('the rights of a token', () => {
     expect((await listed(other)).map(({ id }) => id)).toEqual([]);
     expect((await listed(alone)).map(({ id }) => id)).toEqual([theirs.id]);
     expect(await codeOf(acme.get(theirs.id))).toBe('not-found');
+    expect(await codeOf(gateway.client(TOKENS.lonely).get(theirs.id))).toBe('not-found');
     expect((await acme.get(mine.id)).end).toBeNull();
   });
 
   it('end when the token is removed from its file', async () => {
     const gateway = await world.gateway();
-    await gateway.client().labels();
+    const client = gateway.client();
+    world.launcher.mode = 'wait';
+    const { id } = await client.create({ labels: ['debian'] });
+    const stream = client.follow(id);
+    expect((await stream.next()).value).toMatchObject({ id });
     await writeFile(join(world.folder, 'tokens.yaml'), 'tokens: []\n');
     await gateway.settings.reload();
+    expect(await codeOf(stream.next())).toBe('unauthorized');
     expect(await codeOf(gateway.client().labels())).toBe('unauthorized');
     await writeFile(join(world.folder, 'tokens.yaml'), 'tokens: [{name: x}]\n');
     await gateway.settings.reload();
@@ -132,7 +138,7 @@ describe('clients that send too much or too slowly', () => {
       statuses.push((await gateway.fetch('/v1/labels', { token: `guess-${guess}` })).status);
     }
     expect(statuses.slice(0, 20)).toEqual(Array(20).fill(401));
-    expect(statuses.slice(-10).filter((status) => status === 429).length).toBeGreaterThan(5);
+    expect(statuses).toContain(429);
     expect((await gateway.fetch('/v1/labels')).status).toBe(200);
   });
 

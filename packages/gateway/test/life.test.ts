@@ -1,6 +1,7 @@
 /** The life of leases over HTTP. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { NodeInterruption } from '@nodepool/core';
 import { LeaseEndedError, type LeaseDocument } from '@nodepool/requestor/http';
 import { inState, until, World, type RunningGateway } from './support/world.js';
 
@@ -91,6 +92,34 @@ it('nodes that are lost are told, and a lease without nodes ends', async () => {
   expect(seen.at(-1)).toMatchObject({ state: 'ended', end: { reason: 'lost' } });
   expect(seen.some(({ state, nodes: [one] }) => state === 'ready' && one?.state === 'lost')).toBe(true);
   expect(seen.at(-1)?.reasons).toHaveLength(3);
+  await world.clean();
+});
+
+it('the loss of the machine of a node is told, and the lease continues', async () => {
+  const client = gateway.client();
+  const { id } = await client.create({ labels: ['debian'] });
+  const { nodes } = await client.ready(id);
+  expect(nodes[0]?.interruption).toBeNull();
+  const { store } = world.launcher;
+  const interruption = {
+    kind: 'reclaimed',
+    reason: 'its spot instance ends',
+    time: 1_700_000_000,
+    ends_at: 1_700_000_120,
+  };
+  const entry = store.nodes.get(nodes[0]?.id ?? '');
+  const told = (async (): Promise<LeaseDocument | undefined> => {
+    for await (const lease of client.follow(id)) if (lease.nodes[0]?.interruption !== null) return lease;
+    return undefined;
+  })();
+  expect(await store.nodes.setInterruption(entry!, interruption as NodeInterruption)).toBe(true);
+  expect(await told).toMatchObject({
+    state: 'ready',
+    reasons: [`node ${nodes[0]?.id} is interrupted: its spot instance ends`],
+    nodes: [{ state: 'in-use', interruption: { kind: 'reclaimed', ends: '2023-11-14T22:15:20.000Z' } }],
+  });
+  await client.release(id);
+  await inState(client, id, 'ended');
   await world.clean();
 });
 

@@ -73,7 +73,7 @@ async function startGateway(name: string, settings = ''): Promise<Process> {
   const args = [PROGRAM, '-c', join(folder, 'nodepool.yaml'), '-g', file];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   children.push(child);
-  child.stderr?.resume();
+  child.stderr.resume();
   const url = `http://127.0.0.1:${port}`;
   if (settings === '') await until(async () => (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true);
   return { child, url, client: new LeaseClient({ url, token: TOKEN, retryForMs: 20_000 }) };

@@ -9,6 +9,7 @@ import { seededRandom, silentLogger, VirtualClock } from '@nodepool/core/testing
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { Principal } from '../src/auth/principal.js';
+import { QuotaError } from '../src/leases/lease-service.js';
 import { Leases } from '../src/leases/leases.js';
 import type { LeaseState } from '../src/leases/record.js';
 import { ScriptedLauncher } from './support/scripted-launcher.js';
@@ -72,8 +73,8 @@ class Simulation {
     this.server.partition(zooKeeper, 'silent');
   }
 
-  create({ leases }: SimulatedGateway, key = 'job'): ReturnType<Leases['service']['create']> {
-    return leases.service.create(PRINCIPAL, SPEC, key, { signal: this.options.signal });
+  create({ leases }: SimulatedGateway, key = 'job', principal = PRINCIPAL): ReturnType<Leases['service']['create']> {
+    return leases.service.create(principal, SPEC, key, { signal: this.options.signal });
   }
 
   async run<T>(work: Promise<T>): Promise<T> {
@@ -239,6 +240,47 @@ it('a lease that is not renewed ends, once, at the time of the ensemble', async 
   await simulation.clock.advance(3_700_000);
   expect(simulation.records('gateway/leases').size).toBe(0);
   await simulation.stop();
+});
+
+it('a renewal in the moment of the expiry is either refused, or the lease continues', async () => {
+  const outcomes = new Set<string>();
+  for (let offset = -4; offset <= 4; offset += 0.5) {
+    const simulation = await Simulation.start(2, 50);
+    const [first, second] = simulation.gateways as [SimulatedGateway, SimulatedGateway];
+    const { entry } = await simulation.run(simulation.create(first));
+    await simulation.until(() => simulation.stateOf(entry.id) === 'ready');
+    const renewed = simulation.records('gateway/leases').get(entry.id)?.['renewed'] as number;
+    await simulation.clock.advance((renewed + 600) * 1000 - simulation.clock.now() + offset);
+    const outcome = await simulation.run(
+      second.leases.service.renew(entry.id, undefined, {}).then(
+        () => 'ready',
+        () => 'ended',
+      ),
+    );
+    outcomes.add(outcome);
+    await simulation.clock.advance(30_000);
+    expect([offset, simulation.stateOf(entry.id)]).toEqual([offset, outcome]);
+    await simulation.stop();
+  }
+  expect(outcomes.size).toBe(2);
+});
+
+it('gateways that create leases at the same time do not exceed the limit of nodes', async () => {
+  for (let seed = 1; seed <= 5; seed++) {
+    const simulation = await Simulation.start(3, seed);
+    simulation.launcher.mode = 'wait';
+    const limited: Principal = { ...PRINCIPAL, grant: { ...PRINCIPAL.grant, maxNodes: 5 } };
+    const attempts = Array.from({ length: 9 }, (_, at) =>
+      simulation.create(simulation.gateways[at % 3]!, `job ${at}`, limited).then(
+        () => 'created',
+        (error: unknown) => (error instanceof QuotaError ? 'quota' : error),
+      ),
+    );
+    const outcomes = await simulation.run(Promise.all(attempts));
+    expect(outcomes.toSorted()).toEqual([...Array<string>(2).fill('created'), ...Array<string>(7).fill('quota')]);
+    expect(simulation.records('requests').size).toBe(2);
+    await simulation.stop();
+  }
 });
 
 it('a lease that waits expires, too, and its request is withdrawn', async () => {

@@ -9,6 +9,7 @@ import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
 import { UnservedNodes } from './images/unserved-nodes.js';
 import { ImageReviews } from './images/image-reviews.js';
+import { AbandonedBacking } from './maintenance/abandoned-backing.js';
 import { AbandonedProviders } from './maintenance/abandoned-providers.js';
 import { LostRequests } from './maintenance/lost-requests.js';
 import { NodeExpiration } from './maintenance/node-expiration.js';
@@ -28,6 +29,7 @@ export function createControllers(
   const abandoned = new AbandonedProviders(context, serves);
   return [
     abandoned,
+    new AbandonedBacking(context, serves),
     new NodeExpiration(context, serves),
     new ReadyNodeRemoval(context, { serves, launches }),
     new DeletedRequests(context, ledger, serves),

@@ -52,8 +52,8 @@ export class Lease {
 
   /**
    * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
-   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the
-   * nodes as usual. Returns a function that removes the listener.
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
+   * as usual. Returns a function that removes the listener.
    */
   onInterruption(listener: (interruption: Interruption) => void): () => void {
     return this.interruptions.add(listener);
@@ -81,10 +81,10 @@ export class Lease {
   }
 
   /**
-   * Returns the nodes: launchers delete used nodes and hand the others to other requests. Idempotent. Never rejects,
-   * because launchers also delete nodes in use whose locks are lost; only a durable lease rejects if the requestor is
-   * closed or has no permission before the nodes are returned, and remains then. Only the first call counts. With the
-   * result of the job, launchers judge new images.
+   * Returns the nodes: launchers delete used nodes and hand the others to other requests. With the result of the job,
+   * launchers judge new images. Idempotent: only the first call counts. Never rejects, because launchers also delete
+   * nodes in use whose locks are lost; only a durable lease rejects if the requestor is closed or has no permission
+   * before the nodes are returned, and remains then.
    */
   async return({ result }: ReturnOptions = {}): Promise<void> {
     this.ended.abort();
@@ -135,7 +135,7 @@ export class Lease {
   }
 
   private async giveBack(result: JobResult | undefined): Promise<void> {
-    const used = usedWith(result);
+    const used = usedNode(result);
     await Promise.all(
       this.handles.map(async (handle) => {
         try {
@@ -152,7 +152,7 @@ export class Lease {
 
   /** Ends the lease for all processes of the owner. A node that another one has returned is not changed. */
   private async giveBackDurably(result: JobResult | undefined): Promise<void> {
-    const used = usedWith(result);
+    const used = usedNode(result);
     try {
       await Promise.all(
         this.handles.map(async (handle) => {
@@ -213,10 +213,10 @@ export class Lease {
   }
 }
 
-function isLostOwnership(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'lost-ownership';
+function usedNode(result: JobResult | undefined): Partial<NodeData> {
+  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
 }
 
-function usedWith(result: JobResult | undefined): Partial<NodeData> {
-  return { state: 'used', ...(result === undefined ? {} : { job_result: result }) };
+function isLostOwnership(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'lost-ownership';
 }

@@ -267,6 +267,7 @@ it('a program that closes its client leaves the lease, and no timers', async () 
   await world.run(take(world));
   await world.run(world.requestor.close());
   await world.run(world.zooKeeper.close());
+  await world.run(world.other.close());
   await world.run(world.launcher.stop());
   await world.clock.advance(120_000);
   expect(world.clock.pending).toBe(0);

@@ -136,7 +136,10 @@ describe('the lists', () => {
     };
     const age = clock.now() / 1000 - 60;
     const upload = { id: 'b1', upload_id: '0000000001', provider: 'cloud', image: 'debian', state: 'ready', age };
-    expect(await json('/image-list')).toEqual([{ ...upload, external_name: 'n', external_id: 'e', progress: null }]);
+    const stage = { stage: null, stage_age: null, stage_by: null, stage_reason: null };
+    expect(await json('/image-list')).toEqual([
+      { ...upload, external_name: 'n', external_id: 'e', progress: null, ...stage },
+    ]);
     expect(await json('/dib-image-list')).toEqual([
       { id: 'debian-b1', image: 'debian', builder: 'nb01', formats: ['qcow2', 'raw'], state: 'paused', age },
     ]);

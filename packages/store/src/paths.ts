@@ -18,7 +18,10 @@ export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
  */
 export const SUSPENSIONS_ROOT = `${NODEPOOL_ROOT}/suspensions`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
-/** Its children count the registrations of supplied nodes, one per provider. An extension: other programs ignore it. */
+/**
+ * Its children count the registrations of supplied nodes, one per provider, and the changes of an owner's requests. An
+ * extension: other programs ignore it.
+ */
 const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
 
 const SLASH = 0x2f;
@@ -54,6 +57,11 @@ export function nodeLockPath(id: string): string {
 /** Returns the path of the counter that changes with each registration of supplied nodes of the provider. */
 export function supplyPath(provider: string): string {
   return `${SUPPLY_ROOT}/${encodeURIComponent(provider)}`;
+}
+
+/** Returns the path of the counter that changes with the set of the requestor's requests. */
+export function requestorPath(requestor: string): string {
+  return `${SUPPLY_ROOT}/requests-of-${encodeURIComponent(requestor)}`;
 }
 
 export function requestPath(id: string): string {

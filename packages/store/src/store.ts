@@ -19,7 +19,7 @@ import type { StoreContext } from './context.js';
 import { ImageStore } from './images/image-store.js';
 import { InstallationStore } from './installation/installation-store.js';
 import { NodeStore } from './nodes/node-store.js';
-import { ROOTS } from './paths.js';
+import { NODES_ROOT, REQUESTS_ROOT, ROOTS } from './paths.js';
 import { RequestStore } from './requests/request-store.js';
 import { SuspensionStore } from './installation/suspension-store.js';
 
@@ -113,6 +113,12 @@ export class Store {
     await this.installation.ready(options);
     // The caches are not complete before the state of the server is checked, which needs further answers.
     await caches.completed(options);
+  }
+
+  /** Resolves once the caches have all changes of nodes and requests that any program made before the call. */
+  async caughtUp(options?: CallOptions): Promise<void> {
+    await this.zooKeeper.sync(NODES_ROOT, options);
+    await this.context.caches.caughtUp([NODES_ROOT, REQUESTS_ROOT], options);
   }
 
   /** Calls `listener` on every change of `complete`. Returns a function that removes the listener. */

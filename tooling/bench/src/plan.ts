@@ -7,6 +7,7 @@ import {
   type EventLoopDelay,
   type LauncherFacts,
 } from './environment.js';
+import { BACKING_NODES } from './backing-nodes.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
@@ -30,6 +31,8 @@ import type { Row } from './table.js';
 
 /** Launchers whose first burst is measured. */
 const FIRST_BURSTS = 5;
+/** Pairs of launchers whose bursts are compared. */
+const PAIRS = 3;
 
 /** Result of a scenario. */
 export interface Outcome {
@@ -189,6 +192,7 @@ export const SCENARIOS: readonly Scenario[] = [
     },
     { sections: STATIC_MACHINES },
   ),
+  { letters: 'x', what: '1,000 slots of backing nodes requested at once', run: backingNodes },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHangingProvider },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
@@ -204,6 +208,37 @@ async function startUp({ dataFolder }: EnvironmentOptions): Promise<Outcome> {
     ],
     launchers: [],
     eventLoops: [],
+  };
+}
+
+/** Compares nodes on backing nodes with nodes of the example driver, the first burst of a launcher each. */
+async function backingNodes(options: EnvironmentOptions): Promise<Outcome> {
+  const what = '1,000 slots at once';
+  const measure = async (environment: BenchmarkEnvironment, signal: AbortSignal): Promise<BurstFigures> =>
+    burst(environment, 1000, signal);
+  const ratios: number[] = [];
+  const figures: BurstFigures[] = [];
+  const launchers: LauncherFacts[] = [];
+  // The speed of a virtual machine changes within seconds.
+  for (let pair = 0; pair < PAIRS; pair += 1) {
+    const own = await withEnvironment('1,000 nodes at once', options, measure);
+    const { result, facts } = await withEnvironment(what, { ...options, ...BACKING_NODES }, measure);
+    ratios.push(result.fulfilledMs / own.result.fulfilledMs);
+    figures.push(result);
+    launchers.push(facts);
+  }
+  const typical = (of: keyof BurstFigures): number => median(figures.map((each) => each[of]));
+  const name = `x  ${what}, compared with nodes of the example driver, median of ${PAIRS}`;
+  return {
+    rows: [
+      row(name, median(ratios), 1.3, plain, '-'),
+      row('   … all fulfilled', typical('fulfilledMs'), undefined, seconds, '-'),
+      row('   … released at once, all deleted', typical('deletedMs'), undefined, seconds, '-'),
+      row('   … ZooKeeper transactions per node life', typical('transactionsPerLife'), undefined, plain, '-', true),
+      row('   … processor time per node life', typical('cpuMsPerLife'), undefined, milliseconds, '-'),
+    ],
+    launchers,
+    eventLoops: launchers.flatMap((facts) => loopsOf(facts, what)),
   };
 }
 

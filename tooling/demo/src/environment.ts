@@ -28,10 +28,11 @@ export class DemoEnvironment {
     private readonly server: RunningZooKeeper,
     readonly zooKeeper: ZooKeeper,
     readonly launcher: Program,
-    private readonly folder: string,
+    /** Folder of configurations and logs. */
+    readonly folder: string,
     private readonly webappPort: number,
     /** File with the private key for logins; undefined if OpenSSH is not installed. */
-    private readonly identity: string | undefined,
+    readonly identity: string | undefined,
   ) {}
 
   /**

@@ -3,6 +3,7 @@
  * generated: NAME -->` and `<!-- /generated -->`; the rest of the page is written by hand.
  */
 
+import * as bridgeGithub from '@nodepool/bridge-github';
 import * as builder from '@nodepool/builder';
 import { configSchema, secureSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
@@ -27,11 +28,17 @@ export interface GeneratedPart {
 export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(configSchema, 3) },
   { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, 3) },
+  {
+    page: 'reference/configuration.md',
+    name: 'github.yaml',
+    make: () => schemaReference(bridgeGithub.settingsSchema, 3),
+  },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },
   { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher, status) },
   { page: 'reference/metrics.md', name: 'builder', make: () => metricsReference(builder) },
   { page: 'reference/metrics.md', name: 'gateway', make: () => metricsReference(gateway) },
+  { page: 'reference/metrics.md', name: 'github', make: () => metricsReference(bridgeGithub) },
   { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
   ...driverPackages().map((driver) => ({
     page: `drivers/${driver.name}.md`,

@@ -9,7 +9,7 @@ import { ValidationSeverity } from 'dockerfile-utils/lib/main.js';
 import { REPOSITORY } from '../src/repository.js';
 
 const text = readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8');
-const TARGETS = ['launcher', 'builder', 'cli'];
+const TARGETS = ['launcher', 'builder', 'gateway', 'github', 'cli'];
 
 interface Stage {
   readonly name: string;
@@ -59,7 +59,15 @@ describe('the Dockerfile', () => {
   });
 
   it('has a stage for each program, the launcher last, and builds in other stages', () => {
-    expect(stages.map(({ name }) => name)).toEqual(['build', 'install', 'base', 'cli', 'builder', 'launcher']);
+    expect(stages.map(({ name }) => name)).toEqual([
+      'build',
+      'install',
+      'base',
+      'cli',
+      'builder',
+      'gateway',
+      'launcher',
+    ]);
     for (const target of TARGETS) expect(stages.find(({ name }) => name === target)?.from).toBe('base');
     const copied = inherited('launcher', 'COPY').map(contentOf);
     expect(copied).toEqual(['--from=install /opt/nodepool /opt/nodepool']);
@@ -73,6 +81,7 @@ describe('the Dockerfile', () => {
     };
     expect(tag.localeCompare(engines.node.replace('>=', ''), 'en', { numeric: true })).toBeGreaterThan(0);
     expect(stages.filter(({ from }) => from !== '${NODE_IMAGE}').map(({ from }) => from)).toEqual([
+      'base',
       'base',
       'base',
       'base',

@@ -61,7 +61,7 @@ describe('a configuration in the documentation', () => {
       .filter((text) => text.includes('zookeeper-servers:') && text.includes('providers:'))
       .map((text) => [file.slice(docs.length + 1), text] as const),
   );
-  const examples = ['nodepool.yaml', 'aws-spot.yaml'].map(
+  const examples = ['nodepool.yaml', 'aws-spot.yaml', 'metastatic.yaml'].map(
     (name) => [`examples/${name}`, readFileSync(join(docs, 'examples', name), 'utf8')] as const,
   );
 

@@ -3,19 +3,19 @@
  * are killed. `pnpm scenario:mixed` runs it if `NODEPOOL_PYTHON` names the folder of the source of the Python Nodepool.
  */
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
 import { freePorts } from '@nodepool/dev-zookeeper';
-import { Program } from '@nodepool/harness';
+import type { Program } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/zookeeper';
 import { FleetObserver } from './fleet-observer.js';
+import { fakeCloud, PYTHON_SOURCE, startPythonLauncher } from './python-launcher.js';
 import { Site, type LauncherSetup } from './site.js';
 import { SshHost } from './ssh-hosts.js';
 
-const SOURCE = process.env['NODEPOOL_PYTHON'];
 const REQUESTS = 450;
 const TIMEOUT_MS = 3_600_000;
 const SLOTS = 2;
@@ -25,23 +25,13 @@ const PAUSE_MS = { least: 2000, most: 12_000 };
 /** Greatest number of writes of one request: a few for each pool that declines, accepts or completes it. */
 const MAX_WRITES = 60;
 
-/** Starts a Python launcher with its default intervals. */
-const PROGRAM = `
-import logging, signal, sys, threading
-logging.basicConfig(level=logging.INFO, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
-import nodepool.launcher
-pool = nodepool.launcher.NodePool(None, sys.argv[1])
-pool.start()
-threading.Event().wait()
-`;
-
 let site: Site;
 let folder: string;
 let hosts: readonly SshHost[];
 let endpoint: string;
 const pythons: Program[] = [];
 
-(SOURCE === undefined ? describe.skip : describe)('a fleet of both implementations', () => {
+(PYTHON_SOURCE === undefined ? describe.skip : describe)('a fleet of both implementations', () => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'nodepool-mixed-'));
     // The Python Nodepool requires TLS.
@@ -79,30 +69,10 @@ const pythons: Program[] = [];
 
   /** Starts a Python launcher. */
   async function python(name: string): Promise<Program> {
-    const [host = '', zkPort = ''] = site.address.servers.split(':');
-    const labels = ['debian', 'fedora'].map((label) => ({
-      ...{ name: label, 'cloud-image': 'Fake Precise', 'min-ram': 8192, 'flavor-name': 'Fake' },
-    }));
-    const pool = { name: 'main', 'max-servers': 20, 'host-key-checking': false, labels };
-    const cloud = { name: 'theirs', driver: 'fake', cloud: 'fake', 'region-name': 'r', rate: 0.001 };
-    const config = {
-      'zookeeper-servers': [{ host, port: Number(zkPort) }],
-      'zookeeper-tls': site.address.tls,
-      labels: ['debian', 'fedora', 'iron'].map((each) => ({ name: each })),
-      providers: [{ ...cloud, 'cloud-images': [{ name: 'Fake Precise' }], pools: [pool] }, rack()],
-    };
-    mkdirSync(join(folder, name), { recursive: true });
-    const file = join(folder, name, 'nodepool.yaml');
-    writeFileSync(file, JSON.stringify(config));
-    const clouds = join(folder, name, 'clouds.yaml');
-    const auth = { auth_url: 'http://127.0.0.1:1', username: 'u', password: 'p', project_name: 'p' };
-    writeFileSync(clouds, JSON.stringify({ clouds: { fake: { auth } } }));
-    const program = await Program.start({
-      name,
-      command: '/usr/bin/python3',
-      args: ['-c', PROGRAM, file],
-      env: { PYTHONPATH: SOURCE ?? '', PBR_VERSION: '11.0.0', OS_CLIENT_CONFIG_FILE: clouds },
-      logFile: join(site.folder, `${name}.log`),
+    const program = await startPythonLauncher({
+      ...{ name, folder, logs: site.folder, zooKeeper: site.address },
+      labels: ['debian', 'fedora', 'iron'],
+      providers: [fakeCloud(['debian', 'fedora']), rack()],
     });
     pythons.push(program);
     return program;

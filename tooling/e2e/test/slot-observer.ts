@@ -1,4 +1,4 @@
-/** Observes the nodes of static machines: a slot never has two nodes, and a node in use never changes. */
+/** Observes nodes with slots: a slot never has two nodes, and a node in use never changes. */
 
 import { isZooKeeperError, type PersistentWatch, type ZooKeeper } from '@nodepool/zookeeper';
 
@@ -12,6 +12,13 @@ export interface SlotRecord {
   readonly slot: number;
   readonly allocated_to: string | null;
   readonly type: readonly string[];
+  readonly provider: string | null;
+  readonly driver_data: { readonly backing_node?: string; readonly slot?: number } | null;
+}
+
+/** Returns the slot of a node of a static machine. */
+function slotOfMachine({ hostname, slot }: SlotRecord): string {
+  return `slot ${slot} of ${hostname}`;
 }
 
 /** States in which the machine is no longer in use. */
@@ -26,7 +33,11 @@ export class SlotObserver {
   private looking: Promise<void> = Promise.resolve();
 
   /** Observes from now on. A launcher must have created `/nodepool/nodes`. */
-  constructor(private readonly zooKeeper: ZooKeeper) {
+  constructor(
+    private readonly zooKeeper: ZooKeeper,
+    /** Returns the slot of a node; undefined if it has none and is not observed. */
+    private readonly slotOf: (record: SlotRecord) => string | undefined = slotOfMachine,
+  ) {
     this.watch = zooKeeper.watch(NODES, 'persistent-recursive', {
       onEvent: ({ type, path }) => {
         const id = path.slice(NODES.length + 1);
@@ -61,24 +72,24 @@ export class SlotObserver {
 
   private async look(id: string): Promise<void> {
     const record = await this.read(id);
-    if (record === undefined) return;
+    if (record === undefined || this.slotOf(record) === undefined) return;
     const before = this.records.get(id);
     this.records.set(id, record);
     if (before !== undefined && before.state === 'in-use' && record.state === 'in-use') this.compare(before, record);
     if (LEAVING.has(record.state)) return;
     for (const other of this.records.values()) {
-      const sameSlot = other.hostname === record.hostname && other.slot === record.slot && other.id !== id;
+      const sameSlot = this.slotOf(other) === this.slotOf(record) && other.id !== id;
       if (sameSlot && !LEAVING.has(other.state)) await this.confirm(other.id, record);
     }
   }
 
   /** A record may have been deleted since it was read; its event is then still to come. */
-  private async confirm(id: string, { id: newer, hostname, slot }: SlotRecord): Promise<void> {
+  private async confirm(id: string, record: SlotRecord): Promise<void> {
+    const { id: newer } = record;
     const [older, present] = [await this.read(id), await this.read(newer)];
     if (older === undefined || present === undefined || LEAVING.has(older.state) || LEAVING.has(present.state)) return;
-    this.problems.push(
-      `slot ${slot} of ${hostname} has node ${id} (${older.state}) and node ${newer} (${present.state})`,
-    );
+    const slot = this.slotOf(record) ?? '';
+    this.problems.push(`${slot} has node ${id} (${older.state}) and node ${newer} (${present.state})`);
   }
 
   private compare(before: SlotRecord, after: SlotRecord): void {

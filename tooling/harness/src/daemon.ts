@@ -33,6 +33,15 @@ export function startBuilder(options: DaemonOptions): Promise<Program> {
   return startDaemon('nodepool-builder', { ...options, name: options.name ?? 'builder' });
 }
 
+/** Starts a bridge for GitHub Actions with these settings. Behaves like `startLauncher`. */
+export async function startBridge(options: DaemonOptions & { readonly settings: object }): Promise<Program> {
+  const { folder, settings, args = [], name = 'bridge' } = options;
+  const file = join(folder, `${name}-github.yaml`);
+  await mkdir(folder, { recursive: true });
+  await writeFile(file, configText(settings));
+  return await startDaemon('nodepool-github', { ...options, name, args: ['-g', file, ...args] });
+}
+
 /** Writes the configuration file of a daemon, which reloads it while running. */
 export async function writeDaemonConfig(options: {
   readonly folder: string;

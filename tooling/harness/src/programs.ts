@@ -7,7 +7,9 @@ import { dirname, join } from 'node:path';
 const PACKAGES = {
   'nodepool-launcher': '@nodepool/launcher',
   'nodepool-builder': '@nodepool/builder',
+  'nodepool-gateway': '@nodepool/gateway',
   nodepool: '@nodepool/cli',
+  'nodepool-github': '@nodepool/bridge-github',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;
 

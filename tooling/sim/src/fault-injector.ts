@@ -30,6 +30,8 @@ export class FaultInjector {
     private readonly world: World,
     private readonly random: RandomSource,
     private readonly faults: readonly WeightedFault[],
+    /** The site that all launchers serve at the end. */
+    private readonly site: Site = WHOLE_SITE,
   ) {
     this.context = {
       world,
@@ -70,7 +72,7 @@ export class FaultInjector {
       launcher.resume();
       world.server.setLag(launcher.zooKeeper, 0);
       launcher.killAfter(Infinity);
-      if (launcher.alive) this.configure(launcher, WHOLE_SITE);
+      if (launcher.alive) this.configure(launcher, this.site);
     }
     if (!world.launchers.some(({ alive }) => alive)) this.start();
     world.checker.step('all faults are over');
@@ -80,7 +82,7 @@ export class FaultInjector {
     return this.world.launchers.filter(({ alive, process }) => alive && !process.paused);
   }
 
-  private start(site: Site = WHOLE_SITE): void {
+  private start(site: Site = this.site): void {
     this.started += 1;
     this.world.startLauncher(`launcher-x${this.started}`, site);
   }

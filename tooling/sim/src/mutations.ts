@@ -1,10 +1,20 @@
 /** Mutations that violate each rule of the checker, to prove that the checker can fail. */
 
-import { externalIdKey, INTERRUPTED_LAUNCH, InstanceFailedError, isJsonObject, type Instance } from '@nodepool/core';
+import {
+  externalIdKey,
+  INTERRUPTED_LAUNCH,
+  InstanceFailedError,
+  isJsonObject,
+  parseBackingData,
+  printBackingData,
+  type Instance,
+  type JsonValue,
+} from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Mutation } from './mutation.js';
 import {
+  changingBackingNodes,
   changingMachines,
   changingProviders,
   declining,
@@ -18,7 +28,7 @@ import {
   rewriting,
 } from './mutators.js';
 import { overlay } from '@nodepool/simulated-process';
-import { HOST_KEY, RACK, TENANTS } from './site.js';
+import { HOST_KEY, RACK, SLOTS, TENANTS } from './site.js';
 
 const NODE = /^\/nodepool\/nodes\/[^/]+$/;
 
@@ -363,7 +373,74 @@ export const MUTATIONS: readonly Mutation[] = [
     firstSeed: 4,
     store: (store) => declining(store, ({ id, tenant }) => id.startsWith('100-') && tenant === TENANTS[1]),
   },
+  {
+    name: 'assigns slots without a look at those in use',
+    rule: 'B1',
+    fault: 'slots',
+    driver: changingBackingNodes((backing) =>
+      overlay(backing, {
+        held: () =>
+          backing
+            .held()
+            .map((each) => ({ ...each, node: { ...each.node, user_data: withoutUses(each.node.user_data) } })),
+        users: () => backing.users().map((each) => ({ ...each, driver_data: null })),
+      }),
+    ),
+  },
+  {
+    name: 'releases backing nodes with nodes',
+    rule: 'B2',
+    fault: 'slots',
+    driver: changingBackingNodes((backing) =>
+      overlay(backing, {
+        update: async (node, data, call) => {
+          const isWritten = await backing.update(node, data, call);
+          const present = backing.held().find((each) => each.node.id === node.node.id);
+          if (isWritten && present !== undefined) await backing.release(present, call);
+          return isWritten;
+        },
+      }),
+    ),
+  },
+  {
+    name: 'does not use the fullest backing node',
+    rule: 'B3',
+    fault: 'slots',
+    driver: changingBackingNodes((backing) =>
+      overlay(backing, {
+        // It seems to have no free slot.
+        held: () => {
+          const held = backing.held();
+          const uses = held.map(({ node }) => parseBackingData(node.user_data)?.used.size ?? 0);
+          const fullest = uses.indexOf(Math.max(...uses.filter((count) => count < SLOTS)));
+          return held.map((each, index) => {
+            const data = withSlots(each.node.user_data, uses[index] ?? 0);
+            return index === fullest && uses[index] !== 0 ? { ...each, node: { ...each.node, user_data: data } } : each;
+          });
+        },
+        update: (node, data, call) => backing.update(node, withSlots(data, SLOTS), call),
+      }),
+    ),
+  },
+  {
+    name: 'never releases a backing node',
+    rule: 'B4',
+    fault: 'slots',
+    driver: changingBackingNodes((backing) => overlay(backing, { release: () => Promise.resolve(false) })),
+  },
 ];
+
+/** Returns the data of a backing node as if it had no nodes. */
+function withoutUses(data: JsonValue): JsonValue {
+  const known = parseBackingData(data);
+  return known === undefined ? data : printBackingData({ ...known, used: new Map() });
+}
+
+/** Returns the data of a backing node with another number of slots. */
+function withSlots(data: JsonValue, slots: number): JsonValue {
+  const known = parseBackingData(data);
+  return known === undefined ? data : printBackingData({ ...known, slots });
+}
 
 /** Returns a cloud that claims to use no id again, so that the driver does not compare tags. */
 function claimingUniqueIds(cloud: ExampleCloud): ExampleCloud {

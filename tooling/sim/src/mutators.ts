@@ -1,6 +1,13 @@
 /** Building blocks of the mutations: each changes records, drivers, clients or stores in one way. */
 
-import { isJsonObject, type JsonObject, type Provider, type Resource, type SuppliedMachine } from '@nodepool/core';
+import {
+  isJsonObject,
+  type BackingNodes,
+  type JsonObject,
+  type Provider,
+  type Resource,
+  type SuppliedMachine,
+} from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';
@@ -92,6 +99,19 @@ export function changingMachines(
         const { nodeSupply } = context;
         if (nodeSupply === undefined) return provider.start(context);
         return provider.start({ ...context, nodeSupply: { apply: (machines) => nodeSupply.apply(spoil(machines)) } });
+      },
+    }),
+  );
+}
+
+/** Changes the backing nodes that a driver gets. */
+export function changingBackingNodes(spoil: (backing: BackingNodes) => BackingNodes): NonNullable<Mutation['driver']> {
+  return changingProviders((provider) =>
+    overlay(provider, {
+      start: (context) => {
+        const { backingNodes } = context;
+        if (backingNodes === undefined) return provider.start(context);
+        return provider.start({ ...context, backingNodes: (owner) => spoil(backingNodes(owner)) });
       },
     }),
   );

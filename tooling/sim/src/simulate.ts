@@ -10,14 +10,18 @@ import {
   QUOTA,
   RACK,
   SITE_AT_QUOTA,
+  SITE_WITH_SLOTS,
   SITE_WITH_SPARE,
   SITE_WITH_SUPPLY,
+  SLOT_LABEL,
   WHOLE_SITE,
   type Site,
 } from './site.js';
 import { ALL_FAULTS, FaultInjector } from './fault-injector.js';
+import type { WeightedFault } from './faults/fault-context.js';
 import { ID_FAULTS } from './faults/ids.js';
 import { loseInstancesInTurn } from './faults/losses.js';
+import { SLOT_FAULTS } from './faults/slots.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
 
@@ -29,9 +33,10 @@ export interface RunOptions extends CheckerOptions {
    * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
    * `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
    * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the
-   * cloud uses again, while launchers are killed and instances disappear. Default: `all`.
+   * cloud uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while
+   * launchers are killed and instances disappear. Default: `all`.
    */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | undefined;
+  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -67,6 +72,12 @@ const RUN_LIMIT_MS = 7_200_000;
 /** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
+/** Faults of runs that have only some. */
+const FAULTS_OF: Partial<Record<NonNullable<RunOptions['fault']>, readonly WeightedFault[]>> = {
+  ids: ID_FAULTS,
+  slots: SLOT_FAULTS,
+};
+
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
@@ -82,15 +93,16 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   }
   world.startForeignInstance();
   const provider = fault === 'driver' ? HEALTHY : undefined;
+  const labels = fault === 'slots' ? [SLOT_LABEL] : undefined;
   for (let index = 0; index < requests; index += 1) {
-    world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider));
+    world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider, labels));
   }
   for (let index = 0; hasMachines(site, fault) && index < requests / MACHINE_SHARE; index += 1) {
     world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(undefined, MACHINE_LABELS));
   }
   if (fault === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
-  const faultInjector = new FaultInjector(world, world.random(), fault === 'ids' ? ID_FAULTS : ALL_FAULTS);
-  const hasFaults = fault === 'all' || fault === 'ids';
+  const faultInjector = new FaultInjector(world, world.random(), FAULTS_OF[fault] ?? ALL_FAULTS, site);
+  const hasFaults = fault === 'all' || FAULTS_OF[fault] !== undefined;
   if (hasFaults) faultInjector.begin();
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
@@ -113,6 +125,7 @@ function hasMachines({ providers }: Site, fault: RunOptions['fault']): boolean {
 function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
   if (fault === 'losses') return SITE_WITH_SUPPLY;
+  if (fault === 'slots') return SITE_WITH_SLOTS;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 

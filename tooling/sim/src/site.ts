@@ -3,6 +3,7 @@
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
+import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
 import { staticDriver } from '@nodepool/driver-static';
 import { between, oneOf } from './chance.js';
 import { faultyDriver, type DriverFaults } from './faulty-driver.js';
@@ -27,7 +28,7 @@ export interface SiteMachine {
 export interface SiteProvider {
   readonly name: string;
   /** Default: `example`. */
-  readonly driver?: 'example' | 'faulty' | 'static';
+  readonly driver?: 'example' | 'faulty' | 'static' | 'metastatic';
   readonly pools: readonly SitePool[];
   readonly maxConcurrency?: number;
 }
@@ -128,6 +129,24 @@ export const SITE_WITH_SUPPLY: Site = {
   tenants: {},
 };
 
+/** The provider of nodes that are slots of backing nodes, with their label and that of the backing nodes. */
+export const META = 'meta';
+export const SLOT_LABEL = 'slot';
+const BACKING_LABEL = 'large';
+/** Slots of a backing node, and the time for which one without nodes is retained (s). */
+export const SLOTS = 3;
+const GRACE_S = 20;
+
+/** Nodes on backing nodes, and other nodes of the backing label. */
+export const SITE_WITH_SLOTS: Site = {
+  providers: [
+    { name: 'alpha', pools: [{ name: 'main', labels: ['small', BACKING_LABEL], maxServers: 40 }] },
+    { name: META, driver: 'metastatic', pools: [{ name: 'main', labels: [SLOT_LABEL], maxServers: 60 }] },
+  ],
+  minReady: {},
+  tenants: {},
+};
+
 /** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
 
@@ -172,13 +191,15 @@ export function nodepoolConfig(
 ): NodepoolConfig {
   const example = spoil(exampleDriver({ cloud }));
   const machines = spoil(staticDriver());
+  const slots = spoil(metastaticDriver);
   const drivers = new Map<string, Driver>([
     ['example', example],
     ['faulty', faultyDriver(example, faults)],
     ['static', machines],
+    ['metastatic', slots],
   ]);
   const problems: string[] = [];
-  const labels = [...LABELS, RENAMED, ...MACHINE_LABELS];
+  const labels = [...LABELS, RENAMED, ...MACHINE_LABELS, SLOT_LABEL];
   const context = {
     diskImages: new Map(),
     labels: new Set<string>(labels),
@@ -186,11 +207,11 @@ export function nodepoolConfig(
       problems.push(`${path.join('.')}: ${expected}`);
     },
   };
-  const configs = site.providers.map((provider) =>
-    provider.driver === 'static'
-      ? machines.getProviderConfig(rackSection(provider), context)
-      : example.getProviderConfig(section(provider), context),
-  );
+  const configs = site.providers.map((provider) => {
+    if (provider.driver === 'static') return machines.getProviderConfig(rackSection(provider), context);
+    if (provider.driver === 'metastatic') return slots.getProviderConfig(metaSection(provider), context);
+    return example.getProviderConfig(section(provider), context);
+  });
   if (problems.length > 0) throw new Error(`the simulated site is wrong: ${problems.join('; ')}`);
   return {
     webapp: { port: 0, listenAddress: '127.0.0.1' },
@@ -228,6 +249,20 @@ function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvid
       'host-key-checking': true,
       ...(pool.priority === undefined ? {} : { priority: pool.priority }),
       labels: pool.labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
+    })),
+  };
+}
+
+function metaSection({ name, pools }: SiteProvider): JsonObject {
+  const settings = { 'backing-label': BACKING_LABEL, 'max-parallel-jobs': SLOTS, 'grace-time': GRACE_S };
+  return {
+    name,
+    driver: 'metastatic',
+    ...PROVIDER_OPTIONS,
+    pools: pools.map((pool) => ({
+      name: pool.name,
+      'max-servers': pool.maxServers,
+      labels: pool.labels.map((label) => ({ name: label, ...settings })),
     })),
   };
 }

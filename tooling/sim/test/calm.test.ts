@@ -42,6 +42,10 @@ it('no launcher deletes or uses the instance of another node in a cloud that use
   await expectNoViolation({ fault: 'ids' });
 });
 
+it('nodes on backing nodes never share a slot, and no backing node is released early or kept for ever', async () => {
+  await expectNoViolation({ fault: 'slots' });
+});
+
 it('a defective driver delays only its own provider', async () => {
   await expectNoViolation({ fault: 'driver' });
 });

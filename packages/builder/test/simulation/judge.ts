@@ -1,9 +1,21 @@
 /** Launchers and operators that judge uploads: they promote, reject, roll back and pin at random. */
 
-import { advanceReview, type ImageReview, type ImageUpload, type RandomSource, type ReviewEvent } from '@nodepool/core';
-import { currentUpload, standingOf } from '@nodepool/store';
+import {
+  advanceReview,
+  type Clock,
+  type ImageReview,
+  type ImageUpload,
+  type RandomSource,
+  type ReviewEvent,
+} from '@nodepool/core';
+import { currentUpload, standingOf, type Store } from '@nodepool/store';
 import type { Site } from '../support/world.js';
-import type { SimulatedBuilders } from './world.js';
+
+/** The part of a world in which uploads are judged. */
+export interface JudgedWorld {
+  readonly clock: Clock;
+  readonly operator: Store;
+}
 
 /** The image and the provider whose uploads are tested. */
 export const JUDGED = { image: 'debian', provider: 'two' } as const;
@@ -28,7 +40,7 @@ export function withTests(site: Site): Site {
 }
 
 /** Starts to judge, until the process of the world ends. */
-export function judge(world: SimulatedBuilders, random: RandomSource): void {
+export function judge(world: JudgedWorld, random: RandomSource): void {
   const pauseMs = PAUSE_MS.least + Math.floor(random.next() * (PAUSE_MS.greatest - PAUSE_MS.least));
   world.clock.schedule(pauseMs, () => {
     void decide(world, random).catch(() => undefined);
@@ -36,7 +48,7 @@ export function judge(world: SimulatedBuilders, random: RandomSource): void {
   });
 }
 
-async function decide(world: SimulatedBuilders, random: RandomSource): Promise<void> {
+async function decide(world: JudgedWorld, random: RandomSource): Promise<void> {
   const { images } = world.operator;
   const uploads = [...images.uploads(JUDGED)];
   const standing = standingOf(uploads, true);
@@ -55,13 +67,13 @@ async function decide(world: SimulatedBuilders, random: RandomSource): Promise<v
   }
 }
 
-function next(world: SimulatedBuilders, upload: ImageUpload, event: ReviewEvent): ImageReview | undefined {
+function next(world: JudgedWorld, upload: ImageUpload, event: ReviewEvent): ImageReview | undefined {
   const { review = null, state_time: since } = upload;
   const change = { since: world.clock.now() / 1000, by: 'judge', reason: event };
   return advanceReview({ review: review ?? undefined, since }, event, change);
 }
 
-async function write(world: SimulatedBuilders, upload: ImageUpload, review: ImageReview | undefined): Promise<void> {
+async function write(world: JudgedWorld, upload: ImageUpload, review: ImageReview | undefined): Promise<void> {
   if (review === undefined) return;
   const handle = await world.operator.images.tryLockUpload(upload, { change: { review } });
   await handle?.lock.release();

@@ -5,7 +5,7 @@ import {
   advanceReview,
   hasImageTests,
   noteReview,
-  trusted,
+  trustedReview,
   type ImageReview,
   type ImageUpload,
   type ReviewEvent,
@@ -125,7 +125,7 @@ function decide(
     case 'pin': {
       const upload = named ?? current;
       if (upload === undefined) return 'no upload serves requests';
-      const review = upload.review ?? trusted(upload.state_time);
+      const review = upload.review ?? trustedReview(upload.state_time);
       if (review.stage !== 'promoted') return `build ${upload.build} is not promoted; promote it first`;
       const pinned = { ...review, pinned: { by: change.by, since: change.since } };
       return { upload, review: noteReview(pinned, 'pinned', change), said: 'is pinned: it serves all requests' };

@@ -24,9 +24,7 @@ import { createRecordList, printable, type ListColumn } from '@nodepool/store';
 import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
-import { SSH_FAILED } from '@nodepool/daemon/ssh';
-import { SshClient } from '../ssh/ssh-client.js';
-import { sshTarget } from '../ssh/target.js';
+import { SSH_FAILED, SshClient, sshTarget } from '@nodepool/daemon/ssh';
 
 export type LeaseAction = 'create' | 'list' | 'show' | 'renew' | 'release' | 'ssh';
 
@@ -199,7 +197,7 @@ class LeaseCommand {
     const { stderr } = this.io.streams ?? process;
     const ssh = new SshClient(this.io.env, identity, stderr);
     try {
-      ssh.trust([target]);
+      ssh.trust(target);
       const { code } = await ssh.login(target, command).exited;
       return code ?? SSH_FAILED;
     } finally {
@@ -274,7 +272,7 @@ function clientOf(
   { gateway = env['NODEPOOL_GATEWAY'], tokenFile = env['NODEPOOL_TOKEN_FILE'] }: LeaseOptions,
 ): LeaseClient {
   if (gateway === undefined)
-    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8006');
+    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8007');
   const url = URL.parse(gateway);
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
     throw new UsageError(`${gateway} is not the address of a gateway`);

@@ -8,10 +8,8 @@ import { ExitCode, CommandError, type StoreContext } from '../command-context.js
 import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';
 import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
-import { quote, SSH_FAILED } from '@nodepool/daemon/ssh';
+import { quote, SSH_FAILED, SshClient, sshTarget, type NodeTarget } from '@nodepool/daemon/ssh';
 import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
-import { SshClient } from '../ssh/ssh-client.js';
-import { sshTarget, type SshTarget } from '../ssh/target.js';
 import { explainFailure } from '../explain-failure.js';
 import { requestSpec, type WantedNodes } from './request.js';
 
@@ -107,8 +105,8 @@ async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<
   const noteSignal = (): void => out.note('the signal is passed to the command; another signal ends nodepool at once');
   interrupted.addEventListener('abort', noteSignal, { once: true });
   const targets = lease.nodes.map((node) => sshTarget(node, options.user));
-  client.trust(targets);
-  let failure: (RemoteEnd & { readonly target: SshTarget }) | undefined;
+  for (const target of targets) client.trust(target);
+  let failure: (RemoteEnd & { readonly target: NodeTarget }) | undefined;
   const all = Promise.all(
     targets.map(async (target) => {
       const end = await useNode(context, job, lease, target);
@@ -146,7 +144,7 @@ async function useNode(
   { out, clock, random, interrupted }: StoreContext,
   { command, variables, copies, client, streams, options, path }: Job,
   lease: Lease,
-  target: SshTarget,
+  target: NodeTarget,
 ): Promise<RemoteEnd> {
   for (const copy of copies) await untilAborted(copyTo(client, target, copy, path), interrupted);
   await lease.confirm({ signal: interrupted });
@@ -159,7 +157,7 @@ async function useNode(
 
 /** Returns the commands that log in to a held node. */
 function loginHelp(
-  { id, user, address, port, knownHosts }: SshTarget,
+  { id, user, address, port, knownHosts }: NodeTarget,
   identity: string | undefined,
   until: string,
 ): string {

@@ -1,8 +1,8 @@
 /** Describes requests, nodes, labels and providers from the records in ZooKeeper alone. */
 
-import type { NodeRequest, NodeState } from '@nodepool/core';
-import type { NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
-import { describePool, formatAge, SERVES_REQUESTS } from '@nodepool/store';
+import { slotPlaceOf, type JsonObject, type NodeRequest, type NodeState } from '@nodepool/core';
+import type { BackingSlots, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
+import { backingSlots, describePool, formatAge, SERVES_REQUESTS, slotText } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LockHolder } from '@nodepool/zookeeper';
 import type { Description, DescribedKind, Fact } from './description.js';
@@ -106,6 +106,8 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
   const entry = store.nodes.get(id);
   if (entry === undefined) return undefined;
   const { node, locked } = entry;
+  const slots = backingSlots(store.nodes, entry);
+  const place = slotPlaceOf(node);
   const request = node.allocated_to === null ? undefined : store.requests.get(node.allocated_to);
   return {
     kind: 'node',
@@ -138,10 +140,22 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
       fact('hold_job', 'Held for job', node.hold_job),
       fact('comment', 'Comment', node.comment),
       fact('interruption', 'Interruption', node.interruption === null ? null : { ...node.interruption }),
-      fact('user_data', 'User data', node.user_data),
+      fact('slots', 'Slots', slots === undefined ? null : slotsValue(slots), slots && slotsText(slots)),
+      fact('backing_node', 'Backing node', place === undefined ? null : { ...place }, slotText(node)),
+      fact('user_data', 'User data', slots === undefined ? node.user_data : null),
     ],
     sections: [],
   };
+}
+
+function slotsValue({ label, slots, used, closed }: BackingSlots): JsonObject {
+  return { label, slots, used: Object.fromEntries(used), closed: closed ?? null };
+}
+
+function slotsText({ label, used, closed, text }: BackingSlots): string {
+  const nodes = [...used].map(([slot, id]) => `${slot}: ${id}`).join(', ');
+  const end = closed === undefined ? '' : `; gets no further nodes: ${closed}`;
+  return `${text} by label ${label}${nodes === '' ? '' : ` (${nodes})`}${end}`;
 }
 
 function holderText(holder: LockHolder | undefined): string | undefined {

@@ -3,9 +3,7 @@
 import { statSync } from 'node:fs';
 import { basename, posix as remotePath, resolve } from 'node:path';
 import { CommandError } from '../command-context.js';
-import { quote } from '@nodepool/daemon/ssh';
-import { findProgram, type SshClient } from './ssh-client.js';
-import { bracketed, type SshTarget } from './target.js';
+import { bracketed, findProgram, quote, type NodeTarget, type SshClient } from '@nodepool/daemon/ssh';
 
 export interface CopySpec {
   readonly local: string;
@@ -40,7 +38,7 @@ export function readCopy({ local, remote }: CopySpec): Copy {
 /** Copies one file, or the content of one folder, which is created there. Rejects with `CommandError` if it fails. */
 export async function copyTo(
   client: SshClient,
-  target: SshTarget,
+  target: NodeTarget,
   { local, remote, isFolder }: Copy,
   path: string | undefined,
 ): Promise<void> {
@@ -52,10 +50,11 @@ export async function copyTo(
   check('mkdir', await client.script(target, `mkdir -p -- ${quote(folder)}`));
   const source = isFolder ? `${local}/.` : local;
   const destination = `${target.user}@${bracketed(target.address)}:${remote}`;
-  const [, ...options] = client.command;
+  const command = client.commandFor(target);
+  const [, ...options] = command;
   const rsync = findProgram('rsync', path);
   if (rsync !== undefined && (await client.script(target, 'command -v rsync >/dev/null')) === 0) {
-    const shell = [...client.command, '-p', String(target.port)].map(quoteForRsync).join(' ');
+    const shell = [...command, '-p', String(target.port)].map(quoteForRsync).join(' ');
     check('rsync', await client.run(rsync, ['-a', '-s', '-e', shell, '--', source, destination]));
     return;
   }

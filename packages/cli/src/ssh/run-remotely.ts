@@ -3,12 +3,10 @@
 import type { Readable, Transform, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Clock, RandomSource } from '@nodepool/core';
-import { SSH_FAILED } from '@nodepool/daemon/ssh';
+import { SSH_FAILED, type ChildExit, type NodeTarget, type SshClient } from '@nodepool/daemon/ssh';
 import { ExitCode } from '../command-context.js';
 import type { Streams } from '../process-io.js';
 import { LinePrefixer, MarkFilter, markedCommand, signalScript } from './remote-command.js';
-import type { ChildExit, SshClient } from './ssh-client.js';
-import type { SshTarget } from './target.js';
 
 export interface RemoteRun {
   readonly command: readonly string[];
@@ -36,7 +34,7 @@ const TIMED_OUT = 124;
 const GRACE_MS = 10_000;
 
 /** Resolves with the end of the command, or of ssh. */
-export async function runRemotely(client: SshClient, target: SshTarget, run: RemoteRun): Promise<RemoteEnd> {
+export async function runRemotely(client: SshClient, target: NodeTarget, run: RemoteRun): Promise<RemoteEnd> {
   const { streams, prefix, clock, random, interrupted, timeout } = run;
   const mark = `nodepool-run-${random.uuidHex()}`;
   // Several nodes cannot share one input, and a terminal belongs to this process.

@@ -10,6 +10,7 @@ import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId, Node, Resources } from '../model/node.js';
+import type { OpenBackingNodes } from './backing-nodes.js';
 import type { Call } from './call.js';
 import type { DriverError } from './errors.js';
 import type { ImageManager } from './images.js';
@@ -64,6 +65,8 @@ export interface ProviderContext {
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */
   readonly loginScan?: LoginScan | undefined;
+  /** Requests and holds nodes of other labels. Absent in a builder. */
+  readonly backingNodes?: OpenBackingNodes | undefined;
 }
 
 /** A completed remote call, for metrics (`nodepool.task.<provider>.<service>.<METHOD>.<operation>`). */
@@ -266,6 +269,10 @@ export interface LaunchedInstance {
   readonly resources?: Resources | undefined;
   /** Login settings for requestors that the label's configuration does not contain. */
   readonly connection?: Partial<Connection> | undefined;
+  /** Host keys that the driver knows, each as `<type> <base64>`; the launcher's own scan replaces them. */
+  readonly hostKeys?: readonly string[] | undefined;
+  /** Defaults of the node's attributes; `node-attributes` of the pool override them key by key. */
+  readonly attributes?: JsonObject | undefined;
   readonly driverData?: JsonValue;
   readonly slot?: number | undefined;
 }

@@ -33,9 +33,14 @@ export const NO_IMAGE_TESTS: ImageTests = { launchTest: undefined, canary: undef
 
 const COMMAND_TIMEOUT_SECONDS = 300;
 const CANARY = { share: 0.1, nodes: 30, falseAlarms: 0.05 } as const;
-const SHARE_PATTERN = '^(?:100|[0-9]{1,2})(?:\\.[0-9]+)?%$';
+const SHARE_PATTERN = '^[0-9]{1,2}(?:\\.[0-9]+)?%$';
 
-const share: JsonObject = { type: ['number', 'string'], exclusiveMinimum: 0, maximum: 1, pattern: SHARE_PATTERN };
+const share: JsonObject = {
+  type: ['number', 'string'],
+  exclusiveMinimum: 0,
+  exclusiveMaximum: 1,
+  pattern: SHARE_PATTERN,
+};
 
 /** Properties of the schema of a disk image. */
 export const imageTestProperties = {

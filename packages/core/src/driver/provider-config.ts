@@ -21,6 +21,11 @@ export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   /** False if the provider launches nothing: its pools serve nodes of `ProviderContext.nodeSupply`. Default true. */
   readonly createsNodes?: boolean | undefined;
   /**
+   * True if launches wait for nodes of other providers (`ProviderContext.backingNodes`). The duration of a launch then
+   * shows nothing about this provider. Default false.
+   */
+  readonly waitsForOthers?: boolean | undefined;
+  /**
    * False if an instance that the cloud has marked as deleted occupies nothing that limits are for. The launcher then
    * stops counting it if its deletion takes longer than five minutes. Default true.
    */

@@ -37,10 +37,10 @@ export interface SupervisionContext {
   readonly metrics: Metrics;
 }
 
+type OptionalParts = 'checkInstances' | 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
+
 /** Services and listeners that a program passes to a provider at its start. */
-export interface StartOptions extends Partial<
-  Pick<ProviderContext, 'checkInstances' | 'nodeSupply' | 'loginScan' | 'onRetry'>
-> {
+export interface StartOptions extends Partial<Pick<ProviderContext, OptionalParts>> {
   /** Receives every call of the provider that has ended. */
   readonly onApiCall?: ((call: ApiCall) => void) | undefined;
   /** Called after each failed start. */
@@ -63,7 +63,7 @@ export class SupervisedProvider {
   /** Resolves with true once the provider is started, or with false if the signal aborts first. */
   async start(options: StartOptions, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log, tasks, metrics } = this.context;
-    const { checkInstances, nodeSupply, loginScan, onRetry } = options;
+    const { checkInstances, nodeSupply, loginScan, backingNodes, onRetry } = options;
     const { name } = this.config;
     const stopped = (): boolean => signal.aborted;
     let lastDefect: string | undefined;
@@ -77,6 +77,7 @@ export class SupervisedProvider {
           checkInstances,
           nodeSupply,
           loginScan,
+          backingNodes,
           onRetry,
           onApiCall: (call) => {
             const { service, method, operation, durationMs, status } = call;

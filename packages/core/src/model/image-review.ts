@@ -18,7 +18,7 @@ export type ReviewEvent =
   | 'reinstate';
 
 /** The stage that follows a stage with each event; absent events are refused. */
-export const STAGE_TRANSITIONS: Readonly<Record<ImageStage, Readonly<Partial<Record<ReviewEvent, ImageStage>>>>> = {
+const STAGE_TRANSITIONS: Readonly<Record<ImageStage, Readonly<Partial<Record<ReviewEvent, ImageStage>>>>> = {
   uploaded: {
     tested: 'launch-tested',
     trial: 'canary',
@@ -96,7 +96,7 @@ export function advanceReview(
   event: ReviewEvent,
   change: Omit<StageChange, 'stage'>,
 ): ImageReview | undefined {
-  const before = review ?? trusted(since);
+  const before = review ?? trustedReview(since);
   const stage = STAGE_TRANSITIONS[before.stage][event];
   if (stage === undefined) return undefined;
   return {
@@ -116,7 +116,7 @@ export function noteReview(review: ImageReview, note: string, change: Omit<Stage
 }
 
 /** Returns the review of an upload that was used before its image had tests. */
-export function trusted(since: number): ImageReview {
+export function trustedReview(since: number): ImageReview {
   const change = { stage: 'promoted' as const, since, by: 'nodepool', reason: 'its image had no tests' };
   return { ...change, promoted: since, history: [change] };
 }

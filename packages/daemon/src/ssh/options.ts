@@ -1,5 +1,8 @@
 /** The options with which ssh is called, and the quoting of remote commands. */
 
+/** Exit status of ssh after errors of its own. A command may also end with it. */
+export const SSH_FAILED = 255;
+
 /** Quotes a word for POSIX shells. */
 export function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;

@@ -5,11 +5,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '@nodepool/core';
-import { posix, sshOptions } from './options.js';
+import { posix, SSH_FAILED, sshOptions } from './options.js';
 import type { SshTarget } from './target.js';
 
-/** Exit status of ssh after errors of its own. A command may also end with it. */
-export const SSH_FAILED = 255;
 /** Limit (characters) of the end of the output that is kept. */
 const OUTPUT_LENGTH = 4000;
 

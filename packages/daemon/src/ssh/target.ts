@@ -4,6 +4,7 @@
 
 import type { JsonObject } from '@nodepool/core';
 import { isIP } from 'node:net';
+import { SshError } from './ssh-error.js';
 
 /** A machine that ssh can log in to. */
 export interface SshTarget {
@@ -22,6 +23,11 @@ export interface Login {
   readonly shellType: string | null;
   readonly username: string | null;
   readonly hostKeys: readonly string[];
+}
+
+/** A node that ssh can log in to. */
+export interface NodeTarget extends SshTarget {
+  readonly id: string;
 }
 
 const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
@@ -51,6 +57,23 @@ export function loginOf(login: Login): SshTarget | { readonly refused: string } 
   if (unusable !== undefined) return refuse(`${quoted(unusable)} is not a host key`);
   const host = port === DEFAULT_PORT ? address : `[${address}]:${port}`;
   return { user, address, port, knownHosts: hostKeys.map((key) => `${host} ${key}`) };
+}
+
+/**
+ * Returns the target; `user` replaces the user name of the record. Throws `SshError` if the node has no ssh server for
+ * commands, or a record that is unsafe.
+ */
+export function sshTarget(node: Login & { readonly id: string }, user: string | undefined): NodeTarget {
+  const { id } = node;
+  const login = loginOf({ ...node, username: user ?? node.username });
+  if (!('refused' in login)) return { id, ...login };
+  const hint = user === undefined && node.username === null ? '; give one with --user' : '';
+  throw new SshError(`cannot run a command on node ${id}: ${login.refused}${hint}`);
+}
+
+/** Returns the address as scp and rsync need it in front of a colon. */
+export function bracketed(address: string): string {
+  return isIP(address) === 6 ? `[${address}]` : address;
 }
 
 function isHost(address: string): boolean {

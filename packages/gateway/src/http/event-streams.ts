@@ -10,6 +10,8 @@ import { ProblemError } from './problems.js';
 const HEARTBEAT_MS = 10_000;
 /** Unsent bytes of a client that reads too slowly; its stream is ended, and it can connect again. */
 const MAX_UNSENT_BYTES = 1_000_000;
+/** Longest duration of a stream, in milliseconds. A client connects again, and its token is checked again. */
+const LONGEST_MS = 600_000;
 /** Delay of an event, in milliseconds, so that several changes at once are one event. */
 const COALESCE_MS = 20;
 
@@ -32,6 +34,7 @@ interface Stream {
   sent: number;
   pending: Timer | undefined;
   heartbeat: Timer | undefined;
+  end: Timer | undefined;
 }
 
 export class EventStreams {
@@ -63,7 +66,16 @@ export class EventStreams {
 
   /** Sends events of the lease on the response until the lease or the connection ends. */
   open(subject: string, lease: FollowedLease, response: ServerResponse): void {
-    const stream: Stream = { subject, lease, response, last: '', sent: 0, pending: undefined, heartbeat: undefined };
+    const stream: Stream = {
+      subject,
+      lease,
+      response,
+      last: '',
+      sent: 0,
+      pending: undefined,
+      heartbeat: undefined,
+      end: undefined,
+    };
     this.count += 1;
     this.perSubject.set(subject, (this.perSubject.get(subject) ?? 0) + 1);
     this.streams.set(lease.id, (this.streams.get(lease.id) ?? new Set()).add(stream));
@@ -77,6 +89,7 @@ export class EventStreams {
     });
     response.write('retry: 1000\n\n');
     this.beat(stream);
+    stream.end = this.options.clock.schedule(LONGEST_MS, () => response.end(), { background: true });
     this.send(stream);
   }
 
@@ -131,6 +144,7 @@ export class EventStreams {
   private closed(stream: Stream): void {
     stream.pending?.cancel();
     stream.heartbeat?.cancel();
+    stream.end?.cancel();
     const { subject, lease } = stream;
     const streams = this.streams.get(lease.id);
     if (streams?.delete(stream) !== true) return;

@@ -2,7 +2,13 @@
 
 import type { Node } from '@nodepool/core';
 import { leasedNode, requestReasons } from '@nodepool/requestor';
-import { nodeDocument, type LeaseDocument, type LeasePhase, type NodeDocument } from '@nodepool/requestor/http';
+import {
+  nodeDocument,
+  type InterruptionDocument,
+  type LeaseDocument,
+  type LeasePhase,
+  type NodeDocument,
+} from '@nodepool/requestor/http';
 import type { RequestEntry, Store } from '@nodepool/store';
 import type { LeaseIndex } from '../leases/lease-index.js';
 import { expiryOf, type LeaseEntry, type LeaseNode, type LeaseRecord } from '../leases/record.js';
@@ -16,6 +22,7 @@ export function leaseDocument({ store, index }: DocumentSources, { id, record }:
   const request = record.state === 'waiting' ? index.requestOf(id) : undefined;
   const expiry = expiryOf(record);
   const { end } = record;
+  const nodes = record.nodes.map((node) => documentOfNode(node, record, store.nodes.get(node.id)?.node));
   return {
     id,
     name: record.name,
@@ -28,9 +35,9 @@ export function leaseDocument({ store, index }: DocumentSources, { id, record }:
     data: record.data,
     lifetime: record.lifetime,
     expires: expiry === undefined ? null : timeText(expiry),
-    reasons: reasonsOf(record, request, store),
+    reasons: reasonsOf(record, nodes, request, store),
     request: request?.id ?? null,
-    nodes: record.nodes.map((node) => documentOfNode(node, record, store.nodes.get(node.id)?.node)),
+    nodes,
     times: { created: timeText(record.created), ready: timeOrNull(record.ready), ended: timeOrNull(record.ended) },
     end: end === null ? null : { reason: end.reason, outcome: end.outcome, comment: end.comment, at: timeText(end.at) },
   };
@@ -51,12 +58,16 @@ function phaseOf({ state, end }: LeaseRecord, request: RequestEntry | undefined)
 }
 
 function reasonsOf(
-  { state, reasons, nodes }: LeaseRecord,
+  { state, reasons }: LeaseRecord,
+  nodes: readonly NodeDocument[],
   request: RequestEntry | undefined,
   { components }: Pick<Store, 'components'>,
 ): readonly string[] {
   if (state === 'waiting') return request === undefined ? [] : requestReasons(request.request, [...components.pools()]);
-  const losses = nodes.flatMap(({ id, lost }) => (lost === null ? [] : [`node ${id} is lost: ${lost}`]));
+  const losses = nodes.flatMap(({ id, reason, interruption }) => {
+    if (reason !== null) return [`node ${id} is lost: ${reason}`];
+    return interruption === null ? [] : [`node ${id} is interrupted: ${interruption.reason}`];
+  });
   return [...reasons, ...losses];
 }
 
@@ -69,7 +80,15 @@ function documentOfNode(
   const now = lost !== null ? 'lost' : state === 'ended' ? ended : 'in-use';
   // The record of a lost or returned node may already be about another use.
   const details = now === 'in-use' && node !== undefined ? nodeDocument(leasedNode(node, label)) : UNKNOWN_NODE;
-  return { ...details, id, label, state: now, reason: lost };
+  const interruption = now === 'in-use' ? interruptionOf(node) : null;
+  return { ...details, id, label, state: now, reason: lost, interruption };
+}
+
+function interruptionOf(node: Node | undefined): InterruptionDocument | null {
+  const found = node?.interruption ?? null;
+  if (found === null) return null;
+  const { kind, reason, time, ends_at: ends } = found;
+  return { kind, reason, noticed: timeText(time), ends: timeOrNull(ends) };
 }
 
 const UNKNOWN_NODE = nodeDocument(undefined);

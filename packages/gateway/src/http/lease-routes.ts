@@ -142,12 +142,15 @@ class LeaseRoutes {
     streams.checkLimits(subject);
     // The socket belongs to the stream from here on.
     reply.hijack();
+    let isCached = false;
     const read = (): LeaseDocument | undefined => {
-      // A lease of another gateway may not be in the cache yet.
-      const entry = table.get(found.id) ?? (table.complete ? undefined : found);
-      return entry === undefined ? undefined : this.document(entry);
+      const entry = table.get(found.id);
+      isCached ||= entry !== undefined;
+      if (entry !== undefined) return this.document(entry);
+      // A lease that another gateway has just created is not in the cache yet.
+      return isCached ? undefined : this.document(found);
     };
-    streams.open(subject, { id: found.id, read: () => read() ?? this.document(found) }, reply.raw);
+    streams.open(subject, { id: found.id, read }, reply.raw);
   };
 
   readonly labels = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

@@ -137,7 +137,7 @@ function interpret(
     report([], '"tokens" or "issuers" to be set: without them no request is permitted');
   }
   return {
-    listen: { address, port: numberIn(listen['port']) ?? 8006 },
+    listen: { address, port: numberIn(listen['port']) ?? 8007 },
     tls: tls === undefined ? undefined : { cert: path(textIn(tls['cert']) ?? ''), key: path(textIn(tls['key']) ?? '') },
     tokenFile: tokenFile === undefined ? undefined : path(tokenFile),
     issuers: objectsIn(value['issuers']).map((issuer, at) => issuerOf(issuer, maxLifetime, at, report)),

@@ -16,6 +16,7 @@ export const TOKENS = {
   other: 'token-of-other-0123456789',
   small: 'token-with-limits-0123456789',
   alone: 'token-without-tenant-0123456789',
+  lonely: 'another-without-tenant-0123456789',
 } as const;
 
 const TOKEN_FILE = `
@@ -30,6 +31,7 @@ tokens:
     max-nodes: 3
     max-lifetime: 600
   - {name: alone, sha256: ${hash(TOKENS.alone)}, labels: [debian]}
+  - {name: lonely, sha256: ${hash(TOKENS.lonely)}, labels: [debian]}
 `;
 
 const NO_METRICS: Metrics = {

@@ -3,7 +3,7 @@
  * provider elect one of them for its uploads. Without tests in the configuration, no launcher runs for election.
  */
 
-import { hasImageTests, linkSignals, newReview, NO_IMAGE_TESTS, trusted, WorkQueue } from '@nodepool/core';
+import { hasImageTests, linkSignals, newReview, NO_IMAGE_TESTS, trustedReview, WorkQueue } from '@nodepool/core';
 import type { ImageTests, ImageUpload, Reconciled, Reconciliation } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { ELECTIONS_ROOT, pathOf, type NodeEntry } from '@nodepool/store';
@@ -234,7 +234,7 @@ export class ImageReviews implements Controller {
     let done: boolean;
     switch (step.kind) {
       case 'adopt':
-        done = await writeReview(context, upload, trusted(upload.state_time), signal);
+        done = await writeReview(context, upload, trustedReview(upload.state_time), signal);
         break;
       case 'enter': {
         const by = `nodepool-launcher ${context.hostname}`;

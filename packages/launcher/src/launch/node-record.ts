@@ -97,7 +97,7 @@ export function imageIdOf(upload: ImageUpload): string {
 
 /** Returns the change that makes a node `ready`. Planned amounts that the instance does not report still count. */
 export function readyNode(
-  { resources: planned, progress }: Pick<NodeData, 'resources' | 'progress'>,
+  { resources: planned, attributes, progress }: Pick<NodeData, 'resources' | 'attributes' | 'progress'>,
   instance: LaunchedInstance,
   hostKeys: readonly string[],
 ): Partial<NodeData> {
@@ -113,10 +113,11 @@ export function readyNode(
     cloud: instance.cloud ?? null,
     region: instance.region ?? null,
     host_id: instance.hostId ?? null,
-    host_keys: hostKeys,
+    host_keys: hostKeys.length > 0 ? hostKeys : (instance.hostKeys ?? []),
     machine_type: progress?.machine_type ?? null,
     progress: null,
   };
+  if (instance.attributes !== undefined) change.attributes = { ...instance.attributes, ...attributes };
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
   if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };

@@ -129,6 +129,9 @@ export class Pool {
   /** Starts measuring a launch with this offer, and abandons it if it is slow. */
   watch(offer: Offer, launch: WatchedLaunch): TimedLaunch {
     const { health, slowLaunches } = this.sources;
+    if (this.provider.config.waitsForOthers === true) {
+      return { startedAt: this.context.clock.monotonic(), end: () => false };
+    }
     const isHealthy = (): boolean =>
       health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined;
     return slowLaunches.begin({ pool: this.name, ...offer }, isHealthy, launch);

@@ -7,6 +7,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
 import { SupervisedProvider, driverCall } from '@nodepool/core';
+import { SharedBackingNodes } from '../supply/shared-backing-nodes.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
@@ -65,6 +66,7 @@ export class ProviderRuntime {
   private readonly unsubscribe: () => void;
   private readonly comparison: RecordComparison;
   private deletions: Deletions | undefined;
+  private readonly backing: SharedBackingNodes[] = [];
   /** State and trouble of the provider in the last log message. */
   private reported: { readonly state: DatedCondition['state']; readonly trouble: DatedCondition['trouble'] } = {
     state: 'starting',
@@ -171,6 +173,13 @@ export class ProviderRuntime {
     await this.supervised.wait('the start', () => this.started);
     await this.supply.stop();
     await this.supervised.stop();
+    for (const backing of this.backing) backing.close();
+  }
+
+  private openBacking(owner: string): SharedBackingNodes {
+    const backing = new SharedBackingNodes(this.context, this.provider.config.name, owner);
+    this.backing.push(backing);
+    return backing;
   }
 
   private stopDeletions(): void {
@@ -224,6 +233,7 @@ export class ProviderRuntime {
       checkInstances: () => this.instances.checkNow(),
       nodeSupply: supply,
       loginScan: loginScanOf(context),
+      backingNodes: (owner: string) => this.openBacking(owner),
       onApiCall: health.called.bind(health),
       onRetry: health.callFailed.bind(health),
     };

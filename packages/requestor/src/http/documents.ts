@@ -82,6 +82,17 @@ export interface NodeDocument extends NodeFields {
   readonly state: 'in-use' | 'lost' | 'held' | 'returned';
   /** Reason why the node is lost. */
   readonly reason: string | null;
+  /** The loss of the machine of a node in use, as its cloud announces or lists it. */
+  readonly interruption: InterruptionDocument | null;
+}
+
+export interface InterruptionDocument {
+  /** `reclaimed`, `failed`, `missing`, `replaced` or `stopped`. */
+  readonly kind: string;
+  readonly reason: string;
+  readonly noticed: string;
+  /** Time at which the cloud ends the machine; null if it is not known. */
+  readonly ends: string | null;
 }
 
 /** RFC 9457. */

@@ -5,7 +5,7 @@ import type { LeaseDocument, LeaseOutcome, LeaseState, NewLease, ProblemDocument
 import { eventsOf } from './server-sent-events.js';
 
 export interface LeaseClientOptions {
-  /** Address of the gateway or its load balancer, e.g. `https://nodepool.example.org:8006`. */
+  /** Address of the gateway or its load balancer, e.g. `https://nodepool.example.org:8007`. */
   readonly url: string;
   /** The token, or a function that returns it for each request, e.g. from a file that is renewed. */
   readonly token: string | (() => string | Promise<string>);

@@ -220,6 +220,11 @@ export interface NodeRow {
   readonly machineType: string | null;
   /** How the node has lost its instance, or will lose it; null for other nodes. */
   readonly interruption: string | null;
+  /** Use of the slots of a backing node, e.g. `3 of 8 used`. */
+  readonly slots: string | null;
+  /** Id of the backing node that the node is on. */
+  readonly backingNode: string | null;
+  readonly slot: number | null;
 }
 
 export interface ComponentStatus {

@@ -63,5 +63,10 @@ function nodeFacts(node: NodeRow, present: Present): HTMLElement {
     ['Launcher', text(node.launcher)],
     ['Comment', text(node.comment)],
     ['Interruption', text(node.interruption)],
+    ['Slots', text(node.slots)],
+    [
+      'Backing node',
+      node.backingNode === null ? undefined : [link('node', node.backingNode), `, slot ${node.slot ?? 'unknown'}`],
+    ],
   );
 }

@@ -83,8 +83,9 @@ export function nodeColumns(present: Present): Column<NodeRow>[] {
     {
       title: 'State',
       sort: 'state',
-      cell: ({ state, locked, interruption }) => [
+      cell: ({ state, locked, interruption, slots }) => [
         nodeBadge(state),
+        slots === null ? undefined : ` (${slots})`,
         interruption === null ? undefined : h('span', { class: 'bad', title: interruption }, ' loses its instance'),
         locked
           ? h('span', { class: 'quiet lock', title: 'a program holds the lock of the node' }, ' locked')

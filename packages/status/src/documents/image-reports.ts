@@ -3,7 +3,7 @@
 import type { NodepoolConfig } from '@nodepool/config';
 import { shortened, type ImageBuild, type ImageUpload } from '@nodepool/core';
 import { standingsOf, type Store } from '@nodepool/store';
-import type { ImageStatus } from '../client/model.js';
+import type { ImageStatus, ReviewStatus } from '../client/model.js';
 
 /** The state of a disk image with its builds and uploads. */
 type ImageReport = Omit<ImageStatus, 'labels'>;
@@ -65,11 +65,9 @@ export function imageReport({ store: { images }, config }: ImageSources, name: s
   };
 }
 
-type ReviewReport = ImageReport['uploads'][number]['review'];
-
 /** Returns the reviews of the uploads to providers where at least one upload has a review. */
-function reviewsOf(uploads: readonly ImageUpload[]): ReadonlyMap<ImageUpload, ReviewReport> {
-  const reports = new Map<ImageUpload, ReviewReport>();
+function reviewsOf(uploads: readonly ImageUpload[]): ReadonlyMap<ImageUpload, ReviewStatus> {
+  const reports = new Map<ImageUpload, ReviewStatus>();
   for (const provider of new Set(uploads.map((upload) => upload.provider))) {
     const own = uploads.filter((upload) => upload.provider === provider);
     if (!own.some(({ review }) => review !== undefined && review !== null)) continue;
@@ -78,7 +76,7 @@ function reviewsOf(uploads: readonly ImageUpload[]): ReadonlyMap<ImageUpload, Re
   return reports;
 }
 
-function reportReview({ review, state_time: uploaded }: ImageUpload, standing: string): ReviewReport {
+function reportReview({ review, state_time: uploaded }: ImageUpload, standing: string): ReviewStatus {
   const trial = review?.trial;
   return {
     standing,

@@ -1,7 +1,7 @@
 /** The documents of nodes. */
 
-import { NODE_STATES, type ExternalId } from '@nodepool/core';
-import type { NodeEntry } from '@nodepool/store';
+import { NODE_STATES, slotPlaceOf, type ExternalId } from '@nodepool/core';
+import { backingSlots, type NodeEntry } from '@nodepool/store';
 import { explainNode, interruptionOf } from '../explain/explain-node.js';
 import type { NodeDocument, NodeRow, NodesDocument } from '../client/model.js';
 import { shortened, type Observed } from './sources.js';
@@ -49,7 +49,7 @@ export function nodesDocument({ store, counts }: Observed, parameters: Parameter
       label: facets.get('label') ?? [],
     },
     paging,
-    rows: records.map(nodeRow),
+    rows: records.map((entry) => nodeRow(entry, store)),
   };
 }
 
@@ -60,7 +60,7 @@ export function nodeDocument(observed: Observed, { id }: Parameters): NodeDocume
   if (explanation === undefined) return undefined;
   const entry = observed.store.nodes.get(id);
   return {
-    node: entry === undefined ? null : nodeRow(entry),
+    node: entry === undefined ? null : nodeRow(entry, observed.store),
     summary: shortened(explanation.summary, 1000),
     facts: explanation.facts,
     timeline: life === undefined ? [] : timeline(life.closed()),
@@ -69,7 +69,7 @@ export function nodeDocument(observed: Observed, { id }: Parameters): NodeDocume
 }
 
 /** Returns the facts for a list; credentials are never among them. */
-export function nodeRow(entry: NodeEntry): NodeRow {
+export function nodeRow(entry: NodeEntry, store: Observed['store']): NodeRow {
   const { id, node, locked } = entry;
   return {
     id,
@@ -91,6 +91,9 @@ export function nodeRow(entry: NodeEntry): NodeRow {
     comment: textOrNull(node.comment),
     machineType: textOrNull(node.machine_type ?? node.progress?.machine_type ?? null, SHORT),
     interruption: textOrNull(interruptionOf(entry) ?? null),
+    slots: textOrNull(backingSlots(store.nodes, entry)?.text ?? null, SHORT),
+    backingNode: textOrNull(slotPlaceOf(node)?.backingNode ?? null, SHORT),
+    slot: node.slot,
   };
 }
 

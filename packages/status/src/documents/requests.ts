@@ -149,7 +149,7 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
       const nodeLife = timelines.node(node);
       return {
         id: node,
-        node: record === undefined ? null : nodeRow(record),
+        node: record === undefined ? null : nodeRow(record, store),
         timeline: nodeLife === undefined ? [] : timeline(nodeLife.closed()),
       };
     }),

@@ -1,6 +1,7 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
-import type { NodeEntry } from '@nodepool/store';
+import { slotPlaceOf } from '@nodepool/core';
+import { backingSlots, slotText, type NodeEntry } from '@nodepool/store';
 import type { Explanation } from './explanation-text.js';
 import type { NodeLife } from '../timeline/node-life.js';
 import { explainDecisions, explainLife, latestDecision, sentence, type ExplanationSources } from './explanation.js';
@@ -16,6 +17,8 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   const sentences = [entry === undefined ? 'The node is deleted.' : `${summaryOf(entry)}.`];
   const lost = interruptionOf(entry);
   if (lost !== undefined) sentences.push(sentence(lost));
+  const slots = entry === undefined ? undefined : slotsOf(sources, entry);
+  if (slots !== undefined) sentences.push(sentence(slots));
   if (work !== undefined) sentences.push(`${work}.`);
   const latest = latestDecision(decided);
   if (latest !== undefined) sentences.push(sentence(`Last decision here: ${latest}`));
@@ -23,7 +26,7 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
     kind: 'node',
     id,
     summary: sentences.join(' '),
-    facts: entry === undefined ? factsOfLife(life) : factsOf(entry),
+    facts: entry === undefined ? factsOfLife(life) : { ...factsOf(entry), ...slotFacts(sources, entry) },
     pools: [],
     timeline: explainLife(life, sources.clock.now()),
     decisions: explainDecisions(decided),
@@ -50,6 +53,24 @@ function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
     attempt: node.progress?.number ?? null,
     machine_type: node.machine_type ?? node.progress?.machine_type ?? null,
     interruption: node.interruption === null ? null : { ...node.interruption },
+  };
+}
+
+/** Returns the use of a backing node's slots, or the slot of a node on one, in words. */
+function slotsOf({ store }: Pick<ExplanationSources, 'store'>, entry: NodeEntry): string | undefined {
+  const slots = backingSlots(store.nodes, entry);
+  const place = slotText(entry.node);
+  if (slots === undefined) return place === undefined ? undefined : `It has ${place}`;
+  const end = slots.closed === undefined ? '' : `; it gets no further nodes: ${slots.closed}`;
+  return `Slots for label ${slots.label}: ${slots.text}${end}`;
+}
+
+function slotFacts({ store }: ExplanationSources, entry: NodeEntry): Explanation['facts'] {
+  const slots = backingSlots(store.nodes, entry);
+  const place = slotPlaceOf(entry.node);
+  return {
+    ...(slots === undefined ? {} : { slots: slots.slots, slots_used: Object.fromEntries(slots.used) }),
+    ...(place === undefined ? {} : { backing_node: place.backingNode, slot: place.slot }),
   };
 }
 

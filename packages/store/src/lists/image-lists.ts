@@ -1,8 +1,8 @@
 /** The lists of uploads, of builds, and of the status of images. Names and order are those of the Python Nodepool. */
 
-import { standingsOf } from '../images/image-standing.js';
 import type { ImageBuild, ImageBuildFailure, ImageUpload } from '@nodepool/core';
 import { BUILD_STATES, isUsableUpload, UPLOAD_STATES } from '@nodepool/core';
+import { standingsOf } from '../images/image-standing.js';
 import type { ImageStore } from '../images/image-store.js';
 import { ageColumn } from './age.js';
 import { createRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';

@@ -154,7 +154,8 @@ export class NodeLocks {
     }
   }
 
-  private handleOf({ id, source, version }: NodeEntry, lock: HeldLock): NodeHandle {
+  /** Returns a handle that writes to the record in the version of `entry`. */
+  handleOf({ id, source, version }: NodeEntry, lock: HeldLock): NodeHandle {
     return new NodeHandle(this.context, id, new RecordHandle(nodePath(id), lock, nodeCodec, source, version));
   }
 

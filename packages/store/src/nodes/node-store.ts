@@ -1,10 +1,10 @@
 /** Nodes: `/nodepool/nodes`. */
 
 import {
-  ensurePath,
   isZooKeeperError,
   type AdoptOptions,
   type CallOptions,
+  type HeldLock,
   type LockHolder,
   type LockOptions,
   type TransactionOp,
@@ -17,9 +17,9 @@ import type { Change } from '../tables/change.js';
 import { NodeEntry, createOps, readNode, type NodeTable } from './node-entry.js';
 import type { NodeHandle } from './node-handle.js';
 import { isStale } from '../commit/commit.js';
+import { counterVersion } from '../commit/counter.js';
 import type { StoreContext } from '../context.js';
 import { EmptyRecords } from '../tables/empty-records.js';
-import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
 import { writeInterruption } from './interruption.js';
 import { NodeLocks, type DurableLockOptions, type Target } from './node-locks.js';
@@ -189,14 +189,10 @@ export class NodeStore {
     const { zooKeeper, caches } = this.context;
     const path = supplyPath(provider);
     for (let failures = 0; ; failures += 1) {
-      const version = await this.supplyVersion(path, options);
+      const version = await counterVersion(this.context, path, options);
       const guard = failures < MAX_GUARDED ? await this.nextIdIsFree(options) : [];
       // The cache then has the records of every transaction up to this version.
-      do {
-        if (!caches.complete) await caches.completed(options);
-        await caches.pendingReads(NODES_ROOT, () => true);
-      } while (!caches.complete);
-      await settleEvents();
+      await caches.caughtUp([NODES_ROOT], options);
       const nodes = plan();
       if (nodes.length === 0) return [];
       const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...guard, ...createOps(nodes)];
@@ -225,15 +221,6 @@ export class NodeStore {
       { type: 'create', path },
       { type: 'delete', path, version: 0 },
     ];
-  }
-
-  /** Resolves with the version of the counter, which it creates if necessary. */
-  private async supplyVersion(path: string, options?: CallOptions): Promise<number> {
-    const { zooKeeper } = this.context;
-    const stat = await zooKeeper.exists(path, options);
-    if (stat !== undefined) return stat.version;
-    await ensurePath(zooKeeper, path, options);
-    return this.supplyVersion(path, options);
   }
 
   /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */
@@ -277,6 +264,14 @@ export class NodeStore {
    */
   adopt(id: string, owner: string, options?: AdoptOptions & CallOptions): Promise<NodeHandle | undefined> {
     return this.locks.adopt(id, owner, options);
+  }
+
+  /**
+   * Returns a handle of a node whose lock several processes share (`adopt` without `takeOver`). It writes only to the
+   * version of `entry`, so that one of the processes succeeds.
+   */
+  shared(entry: NodeEntry, lock: HeldLock): NodeHandle {
+    return this.locks.handleOf(entry, lock);
   }
 
   /** Reads the holder of the node's lock past the cache. Resolves with undefined if the lock is free. */

@@ -1,6 +1,13 @@
 /** Requests: `/nodepool/requests`, and their locks: `/nodepool/requests-lock`. */
 
-import { ensurePath, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import {
+  ensurePath,
+  isZooKeeperError,
+  type CallOptions,
+  type TransactionOp,
+  type TransactionResult,
+  type ZooKeeper,
+} from '@nodepool/zookeeper';
 import { claimOf, claimPlan, writtenBy, type NodeClaim } from '../commit/claim.js';
 import { requestCodec } from '../codec/request.js';
 import { bytesOf, type Source } from '../codec/codec.js';
@@ -10,6 +17,9 @@ import type { Change } from '../tables/change.js';
 import { type NodeEntry, createOps } from '../nodes/node-entry.js';
 import { RequestEntry } from './request-entry.js';
 import { isStale } from '../commit/commit.js';
+import { counterVersion } from '../commit/counter.js';
+import { statOfNew } from '../commit/stat-of-new.js';
+import { checkTransactionSize } from '../commit/transaction-size.js';
 import { now, type StoreContext } from '../context.js';
 import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
@@ -17,6 +27,7 @@ import type { NodeStore } from '../nodes/node-store.js';
 import { OrphanedLocks } from './orphaned-locks.js';
 import { RecordHandle } from '../commit/record-handle.js';
 import {
+  NODES_ROOT,
   REQUESTS_ROOT,
   REQUEST_LOCKS_ROOT,
   nameOf,
@@ -25,6 +36,7 @@ import {
   requestLockPath,
   requestOf,
   requestPath,
+  requestorPath,
 } from '../paths.js';
 import { RecordTable, isCorrupt } from '../tables/record-table.js';
 import { RequestHandle } from './request-handle.js';
@@ -134,6 +146,59 @@ export class RequestStore {
     });
     caches.created(path, { data, stat });
     return nameOf(path);
+  }
+
+  /**
+   * Creates and removes requests of one requestor in a transaction, which fails if another process has changed the set
+   * of its requests in this way meanwhile, or if a request to remove was changed; then `plan` is called again. It is
+   * called with caches that have all earlier changes. Resolves with the ids of the created requests.
+   */
+  async changeSet(
+    requestor: string,
+    plan: () => { readonly create: readonly NodeRequestData[]; readonly remove: readonly RequestEntry[] },
+    options: { readonly priority: number } & CallOptions,
+  ): Promise<readonly string[]> {
+    const { priority, ...call } = options;
+    const { zooKeeper, caches } = this.context;
+    const path = requestorPath(requestor);
+    for (;;) {
+      const version = await counterVersion(this.context, path, call);
+      await caches.caughtUp([NODES_ROOT, REQUESTS_ROOT], call);
+      const { create, remove } = plan();
+      if (create.length + remove.length === 0) return [];
+      const removed = remove.map(({ id }) => requestPath(id));
+      const ops: TransactionOp[] = [
+        { type: 'set', path, data: new Uint8Array(), version },
+        ...remove.map(({ id, version: known }) => ({ type: 'delete', path: requestPath(id), version: known }) as const),
+        ...create.map((request) => ({
+          type: 'create' as const,
+          path: newRequestPath(priority),
+          data: bytesOf(requestCodec.create(request)),
+          options: { mode: 'persistent-sequential' as const },
+        })),
+      ];
+      checkTransactionSize(ops);
+      const expectation = caches.expect(removed);
+      try {
+        const results = await zooKeeper.transaction(ops, call);
+        expectation.applied(removed.map((each) => ({ path: each, node: undefined })));
+        return this.created(ops, results);
+      } catch (error) {
+        expectation.unknown();
+        if (!isStale(error)) throw error;
+      }
+    }
+  }
+
+  /** Returns the ids of the requests that a transaction created with `ops`, and adds them to the cache. */
+  private created(ops: readonly TransactionOp[], results: readonly TransactionResult[]): readonly string[] {
+    return results.flatMap((result, index) => {
+      const op = ops[index];
+      if (result.type !== 'create' || op?.type !== 'create') return [];
+      const data = op.data ?? new Uint8Array();
+      this.context.caches.created(result.path, { data, stat: result.stat ?? statOfNew(this.context, data) });
+      return nameOf(result.path);
+    });
   }
 
   /** Deletes a request; does nothing if it does not exist. */

@@ -4,6 +4,7 @@ import type { TreeCache, CallOptions, Stat, TreeListener, WriteExpectation, ZooK
 import { treeCache, isZooKeeperError } from '@nodepool/zookeeper';
 import { linkSignals, untilAborted, type Clock, type Emitter, type Logger, type Timer } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
+import { settleEvents } from './settle-events.js';
 
 const SLASH = 0x2f;
 
@@ -156,6 +157,18 @@ export class Caches {
       timer?.cancel();
       ending.unlink();
     }
+  }
+
+  /**
+   * Resolves once the caches of the roots have every record that existed before the latest answer of the server, and
+   * its listeners have been called.
+   */
+  async caughtUp(roots: readonly string[], options?: CallOptions): Promise<void> {
+    do {
+      if (!this.complete) await this.completed(options);
+      for (const root of roots) await this.pendingReads(root, () => true);
+    } while (!this.complete);
+    await settleEvents();
   }
 
   onComplete(listener: (complete: boolean) => void): () => void {

@@ -132,9 +132,10 @@ describe('the list of uploads', () => {
       state: 'ready',
       age: 1_795_173_715,
       progress: null,
+      ...{ stage: null, stage_age: null, stage_by: null, stage_reason: null },
     });
     expect(listed[3]).toMatchObject({ state: 'uploading', progress: 42 });
-    expect(rows(imageList(known, ALL))[4]).toMatch(/\| 42 % \|$/);
+    expect(rows(imageList(known, ALL))[4]).toMatch(/\| 42 % \| \| \| \| \|$/);
   });
 });
 

@@ -19,6 +19,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool-launcher', 'launcher'],
   ['nodepool-builder', 'builder'],
   ['nodepool-gateway', 'gateway'],
+  ['nodepool-github', 'bridge-github'],
   ['nodepool', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],

@@ -12,8 +12,10 @@ import { DRIVER_AZURE } from './driver-azure.js';
 import { DRIVER_EXAMPLE } from './driver-example.js';
 import { DRIVER_GCE } from './driver-gce.js';
 import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
+import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
 import { LAUNCHER_IMAGES } from './launcher-images.js';
@@ -36,8 +38,10 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_EXAMPLE,
   ...DRIVER_GCE,
   ...DRIVER_KUBERNETES,
+  ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
   ...LAUNCHER_IMAGES,

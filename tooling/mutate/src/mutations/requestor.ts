@@ -67,4 +67,12 @@ export const REQUESTOR: readonly Mutation[] = inPackage('packages/requestor', [
     breaks: 'A returned lease is not lost.',
     tests: TESTS,
   },
+  {
+    id: 'requestor-shared-adoption',
+    file: 'durable-lock.ts',
+    find: 'adopt(id, owner, { takeOver, watchContender: true, signal })',
+    replace: 'adopt(id, owner, { takeOver: false, watchContender: true, signal })',
+    breaks: 'A process that adopts a durable lease takes it over.',
+    tests: ['durable.test.ts'],
+  },
 ]);

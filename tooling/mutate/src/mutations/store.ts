@@ -20,6 +20,14 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     tests: ['commit/faults.test.ts', 'commit/races.test.ts', 'nodes/node-store.test.ts'],
   },
   {
+    id: 'store-durable-release-of-others',
+    file: 'commit/commit.ts',
+    find: "if (!persistent || !isReleased || typeof release.write === 'string') return isReleased;",
+    replace: 'return isReleased;',
+    breaks: 'A last change is not reported as written if another process of the owner released the lock.',
+    tests: ['nodes/durable-locks.test.ts'],
+  },
+  {
     id: 'store-unknown-fields',
     file: 'codec/codec.ts',
     find: 'const text = withMembers(before, members, changes);',
@@ -135,8 +143,8 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   },
   {
     id: 'store-created-twice',
-    file: 'nodes/node-store.ts',
-    find: 'await caches.pendingReads(NODES_ROOT, () => true);',
+    file: 'tables/caches.ts',
+    find: 'for (const root of roots) await this.pendingReads(root, () => true);',
     replace: '',
     breaks: 'Nodes are planned from the records of all earlier transactions.',
     tests: ['commit/races.test.ts'],

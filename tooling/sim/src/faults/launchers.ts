@@ -37,7 +37,7 @@ export const stop = toOne((context, launcher) => {
   context.later(0, 30_000, () => context.start(launcher.site));
 });
 
-const pause = toOne((context, launcher) => {
+export const pause = toOne((context, launcher) => {
   context.world.checker.step(`${launcher.name} is paused`);
   launcher.pause();
   context.later(100, 40_000, () => {
@@ -46,12 +46,12 @@ const pause = toOne((context, launcher) => {
   });
 });
 
-const expire = toOne(({ world }, launcher) => {
+export const expire = toOne(({ world }, launcher) => {
   world.checker.step(`the session of ${launcher.name} expires`);
   world.server.expireSession(launcher.zooKeeper);
 });
 
-const partition = toOne((context, launcher) => {
+export const partition = toOne((context, launcher) => {
   const { world, random } = context;
   const how = random.next() < 0.5 ? 'cut' : 'silent';
   world.checker.step(`${launcher.name} cannot reach ZooKeeper (${how})`);
@@ -61,18 +61,18 @@ const partition = toOne((context, launcher) => {
   });
 });
 
-const disconnect = toOne(({ world }, launcher) => {
+export const disconnect = toOne(({ world }, launcher) => {
   world.checker.step(`${launcher.name} is disconnected`);
   world.server.disconnect(launcher.zooKeeper);
 });
 
-const loseWrite = toOne(({ world, random }, launcher) => {
+export const loseWrite = toOne(({ world, random }, launcher) => {
   const when = random.next() < 0.3 ? 'before-applied' : 'after-applied';
   world.checker.step(`the next write of ${launcher.name} gets lost (${when})`);
   world.server.loseNextWrite(launcher.zooKeeper, when);
 });
 
-const lag = toOne((context, launcher) => {
+export const lag = toOne((context, launcher) => {
   const { server } = context.world;
   server.setLag(launcher.zooKeeper, between(context.random, 10, 1500));
   context.later(1000, 20_000, () => server.setLag(launcher.zooKeeper, 0));

@@ -15,6 +15,7 @@ import { fulfilledNodesExist } from './lost-instances.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
+import { backingNodesArePacked, oneNodePerBackingSlot, usedBackingNodesStay } from './slots.js';
 import { noExcessReadyNodes } from './supply.js';
 import { nothingIsDeletedInDoubt } from './suspensions.js';
 import { unknownFieldsSurvive, waitingRequestsRest, writesAreOwned } from './writes.js';
@@ -42,6 +43,9 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   refusalsFailNoRequest,
   capacityIsUsed,
   waitingRequestsRest,
+  oneNodePerBackingSlot,
+  usedBackingNodesStay,
+  backingNodesArePacked,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -51,5 +55,6 @@ export const RULES: readonly string[] = [
   ...['C1', 'C2'],
   'O1',
   ...['M1', 'M2', 'M3', 'M4'],
+  ...['B1', 'B2', 'B3', 'B4'],
   'W1',
 ];

@@ -1,9 +1,10 @@
 /** Rules for the end of a run, after all faults: liveness 1 to 6, and the delays of safety 12. */
 
-import { MAX_WAIT_MS } from '../site.js';
+import { MAX_WAIT_MS, META } from '../site.js';
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
+import { BACKING_OWNER, hasSlotInUse } from './slots.js';
 import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
@@ -30,6 +31,8 @@ export const BOUNDS: Readonly<Record<string, number>> = {
   L6: 180_000,
   // The longest wait between checks of a machine, and the rounds for which the launch of a node's user is left alone.
   M2: 900_000,
+  // The grace time, the session timeout, and the rounds for which the launch of a node's user is left alone.
+  B4: 600_000,
   // Time in which one healthy provider can serve everything that waits for it.
   S12: 600_000,
 };
@@ -59,9 +62,14 @@ function* requests({ checker, requestors }: World): Generator<UnfinishedWork> {
   const wanted = new Set(requestors.map(({ request }) => request));
   for (const { id, data, holder } of checker.observed.requests.values()) {
     const state = textOf(data['state']);
+    const isBacking = data['requestor'] === BACKING_OWNER;
     // An answered request whose requestor never knew of it is ignored.
-    if (!wanted.has(id) && (state === 'fulfilled' || state === 'failed')) continue;
+    if (!isBacking && !wanted.has(id) && (state === 'fulfilled' || state === 'failed')) continue;
     const subject = `request ${id}`;
+    if (isBacking) {
+      yield { rule: 'B4', subject, what: `the backing request ${id} is still ${state}` };
+      continue;
+    }
     if (state === 'pending' && holder === undefined)
       yield { rule: 'L3', subject, what: `no launcher accepts the lost request ${id}` };
     else yield { rule: 'L1', subject, what: `request ${id} is still ${state}` };
@@ -76,7 +84,10 @@ function* nodes({ checker, launchers }: World): Generator<UnfinishedWork> {
     const state = textOf(data['state']);
     const subject = `node ${id} ${state} ${holder ?? ''}`;
     const request = data['allocated_to'];
-    if (state === 'deleting') yield { rule: 'L2', subject, what: `node ${id} is still being deleted` };
+    if (holder === BACKING_OWNER) {
+      const what = `the backing node ${id}, which has no nodes, is still ${state}`;
+      if (!hasSlotInUse(id, checker.observed)) yield { rule: 'B4', subject, what };
+    } else if (state === 'deleting') yield { rule: 'L2', subject, what: `node ${id} is still being deleted` };
     else if (holder !== undefined) {
       const what = `node ${id} is still ${state} and locked by ${holder}`;
       yield { rule: living.has(holder) ? 'L1' : 'L3', subject, what };
@@ -103,6 +114,7 @@ function* losses({ checker, cloud }: World): Generator<UnfinishedWork> {
     const { id, data } = node;
     const instance = data['external_id'];
     if (data['state'] !== 'ready' || typeof instance !== 'string' || isOfMachine(node)) continue;
+    if (data['provider'] === META) continue;
     const state = existing.get(instance)?.state;
     if (state !== 'running')
       yield {

@@ -5,6 +5,7 @@ import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, CheckerView } from './rule.js';
+import { BACKING_OWNER } from './slots.js';
 
 /** Path of a node's or request's znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
@@ -29,7 +30,8 @@ export function writesAreOwned(_: CheckerView): Rule {
     },
     committed({ nodes, requests }) {
       for (const { id, before, after, by } of requests) {
-        const theirs = before !== undefined && before.data['requestor'] !== MIN_READY_REQUESTOR;
+        const requestor = before?.data['requestor'];
+        const theirs = before !== undefined && requestor !== MIN_READY_REQUESTOR && requestor !== BACKING_OWNER;
         if (theirs && after === undefined && by === 'launcher')
           return `a launcher removed request ${id} of a requestor`;
       }

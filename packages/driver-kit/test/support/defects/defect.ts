@@ -3,6 +3,7 @@
 import type { Server } from 'node:net';
 import type { JsonObject } from '@nodepool/core';
 import type { Changes } from '../acme-driver.js';
+import type { SlotsDefect } from '../acme-slots.js';
 import type { SupplierChanges } from '../acme-supplier.js';
 
 export interface Defect {
@@ -11,6 +12,8 @@ export interface Defect {
   readonly manifest?: JsonObject;
   /** For a rule about drivers that declare machines: the defects of such a driver. */
   readonly supplier?: SupplierChanges;
+  /** For a rule about nodes on backing nodes: the defect of such a driver. */
+  readonly slots?: SlotsDefect;
   /** Part of the message. */
   readonly says: RegExp;
 }

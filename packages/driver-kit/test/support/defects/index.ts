@@ -1,5 +1,6 @@
 /** A defective driver for each rule of the contract. */
 
+import { backedDefects } from './backed.js';
 import { callsDefects } from './calls.js';
 import { clientDefects } from './client.js';
 import { configurationDefects } from './configuration.js';
@@ -23,4 +24,5 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...copiesDefects,
   ...configurationDefects,
   ...supplyDefects,
+  ...backedDefects,
 };

@@ -5,9 +5,9 @@ import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { posix, quote, SSH_FAILED, sshOptions } from '@nodepool/daemon/ssh';
-import { CommandError } from '../command-context.js';
-import type { SshTarget } from './target.js';
+import { posix, quote, SSH_FAILED, sshOptions } from './options.js';
+import { SshError } from './ssh-error.js';
+import type { NodeTarget } from './target.js';
 
 export interface ChildExit {
   readonly code: number | null;
@@ -29,17 +29,16 @@ export function findProgram(name: string, path = ''): string | undefined {
     });
 }
 
-/** Logs in to the nodes of one lease. */
+/** Logs in to leased nodes. */
 export class SshClient {
   private readonly folder: string;
-  private readonly knownHosts: string;
   private readonly program: string;
   private readonly children = new Set<ChildProcess>();
   private readonly killAll = (): void => {
     for (const child of this.children) child.kill('SIGKILL');
   };
 
-  /** Throws `CommandError` if ssh is not installed. */
+  /** Throws `SshError` if ssh is not installed. */
   constructor(
     private readonly env: Readonly<Record<string, string | undefined>>,
     /** File with the private key; undefined for those of the agent and of `~/.ssh`. */
@@ -49,47 +48,56 @@ export class SshClient {
   ) {
     const program = findProgram('ssh', env['PATH']);
     if (program === undefined) {
-      throw new CommandError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
+      throw new SshError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
     }
     this.program = program;
-    this.folder = mkdtempSync(join(tmpdir(), 'nodepool-run-'));
-    this.knownHosts = join(this.folder, 'known_hosts');
+    this.folder = mkdtempSync(join(tmpdir(), 'nodepool-ssh-'));
     // A second interruption ends this process at once.
     process.once('exit', this.killAll);
   }
 
-  /** Trusts the host keys of these nodes, and no others. */
-  trust(targets: readonly SshTarget[]): void {
-    const lines = targets.flatMap(({ knownHosts }) => knownHosts);
-    writeFileSync(this.knownHosts, `${lines.join('\n')}\n`, { mode: 0o600 });
+  /** Trusts the host keys of a node, and no others, in logins to it. */
+  trust({ id, knownHosts }: NodeTarget): void {
+    writeFileSync(this.knownHostsOf(id), `${knownHosts.join('\n')}\n`, { mode: 0o600 });
   }
 
-  /** Returns the command line of ssh without user, port, host and command. */
-  get command(): readonly [string, ...string[]] {
-    return [this.program, ...sshOptions(this.knownHosts, this.identity)];
+  /** Removes what `trust` has stored. */
+  forget({ id }: NodeTarget): void {
+    rmSync(this.knownHostsOf(id), { force: true });
   }
 
-  start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
-    const [program, ...args] = this.command;
+  /** Returns the command line of ssh for a node, without user, port, host and command. */
+  commandFor({ id }: NodeTarget): readonly [string, ...string[]] {
+    return [this.program, ...sshOptions(this.knownHostsOf(id), this.identity)];
+  }
+
+  start(target: NodeTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
+    const { user, port, address } = target;
+    const [program, ...args] = this.commandFor(target);
     return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);
   }
 
   /** Logs in with the streams of this process, or runs a command with them. */
-  login({ user, port, address }: SshTarget, command: readonly string[]): RunningChild {
-    const [program, ...options] = this.command;
+  login(target: NodeTarget, command: readonly string[]): RunningChild {
+    const { user, port, address } = target;
+    const [program, ...options] = this.commandFor(target);
     const remote = command.length === 0 ? [] : [command.map(quote).join(' ')];
     const args = [...options, '-p', String(port), '-l', user, '--', address, ...remote];
     return this.spawn(program, args, 'inherit', false);
   }
 
   /** Runs a remote script of our own to its end. Resolves with the exit status; `SSH_FAILED` if a signal ended ssh. */
-  async script(target: SshTarget, script: string): Promise<number> {
+  async script(target: NodeTarget, script: string): Promise<number> {
     return await this.end(this.start(target, posix(script), ['ignore', 'pipe', 'pipe']));
   }
 
   /** Runs another program, such as scp, to its end. Resolves with the exit status, as `script` does. */
   async run(program: string, args: readonly string[]): Promise<number> {
     return await this.end(this.spawn(program, args, ['ignore', 'pipe', 'pipe']));
+  }
+
+  private knownHostsOf(id: string): string {
+    return join(this.folder, `known_hosts-${id.replaceAll(/[^A-Za-z0-9]/g, '_')}`);
   }
 
   private async end({ child, exited }: RunningChild): Promise<number> {
@@ -103,7 +111,7 @@ export class SshClient {
     const child = spawn(program, args, { stdio, env: this.env, detached });
     this.children.add(child);
     const exited = new Promise<ChildExit>((resolve, reject) => {
-      child.once('error', (cause) => reject(new CommandError(`cannot run ${program}: ${cause.message}`, { cause })));
+      child.once('error', (cause) => reject(new SshError(`cannot run ${program}: ${cause.message}`, { cause })));
       child.once('close', (code, signal) => resolve({ code, signal }));
     });
     exited.then(

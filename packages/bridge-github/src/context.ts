@@ -1,0 +1,27 @@
+/** Dependencies shared by all parts of the bridge. */
+
+import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import type { Requestor } from '@nodepool/requestor';
+import type { SshClient } from '@nodepool/daemon/ssh';
+import type { Store } from '@nodepool/store';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { CapacitySource } from './capacity/capacity-source.js';
+
+export interface BridgeContext {
+  readonly zooKeeper: ZooKeeper;
+  readonly store: Store;
+  readonly requestor: Requestor;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly tasks: TaskSupervisor;
+  readonly capacity: CapacitySource;
+  /** Host and process, for GitHub and for operators. */
+  readonly identifier: string;
+  readonly version: string;
+  /** Interval of the comparison with GitHub (ms). */
+  readonly compareMs: number;
+  /** Returns the client for a private key; undefined for the keys of the agent and of `~/.ssh`. */
+  readonly ssh: (identity: string | undefined) => SshClient;
+}

@@ -1,0 +1,100 @@
+/**
+ * The scripts that run on nodes, for any POSIX shell. A runner is detached from its ssh session, so that it survives
+ * the connection and the bridge. Its folder, which only one `mkdir` can create, guards against a second start.
+ */
+
+import { quote } from '@nodepool/daemon/ssh';
+
+/** Begins each line for the bridge; other lines come from programs of the image. */
+export const MARK = 'nodepool-runner:';
+/** Bytes of the runner's output that are passed on if it fails. */
+const LOG_BYTES = 2000;
+/** Tenths of a second for which a runner is checked often whether it is online. */
+const OFTEN = 3000;
+/** Tenths of a second that a runner has to end after SIGTERM. */
+const GRACE = 100;
+
+export interface StartSettings {
+  readonly runner: string;
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/**
+ * Starts the runner with the secret of the first line of standard input, and waits for its end. Prints `started`, or
+ * `exists` if the runner was started before, then what `waitScript` prints.
+ */
+export function startScript({ runner, folder, environment }: StartSettings): string {
+  return [
+    ...prelude(runner),
+    'umask 077',
+    'mkdir -p "$HOME/.nodepool-runners"',
+    'if mkdir "$d" 2>/dev/null; then',
+    '  IFS= read -r ACTIONS_RUNNER_INPUT_JITCONFIG || { rmdir "$d"; exit 3; }',
+    '  export ACTIONS_RUNNER_INPUT_JITCONFIG',
+    ...Object.entries(environment).map(([name, value]) => `  ${name}=${quote(value)}; export ${name}`),
+    `  cd ${quote(folder)} 2>"$d/log" || echo 127 >"$d/status"`,
+    '  detach=; command -v setsid >/dev/null && detach=setsid',
+    // Only the runner itself is in the background: another shell there would keep the ssh session open.
+    '  if [ ! -e "$d/status" ]; then',
+    `    $detach /bin/sh -c ${quote(DETACHED)} nodepool-runner "$d" </dev/null >"$d/log" 2>&1 &`,
+    '  fi',
+    '  say started',
+    'else',
+    '  say exists',
+    'fi',
+    'unset ACTIONS_RUNNER_INPUT_JITCONFIG',
+    ...WAIT,
+  ].join('\n');
+}
+
+/** Waits for a runner that was started before. Prints `absent`, or `online` once, and `ended STATUS` or `lost`. */
+export function waitScript(runner: string): string {
+  return [...prelude(runner), '[ -d "$d" ] || { say absent; exit 0; }', ...WAIT].join('\n');
+}
+
+/** Ends a runner and its job, and deletes its folder. */
+export function stopScript(runner: string): string {
+  return [
+    ...prelude(runner),
+    'p=$(cat "$d/pid" 2>/dev/null)',
+    'if [ -n "$p" ]; then',
+    '  kill -TERM -- "-$p" 2>/dev/null || kill -TERM "$p" 2>/dev/null',
+    `  n=0; while [ $n -lt ${GRACE} ] && [ ! -e "$d/status" ] && kill -0 "$p" 2>/dev/null; do pause; n=$((n+1)); done`,
+    '  kill -KILL -- "-$p" 2>/dev/null || kill -KILL "$p" 2>/dev/null',
+    'fi',
+    'rm -rf "$d"',
+  ].join('\n');
+}
+
+function prelude(runner: string): readonly string[] {
+  return [
+    `d="$HOME/.nodepool-runners/"${quote(runner)}`,
+    `say() { printf '${MARK} %s\\n' "$*"; }`,
+    'pause() { sleep 0.1 2>/dev/null || sleep 1; }',
+  ];
+}
+
+/** Leads the process group of the runner, and stores its exit status. Survives the signals that end the runner. */
+const DETACHED = [
+  'd=$1; echo "$$" >"$d/pid.new"; mv "$d/pid.new" "$d/pid"',
+  "trap '' HUP; trap : TERM",
+  './run.sh',
+  'echo "$?" >"$d/status.new"; mv "$d/status.new" "$d/status"',
+].join('\n');
+
+/** A process that ended without a status was killed, e.g. by a restart of the host. */
+const WAIT = [
+  'n=0; online=',
+  'while [ ! -e "$d/status" ]; do',
+  '  p=$(cat "$d/pid" 2>/dev/null)',
+  '  if [ -n "$p" ] && ! kill -0 "$p" 2>/dev/null && [ ! -e "$d/status" ]; then say lost; exit 0; fi',
+  `  if [ -z "$p" ] && [ $n -gt ${GRACE} ]; then say lost; exit 0; fi`,
+  '  if [ -z "$online" ] && grep -q "Connected to GitHub" "$d/log" 2>/dev/null; then online=1; say online; fi',
+  `  n=$((n+1)); if [ $n -lt ${OFTEN} ]; then pause; else sleep 1; fi`,
+  'done',
+  'if [ -z "$online" ] && grep -q "Connected to GitHub" "$d/log" 2>/dev/null; then say online; fi',
+  `tail -c ${LOG_BYTES} "$d/log" 2>/dev/null`,
+  'say ended "$(cat "$d/status")"',
+  'rm -rf "$d"',
+];

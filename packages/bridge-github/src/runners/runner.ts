@@ -1,0 +1,86 @@
+/** A runner of the scale set that this bridge serves: its request, its node, its process and its job. */
+
+import type { Lease } from '@nodepool/requestor';
+import type { RunnerData } from '@nodepool/status/github';
+import type { RunnerProcess } from './runner-process.js';
+
+/** Reasons why a runner ends; they are values of a metric. */
+export type EndReason =
+  | 'job-done'
+  | 'not-needed'
+  | 'request-failed'
+  | 'request-removed'
+  | 'node-unusable'
+  | 'node-lost'
+  | 'lease-lost'
+  | 'unreachable'
+  | 'never-connected'
+  | 'takes-no-job'
+  | 'ended-without-job'
+  | 'killed'
+  | 'left'
+  | 'agent-gone';
+
+export type RunnerState = 'requested' | 'starting' | 'online' | 'busy' | 'ending';
+
+/** Number of random hexadecimal digits in the names of runners. */
+const DIGITS = 16;
+
+export class Runner {
+  requestId: string | undefined;
+  lease: Lease | undefined;
+  process: RunnerProcess | undefined;
+  /** Why the request waits or failed, for people. */
+  waitsFor: string | undefined;
+  /** True while an ssh session waits for the end of the process. */
+  isAttached = false;
+  /** True if the process certainly does not run, or was never started. */
+  isStopped = true;
+  isOnline = false;
+  /** True from the start of a job on. */
+  isBusy = false;
+  /** True once GitHub has reported the end of the job. */
+  isDone = false;
+  /** Set once the runner is to end. */
+  ending: { readonly reason: EndReason; readonly detail: string } | undefined;
+  /** Ends the attachment to the process. */
+  readonly detach = new AbortController();
+  /** `Clock.monotonic` milliseconds. */
+  leasedAt: number | undefined;
+  registeredAt: number | undefined;
+  onlineAt: number | undefined;
+  doneAt: number | undefined;
+  unreachableSince: number | undefined;
+
+  constructor(
+    public data: RunnerData,
+    readonly createdAt: number,
+  ) {}
+
+  get name(): string {
+    return this.data.runner;
+  }
+
+  get state(): RunnerState {
+    if (this.ending !== undefined) return 'ending';
+    if (this.isBusy) return 'busy';
+    if (this.isOnline) return 'online';
+    return this.lease === undefined ? 'requested' : 'starting';
+  }
+
+  /** Marks the runner as ending; the first reason counts. */
+  end(reason: EndReason, detail = ''): void {
+    this.ending ??= { reason, detail };
+  }
+}
+
+/** Returns a name for a runner of the scale set. `hex` is a random uuid. */
+export function newRunnerName(scaleSet: string, hex: string): string {
+  return `${scaleSet}-${hex.slice(0, DIGITS)}`;
+}
+
+/** Returns true if a name has the form of the names of this scale set. */
+export function isRunnerName(name: string, scaleSet: string): boolean {
+  const rest = name.startsWith(`${scaleSet}-`) ? name.slice(scaleSet.length + 1) : '';
+  return rest.length === DIGITS && /^[0-9a-f]+$/.test(rest);
+}

@@ -1,0 +1,61 @@
+/** The schema of a provider of this driver; the reference page is generated from it. */
+
+import { providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
+
+export const PROVIDER_DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 120, rateUnit: 'calls-per-second' };
+
+/** Defaults of the Python Nodepool. */
+export const DEFAULTS = { slots: 1, graceSeconds: 60, minRetentionSeconds: 0 } as const;
+
+const seconds = (description: string, rest: JsonSchema = {}): JsonSchema => ({
+  type: 'integer',
+  minimum: 0,
+  ...rest,
+  description,
+});
+
+const hostKeyChecking: JsonSchema = {
+  type: 'boolean',
+  default: false,
+  description:
+    'If true, the launcher checks the login and the host keys of the backing node before each use of a slot. A backing ' +
+    'node that fails the check gets no further nodes.',
+};
+
+export const schema: JsonSchema = providerSchema({
+  description: 'A provider of the driver "metastatic": nodes that are parts of nodes of other labels.',
+  compatible: true,
+  defaults: PROVIDER_DEFAULTS,
+  provider: { without: ['rate'] },
+  pool: {
+    without: ['use-internal-ip'],
+    properties: { 'host-key-checking': hostKeyChecking },
+  },
+  label: {
+    required: ['backing-label'],
+    properties: {
+      'backing-label': {
+        type: 'string',
+        minLength: 1,
+        description: 'Label of the nodes that are divided, of any provider, in the top-level `labels`.',
+      },
+      'max-parallel-jobs': {
+        type: 'integer',
+        minimum: 1,
+        default: DEFAULTS.slots,
+        description: 'Number of nodes that a backing node serves at the same time.',
+      },
+      'grace-time': seconds('Time for which a backing node without nodes is retained, in seconds.', {
+        default: DEFAULTS.graceSeconds,
+      }),
+      'min-retention-time': seconds('Minimum age of a backing node before it is released, in seconds.', {
+        default: DEFAULTS.minRetentionSeconds,
+      }),
+      'max-age': seconds(
+        'Age from which a backing node gets no further nodes and is released without any, in seconds. Default: unlimited.',
+        { minimum: 1 },
+      ),
+      'host-key-checking': { type: 'boolean', description: 'Overrides `host-key-checking` of the pool.' },
+    },
+  },
+});

@@ -1,0 +1,143 @@
+/** Slots of backing nodes: which are free, and which node gets which. Pure functions. */
+
+import {
+  parseBackingData,
+  slotPlaceOf,
+  slotsInUse,
+  type BackingData,
+  type BackingNode,
+  type Node,
+  type SlotUse,
+} from '@nodepool/core';
+
+/** A backing node with its slots. */
+export interface Backing {
+  readonly held: BackingNode;
+  readonly id: string;
+  readonly data: BackingData;
+  /** Slots in use by number, those that only the nodes themselves record included. */
+  readonly used: ReadonlyMap<number, SlotUse>;
+}
+
+/** A launch that needs a slot. Node and attempt together identify it. */
+export interface SlotWant {
+  readonly use: SlotUse;
+  readonly label: string;
+}
+
+/** A slot for a launch. */
+export interface Assignment {
+  readonly want: SlotWant;
+  readonly backing: Backing;
+  readonly slot: number;
+}
+
+/** Returns the nodes among `held` that the data says are divided, with the slots that `users` have. */
+export function backingsOf(held: readonly BackingNode[], users: Iterable<Node>): readonly Backing[] {
+  const byBacking = new Map<string, Node[]>();
+  for (const user of users) {
+    const place = slotPlaceOf(user);
+    if (place === undefined) continue;
+    const others = byBacking.get(place.backingNode);
+    if (others === undefined) byBacking.set(place.backingNode, [user]);
+    else others.push(user);
+  }
+  return held.flatMap((each) => {
+    const data = dataOf(each);
+    if (data === undefined) return [];
+    const { id } = each.node;
+    return [{ held: each, id, data, used: slotsInUse(data, byBacking.get(id) ?? []) }];
+  });
+}
+
+/** Parsed data by node, because the same object is read many times. */
+const parsed = new WeakMap<Node, BackingData | null>();
+
+function dataOf({ node }: BackingNode): BackingData | undefined {
+  let data = parsed.get(node);
+  if (data === undefined) {
+    data = parseBackingData(node.user_data) ?? null;
+    parsed.set(node, data);
+  }
+  return data ?? undefined;
+}
+
+/** Returns the number of free slots, regardless of whether the node may get further nodes. */
+export function freeSlots({ data, used }: Pick<Backing, 'data' | 'used'>): number {
+  return Math.max(0, data.slots - used.size);
+}
+
+/** A slot of a backing node. */
+export interface Placement {
+  readonly backing: Backing;
+  readonly slot: number;
+}
+
+/** Slots in use by the id of their node. */
+export type PlacesByNode = ReadonlyMap<string, readonly Placement[]>;
+
+export function placesByNode(backings: readonly Backing[]): PlacesByNode {
+  const places = new Map<string, Placement[]>();
+  for (const backing of backings) {
+    for (const [slot, { node }] of backing.used) {
+      const others = places.get(node);
+      if (others === undefined) places.set(node, [{ backing, slot }]);
+      else others.push({ backing, slot });
+    }
+  }
+  return places;
+}
+
+/** Returns the slot of a launch; undefined if it has none. A slot without an attempt belongs to the node's only one. */
+export function placeOf(
+  places: PlacesByNode,
+  { node, attempt }: Pick<SlotUse, 'node' | 'attempt'>,
+): Placement | undefined {
+  return places.get(node)?.find(({ backing, slot }) => (backing.used.get(slot)?.attempt ?? attempt) === attempt);
+}
+
+/**
+ * Assigns the slots of usable backing nodes to launches, in the order of the launches. The fullest node that has a free
+ * slot comes first, so that the others become empty; of equally full ones the oldest, which reaches its age first.
+ */
+export function assignSlots(wants: readonly SlotWant[], usable: readonly Backing[]): readonly Assignment[] {
+  const byLabel = new Map<string, Backing[]>();
+  for (const backing of usable) {
+    if (freeSlots(backing) === 0) continue;
+    const others = byLabel.get(backing.data.label);
+    if (others === undefined) byLabel.set(backing.data.label, [backing]);
+    else others.push(backing);
+  }
+  // The last one of a list is the next, so that full ones are removed at once.
+  for (const backings of byLabel.values()) backings.sort((a, b) => byFullness(b, a));
+  const taken = new Map<Backing, Set<number>>();
+  const assignments: Assignment[] = [];
+  for (const want of wants) {
+    const backings = byLabel.get(want.label) ?? [];
+    const backing = backings.at(-1);
+    if (backing === undefined) continue;
+    const added = taken.get(backing) ?? new Set<number>();
+    taken.set(backing, added);
+    const slot = firstFree(backing, added);
+    added.add(slot);
+    assignments.push({ want, backing, slot });
+    if (backing.used.size + added.size >= backing.data.slots) backings.pop();
+  }
+  return assignments;
+}
+
+function byFullness(a: Backing, b: Backing): number {
+  return freeSlots(a) - freeSlots(b) || launchedAt(a) - launchedAt(b) || (a.id < b.id ? -1 : 1);
+}
+
+/** Returns the first slot that is neither in use nor in `added`. */
+function firstFree({ used }: Backing, added: ReadonlySet<number>): number {
+  let slot = 0;
+  while (used.has(slot) || added.has(slot)) slot += 1;
+  return slot;
+}
+
+/** Returns the unix seconds at which a backing node was launched. Early data lacks the time. */
+export function launchedAt({ data, held }: Pick<Backing, 'data' | 'held'>): number {
+  return data.launched ?? held.node.created_time ?? held.node.state_time;
+}

@@ -1,0 +1,307 @@
+/** Slots, attempts and backing nodes through the driver's provider. */
+
+import { describe, expect, it } from '@jest/globals';
+import {
+  parseBackingData,
+  printBackingData,
+  slotPlaceOf,
+  type BackingData,
+  type JsonObject,
+  type LaunchedInstance,
+} from '@nodepool/core';
+import {
+  instanceTags,
+  simulatedTime,
+  SimulatedBackingNodes,
+  SimulatedLogins,
+  TestProvider,
+} from '@nodepool/driver-kit';
+import { driver } from '../src/index.js';
+import { slots } from './sections.js';
+
+const OWNER = 'NodePool:metastatic:meta';
+
+interface World {
+  readonly backing: SimulatedBackingNodes;
+  readonly logins: SimulatedLogins;
+  readonly provider: TestProvider;
+  readonly launch: (nodeId: string, attempt?: string) => Promise<LaunchedInstance>;
+  readonly used: () => readonly (readonly string[])[];
+  readonly pass: (ms: number) => Promise<void>;
+  readonly seconds: () => number;
+}
+
+async function open(section: JsonObject = slots, prepare?: (world: World) => void): Promise<World> {
+  const time = simulatedTime();
+  const backing = new SimulatedBackingNodes(time.clock);
+  const logins = new SimulatedLogins(time.clock);
+  const provider = new TestProvider({ time, driver, section, backing, logins });
+  const world: World = {
+    backing,
+    logins,
+    provider,
+    launch: async (nodeId, attempt) => {
+      backing.launching({ id: nodeId, provider: 'meta', pool: 'main', type: ['small'] });
+      const instance = await provider.launch(nodeId, { tags: instanceTags(provider.config, nodeId, attempt) });
+      backing.launched(nodeId, instance);
+      return instance;
+    },
+    used: () =>
+      backing
+        .nodes()
+        .map(({ user_data: data }) => [...(parseBackingData(data)?.used.values() ?? [])].map(({ node }) => node)),
+    pass: async (ms) => {
+      await time.until(() => false, ms);
+    },
+    seconds: () => time.clock.now() / 1000,
+  };
+  prepare?.(world);
+  await provider.start();
+  return world;
+}
+
+function withLabel(change: JsonObject): JsonObject {
+  const label = { name: 'small', 'backing-label': 'large', 'max-parallel-jobs': 4, 'grace-time': 10, ...change };
+  return { name: 'meta', driver: 'metastatic', pools: [{ name: 'main', labels: [label] }] };
+}
+
+function dataWith(change: Partial<BackingData> = {}): string {
+  return printBackingData({
+    owner: OWNER,
+    label: 'small',
+    slots: 4,
+    failed: false,
+    reason: null,
+    launched: null,
+    idle: null,
+    used: new Map(),
+    ...change,
+  });
+}
+
+const [ONE, TWO, THREE] = ['0000000001', '0000000002', '0000000003'];
+
+describe('launch attempts', () => {
+  it('of an interrupted launch have one slot', async () => {
+    const { provider, launch, used } = await open();
+    await launch(ONE, 'attempt-1');
+    const tags = instanceTags(provider.config, ONE, 'attempt-1');
+    const again = await provider.launch(ONE, { tags, saved: { state: 'interrupted' } });
+    expect(again.slot).toBe(0);
+    expect(used()).toEqual([[ONE]]);
+    await provider.stop();
+  });
+
+  it('fail as not applied after an interruption before the slot was assigned', async () => {
+    const { provider, backing } = await open();
+    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['small'] });
+    const error = await provider.failedLaunch(ONE, { saved: { state: 'interrupted' } });
+    expect(error).toMatchObject({ code: 'transient', outcome: 'not-applied' });
+    await provider.stop();
+  });
+
+  it('of other nodes survive a deletion by tags', async () => {
+    const { provider, launch, used } = await open();
+    await launch(ONE, 'attempt-1');
+    await launch(TWO, 'attempt-1');
+    await provider.cleanUp(null, ONE, { launchAttempt: 'attempt-2' });
+    expect(used()).toEqual([[ONE, TWO]]);
+    await provider.cleanUp(null, ONE, { launchAttempt: 'attempt-1' });
+    expect(used()).toEqual([[TWO]]);
+    await provider.stop();
+  });
+
+  it('have their own slot only: a deletion of an earlier attempt leaves that of the next one', async () => {
+    const { provider, launch, used } = await open();
+    await launch(ONE, 'attempt-2');
+    await provider.cleanUp(ONE, '0000000009', { launchAttempt: 'attempt-1' });
+    expect(used()).toEqual([[ONE]]);
+    await provider.stop();
+  });
+});
+
+describe('records of the Python Nodepool', () => {
+  it('are read: a slot that only its node names is in use, and the data is extended', async () => {
+    const { provider, launch, backing } = await open(slots, (world) => {
+      const node = world.backing.add(OWNER, {
+        interface_ip: 'old.test',
+        created_time: world.seconds(),
+        user_data: JSON.stringify({ owner: OWNER, label: 'small', slots: 4, failed: false, launched: world.seconds() }),
+      });
+      const data = { metadata: {}, backing_node: node.id, slot: 0, node: TWO };
+      world.backing.launching({
+        id: TWO,
+        provider: 'meta',
+        pool: 'main',
+        state: 'in-use',
+        external_id: TWO,
+        driver_data: data,
+      });
+    });
+    const instance = await launch(ONE);
+    expect(instance).toMatchObject({ interfaceIp: 'old.test', slot: 1, externalId: ONE });
+    expect(backing.requested).toEqual([]);
+    const [node] = backing.nodes();
+    expect(JSON.parse(node?.user_data as string)).toMatchObject({
+      owner: OWNER,
+      label: 'small',
+      slots: 4,
+      failed: false,
+    });
+    await provider.stop();
+  });
+
+  it('without the time of the launch do not count as old', async () => {
+    const { provider, launch, backing } = await open(withLabel({ 'max-age': 3600 }), (world) => {
+      world.backing.add(OWNER, {
+        created_time: world.seconds() - 60,
+        user_data: JSON.stringify({ owner: OWNER, label: 'small', slots: 4, failed: false }),
+      });
+    });
+    await launch(ONE);
+    expect(backing.requested).toEqual([]);
+    await provider.stop();
+  });
+
+  it('of a metastatic node have the fields that the other launcher writes', async () => {
+    const { provider, launch } = await open();
+    const { driverData = null, externalId, slot } = await launch(ONE);
+    const backingNode = slotPlaceOf({ driver_data: driverData })?.backingNode;
+    expect(externalId).toBe(ONE);
+    expect(driverData).toEqual({
+      backing_node: backingNode,
+      slot,
+      node: ONE,
+      metadata: { nodepool_node_id: ONE, nodepool_pool_name: 'main', nodepool_provider_name: 'meta' },
+    });
+    await provider.stop();
+  });
+});
+
+describe('times of a backing node', () => {
+  it('released after the grace-time and the min-retention-time', async () => {
+    const { provider, launch, backing, pass } = await open(withLabel({ 'min-retention-time': 100 }));
+    const instance = await launch(ONE);
+    await provider.cleanUp(instance.externalId, ONE);
+    backing.deleted(ONE);
+    await pass(90_000);
+    expect(backing.released).toEqual([]);
+    await pass(11_000);
+    expect(backing.released).toHaveLength(1);
+    await provider.stop();
+  });
+
+  it('gets no further nodes from its max-age on, and is released with its last node', async () => {
+    const { provider, launch, backing, pass } = await open(withLabel({ 'max-age': 100 }));
+    const first = await launch(ONE);
+    await pass(101_000);
+    expect(backing.released).toEqual([]);
+    const second = await launch(TWO);
+    expect(second.interfaceIp).not.toBe(first.interfaceIp);
+    await provider.cleanUp(first.externalId, ONE);
+    backing.deleted(ONE);
+    await pass(1000);
+    expect(backing.released).toHaveLength(1);
+    await provider.stop();
+  });
+
+  it('of a label that is not configured any more end at once, without nodes', async () => {
+    const { provider, backing, pass } = await open(slots, (world) => {
+      world.backing.add(OWNER, { user_data: dataWith({ label: 'gone' }) });
+    });
+    await pass(100);
+    expect(backing.released).toHaveLength(1);
+    await provider.stop();
+  });
+
+  it('end at once if another program has set it to another state', async () => {
+    for (const state of ['used', 'deleting'] as const) {
+      const { provider, backing, pass } = await open(slots, (world) => {
+        const used = new Map([[0, { node: ONE, attempt: 'a', pool: 'main', installation: null }]]);
+        world.backing.launching({ id: ONE, provider: 'meta', pool: 'main', state: 'in-use' });
+        world.backing.add(OWNER, { state, user_data: dataWith({ used }) });
+      });
+      await pass(100);
+      expect(backing.released).toHaveLength(1);
+      await provider.stop();
+    }
+  });
+
+  it('are not ended by a launcher that lacks the label, while another one has it', async () => {
+    const { provider, backing, pass } = await open(slots, (world) => {
+      world.backing.served.add('theirs');
+      world.backing.add(OWNER, { user_data: dataWith({ label: 'theirs' }) });
+    });
+    await pass(3_600_000);
+    expect(backing.released).toEqual([]);
+    await provider.stop();
+  });
+
+  it('do not end while an operator holds it', async () => {
+    const { provider, backing, pass } = await open(slots, (world) => {
+      world.backing.add(OWNER, { state: 'hold', user_data: dataWith() });
+    });
+    await pass(3_600_000);
+    expect(backing.released).toEqual([]);
+    await provider.stop();
+  });
+});
+
+describe('the check of the login', () => {
+  const section = withLabel({ 'host-key-checking': true });
+
+  it('fails the backing node whose login does not answer; the next attempt has another one', async () => {
+    const { provider, launch, backing, logins, pass } = await open(section);
+    const first = await launch(ONE);
+    logins.setSilent(String(first.interfaceIp), true);
+    const error = await provider.failedLaunch(TWO, { tags: instanceTags(provider.config, TWO, 'attempt-1') });
+    expect(error.code).toBe('keyscan');
+    await provider.cleanUp(TWO, TWO, { launchAttempt: 'attempt-1' });
+    const second = await launch(THREE);
+    expect(second.interfaceIp).not.toBe(first.interfaceIp);
+    await provider.cleanUp(first.externalId, ONE);
+    backing.deleted(ONE);
+    await pass(1000);
+    expect(backing.released).toHaveLength(1);
+    await provider.stop();
+  });
+
+  it('fails a backing node that has other host keys than before', async () => {
+    const { provider, backing, pass } = await open(section, (world) => {
+      world.backing.add(OWNER, { interface_ip: 'old.test', host_keys: ['ssh-ed25519 OLD'], user_data: dataWith() });
+    });
+    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['small'] });
+    const error = await provider.failedLaunch(ONE);
+    expect(error.message).toContain('host keys');
+    await provider.cleanUp(ONE, ONE);
+    backing.deleted(ONE);
+    await pass(1000);
+    expect(backing.released[0]).toMatchObject({ userData: expect.stringContaining('host keys') });
+    await provider.stop();
+  });
+});
+
+describe('requests', () => {
+  it('that no launch needs any more are withdrawn', async () => {
+    const { provider, backing, pass } = await open();
+    backing.bootMs = 60_000;
+    const controller = new AbortController();
+    const launch = provider.begin(ONE, { signal: controller.signal });
+    launch.catch(() => undefined);
+    await pass(1000);
+    expect(backing.requested).toHaveLength(1);
+    controller.abort(new Error('the request was removed'));
+    backing.deleted(ONE);
+    await pass(1000);
+    expect(backing.open(OWNER, 'meta').requests()).toEqual([]);
+    await provider.stop();
+  });
+
+  it('count the launches of other launchers', async () => {
+    const { provider, backing, pass } = await open();
+    for (const id of [ONE, TWO, THREE]) backing.launching({ id, provider: 'meta', pool: 'main', type: ['small'] });
+    await pass(100);
+    expect(backing.requested).toHaveLength(1);
+    await provider.stop();
+  });
+});

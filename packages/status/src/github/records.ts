@@ -1,0 +1,118 @@
+/** What the bridge for GitHub Actions writes to ZooKeeper: in its node requests, its nodes, and the state of its sets. */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { NODEPOOL_ROOT } from '@nodepool/store';
+
+export const GITHUB_ROOT = `${NODEPOOL_ROOT}/github`;
+
+/** A job of a workflow. */
+export interface GithubJob {
+  readonly id: string;
+  /** e.g. `acme/app`. */
+  readonly repository: string;
+  /** e.g. `acme/app/.github/workflows/ci.yml@refs/heads/main`. */
+  readonly workflow: string;
+  readonly run: number;
+  readonly name: string;
+}
+
+/** The data of a runner: `requestor_data` of its request, later `user_data` of its node, each as the member `github`. */
+export interface RunnerData {
+  readonly installation: string;
+  readonly scaleSet: string;
+  /** Name of the runner. */
+  readonly runner: string;
+  /** The job that caused the request, later the job that GitHub has given to the runner; null if unknown. */
+  readonly job: GithubJob | null;
+  /** Id of the runner in GitHub; null before its registration. */
+  readonly agent: number | null;
+  /** True once the runner may have been started: then its node is never used for another one. */
+  readonly started: boolean;
+}
+
+/** A job that a scale set has, and its state for people. */
+export interface KnownJob extends GithubJob {
+  readonly state: 'offered' | 'assigned' | 'running' | 'completed';
+  /** Unix seconds at which this state began. */
+  readonly since: number;
+  /** Unix seconds; null if GitHub has not told. */
+  readonly queued: number | null;
+  /** Name of the runner; null if it has none. */
+  readonly runner: string | null;
+  readonly result: string | null;
+}
+
+/** The state of a scale set, `/nodepool/github/<installation>~<scale set>`, written by the bridge that serves it. */
+export interface ScaleSetRecord {
+  readonly installation: string;
+  readonly scaleSet: string;
+  /** Page of the installation. */
+  readonly url: string;
+  readonly nodeLabel: string;
+  /** Host and process of the bridge. */
+  readonly bridge: string;
+  /** Id of the scale set and of the session in GitHub, by which the next bridge closes a session that was left. */
+  readonly id: number | null;
+  readonly session: string | null;
+  /** Number of jobs that GitHub may assign, and the reason. */
+  readonly capacity: number;
+  readonly capacityReason: string;
+  readonly jobsAvailable: number;
+  readonly jobsAssigned: number;
+  readonly jobsRunning: number;
+  readonly runners: Readonly<Record<string, number>>;
+  /** The trouble of the connection to GitHub; null if there is none. */
+  readonly problem: string | null;
+  /** Unix seconds of the last write. */
+  readonly written: number;
+  readonly jobs: readonly KnownJob[];
+}
+
+export function scaleSetRecordPath(installation: string, scaleSet: string): string {
+  return `${GITHUB_ROOT}/${installation}~${scaleSet}`;
+}
+
+/** Returns the value for `requestor_data` or `user_data`. */
+export function runnerDataValue(data: RunnerData): JsonObject {
+  return { github: { ...data, job: data.job === null ? null : { ...data.job } } };
+}
+
+/** Returns the data of a runner; undefined if another program wrote the value. */
+export function runnerDataIn(value: JsonValue): RunnerData | undefined {
+  const data = isJsonObject(value) ? value['github'] : undefined;
+  if (!isJsonObject(data)) return undefined;
+  const { installation, scaleSet, runner, agent } = data;
+  if (typeof installation !== 'string' || typeof scaleSet !== 'string' || typeof runner !== 'string') return undefined;
+  return {
+    ...{ installation, scaleSet, runner },
+    job: jobIn(data['job']),
+    agent: typeof agent === 'number' ? agent : null,
+    started: data['started'] === true,
+  };
+}
+
+/** Returns undefined for a record that cannot be read. */
+export function scaleSetRecordIn(data: Uint8Array): ScaleSetRecord | undefined {
+  try {
+    const value = JSON.parse(new TextDecoder().decode(data)) as JsonValue;
+    if (!isJsonObject(value) || typeof value['installation'] !== 'string') return undefined;
+    return { ...EMPTY, ...(value as unknown as ScaleSetRecord) };
+  } catch {
+    return undefined;
+  }
+}
+
+const EMPTY: Omit<ScaleSetRecord, 'installation' | 'scaleSet'> = {
+  ...{ url: '', nodeLabel: '', bridge: '', id: null, session: null, capacity: 0, capacityReason: '', jobsAvailable: 0 },
+  ...{ jobsAssigned: 0, jobsRunning: 0, runners: {}, problem: null, written: 0, jobs: [] },
+};
+
+function jobIn(value: JsonValue | undefined): GithubJob | null {
+  if (!isJsonObject(value)) return null;
+  const { id, repository, workflow, run, name } = value;
+  const text = (each: JsonValue | undefined): string => (typeof each === 'string' ? each : '');
+  return {
+    ...{ id: text(id), repository: text(repository), workflow: text(workflow), name: text(name) },
+    run: typeof run === 'number' ? run : 0,
+  };
+}

@@ -1,0 +1,119 @@
+/** A site that serves jobs of GitHub Actions: bridges as processes, a simulated GitHub, and nodes with OpenSSH. */
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { systemClock, systemRandom } from '@nodepool/core';
+import { configFileOf, startBridge, type Program } from '@nodepool/harness';
+import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
+import { sleep } from '@nodepool/zookeeper';
+import { Site, type LauncherSetup } from './site.js';
+
+const LOOK_MS = 100;
+/** Repositories of the simulated GitHub. */
+export const REPOSITORIES = ['app', 'web', 'docs', 'infra', 'tools'].map((name) => `acme/${name}`);
+
+interface SiteSize {
+  /** Number of nodes that are ready in advance. */
+  readonly warm: number;
+  readonly maxServers: number;
+}
+
+export class GithubSite {
+  private bridges = 0;
+
+  private constructor(
+    readonly site: Site,
+    readonly github: SimulatedGithub,
+    private readonly folder: string,
+    private readonly key: string,
+    private readonly size: SiteSize,
+    launcher: Program,
+  ) {
+    this.launcher = launcher;
+  }
+
+  launcher: Program;
+
+  static async start(warm: number, maxServers: number): Promise<GithubSite> {
+    const size = { warm, maxServers };
+    const folder = mkdtempSync(join(tmpdir(), 'nodepool-github-e2e-'));
+    const key = join(folder, 'key');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+    const site = await Site.start({ maxSessionTimeout: 10_000 });
+    const github = await startSimulatedGithub({ clock: systemClock, random: systemRandom });
+    writeRunner(folder, github.runner);
+    const launcher = await site.launcher(launcherSetup(key, size));
+    return new GithubSite(site, github, folder, key, size, launcher);
+  }
+
+  /** Kills the launcher and starts another one. */
+  async replaceLauncher(): Promise<void> {
+    await this.launcher.kill();
+    this.launcher = await this.site.launcher(launcherSetup(this.key, this.size));
+  }
+
+  /** The configuration without warm nodes, to see that no node is left. */
+  coldSetup(): LauncherSetup {
+    return launcherSetup(this.key, { ...this.size, warm: 0 });
+  }
+
+  async bridge(maxRunners: number): Promise<Program> {
+    const { github, site, launcher } = this;
+    this.bridges += 1;
+    const settings = {
+      installations: [
+        {
+          ...{ name: 'acme', url: `${github.url}/acme` },
+          app: {
+            'client-id': github.clientId,
+            'installation-id': github.installations['acme'],
+            'private-key': github.appKeyFile,
+          },
+          'scale-sets': [
+            {
+              ...{ name: 'linux', 'node-label': 'debian', 'max-runners': maxRunners, identity: this.key },
+              ...{ 'runner-folder': join(this.folder, 'runner'), environment: { RUNNER_ALLOW_RUNASROOT: '1' } },
+            },
+          ],
+        },
+      ],
+    };
+    const config = readFileSync(configFileOf({ folder: site.folder, name: launcher.name }), 'utf8');
+    return await startBridge({ name: `bridge-${this.bridges}`, folder: site.folder, config, settings });
+  }
+
+  /** Resolves once the condition is met, while the process runs. */
+  async until(program: Program, what: string, deadlineMs: number, isMet: () => boolean): Promise<void> {
+    await program.while(what, deadlineMs, async (signal) => {
+      while (!isMet()) await sleep(systemClock, LOOK_MS, signal);
+    });
+  }
+
+  count(...states: readonly string[]): number {
+    return this.github.inspect.jobs().filter(({ state }) => states.includes(state)).length;
+  }
+
+  async stop(): Promise<void> {
+    await this.site.stop();
+    await this.github.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function launcherSetup(key: string, { warm, maxServers }: SiteSize): LauncherSetup {
+  const cloud = { ssh: true, 'authorized-keys': `${key}.pub` };
+  const provider = { cloud, hostKeyChecking: true, username: userInfo().username, maxServers };
+  return { providers: [provider], minReady: { debian: warm } };
+}
+
+/** The nodes share this host, so each runner gets a folder of its own. */
+function writeRunner(folder: string, runner: string): void {
+  const own = join(folder, 'runner');
+  mkdirSync(join(folder, 'work'));
+  mkdirSync(own);
+  const script = `#!/bin/sh\nd=$(mktemp -d '${folder}/work/XXXXXX') && cp '${runner}' "$d/run.sh" && exec "$d/run.sh" "$@"\n`;
+  writeFileSync(join(own, 'run.sh'), script);
+  chmodSync(join(own, 'run.sh'), 0o755);
+}
