@@ -79,6 +79,8 @@ const everyKey: JsonObject = {
     {
       name: 'built',
       pause: false,
+      'launch-test': { command: 'true', timeout: 60, identity: '/etc/nodepool/key' },
+      canary: { share: '20%', nodes: 10, 'false-alarms': '1%' },
       username: 'zuul',
       'python-path': 'auto',
       'shell-type': 'sh',

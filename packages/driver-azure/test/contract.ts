@@ -75,6 +75,8 @@ const everyKey: JsonObject = {
     {
       name: 'built',
       pause: false,
+      'launch-test': { command: 'true', timeout: 60, identity: '/etc/nodepool/key' },
+      canary: { share: '20%', nodes: 10, 'false-alarms': '1%' },
       'hyper-v-generation': 'V2',
       'zone-resilient': true,
       tags: { team: 'ci' },

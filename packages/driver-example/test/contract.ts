@@ -75,7 +75,17 @@ const everyKey: JsonObject = {
       'auth-errors': 0.1,
     },
   },
-  diskimages: [{ name: 'built', pause: false, meta: { a: 'b' }, 'connection-type': 'ssh', 'connection-port': 22 }],
+  diskimages: [
+    {
+      name: 'built',
+      pause: false,
+      'launch-test': { command: 'true', timeout: 60, identity: '/etc/nodepool/key' },
+      canary: { share: '20%', nodes: 10, 'false-alarms': '1%' },
+      meta: { a: 'b' },
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
   'cloud-images': [
     {
       name: 'debian',

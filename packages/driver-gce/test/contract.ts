@@ -55,6 +55,8 @@ const everyKey: JsonObject = {
     {
       name: 'built',
       pause: false,
+      'launch-test': { command: 'true', timeout: 60, identity: '/etc/nodepool/key' },
+      canary: { share: '20%', nodes: 10, 'false-alarms': '1%' },
       meta: { team: 'ci' },
       architecture: 'arm64',
       'guest-os-features': ['UEFI_COMPATIBLE'],

@@ -51,6 +51,8 @@ const everyKey: JsonObject = {
     {
       name: 'built',
       pause: false,
+      'launch-test': { command: 'true', timeout: 60, identity: '/etc/nodepool/key' },
+      canary: { share: '20%', nodes: 10, 'false-alarms': '1%' },
       meta: { hw_disk_bus: 'scsi', min_disk: 10, hidden: false },
       'config-drive': true,
       'connection-type': 'ssh',
