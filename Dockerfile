@@ -1,4 +1,4 @@
-# Container images of Nodepool: targets launcher (the default), builder, gateway, github and cli; see
+# Container images of Nodepool: targets launcher (the default), builder, gateway, bridge-github and cli; see
 # docs/operating.md#in-containers.
 #
 #   podman build --target launcher --tag nodepool-launcher .
@@ -61,7 +61,7 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "f
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-gateway"]
 CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8008"]
 
-FROM base AS github
+FROM base AS bridge-github
 EXPOSE 8009
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8009/live').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-github"]

@@ -74,7 +74,10 @@ it('a job that is cancelled while its request waits leaves nothing', async () =>
 });
 
 it('a runner whose job is cancelled is removed after the idle timeout', async () => {
-  world.github.faults.add({ on: 'runnerscalesets.generateJitConfig', fault: { kind: 'runner', behaviour: 'hangs-online' } });
+  world.github.faults.add({
+    on: 'runnerscalesets.generateJitConfig',
+    fault: { kind: 'runner', behaviour: 'hangs-online' },
+  });
   world.startBridge(world.settings({ idleTimeoutMs: 200 }));
   const job = world.github.queueJob(JOB);
   await world.until('the runner is online', () => world.github.inspect.runners().some(({ isOnline }) => isOnline));

@@ -37,9 +37,9 @@ import type { Image } from '@aws-sdk/client-ec2';
 import { toTags } from './client/ec2.js';
 import type { AwsLabel, ImageSource } from './config.js';
 import { codeOfReason, errorOfCode } from './errors.js';
-import { nodeTags, type LaunchedNode, type Tags } from './identity.js';
+import { hostTokenOf, nodeTags, type LaunchedNode, type Tags } from './identity.js';
 import { isHostId } from './instance.js';
-import { launchSpec, tokenOf, type LaunchPlace } from './launch-spec.js';
+import { launchSpec, type LaunchPlace } from './launch-spec.js';
 import { imageError } from './lookups.js';
 import { choiceOf } from './offers.js';
 import type { ProviderSession } from './session.js';
@@ -154,7 +154,7 @@ export class CreateMachine implements StateMachine {
         AvailabilityZone: zone,
         Quantity: 1,
         AutoPlacement: 'off',
-        ClientToken: tokenOf(this.request.tags),
+        ClientToken: hostTokenOf(this.request.tags),
         TagSpecifications: [
           { ResourceType: 'dedicated-host', Tags: toTags({ ...this.ownTags, ...nodeTags(this.node) }) },
         ],

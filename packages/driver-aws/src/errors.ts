@@ -84,6 +84,20 @@ const CONFIGURED: readonly (readonly [code: RegExp, key: string])[] = [
   ],
 ];
 
+/** Texts about such a value, whose codes say less. */
+const CONFIGURED_TEXTS: readonly (readonly [text: RegExp, key: string])[] = [
+  [/iam ?instance ?profile/i, '"iam-instance-profile" of the label'],
+  [/security ?group.+subnet/i, '"security-group-id" and "subnet-id" of the pool'],
+  [/security ?group|\bgroup(Id|Name|Set)?\b/i, '"security-group-id" or "security-group-ids" of the pool'],
+  [/subnet/i, '"subnet-id" or "subnet-ids" of the pool'],
+  [/availability ?zone/i, '"availability-zone" of the pool'],
+  [/instance ?type/i, '"instance-type" of the label'],
+  [/key ?(pair|name)/i, '"key-name" of the label'],
+  [/smaller than snapshot|volume ?size/i, '"volume-size" of the label'],
+  [/\b(iops|throughput)\b/i, '"iops" and "throughput" of the label'],
+];
+const IMPRECISE = /^Invalid(Parameter(Value|Combination)?|BlockDeviceMapping|Request|Input)$/;
+
 const CONFIGURATION = codes(
   'TagLimitExceeded|FilterLimitExceeded|MissingParameter|UnknownParameter|MalformedParameter|ValidationE(xception|rror)',
   'Unsupported\\w+|.*NotSupported(Exception)?|\\w+Unsupported(\\.\\w+)?|ZonesMismatched|DiskImageSizeTooLarge',
@@ -115,6 +129,12 @@ const RULES: readonly ErrorRule[] = [
   { code: /^InvalidAMIID\./, error: 'not-found', hint: '; is "image-id" of the cloud image right?' },
   { code: NOT_FOUND, error: 'not-found' },
   ...CONFIGURED.map(([code, key]): ErrorRule => ({ code, error: 'configuration', hint: `; check ${key}` })),
+  ...CONFIGURED_TEXTS.map(([text, key]): ErrorRule => ({
+    code: IMPRECISE,
+    text,
+    error: 'configuration',
+    hint: `; check ${key}`,
+  })),
   // The driver creates templates itself: another program deleted it, or EC2 does not know it yet.
   { code: /^InvalidLaunchTemplate(Id|Name)\.(Version)?NotFound/, error: 'conflict' },
   { code: /^(Tag|Filter)LimitExceeded$/, error: 'configuration' },

@@ -5,7 +5,7 @@
  */
 
 import type { InstanceTags } from '@nodepool/core';
-import type { Instance } from '@aws-sdk/client-ec2';
+import type { Host, Instance } from '@aws-sdk/client-ec2';
 import { tagsIn } from './client/ec2.js';
 import { TAGS_MAX, VALUE_MAX } from './tag-limits.js';
 
@@ -76,6 +76,21 @@ export function tagsOf(instance: Instance): Tags {
   const tags = tagsIn(instance.Tags);
   if (isCopy(instance, tags)) return {};
   return ofNodeAt(tags, instance.AmiLaunchIndex ?? 0);
+}
+
+/** Returns the client token of the call that allocates the host of a node. The launch on it has another one. */
+export function hostTokenOf({
+  nodepool_launch_attempt: attempt,
+}: Pick<InstanceTags, 'nodepool_launch_attempt'>): string {
+  return `${attempt}-host`;
+}
+
+/** Returns the tags of a dedicated host; none for a copy. EC2 shows the token of the call that allocated a host. */
+export function tagsOfHost({ ClientToken, Tags }: Host): Tags {
+  const tags = tagsIn(Tags);
+  const nodepool_launch_attempt = tags['nodepool_launch_attempt'];
+  if (nodepool_launch_attempt === undefined) return tags;
+  return ClientToken === hostTokenOf({ nodepool_launch_attempt }) ? tags : {};
 }
 
 /**

@@ -2,8 +2,7 @@
 
 import type { Host, Instance as Ec2Instance } from '@aws-sdk/client-ec2';
 import type { Instance } from '@nodepool/core';
-import { tagsIn } from './client/ec2.js';
-import { tagsOf } from './identity.js';
+import { tagsOf, tagsOfHost } from './identity.js';
 import { resourcesOf } from './quota.js';
 import type { ProviderSession } from './session.js';
 
@@ -58,12 +57,13 @@ export function isStopped({ failed = '' }: Pick<Instance, 'failed'>): boolean {
  * Converts a dedicated host, so that a launch sees when it is available, and that the deletion of its node finds it. It
  * uses no quota of instances.
  */
-export function instanceOfHost({ HostId = '', Tags, State, AvailabilityZone }: Host, region: string): Instance {
+export function instanceOfHost(host: Host, region: string): Instance {
+  const { HostId = '', State, AvailabilityZone } = host;
   return {
     externalId: HostId,
     ready: State === 'available',
     deleted: State === 'released' || State === 'released-permanent-failure',
-    tags: tagsIn(Tags),
+    tags: tagsOfHost(host),
     cloud: 'AWS',
     region,
     az: AvailabilityZone,
@@ -75,7 +75,7 @@ export function isHostId(id: unknown): id is string {
   return typeof id === 'string' && id.startsWith('h-');
 }
 
-/** Returns the reason why an instance never becomes ready. That of an instance that ends begins with AWS's code. */
+/** Returns the reason why an instance never becomes ready. It begins with AWS's code if the instance ends. */
 function failureIn({ State, StateReason }: Ec2Instance): string | undefined {
   const state = State?.Name ?? '';
   const { Code, Message = state } = StateReason ?? {};

@@ -106,7 +106,7 @@ export class Launches {
       const instances = await this.ec2.runInstances(() => {
         sent ??= this.admit(launch);
         // A repetition after new credentials has the same token, so it has to be the same call.
-        input ??= inputOf(launch.shared, sent, this.clock.now());
+        input ??= inputOf(launch.shared, sent, { isPart: some !== undefined, now: this.clock.now() });
         return input;
       }, call);
       await this.distribute(sent ?? [], instances, call);
@@ -161,13 +161,15 @@ export class Launches {
   }
 }
 
+/** A part of a refused call has a token of its own: EC2 refuses the token of that call with other parameters. */
 function inputOf(
   { spec, tags: own, label }: SharedLaunch,
   members: readonly Member[],
-  now: number,
+  { isPart, now }: { readonly isPart: boolean; readonly now: number },
 ): RunInstancesCommandInput {
   const nodes = members.map(({ node }) => node);
-  const token = nodes[0] === undefined ? '' : tokenOf(nodes[0].tags);
+  const first = nodes[0] === undefined ? '' : tokenOf(nodes[0].tags);
+  const token = isPart ? `${first}-${members.length}` : first;
   const Tags = toTags(launchTags(nodes, { own, label, token, now }));
   const types = ['instance', 'volume', 'network-interface'] as const;
   return {

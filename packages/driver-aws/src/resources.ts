@@ -4,7 +4,7 @@ import { ConflictError, isDriverError, type Call, type Resource } from '@nodepoo
 import type { Instance, Volume } from '@aws-sdk/client-ec2';
 import { tagsIn } from './client/ec2.js';
 import { errorOfCode } from './errors.js';
-import { isShared, LAUNCH_TAG, LAUNCHED_AT_TAG, ownersOf, tagsOf, type Tags } from './identity.js';
+import { isShared, LAUNCH_TAG, LAUNCHED_AT_TAG, ownersOf, tagsOf, tagsOfHost, type Tags } from './identity.js';
 import { isCopiedImage, isCopiedSnapshot } from './image-identity.js';
 import { deleteMultipart, listImageLeftovers } from './image-leftovers.js';
 import type { ProviderSession } from './session.js';
@@ -31,7 +31,7 @@ export async function listResources(session: ProviderSession, call: Call): Promi
     ...instances.filter(exists).map((instance) => resource('instance', instance.InstanceId, tagsOf(instance))),
     ...hosts
       .filter(({ HostId = '', State }) => State !== 'released' && !occupied.has(HostId))
-      .map(({ HostId, Tags }) => resource('host', HostId, tagsIn(Tags))),
+      .map((host) => resource('host', host.HostId, tagsOfHost(host))),
     ...interfaces
       .filter(({ Status }) => Status === 'available')
       .map(({ NetworkInterfaceId, TagSet }) => resource('interface', NetworkInterfaceId, tagsIn(TagSet))),

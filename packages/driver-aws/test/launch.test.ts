@@ -10,6 +10,9 @@ import { TestProvider } from './provider.js';
 const STANDARD = 'L-1216C47A';
 const SPOT = 'L-34B43A08';
 
+const IMAGE = { name: 'amazon', username: 'ec2-user' } as const;
+const NO_IMAGE: JsonObject = { name: 'name', values: ['no-such-image-*'] };
+
 let open: OpenCloud;
 const started: TestProvider[] = [];
 
@@ -97,9 +100,11 @@ describe('a launch', () => {
     const released = /^released/;
     const hosts = (): unknown[] => open.cloud.inspect.hosts().filter(({ state }) => !released.test(state));
     expect(hosts()).toHaveLength(1);
+    // A copy has the tags of the node, too.
+    const copy = open.cloud.duplicate(open.cloud.inspect.hosts()[0]?.id ?? '');
     await test.cleanUp(externalId);
     expect(existing()).toEqual([]);
-    expect(hosts()).toEqual([]);
+    expect(hosts()).toMatchObject([{ id: copy }]);
   });
 
   it.each(['prioritized', 'lowest-price'])('can be by an on-demand fleet with the strategy %s', async (strategy) => {
@@ -246,9 +251,24 @@ describe('errors of a launch', () => {
     expect(error.message).toContain(key);
   });
 
-  it('a missing key pair names the key', async () => {
-    const error = await (await provider({}, { 'key-name': 'missing' })).failedLaunch();
-    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining('"key-name"') });
+  it.each<[value: string, key: string, ...change: Change]>([
+    ['a key pair', '"key-name"', {}, { 'key-name': 'missing' }],
+    ['an instance profile', '"iam-instance-profile"', {}, { 'iam-instance-profile': { name: 'missing' } }],
+    ['an instance type', '"instance-type"', {}, { 'instance-type': 'qq9.large' }],
+    ['a volume', '"volume-size"', {}, { 'volume-size': 1 }],
+    ['iops', '"iops"', {}, { 'volume-type': 'gp3', 'volume-size': 100, iops: 1 }],
+    ['a security group', '"security-group-ids"', {}, {}, { 'security-group-id': 'sg-0123456789abcdef0' }],
+    ['an image', '"image-id"', { 'cloud-images': [{ ...IMAGE, 'image-id': 'ami-0123456789abcdef0' }] }],
+    ['filters of images', '"image-filters"', { 'cloud-images': [{ ...IMAGE, 'image-filters': [NO_IMAGE] }] }],
+  ])('%s that AWS refuses names the key %s', async (_value, key, ...change) => {
+    const error = await (await provider(...change)).failedLaunch();
+    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining(key) });
+  });
+
+  it('a subnet that does not exist names the key', async () => {
+    await expect(provider({}, {}, { 'subnet-id': 'subnet-0123456789abcdef0' })).rejects.toMatchObject({
+      ...{ code: 'configuration', message: expect.stringContaining('"subnet-id"') },
+    });
   });
 });
 

@@ -1,9 +1,6 @@
 /** Resources that a crashed launcher or builder left, and look-alikes, which survive. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { CreateLaunchTemplateCommand, CreateTagsCommand, CreateVolumeCommand, EC2Client } from '@aws-sdk/client-ec2';
+import { CreateLaunchTemplateCommand, CreateVolumeCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { REGION } from '@nodepool/simulated-aws';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { idOf, openCloud, section, type OpenCloud } from './cloud.js';
@@ -78,7 +75,7 @@ it('deletes volumes and interfaces of a shared launch after its end, each for al
   expect(open.cloud.inspect.networkInterfaces()).toEqual([]);
 });
 
-it('releases a dedicated host without an instance, and one with an instance survives', async () => {
+it('releases a dedicated host without an instance, and one with an instance and a copy survive', async () => {
   const [zone = ''] = Object.keys(open.cloud.subnets);
   const own = section(open, {}, { 'dedicated-host': true }, { 'availability-zone': zone });
   const hosts = await TestProvider.started(open, own);
@@ -86,10 +83,13 @@ it('releases a dedicated host without an instance, and one with an instance surv
   const leaked = async (): Promise<readonly unknown[]> =>
     (await hosts.cleanUpRound()).filter(({ kind }) => kind === 'host').map(({ externalId: id }) => id);
   expect(await leaked()).toEqual([]);
+  const copy = open.cloud.duplicate(hostId ?? '');
   open.cloud.forgetInstance(idOf(externalId));
   expect(await leaked()).toEqual([hostId]);
   await hosts.cleanUpRound(({ kind }) => kind === 'host');
   expect(await leaked()).toEqual([]);
+  const left = open.cloud.inspect.hosts().filter(({ state }) => state === 'available');
+  expect(left.map(({ id }) => id)).toEqual([copy]);
   await hosts.stop();
 });
 
@@ -112,22 +112,6 @@ it('deletes launch templates that are not in use, and those of another installat
   await fleets.cleanUpRound();
   expect(left().toSorted()).toEqual([copy, ...others].toSorted());
   await fleets.stop();
-});
-
-it('deletes the snapshots of the upload of an image only', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'nodepool-aws-'));
-  const file = join(folder, 'disk.raw');
-  writeFileSync(file, Buffer.alloc(1_000_000, 'disk'));
-  const id = await test.upload(file, { image: 'built' });
-  rmSync(folder, { recursive: true });
-  const [snapshot] = open.cloud.inspect.snapshots();
-  const client = new EC2Client({ region: REGION, endpoint: open.cloud.url, credentials: open.cloud.credentials });
-  const Tags = [{ Key: 'nodepool_upload_id', Value: '0000000099' }];
-  await client.send(new CreateTagsCommand({ Resources: [snapshot?.id ?? ''], Tags }));
-  client.destroy();
-  await test.end(test.provider.images?.deleteImage(id, test.call()) ?? Promise.resolve());
-  expect(open.cloud.inspect.images()).toEqual([]);
-  expect(open.cloud.inspect.snapshots().map((each) => each.id)).toEqual([snapshot?.id]);
 });
 
 /** Creates a launch template whose tags name it, and returns its id. */

@@ -36,6 +36,8 @@ import {
 const ROUND_TIMEOUT_MS = 60_000;
 /** Time for which launches, deletions and changes are gathered for the next round, milliseconds. */
 const GATHER_MS = 10;
+/** Time until the next round after a write that came too late, milliseconds. */
+const LOST_RACE_MS = 50;
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
 
@@ -203,7 +205,8 @@ export class SlotAllocator {
     const adoptions = this.adoptAll();
     const changes = await this.changes();
     const written = await Promise.all([...changes.map((change) => this.write(change)), ...adoptions]);
-    if (written.includes(false)) return { requeueAfterMs: 0 };
+    // The change by the other program, which may arrive later, starts a round, too.
+    if (written.includes(false)) return { requeueAfterMs: LOST_RACE_MS };
     this.reportFailures();
     const { backing } = this.options;
     const plan = planRequests(this.state());

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { InstanceFailedError, type JsonObject, type NodeRequestHandler } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
 import { writeRecord } from './support/records.js';
-import { World, pool, provider } from './support/world.js';
+import { REQUESTS, World, pool, provider } from './support/world.js';
 
 const BUILDS = '/nodepool/images/debian/builds';
 
@@ -16,8 +16,9 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
+const LABELS = [{ name: 'small', diskimage: 'debian', size: 'small' }];
 const section = (tests: JsonObject): JsonObject =>
-  provider('demo', [pool('main', [], { labels: [{ name: 'small', diskimage: 'debian', size: 'small' }] })], {
+  provider('demo', [pool('main', [], { labels: LABELS })], {
     diskimages: [{ name: 'debian', ...tests }],
   });
 const uploads = (build: string): string => `${BUILDS}/${build}/providers/demo/images`;
@@ -125,6 +126,24 @@ describe('a launch test', () => {
     await upload('b', 20, NEW);
     await world.until('the new upload is promoted', () => stageOf('b') === 'promoted');
     expect(launches).toBe(4);
+  });
+
+  it('ends once an operator has decided, and withdraws its request', async () => {
+    await upload('a', 10);
+    const full = {
+      ...section({ 'launch-test': true }),
+      pools: [pool('main', [], { 'max-servers': 1, labels: LABELS })],
+    };
+    await world.launcher([full]);
+    await world.until('the old upload is adopted', () => stageOf('a') === 'promoted');
+    await world.served(['small']);
+    const tests = (): unknown[] =>
+      [...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === 'NodePool:launch-test');
+    await upload('b', 20, NEW);
+    await world.until('the test waits for the limit', () => tests().length === 1);
+    await upload('b', 20, { review: { ...NEW.review, stage: 'promoted', promoted: 30 } });
+    await world.until('its request is withdrawn', () => tests().length === 0);
+    expect(stageOf('b')).toBe('promoted');
   });
 
   it('continues in another launcher if the tested one is stopped, and leaves nothing', async () => {

@@ -40,7 +40,12 @@ export class GithubDemo {
 
   /** Queues a job and resolves once it has ended well. */
   async run(narrator: Narrator, interrupted: AbortSignal): Promise<void> {
-    const number = this.github.queueJob({ repository: 'acme/app', labels: ['linux'], run: 'uname -a', durationMs: 1000 });
+    const number = this.github.queueJob({
+      repository: 'acme/app',
+      labels: ['linux'],
+      run: 'uname -a',
+      durationMs: 1000,
+    });
     await this.bridge.while('serves the job', DEADLINE_MS, async (signal) => {
       const ended = AbortSignal.any([signal, interrupted]);
       while (this.job(number)?.state !== 'completed' || this.github.inspect.runners().length > 0) {

@@ -54,11 +54,6 @@ export class GithubSite {
     this.launcher = await this.site.launcher(launcherSetup(this.key, this.size));
   }
 
-  /** The configuration without warm nodes, to see that no node is left. */
-  coldSetup(): LauncherSetup {
-    return launcherSetup(this.key, { ...this.size, warm: 0 });
-  }
-
   async bridge(maxRunners: number): Promise<Program> {
     const { github, site, launcher } = this;
     this.bridges += 1;

@@ -8,6 +8,8 @@ const LONG_DEADLINE_MS = 3_600_000;
 const JOB = { repository: 'acme/app', labels: ['linux'] } as const;
 
 const isLong = process.env['NODEPOOL_SCENARIO'] === 'long';
+/** Number of jobs of the long scenario. */
+const JOBS = Number(process.env['NODEPOOL_JOBS'] ?? 1000);
 
 let running: GithubSite;
 
@@ -26,7 +28,12 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
   running = await GithubSite.start(2, 6);
   const { github, site } = running;
   const first = await running.bridge(6);
-  await running.until(first, 'opens a session', DEADLINE_MS, () => github.inspect.scaleSets()[0]?.session !== undefined);
+  await running.until(
+    first,
+    'opens a session',
+    DEADLINE_MS,
+    () => github.inspect.scaleSets()[0]?.session !== undefined,
+  );
   const second = await running.bridge(6);
   for (let count = 0; count < 6; count++) github.queueJob({ ...JOB, durationMs: 1500, run: 'test -n "$GITHUB_JOB"' });
   await running.until(first, 'runs two jobs', DEADLINE_MS, () => running.count('running', 'completed') >= 2);
@@ -35,27 +42,27 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
   await running.until(second, 'serves all jobs', DEADLINE_MS, () => running.count('completed') === 8);
   await running.until(second, 'leaves no runner', DEADLINE_MS, () => github.inspect.runners().length === 0);
   expectServedOnce();
-  await site.reconfigure(running.launcher, running.coldSetup());
-  await site.clean(running.launcher);
+  await site.nothingLeft(running.launcher);
   await second.stop();
 });
 
-(isLong ? describe : describe.skip)('1,000 jobs of five repositories', () => {
+(isLong ? describe : describe.skip)('many jobs of five repositories', () => {
   it('are served once while bridge, launcher and ZooKeeper are killed', async () => {
     running = await GithubSite.start(10, 30);
     const { github, site } = running;
     let bridge = await running.bridge(30);
-    for (let count = 0; count < 1000; count++) {
+    for (let count = 0; count < JOBS; count++) {
       github.queueJob({ ...JOB, repository: REPOSITORIES[count % REPOSITORIES.length] ?? '', durationMs: 200 });
     }
-    for (const [at, kill] of [
-      [100, 'bridge'],
-      [250, 'launcher'],
-      [400, 'zookeeper'],
-      [550, 'bridge'],
-      [700, 'launcher'],
-      [850, 'bridge'],
+    for (const [share, kill] of [
+      [0.1, 'bridge'],
+      [0.25, 'launcher'],
+      [0.4, 'zookeeper'],
+      [0.55, 'bridge'],
+      [0.7, 'launcher'],
+      [0.85, 'bridge'],
     ] as const) {
+      const at = Math.floor(share * JOBS);
       await running.until(bridge, `serves ${at} jobs`, LONG_DEADLINE_MS, () => running.count('completed') >= at);
       if (kill === 'launcher') await running.replaceLauncher();
       else if (kill === 'zookeeper') await site.restartZooKeeper();
@@ -64,10 +71,9 @@ it('jobs run on nodes of their own, also if the bridge is killed while another o
         bridge = await running.bridge(30);
       }
     }
-    await running.until(bridge, 'serves all jobs', LONG_DEADLINE_MS, () => running.count('completed') === 1000);
+    await running.until(bridge, 'serves all jobs', LONG_DEADLINE_MS, () => running.count('completed') === JOBS);
     await running.until(bridge, 'leaves no runner', DEADLINE_MS, () => github.inspect.runners().length === 0);
     expectServedOnce();
-    await site.reconfigure(running.launcher, running.coldSetup());
-    await site.clean(running.launcher);
+    await site.nothingLeft(running.launcher);
   });
 });

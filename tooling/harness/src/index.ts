@@ -8,7 +8,14 @@ export {
   type ExampleProvider,
   type ZooKeeperAddress,
 } from './example-config.js';
-export { configFileOf, startBridge, startBuilder, startLauncher, writeDaemonConfig, type DaemonOptions } from './daemon.js';
+export {
+  configFileOf,
+  startBridge,
+  startBuilder,
+  startLauncher,
+  writeDaemonConfig,
+  type DaemonOptions,
+} from './daemon.js';
 export { interruption } from './interruption.js';
 export { Narrator } from './narrator.js';
 export { describeExit, Program, type Exit, type ProgramOptions } from './process.js';

@@ -33,7 +33,9 @@ export function duplicate(region: Region, id: string, changes: TagChanges = {}):
     return region.addresses.add({ ...region.newResource(region.addresses.kind, tags), ...fresh }).id;
   }
   const host = region.hosts.get(id);
-  if (host !== undefined) return region.hosts.add({ ...host, ...region.newResource(region.hosts.kind, tags) }).id;
+  if (host !== undefined) {
+    return region.hosts.add({ ...host, ...region.newResource(region.hosts.kind, tags), clientToken: undefined }).id;
+  }
   const template = region.templates.get(id);
   if (template !== undefined) {
     const resource = region.newResource(region.templates.kind, tags);

@@ -11,7 +11,7 @@ export interface InstanceUse {
   readonly limit: number | null;
 }
 
-/** What one launcher tells of a provider. */
+/** The use of a provider, as one launcher reports it. */
 export interface ProviderUse {
   readonly provider: string;
   readonly instances: InstanceUse | undefined;

@@ -1,6 +1,6 @@
 /** Calls of the Actions service for runner scale sets and their runners. */
 
-import type { JsonObject } from '@nodepool/core';
+import type { JsonObject, JsonValue } from '@nodepool/core';
 import type { Connection } from './connection.js';
 import {
   agentIn,
@@ -47,7 +47,7 @@ export class ActionsService {
       { operation: 'runnerGroups', method: 'GET', path: '_apis/runtime/runnergroups', query: { groupName: name } },
       signal,
     );
-    const found = listIn(json).find((group) => String(group['name']).toLowerCase() === name.toLowerCase());
+    const found = listIn(json).find((group) => sameName(group['name'], name));
     if (typeof found?.['id'] === 'number') return found['id'];
     throw new GithubError(`there is no runner group ${JSON.stringify(name)}`, 404, '', undefined);
   }
@@ -182,6 +182,10 @@ export class ActionsService {
     const call = { operation: 'deleteAgent', method: 'DELETE', path: `${AGENTS}/${id}` } as const;
     await existing(this.connection.call(call, signal));
   }
+}
+
+function sameName(found: JsonValue | undefined, name: string): boolean {
+  return typeof found === 'string' && found.toLowerCase() === name.toLowerCase();
 }
 
 function bodyOf({ name, groupId, labels }: ScaleSetSpec): JsonObject {

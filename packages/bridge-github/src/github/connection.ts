@@ -141,7 +141,7 @@ export class Connection {
     try {
       return await attempt();
     } catch (error) {
-      // GitHub refuses tokens of a clock that is off; its answer has told the time.
+      // GitHub refuses tokens of a clock that is off; its answer contains the time.
       if (!isUnauthorized(error) || offsetMs === this.clockOffsetMs) throw error;
       return await attempt();
     }

@@ -148,5 +148,5 @@ function detailsOf({ json, text }: FetchedAnswer): { readonly exception: string;
   const { typeName, typeKey, message, errorMessage } = json;
   const exception = [typeKey, typeName].filter((each) => typeof each === 'string').join(' ');
   const found = [message, errorMessage].find((each) => typeof each === 'string') ?? text;
-  return { exception, text: shortened(String(found), MAX_TEXT) };
+  return { exception, text: shortened(found, MAX_TEXT) };
 }

@@ -1,7 +1,7 @@
 /** A runner of the scale set that this bridge serves: its request, its node, its process and its job. */
 
 import type { Lease } from '@nodepool/requestor';
-import type { RunnerData } from '@nodepool/status/github';
+import type { RunnerData } from '@nodepool/store/github';
 import type { RunnerProcess } from './runner-process.js';
 
 /** Reasons why a runner ends; they are values of a metric. */

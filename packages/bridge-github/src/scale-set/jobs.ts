@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '@nodepool/core';
-import type { GithubJob, KnownJob } from '@nodepool/status/github';
+import type { GithubJob, KnownJob } from '@nodepool/store/github';
 import type { JobMessage, JobMessageKind } from '../github/documents.js';
 
 /** Jobs that are kept; ended ones are dropped first, then the oldest. */
@@ -98,9 +98,9 @@ export class JobBook {
 
   private limit(): void {
     if (this.jobs.size <= MAX_JOBS) return;
-    const ended = [...this.jobs].find(([, { kind }]) => kind === 'completed');
-    const [oldest] = ended ?? [...this.jobs.keys()];
-    if (oldest !== undefined) this.jobs.delete(oldest);
+    const ids = [...this.jobs.keys()];
+    const ended = ids.find((id) => this.jobs.get(id)?.kind === 'completed');
+    this.jobs.delete(ended ?? ids[0] ?? '');
   }
 }
 

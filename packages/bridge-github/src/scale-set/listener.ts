@@ -53,7 +53,7 @@ export class Listener {
       try {
         await this.listen(signal, () => (failures = 0));
       } catch (error) {
-        if (signal.aborted) return;
+        if (isAborted(signal)) return;
         // A lost session needs a new one at once.
         failures = isNotFound(error) && failures === 0 && this.session !== undefined ? 0 : failures + 1;
         this.session = undefined;
@@ -138,6 +138,11 @@ export class Listener {
     if (offered.length > 0) await session.acquire(offered, signal);
     await session.confirm(message, signal);
   }
+}
+
+/** The state of a signal changes during an await, which the compiler does not know. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
 }
 
 function messageOf(error: unknown): string {

@@ -1,7 +1,7 @@
 /** Reads and writes the record of a scale set in ZooKeeper: facts for people, and the session for the next bridge. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/status/github';
+import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
 import { ensurePath, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 
 export class RecordWriter {
@@ -9,6 +9,7 @@ export class RecordWriter {
   private last: Omit<ScaleSetRecord, 'written'> | undefined;
   /** Version of the last read or write: a bridge that does not lead any more fails. */
   private version = -1;
+  private queue: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly zooKeeper: ZooKeeper,
@@ -27,8 +28,15 @@ export class RecordWriter {
     return scaleSetRecordIn(data);
   }
 
-  /** Writes the record if it has changed. */
-  async write(record: ScaleSetRecord, signal: AbortSignal): Promise<void> {
+  /** Writes the record if it has changed, after the writes before. */
+  write(record: ScaleSetRecord, signal: AbortSignal): Promise<void> {
+    const written = this.queue.then(() => this.writeNow(record, signal));
+    // The caller of a failed write receives its failure; the next write follows.
+    this.queue = written.catch(() => undefined);
+    return written;
+  }
+
+  private async writeNow(record: ScaleSetRecord, signal: AbortSignal): Promise<void> {
     const { written: _written, ...facts } = record;
     if (isDeepStrictEqual(facts, this.last)) return;
     const data = new TextEncoder().encode(JSON.stringify(record));

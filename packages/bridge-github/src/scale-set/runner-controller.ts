@@ -12,7 +12,7 @@ import {
   type Interruption,
 } from '@nodepool/requestor';
 import { SshError, sshTarget } from '@nodepool/daemon/ssh';
-import { runnerDataValue, type RunnerData } from '@nodepool/status/github';
+import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
@@ -197,7 +197,7 @@ export class RunnerController {
     return true;
   }
 
-  /** Registers the runner. A registration of its name is left from a bridge that was killed before it had the secret. */
+  /** Registers the runner. A registration of its name is that of a bridge that was killed before it had the secret. */
   private async register(id: number, name: string, signal: AbortSignal): Promise<JitConfig> {
     const { service, settings } = this.options;
     const { workFolder } = settings();
@@ -312,7 +312,7 @@ export class RunnerController {
 
   /**
    * Deletes the registration of a runner that has not ended by itself. Resolves with false if GitHub says that its job
-   * runs, and the runner is then kept. What cannot be deleted now, the comparison of the registrations deletes later.
+   * runs, and the runner is then kept. The comparison of the registrations deletes later those that cannot be deleted now.
    */
   private async deregister(runner: Runner, signal: AbortSignal): Promise<boolean> {
     const { context, service } = this.options;

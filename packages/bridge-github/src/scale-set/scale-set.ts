@@ -38,7 +38,8 @@ export class ScaleSet {
         onRemoved();
         return;
       }
-      const { signal: term, unlink } = linkSignals(signal, this.stopping.signal);
+      const linked = linkSignals(signal, this.stopping.signal);
+      const term = linked.signal;
       context.metrics.set(SERVES, labels, 1);
       this.running = this.serve(term);
       try {
@@ -46,7 +47,7 @@ export class ScaleSet {
       } catch (error) {
         if (!term.aborted) throw error;
       } finally {
-        unlink();
+        linked.unlink();
         context.metrics.set(SERVES, labels, 0);
       }
       if (!term.aborted && settings() === undefined) onRemoved();

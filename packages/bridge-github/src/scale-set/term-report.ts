@@ -26,7 +26,7 @@ export class TermReport {
     return counts;
   }
 
-  update({ statistics, runners, problem, lastAnswer, jobs, toldCapacity }: Term): void {
+  update({ statistics, runners, problem, lastAnswer, jobs, capacityInForce }: Term): void {
     const { metrics } = this.context;
     const { labels } = this;
     for (const state of JOB_STATES) metrics.set(JOBS, { ...labels, state }, statistics?.[state] ?? 0);
@@ -34,7 +34,7 @@ export class TermReport {
     for (const state of STATES) metrics.set(RUNNERS, { ...labels, state }, counts[state] ?? 0);
     metrics.set(SESSION, labels, problem === undefined && lastAnswer !== undefined ? 1 : 0);
     metrics.set(LAST_ANSWER, labels, lastAnswer === undefined ? undefined : lastAnswer / 1000);
-    metrics.set(CAPACITY, labels, toldCapacity);
+    metrics.set(CAPACITY, labels, capacityInForce);
     metrics.set(OLDEST_WAIT, labels, jobs.oldestWaitMs() / 1000);
   }
 

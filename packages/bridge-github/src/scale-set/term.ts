@@ -5,7 +5,7 @@
 
 import { backOffMs, isError, linkSignals, WorkQueue, type Logger, type Reconciled } from '@nodepool/core';
 import { LeaseLostError } from '@nodepool/requestor';
-import { runnerDataIn, type RunnerData } from '@nodepool/status/github';
+import { runnerDataIn, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService } from '../github/actions-service.js';
 import type { JobMessage, ScaleSetDocument, Statistics } from '../github/documents.js';
@@ -63,12 +63,12 @@ export class Term {
   private settings: ScaleSetSettings;
   private set: ScaleSetDocument | undefined;
   private session: string | null = null;
-  private capacityTold: { readonly jobs: number; readonly reason: string } = { jobs: 0, reason: 'starting' };
+  private reportedCapacity: { readonly jobs: number; readonly reason: string } = { jobs: 0, reason: 'starting' };
   /** Failed requests in a row, and the end of the wait after them. */
   private failures = 0;
   private notBefore = -Infinity;
   private requestProblem: string | undefined;
-  /** Ended runners whose job GitHub may still count as running, with the time (`Clock.monotonic`) at which it cannot. */
+  /** Ended runners whose job GitHub may still count, with the time (`Clock.monotonic`) from which on it does not. */
   private readonly settling = new Map<string, number>();
   /** Aborts at the end of the term. */
   private signal: AbortSignal | undefined;
@@ -115,7 +115,8 @@ export class Term {
   /** Serves the scale set until the signal aborts, or until nothing is left of a set that the settings do not have. */
   async run(term: AbortSignal): Promise<void> {
     const { context } = this.options;
-    const { signal, unlink, abort } = linkSignals(term);
+    const linked = linkSignals(term);
+    const { signal } = linked;
     this.signal = signal;
     await context.store.ready({ signal });
     const before = await this.record.read(signal);
@@ -137,19 +138,19 @@ export class Term {
     try {
       const listening = this.listener.run(signal);
       const removed = this.untilRemoved(signal).then((isRemoved) => {
-        if (isRemoved) abort(new Error('the scale set is removed from the settings'));
+        if (isRemoved) linked.abort(new Error('the scale set is removed from the settings'));
       });
       await Promise.all([listening, removed]);
     } finally {
       for (const end of endings) end();
-      unlink();
+      linked.unlink();
       await this.end();
     }
   }
 
-  /** Number of jobs that GitHub was told last. */
-  get toldCapacity(): number {
-    return this.capacityTold.jobs;
+  /** The last capacity that was reported to GitHub. */
+  get capacityInForce(): number {
+    return this.reportedCapacity.jobs;
   }
 
   /** Applies changed settings. */
@@ -402,7 +403,7 @@ export class Term {
     this.queue.add('report');
   }
 
-  /** Compares statistics, registrations and nodes with what GitHub says, whatever its messages have told. */
+  /** Compares statistics, registrations and nodes with GitHub, independently of its messages. */
   private async compare(signal: AbortSignal): Promise<Reconciled> {
     const { service, context } = this.options;
     const { compareMs } = context;
@@ -412,12 +413,13 @@ export class Term {
     if (scaleSet === undefined) return { requeueAfterMs: compareMs / 10 };
     this.recoverMissed();
     for (const { name, state } of this.runners.values()) if (state === 'requested') this.queue.add(name);
+    const startedAt = context.clock.monotonic();
+    const agents = await service.agents(signal);
+    // Read after the listing: a registration that it does not have had no job any more then.
     const { statistics } = await service.scaleSet(scaleSet.id, signal);
     if (statistics !== undefined) this.counted(statistics);
     if ((statistics?.available ?? 0) > 0) await this.acquireOffered(scaleSet.id, signal);
     this.replaceIdle();
-    const startedAt = context.clock.monotonic();
-    const agents = await service.agents(signal);
     this.settle(new Set(agents.map(({ name }) => name)));
     const runners = [...this.runners.values()].map(({ name, data, registeredAt = -Infinity }) => ({
       ...{ name, agent: data.agent, isRegistered: data.agent !== null && registeredAt < startedAt },
@@ -497,8 +499,8 @@ export class Term {
     const free = isPaused ? 0 : nodes;
     const why = isPaused ? `node requests fail: ${this.requestProblem ?? ''}` : reason;
     const jobs = Math.min(maxRunners, served + free);
-    this.capacityTold = { jobs, reason: jobs === maxRunners ? `max-runners is ${maxRunners}` : why };
-    return this.capacityTold;
+    this.reportedCapacity = { jobs, reason: jobs === maxRunners ? `max-runners is ${maxRunners}` : why };
+    return this.reportedCapacity;
   }
 
   private async write(signal: AbortSignal): Promise<Reconciled> {

@@ -3,7 +3,16 @@
  * a script that runs the remote command on this host with a home folder of the node.
  */
 
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import {
@@ -18,7 +27,7 @@ import {
 } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
-import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/status/github';
+import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { scopeOf } from '../../src/github/scope.js';
@@ -235,7 +244,9 @@ export class World {
   describe(): string {
     return JSON.stringify(
       {
-        jobs: this.github.inspect.jobs().map(({ number, state, runner, result }) => ({ number, state, runner, result })),
+        jobs: this.github.inspect
+          .jobs()
+          .map(({ number, state, runner, result }) => ({ number, state, runner, result })),
         runners: this.github.inspect.runners(),
         nodes: [...this.records('nodes')],
         requests: [...this.records('requests')],

@@ -1,19 +1,10 @@
 /** `nodepool explain job URL`: why a job of GitHub Actions waits, from GitHub's queue to the node. */
 
-import type { JsonValue } from '@nodepool/core';
-import {
-  explainJobs,
-  explainUnknown,
-  GITHUB_ROOT,
-  runnerDataIn,
-  runPageOf,
-  scaleSetRecordIn,
-  type JobExplanation,
-  type ScaleSetRecord,
-} from '@nodepool/status/github';
 import { printable } from '@nodepool/store';
+import { GITHUB_ROOT, runnerDataIn, scaleSetRecordIn, type ScaleSetRecord } from '@nodepool/store/github';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { CommandError, UsageError, type ListFormat, type StoreContext } from '../command-context.js';
+import { explainJobs, explainUnknown, runPageOf, type JobExplanation } from '../describe/github-job.js';
 import { formatData } from '../lists/format-list.js';
 import { explain } from './explain.js';
 
@@ -25,7 +16,9 @@ export async function explainJob(
 ): Promise<void> {
   const page = runPageOf(url);
   if (page === undefined) {
-    throw new UsageError(`${url} is not the page of a job; its form is https://HOST/OWNER/REPOSITORY/actions/runs/NUMBER`);
+    throw new UsageError(
+      `${url} is not the page of a job; its form is https://HOST/OWNER/REPOSITORY/actions/runs/NUMBER`,
+    );
   }
   const { store, clock, out } = context;
   const records = await readRecords(context);
@@ -40,7 +33,7 @@ export async function explainJob(
   const found = explainJobs(page, records, requests, nodes, clock.now());
   if (found.length === 0) throw new CommandError(explainUnknown(records).join('\n'));
   if (format === 'json' || format === 'yaml') {
-    out.print(formatData(found as unknown as readonly JsonValue[], format));
+    out.print(formatData(found, format));
     return;
   }
   for (const each of found) out.print(textOf(each));

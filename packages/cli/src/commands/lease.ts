@@ -1,36 +1,17 @@
 /** `nodepool lease ACTION`: leases of nodes through a gateway, without ZooKeeper. */
 
-import { readFileSync } from 'node:fs';
-import {
-  deadlineSignal,
-  isJsonObject,
-  reasonOf,
-  systemClock,
-  systemRandom,
-  TimerQueue,
-  type JsonValue,
-} from '@nodepool/core';
-import {
-  GatewayUnreachableError,
-  LeaseClient,
-  LeaseEndedError,
-  LeaseRequestError,
-  type LeaseDocument,
-  type LeaseOutcome,
-  type LeaseState,
-  type NodeDocument,
-} from '@nodepool/requestor/http';
+import { deadlineSignal, reasonOf, systemClock, TimerQueue, type JsonValue } from '@nodepool/core';
+import type { LeaseClient, LeaseDocument, LeaseOutcome, LeaseState, NodeDocument } from '@nodepool/requestor/http';
 import { createRecordList, printable, type ListColumn } from '@nodepool/store';
 import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
+import { gatewayClient, gatewayRefusal, leasedTarget, type GatewayOptions } from '../gateway-access.js';
 import { printList } from '../print-list.js';
 import type { ProcessIo } from '../process-io.js';
-import { SSH_FAILED, SshClient, sshTarget } from '@nodepool/daemon/ssh';
+import { SSH_FAILED, SshClient } from '@nodepool/daemon/ssh';
 
 export type LeaseAction = 'create' | 'list' | 'show' | 'renew' | 'release' | 'ssh';
 
-export interface LeaseOptions {
-  readonly gateway?: string;
-  readonly tokenFile?: string;
+export interface LeaseOptions extends GatewayOptions {
   readonly count?: number;
   readonly name?: string;
   readonly priority?: number;
@@ -82,7 +63,7 @@ export async function lease(
       throw new UsageError(`--${option} is for ${actions.join(' and ')}, not for ${action}`);
     }
   }
-  const command = new LeaseCommand(io, clientOf(io, options), options);
+  const command = new LeaseCommand(io, gatewayClient(io, options), options);
   try {
     switch (action) {
       case 'create':
@@ -105,7 +86,7 @@ export async function lease(
         return await command.ssh(names);
     }
   } catch (error) {
-    throw refusalOf(error);
+    throw gatewayRefusal(error);
   }
 }
 
@@ -187,13 +168,7 @@ class LeaseCommand {
       const which = wanted === undefined ? 'no node in use' : `no node ${wanted} in use`;
       throw new CommandError(`lease ${id} has ${which}; it has: ${nodes.map(nodeText).join(', ') || 'none'}`);
     }
-    const target = sshTarget(
-      {
-        ...{ id: node.id, address: node.address, username: node.username, hostKeys: node.host_keys },
-        ...{ connectionType: node.connection_type, connectionPort: node.connection_port, shellType: node.shell_type },
-      },
-      user,
-    );
+    const target = leasedTarget(node, user);
     const { stderr } = this.io.streams ?? process;
     const ssh = new SshClient(this.io.env, identity, stderr);
     try {
@@ -266,35 +241,6 @@ const NODE_COLUMNS: readonly ListColumn<NodeDocument>[] = [
   { field: 'username', header: 'Username', value: ({ username }) => username },
 ];
 
-/** Reads the address and the token. Throws `UsageError`. */
-function clientOf(
-  { env, clock = systemClock, random = systemRandom }: ProcessIo,
-  { gateway = env['NODEPOOL_GATEWAY'], tokenFile = env['NODEPOOL_TOKEN_FILE'] }: LeaseOptions,
-): LeaseClient {
-  if (gateway === undefined)
-    throw new UsageError('set NODEPOOL_GATEWAY or --gateway, e.g. https://nodepool.example.org:8007');
-  const url = URL.parse(gateway);
-  if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
-    throw new UsageError(`${gateway} is not the address of a gateway`);
-  const token = env['NODEPOOL_TOKEN'];
-  if (tokenFile === undefined && token === undefined)
-    throw new UsageError('set NODEPOOL_TOKEN_FILE, --token-file or NODEPOOL_TOKEN');
-  return new LeaseClient({
-    url: gateway,
-    token: tokenFile === undefined ? (token ?? '') : (): string => readToken(tokenFile),
-    retryForMs: 30_000,
-    ...{ clock, random },
-  });
-}
-
-function readToken(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    throw new CommandError(`the token file ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
 function parseData(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;
@@ -305,21 +251,4 @@ function parseData(text: string): JsonValue {
 
 function nodeText({ id, state }: NodeDocument): string {
   return `${id} (${state})`;
-}
-
-/** Converts the errors of the client to refusals. */
-function refusalOf(error: unknown): unknown {
-  if (error instanceof LeaseRequestError) return new CommandError(printable(error.message), { cause: error });
-  if (error instanceof LeaseEndedError) {
-    const isLost = error.lease.end?.reason === 'lost';
-    return new CommandError(printable(error.message), { cause: error, ...(isLost ? { exitCode: ExitCode.lost } : {}) });
-  }
-  if (!(error instanceof GatewayUnreachableError)) return error;
-  return new CommandError(`${error.message}${causeText(error.cause)}`, { cause: error });
-}
-
-/** Returns the reason that the HTTP client of Node.js hides in the cause of its error. */
-function causeText(error: unknown): string {
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  return isJsonObject(cause) || cause instanceof Error ? ` (${reasonOf(cause)})` : '';
 }

@@ -6,10 +6,16 @@ import { Transform, type TransformCallback } from 'node:stream';
 /**
  * Returns a command line that prints `MARK started PID` and `MARK ended STATUS` to stderr around the command. The pid
  * is that of the process group, because sshd starts each command in a session of its own. The shell survives signals
- * to the group, in order to report the status.
+ * to the group, in order to report the status. `setup` is a script that runs before the start.
  */
-export function markedCommand(mark: string, command: readonly string[], env: ReadonlyMap<string, string>): string {
+export function markedCommand(
+  mark: string,
+  command: readonly string[],
+  env: ReadonlyMap<string, string>,
+  setup?: string,
+): string {
   const script = [
+    ...(setup === undefined ? [] : [setup]),
     `printf '%s started %s\\n' ${mark} "$$" >&2`,
     'trap : HUP INT QUIT TERM',
     ...[...env].map(([name, value]) => `${name}=${quote(value)}; export ${name}`),

@@ -10,6 +10,8 @@ import { LinePrefixer, MarkFilter, markedCommand, signalScript } from './remote-
 
 export interface RemoteRun {
   readonly command: readonly string[];
+  /** Script that runs on the node before the command, e.g. to read stdin; if it exits, there is no command. */
+  readonly setup?: string;
   readonly variables: ReadonlyMap<string, string>;
   readonly streams: Streams;
   /** Begins each line of the output if several nodes write to the same streams. */
@@ -20,10 +22,14 @@ export interface RemoteRun {
   readonly random: RandomSource;
   /** Sends its signal to the command, SIGINT by default. */
   readonly interrupted: AbortSignal;
+  /** Milliseconds between that signal and SIGKILL. Default: no SIGKILL. */
+  readonly graceMs?: number;
 }
 
 export interface RemoteEnd {
   readonly status: number;
+  /** True if `status` is that of the command itself. */
+  readonly isOfCommand: boolean;
   /** A sentence for people; undefined if the command succeeded. */
   readonly problem: string | undefined;
 }
@@ -35,11 +41,11 @@ const GRACE_MS = 10_000;
 
 /** Resolves with the end of the command, or of ssh. */
 export async function runRemotely(client: SshClient, target: NodeTarget, run: RemoteRun): Promise<RemoteEnd> {
-  const { streams, prefix, clock, random, interrupted, timeout } = run;
+  const { streams, prefix, clock, random, interrupted, timeout, graceMs } = run;
   const mark = `nodepool-run-${random.uuidHex()}`;
   // Several nodes cannot share one input, and a terminal belongs to this process.
   const stdin = prefix === undefined && streams.stdin.isTTY !== true ? streams.stdin : 'ignore';
-  const ssh = client.start(target, markedCommand(mark, run.command, run.variables), [stdin, 'pipe', 'pipe']);
+  const ssh = client.start(target, markedCommand(mark, run.command, run.variables, run.setup), [stdin, 'pipe', 'pipe']);
   const filter = new MarkFilter(mark);
   const prefixer = (): readonly LinePrefixer[] => (prefix === undefined ? [] : [new LinePrefixer(prefix)]);
   const output = Promise.all([
@@ -50,15 +56,21 @@ export async function runRemotely(client: SshClient, target: NodeTarget, run: Re
     if (filter.pid === undefined) ssh.child.kill();
     else void client.script(target, signalScript(signal, filter.pid)).catch(reportTo(streams.stderr));
   };
-  const interrupt = (): void => send(signalOf(interrupted.reason));
+  const kill = (): void => {
+    send('SIGKILL');
+    ssh.child.kill();
+  };
+  const interrupt = (): void => {
+    send(signalOf(interrupted.reason));
+    if (graceMs === undefined) return;
+    killing?.cancel();
+    killing = clock.schedule(graceMs, kill);
+  };
   const limit = { passed: false };
   const expire = (): void => {
     limit.passed = true;
     send('SIGTERM');
-    killing = clock.schedule(GRACE_MS, () => {
-      send('SIGKILL');
-      ssh.child.kill();
-    });
+    killing = clock.schedule(GRACE_MS, kill);
   };
   let killing = timeout === undefined ? undefined : clock.schedule(timeout * 1000, expire);
   interrupted.addEventListener('abort', interrupt, { once: true });
@@ -67,10 +79,10 @@ export async function runRemotely(client: SshClient, target: NodeTarget, run: Re
     const exit = await ssh.exited;
     await output;
     if (interrupted.aborted && filter.pid === undefined) {
-      return { status: ExitCode.notRun, problem: 'interrupted before the command began' };
+      return { status: ExitCode.notRun, isOfCommand: false, problem: 'interrupted before the command began' };
     }
     return limit.passed
-      ? { status: TIMED_OUT, problem: `the command was ended after ${timeout ?? 0} s (--timeout)` }
+      ? { status: TIMED_OUT, isOfCommand: false, problem: `the command was ended after ${timeout ?? 0} s (--timeout)` }
       : endOf(filter, exit);
   } finally {
     killing?.cancel();
@@ -98,14 +110,14 @@ function reportTo(stderr: Writable): (error: unknown) => void {
 /** Distinguishes the end of the command from that of ssh, which may have the same status. */
 function endOf({ pid, status }: MarkFilter, { code, signal }: ChildExit): RemoteEnd {
   if (status !== undefined) {
-    return { status, problem: status === 0 ? undefined : `the command ended with status ${status}` };
+    return { status, isOfCommand: true, problem: status === 0 ? undefined : `the command ended with status ${status}` };
   }
   const how = signal === null ? `status ${code ?? 'unknown'}` : signal;
   const when =
     pid === undefined
       ? 'before the command began; ssh names the reason above'
       : 'while the command ran; its end is unknown';
-  return { status: SSH_FAILED, problem: `ssh ended with ${how} ${when}` };
+  return { status: SSH_FAILED, isOfCommand: false, problem: `ssh ended with ${how} ${when}` };
 }
 
 /** Returns the name of the signal that interrupted this process. */

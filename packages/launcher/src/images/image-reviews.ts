@@ -4,14 +4,14 @@
  */
 
 import { hasImageTests, linkSignals, newReview, NO_IMAGE_TESTS, trustedReview, WorkQueue } from '@nodepool/core';
-import type { ImageTests, ImageUpload, Reconciled, Reconciliation } from '@nodepool/core';
+import type { ImageTests, ImageUpload, LaunchTestConfig, Logger, Reconciled, Reconciliation } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { ELECTIONS_ROOT, pathOf, type NodeEntry } from '@nodepool/store';
 import { election, lockRecipe, type Election, type LockRecipe } from '@nodepool/zookeeper';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { keyOf, newTrial, observe, type Observation } from './canary-test.js';
-import { labelToTest, testLaunch } from './launch-test.js';
+import { labelToTest, testLaunch, type LaunchTestResult } from './launch-test.js';
 import { observationsOf } from './observations.js';
 import { planReview, type ReviewStep } from './review-plan.js';
 import { advance, writeReview } from './review-writer.js';
@@ -32,6 +32,9 @@ interface Target {
   readonly provider: string;
 }
 
+/** The reason for which a launch test ends early. */
+class PointlessTestError extends Error {}
+
 interface Office {
   readonly election: Election;
   /** Aborts when this launcher loses the election; undefined while it is not elected. */
@@ -47,6 +50,8 @@ export class ImageReviews implements Controller {
   private readonly queue: WorkQueue<Target>;
   /** Observations that are not counted yet, by the path of the upload. */
   private readonly pending = new Map<string, Map<string, Observation>>();
+  /** Launch tests in progress; each ends once it has become pointless. */
+  private readonly tests = new Map<Target, { readonly upload: ImageUpload; readonly end: (reason: Error) => void }>();
   /** Failed launch tests by the path of the upload. */
   private readonly failures = new Map<string, number>();
   private readonly locks: LockRecipe;
@@ -81,6 +86,7 @@ export class ImageReviews implements Controller {
 
   apply(config: NodepoolConfig): void {
     this.config = config;
+    this.endPointlessTests();
     this.addAll();
   }
 
@@ -100,7 +106,17 @@ export class ImageReviews implements Controller {
     }
   }
 
+  /** Ends the tests of uploads that an operator has judged, that are deleted, or that need no test any more. */
+  private endPointlessTests(): void {
+    for (const [target, { upload, end }] of this.tests) {
+      const stage = this.context.store.images.upload(upload)?.review?.stage;
+      if (stage === 'uploaded' && this.testsOf(target).launchTest !== undefined) continue;
+      end(new PointlessTestError('the launch test of an image has become pointless'));
+    }
+  }
+
   private imageChanged(image: string): void {
+    this.endPointlessTests();
     for (const [provider, { diskImages }] of this.config?.providers ?? []) {
       if (!diskImages.has(image)) continue;
       if (!this.offices.has(provider) && this.isWanted(provider)) this.enter(provider);
@@ -268,7 +284,8 @@ export class ImageReviews implements Controller {
       log.warn('An upload waits for its launch test: no label of its provider uses the image');
       return 'done';
     }
-    const result = await testLaunch(context, upload, label, test, signal, log);
+    const result = await this.runTest(upload, target, label, test, signal, log);
+    if (result === undefined) return { requeueAfterMs: 0 };
     const current = context.store.images.upload(upload) ?? upload;
     if (result.kind === 'passed') {
       this.failures.delete(pathOf(upload));
@@ -284,6 +301,28 @@ export class ImageReviews implements Controller {
     this.failures.delete(pathOf(upload));
     const done = await advance(context, current, 'reject', `launch test: ${result.reason}`, signal);
     return { requeueAfterMs: done ? 0 : CONFLICT_MS };
+  }
+
+  /** Resolves with undefined if the test has become pointless. */
+  private async runTest(
+    upload: ImageUpload,
+    target: Target,
+    label: string,
+    test: LaunchTestConfig,
+    signal: AbortSignal,
+    log: Logger,
+  ): Promise<LaunchTestResult | undefined> {
+    const linked = linkSignals(signal);
+    this.tests.set(target, { upload, end: (reason) => linked.abort(reason) });
+    try {
+      return await testLaunch(this.context, upload, label, test, linked.signal, log);
+    } catch (error) {
+      if (linked.signal.reason instanceof PointlessTestError) return undefined;
+      throw error;
+    } finally {
+      this.tests.delete(target);
+      linked.unlink();
+    }
   }
 
   private targetOf(image: string, provider: string): Target {

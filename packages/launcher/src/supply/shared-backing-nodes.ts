@@ -288,6 +288,7 @@ export class SharedBackingNodes implements BackingNodes {
       this.changed();
     });
     this.reads.set(id, read);
+    this.changed();
     this.context.tasks.run(`read the lock of backing node ${id}`, () => read);
   }
 

@@ -21,6 +21,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool-gateway', 'gateway'],
   ['nodepool-github', 'bridge-github'],
   ['nodepool', 'cli'],
+  ['nodepool-gitlab', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],
 ];

@@ -3,6 +3,7 @@
 import type { Commit, Seen, SeenChange } from '../observed.js';
 import type { Rule, CheckerView } from './rule.js';
 import { holdExpired, nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
+import { isOnlyInterrupted } from './writes.js';
 
 /** States from which an unused node can become ready. */
 const CLEAN_STATES: ReadonlySet<unknown> = new Set(['init', 'building', 'testing', 'ready']);
@@ -93,6 +94,8 @@ function touched({ id, before, after }: SeenChange, nowMs: number): string | und
   const was = before.data['state'];
   const is = after?.data['state'];
   if (is === 'ready' && !CLEAN_STATES.has(was)) return `node ${id} went from ${textOf(was)} to ready`;
+  // A launcher tells the requestor that the instance is lost.
+  if (isOnlyInterrupted(before, after)) return undefined;
   if (before.holder === 'requestor') return `node ${id} became ${textOf(is)} while a requestor had it locked`;
   if (was !== 'hold' || is === 'hold' || holdExpired(before.data, nowMs)) return undefined;
   return `node ${id} was held and became ${textOf(is)}`;

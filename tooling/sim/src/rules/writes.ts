@@ -50,11 +50,16 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
     // Requestors do not fence their writes.
     if (before === undefined || after === undefined || by !== 'launcher') continue;
     // A launcher tells the holder of a node that its instance is lost, so it writes this field without the lock.
-    if (kind === 'node' && isDeepStrictEqual(withoutInterruption(before.data), withoutInterruption(after.data)))
-      continue;
+    if (kind === 'node' && isOnlyInterrupted(before, after)) continue;
     if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
+}
+
+/** Returns true if nothing but the loss of the instance differs. */
+export function isOnlyInterrupted(before: Seen, after: Seen | undefined): boolean {
+  if (after === undefined) return false;
+  return isDeepStrictEqual(withoutInterruption(before.data), withoutInterruption(after.data));
 }
 
 function withoutInterruption({ interruption: _interruption, ...rest }: JsonObject): JsonObject {

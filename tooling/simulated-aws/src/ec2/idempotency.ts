@@ -2,19 +2,21 @@
 
 import { AwsError } from '../protocol/aws-error.js';
 
-interface Done {
+interface Call {
   readonly parameters: string;
-  readonly replay: () => object;
+  /** Undefined if the call failed. */
+  readonly replay: (() => object) | undefined;
 }
 
 const MAX_TOKEN = 64;
 
 export class Idempotency {
-  private readonly done = new Map<string, Done>();
+  private readonly earlier = new Map<string, Call>();
 
   /**
    * Runs `perform`, and answers further calls with the same token by what it returned. Throws if a call with the same
-   * token has other parameters. A call that fails does not use up its token.
+   * token has other parameters. A call that failed can be repeated, but not with other parameters: EC2 answers so after
+   * a lack of capacity (https://github.com/ubicloud/ubicloud/pull/5898).
    */
   run<O extends object>(
     operation: string,
@@ -28,15 +30,16 @@ export class Idempotency {
     }
     const key = `${operation} ${token}`;
     const text = JSON.stringify(parameters);
-    const earlier = this.done.get(key);
+    const earlier = this.earlier.get(key);
     if (earlier !== undefined && earlier.parameters !== text) {
       const message = `The same client token was used with other parameters: ${token}`;
       throw new AwsError('IdempotentParameterMismatch', message);
     }
     // The replay comes from a call with the same operation.
-    if (earlier !== undefined) return earlier.replay() as O;
+    if (earlier?.replay !== undefined) return earlier.replay() as O;
+    this.earlier.set(key, { parameters: text, replay: undefined });
     const replay = perform();
-    this.done.set(key, { parameters: text, replay });
+    this.earlier.set(key, { parameters: text, replay });
     return replay();
   }
 }

@@ -162,7 +162,9 @@ function reviewProblems({ name, uploads }: ImageStatus, now: number): Problem[] 
         },
       ];
     }
-    if (!WAITING.includes(review.standing) || now - review.since < LONG_STAGE_SECONDS) return [];
+    // A pin stops the tests on purpose.
+    const isPinned = uploads.some((other) => other.provider === provider && (other.review?.pinned ?? null) !== null);
+    if (isPinned || !WAITING.includes(review.standing) || now - review.since < LONG_STAGE_SECONDS) return [];
     return [
       {
         ...common,

@@ -1,7 +1,7 @@
 /** Explains why a job of GitHub Actions waits, from the records of bridges, requests and nodes. */
 
 import type { NodeState, RequestState } from '@nodepool/core';
-import type { KnownJob, RunnerData, ScaleSetRecord } from './records.js';
+import type { KnownJob, RunnerData, ScaleSetRecord } from '@nodepool/store/github';
 
 /** A workflow run, perhaps with one of its jobs, as the page of GitHub names it. */
 export interface RunPage {
@@ -98,7 +98,8 @@ function progress(
   node: RunnerNode | undefined,
 ): readonly string[] {
   const connection = record.problem === null ? [] : [connectionOf(record)];
-  if (state === 'running') return [...connection, `Runner ${runner ?? 'unknown'} runs it on node ${node?.id ?? 'unknown'}.`];
+  if (state === 'running')
+    return [...connection, `Runner ${runner ?? 'unknown'} runs it on node ${node?.id ?? 'unknown'}.`];
   if (state === 'offered') {
     return [...connection, `GitHub offers it to the scale set, which may get ${capacityOf(record)}.`];
   }
@@ -107,7 +108,10 @@ function progress(
     return [...connection, `Node ${node.id} is ready, and ${step}.`];
   }
   if (request !== undefined) return [...connection, `It waits for request ${request.id}, which is ${request.state}.`];
-  return [...connection, 'No request is waiting for it: runners that exist or come are enough, or max-runners is reached.'];
+  return [
+    ...connection,
+    'No request is waiting for it: runners that exist or come are enough, or max-runners is reached.',
+  ];
 }
 
 function connectionOf({ problem, bridge }: ScaleSetRecord): string {

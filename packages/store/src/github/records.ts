@@ -1,7 +1,7 @@
-/** What the bridge for GitHub Actions writes to ZooKeeper: in its node requests, its nodes, and the state of its sets. */
+/** Data of the bridge for GitHub Actions in ZooKeeper: in its requests, in its nodes, and the states of its scale sets. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
-import { NODEPOOL_ROOT } from '@nodepool/store';
+import { NODEPOOL_ROOT } from '../paths.js';
 
 export const GITHUB_ROOT = `${NODEPOOL_ROOT}/github`;
 
@@ -16,7 +16,7 @@ export interface GithubJob {
   readonly name: string;
 }
 
-/** The data of a runner: `requestor_data` of its request, later `user_data` of its node, each as the member `github`. */
+/** The member `github` of the `requestor_data` of a runner's request, and later of the `user_data` of its node. */
 export interface RunnerData {
   readonly installation: string;
   readonly scaleSet: string;
@@ -35,7 +35,7 @@ export interface KnownJob extends GithubJob {
   readonly state: 'offered' | 'assigned' | 'running' | 'completed';
   /** Unix seconds at which this state began. */
   readonly since: number;
-  /** Unix seconds; null if GitHub has not told. */
+  /** Unix seconds; null if unknown. */
   readonly queued: number | null;
   /** Name of the runner; null if it has none. */
   readonly runner: string | null;
@@ -51,7 +51,7 @@ export interface ScaleSetRecord {
   readonly nodeLabel: string;
   /** Host and process of the bridge. */
   readonly bridge: string;
-  /** Id of the scale set and of the session in GitHub, by which the next bridge closes a session that was left. */
+  /** Ids of the scale set and of the session in GitHub. The next bridge closes a session that was left. */
   readonly id: number | null;
   readonly session: string | null;
   /** Number of jobs that GitHub may assign, and the reason. */

@@ -1,0 +1,86 @@
+/** The command line of `nodepool-gitlab`. */
+
+import { packageVersion } from '@nodepool/core/package-version';
+import { reasonOf } from '@nodepool/core';
+import { Command, CommanderError } from 'commander';
+import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
+import { duration, wholeNumber } from '../options.js';
+import { config, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
+import { ExitCodes } from './job.js';
+
+export interface GitLabIo extends ExecutorIo {
+  /** Aborts if the process that started this one has ended. */
+  readonly abandoned: AbortSignal;
+}
+
+/** Runs one stage. Resolves with the exit code; every failure that is not the job's is a system failure. */
+export async function run(args: readonly string[], io: GitLabIo): Promise<number> {
+  const { systemFailure } = new ExitCodes(io.env);
+  const result = { code: 0 };
+  const program = createProgram(io, (code) => void (result.code = code));
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return result.code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : systemFailure;
+    io.streams.stderr.write(`nodepool-gitlab: ${reasonOf(gatewayRefusal(error))}\n`);
+    return systemFailure;
+  }
+}
+
+function createProgram(io: GitLabIo, done: (code: number) => void): Command {
+  const program = new Command('nodepool-gitlab')
+    .description('Runs the jobs of a GitLab Runner with the custom executor on leased nodes.')
+    .version(packageVersion(__dirname))
+    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
+    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
+    .option('--label <label>', "label of the node, unless the job's variable NODEPOOL_LABEL names one")
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
+    .option('--lifetime <duration>', 'time until the node is returned if the runner has died', duration, 600)
+    .option('--timeout <duration>', 'limit of the wait for a node', duration, 3300)
+    .option('--user <name>', 'login name; default: that of the node')
+    .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
+    .option('--builds-dir <path>', 'folder of the sources on the node; default: that of config.toml')
+    .option('--cache-dir <path>', 'folder of the cache on the node; default: that of config.toml')
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.streams.stdout.write(text),
+      writeErr: (text) => void io.streams.stderr.write(text),
+    });
+  const stage = async (work: (executor: GitLabExecutor) => Promise<number>): Promise<void> => {
+    const options = program.opts<ExecutorOptions & GatewayOptions>();
+    const executor = new GitLabExecutor(io, gatewayClient(io, options), options);
+    try {
+      done(await work(executor));
+    } finally {
+      if (io.abandoned.aborted) await executor.abandon();
+    }
+  };
+  program
+    .command('config')
+    .description('print the settings of the executor')
+    .action(() => void io.streams.stdout.write(`${config(program.opts<ExecutorOptions>())}\n`));
+  program
+    .command('prepare')
+    .description('lease a node for the job')
+    .action(() => stage((executor) => executor.prepare()));
+  program
+    .command('run')
+    .description('run a script of the job on its node')
+    .argument('<script>', 'file with the script')
+    .argument('<stage>', 'name of the sub-stage')
+    .action((script: string) => stage((executor) => executor.run(script)));
+  program
+    .command('cleanup')
+    .description('return the node of the job')
+    .action(() => stage((executor) => executor.cleanup()));
+  return program;
+}
+
+const HELP = `
+Options come before the stage. GitLab Runner calls the program for each stage, with its own variables and arguments.
+
+Example:
+  $ nodepool-gitlab --label debian-12 prepare
+`;
