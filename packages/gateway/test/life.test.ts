@@ -133,7 +133,7 @@ it('held nodes stay unlocked on hold, and are deleted by a release', async () =>
   const node = world.launcher.store.nodes.get(nodes[0]?.id ?? '');
   expect(node).toMatchObject({
     locked: false,
-    node: { state: 'hold', hold_expiration: 3600, comment: 'look at the disk' },
+    node: { state: 'hold', hold_expiration: 3600, comment: 'look at the disk', job_result: 'failure' },
   });
   await expect(client.hold(id, { seconds: 60 })).rejects.toMatchObject({ code: 'conflict' });
   await client.release(id);

@@ -1,14 +1,14 @@
 /** Ends leases: withdraws requests, and returns or holds nodes. Every step can be repeated by any gateway. */
 
 import type { Logger } from '@nodepool/core';
-import { LeaseLostError, type Lease, type Requestor } from '@nodepool/requestor';
+import { LeaseLostError, type Lease, type Requestor, type ReturnOptions } from '@nodepool/requestor';
 import type { Store } from '@nodepool/store';
 import type { CallOptions } from '@nodepool/zookeeper';
 import type { LeaseMetrics } from '../metrics.js';
 import type { EnsembleClock } from './ensemble-clock.js';
 import { leaseOfNode, type LeaseIndex } from './lease-index.js';
 import type { LeaseTable } from './lease-table.js';
-import { ownerOf, type LeaseEntry } from './record.js';
+import { ownerOf, type LeaseEntry, type Outcome } from './record.js';
 
 export interface LeaseEndingOptions {
   readonly store: Store;
@@ -33,9 +33,10 @@ export class LeaseEnding {
     const lease = await this.adopt(id, ids, options);
     if (lease !== undefined) {
       const { hold_seconds: seconds, comment } = end ?? { hold_seconds: null, comment: null };
+      const result = resultOf(end?.outcome ?? null);
       if (end?.reason === 'held' && seconds !== null) {
-        await lease.hold({ expirationSeconds: seconds, ...(comment === null ? {} : { comment }) });
-      } else await lease.return();
+        await lease.hold({ expirationSeconds: seconds, ...(comment === null ? {} : { comment }), ...result });
+      } else await lease.return(result);
     }
     if (end?.reason !== 'held') await this.returnHeld(id, ids, options);
     const changed = await table.change(
@@ -95,4 +96,9 @@ export class LeaseEnding {
       await handle?.release();
     }
   }
+}
+
+/** Returns the result of the job, with which launchers judge new images; none for a job that did not end by itself. */
+function resultOf(outcome: Outcome | null): ReturnOptions {
+  return outcome === 'success' || outcome === 'failure' ? { result: outcome } : {};
 }
