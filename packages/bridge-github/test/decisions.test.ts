@@ -14,7 +14,7 @@ import { planScale, type ScaledRunner } from '../src/scale-set/scaling.js';
 
 describe('the number of runners', () => {
   const runner = (name: string, more: Partial<ScaledRunner> = {}): ScaledRunner => ({
-    ...{ name, state: 'busy', isDone: false, createdAt: 0, onlineAt: undefined, ...more },
+    ...{ name, state: 'busy', counts: true, createdAt: 0, onlineAt: undefined, ...more },
   });
   const plan = (assigned: number, runners: readonly ScaledRunner[], limits = { min: 0, max: 10 }) =>
     planScale({ assigned, runners, ...limits, idleTimeoutMs: 1000, now: 5000 });
@@ -25,8 +25,9 @@ describe('the number of runners', () => {
     expect(plan(30, [], { min: 2, max: 10 }).create).toBe(10);
   });
 
-  it('does not count runners that end, or whose job has ended', () => {
-    expect(plan(1, [runner('a', { state: 'ending' }), runner('b', { isDone: true })]).create).toBe(1);
+  it('does not count runners whose job has ended, and counts those that GitHub may count', () => {
+    expect(plan(1, [runner('a', { counts: false })]).create).toBe(1);
+    expect(plan(1, [runner('a', { state: 'ending' })]).create).toBe(0);
   });
 
   it('falls by waiting requests first, the newest first', () => {
@@ -36,7 +37,7 @@ describe('the number of runners', () => {
 
   it('falls by idle runners after the idle timeout, and never by busy or starting ones', () => {
     const runners = [
-      runner('busy'),
+      runner('busy', { onlineAt: 1000 }),
       runner('starting', { state: 'starting' }),
       runner('idle', { state: 'online', onlineAt: 3000 }),
       runner('new', { state: 'online', onlineAt: 4500 }),

@@ -23,6 +23,9 @@ export type EndReason =
 
 export type RunnerState = 'requested' | 'starting' | 'online' | 'busy' | 'ending';
 
+/** Reasons for which GitHub decides: it refuses to delete a runner whose job runs. */
+export const ASKED: ReadonlySet<EndReason> = new Set(['not-needed', 'unreachable', 'takes-no-job']);
+
 /** Number of random hexadecimal digits in the names of runners. */
 const DIGITS = 16;
 
@@ -59,6 +62,12 @@ export class Runner {
 
   get name(): string {
     return this.data.runner;
+  }
+
+  /** True if the runner serves a job or can serve one, or if GitHub may still count a job that it had. */
+  get counts(): boolean {
+    if (this.isDone) return false;
+    return this.ending === undefined || (this.data.started && !ASKED.has(this.ending.reason));
   }
 
   get state(): RunnerState {

@@ -18,7 +18,7 @@ import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
 import { RUNNER_PHASE } from '../metrics.js';
 import { RunnerProcess, type RunnerEnd } from '../runners/runner-process.js';
-import type { EndReason, Runner } from '../runners/runner.js';
+import { ASKED, type Runner } from '../runners/runner.js';
 import type { ScaleSetSettings } from '../settings/settings.js';
 
 /** Time limit for ZooKeeper to lock the nodes of a fulfilled request (ms). */
@@ -30,9 +30,6 @@ const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 30_000;
 /** Time that a runner has to end by itself after GitHub has reported the end of its job (ms). */
 const DONE_GRACE_MS = 120_000;
-
-/** Reasons for which GitHub decides: it refuses to delete a runner whose job runs. */
-const ASKED: ReadonlySet<EndReason> = new Set(['not-needed', 'unreachable', 'takes-no-job']);
 
 export interface RunnerControllerOptions {
   readonly context: BridgeContext;
@@ -312,7 +309,7 @@ export class RunnerController {
 
   /**
    * Deletes the registration of a runner that has not ended by itself. Resolves with false if GitHub says that its job
-   * runs, and the runner is then kept. The comparison of the registrations deletes later those that cannot be deleted now.
+   * runs, and the runner is then kept. The comparison of the registrations deletes later what cannot be deleted now.
    */
   private async deregister(runner: Runner, signal: AbortSignal): Promise<boolean> {
     const { context, service } = this.options;

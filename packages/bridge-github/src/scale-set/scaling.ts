@@ -6,8 +6,8 @@ import type { RunnerState } from '../runners/runner.js';
 export interface ScaledRunner {
   readonly name: string;
   readonly state: RunnerState;
-  /** True once GitHub has reported the end of its job. */
-  readonly isDone: boolean;
+  /** True if the runner serves a job or can serve one, or if GitHub may still count a job that it had. */
+  readonly counts: boolean;
   /** `Clock.monotonic` milliseconds. */
   readonly createdAt: number;
   readonly onlineAt: number | undefined;
@@ -37,7 +37,7 @@ export interface ScalePlan {
 
 export function planScale({ assigned, min, max, runners, idleTimeoutMs, now }: Scale): ScalePlan {
   const wanted = Math.min(max, min + assigned);
-  const active = runners.filter(({ state, isDone }) => state !== 'ending' && !isDone);
+  const active = runners.filter(({ counts }) => counts);
   if (active.length <= wanted) return { create: wanted - active.length, cancel: [], remove: [], againMs: undefined };
   const surplus = active.length - wanted;
   const newestFirst = active.filter(({ state }) => state === 'requested').sort((a, b) => b.createdAt - a.createdAt);

@@ -28,7 +28,7 @@ import {
 import { seededRandom } from '@nodepool/core/testing';
 import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
 import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
-import type { ZooKeeper } from '@nodepool/zookeeper';
+import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { scopeOf } from '../../src/github/scope.js';
 import type { ScaleSetSettings, Settings } from '../../src/settings/settings.js';
@@ -109,6 +109,24 @@ export class World {
     this.bridges.delete(running);
     await running.bridge.stop();
     await running.zooKeeper.close();
+  }
+
+  /** Registers a launcher with a web endpoint, which `askLauncher` answers. */
+  async registerLauncher(): Promise<void> {
+    const webapp = { host: '127.0.0.1', port: 1 };
+    const component = {
+      hostname: 'launcher-1',
+      kind: 'launcher',
+      state: 'running',
+      version: '1',
+      model_api: 0,
+      webapp,
+    };
+    const folder = '/nodepool/components/launcher';
+    await this.other.create(folder).catch((error: unknown) => {
+      if (!isZooKeeperError(error, 'node-exists')) throw error;
+    });
+    await this.other.create(`${folder}/launcher-1`, encode(component), { mode: 'ephemeral-sequential' });
   }
 
   /** Ends a bridge without any of its last calls, as `kill -9` does. */

@@ -1,4 +1,4 @@
-/** Data of the bridge for GitHub Actions in ZooKeeper: in its requests, in its nodes, and the states of its scale sets. */
+/** Data of the bridge for GitHub Actions in ZooKeeper: in its requests and nodes, and the states of its scale sets. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { NODEPOOL_ROOT } from '../paths.js';

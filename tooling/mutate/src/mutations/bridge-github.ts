@@ -36,8 +36,8 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
   {
     id: 'github-scale-done',
     file: 'scale-set/scaling.ts',
-    find: "state !== 'ending' && !isDone",
-    replace: "state !== 'ending'",
+    find: 'runners.filter(({ counts }) => counts)',
+    replace: '[...runners]',
     breaks: 'A runner whose job has ended serves no other job.',
     tests: ['decisions.test.ts'],
   },
