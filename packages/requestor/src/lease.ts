@@ -52,8 +52,8 @@ export class Lease {
 
   /**
    * Calls the listener when the cloud announces that it takes the instance of a node away, and when launchers find that
-   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the nodes
-   * as usual. Returns a function that removes the listener.
+   * an instance is lost; at once for the interruptions that are already known. The lease remains valid: return the
+   * nodes as usual. Returns a function that removes the listener.
    */
   onInterruption(listener: (interruption: Interruption) => void): () => void {
     return this.interruptions.add(listener);
