@@ -43,7 +43,7 @@ export const RUNNERS = gauge(
 export const CAPACITY = gauge(
   'nodepool_github_capacity',
   OF_SET,
-  'Number of jobs that the bridge has told GitHub that it can serve.',
+  'Number of jobs that the bridge can serve, as reported to GitHub.',
 );
 
 export const OLDEST_WAIT = gauge(

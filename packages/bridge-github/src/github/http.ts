@@ -56,7 +56,7 @@ export class HttpClient {
     private readonly clock: Clock,
     private readonly onCall: OnCall,
   ) {
-    this.timers = new TimerQueue(clock);
+    this.timers = new TimerQueue(clock, { background: true });
   }
 
   /** Sends a call. Rejects with `GithubError`, or with the signal's reason. Repeats nothing. */
