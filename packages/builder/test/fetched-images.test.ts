@@ -1,7 +1,7 @@
 /** Tests of images that other programs make, with real files and a real web server. */
 
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -136,6 +136,16 @@ describe('a local file', () => {
     await writeFile(`${path}.new`, 'another');
     await rename(`${path}.new`, path);
     expect(await images().identity(source)).not.toBe(first);
+    expect(await file()).toEqual(CONTENT);
+  });
+
+  it('keeps its contents if its path is a symbolic link to a file that is deleted later', async () => {
+    const releases = join(folder, 'releases');
+    await mkdir(releases);
+    await writeFile(join(releases, 'one.raw'), CONTENT);
+    await symlink('one.raw', join(releases, 'latest.raw'));
+    await images().fetch(job({ path: join(releases, 'latest.raw') }));
+    await unlink(join(releases, 'one.raw'));
     expect(await file()).toEqual(CONTENT);
   });
 
