@@ -1,7 +1,8 @@
 /** Tests of images that other programs make, with real files and a real web server. */
 
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -114,6 +115,17 @@ describe('a download', () => {
     expect(ranges).toEqual(['bytes=100-', undefined]);
   });
 
+  it('fails at once and leaves nothing if the disk is full', async () => {
+    answer = (_request, response) => response.end(CONTENT);
+    await symlink('/dev/full', join(folder, '.source-debian.part'));
+    const fetching = images().fetch(job({ url: `${base}/debian.raw`, sha256: sha256(CONTENT) }));
+    await expect(fetching).rejects.toMatchObject({
+      failure: 'source',
+      message: expect.stringContaining('disk is full'),
+    });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
   it('fails at once if the server does not have the file', async () => {
     answer = (_request, response) => {
       response.statusCode = 404;
@@ -137,6 +149,28 @@ describe('a local file', () => {
     await rename(`${path}.new`, path);
     expect(await images().identity(source)).not.toBe(first);
     expect(await file()).toEqual(CONTENT);
+  });
+
+  it('keeps its contents if its path is a symbolic link to a file that is deleted later', async () => {
+    const releases = join(folder, 'releases');
+    await mkdir(releases);
+    await writeFile(join(releases, 'one.raw'), CONTENT);
+    await symlink('one.raw', join(releases, 'latest.raw'));
+    await images().fetch(job({ path: join(releases, 'latest.raw') }));
+    await unlink(join(releases, 'one.raw'));
+    expect(await file()).toEqual(CONTENT);
+  });
+
+  const tool = spawnSync('qemu-img', ['--version']).status === 0 ? it : it.skip;
+  tool('is refused if its contents are in other files too, which a conversion would copy', async () => {
+    const [path, secret] = [join(folder, 'image.qcow2'), join(folder, 'secret')];
+    await writeFile(secret, CONTENT);
+    spawnSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', path]);
+    const fetching = images().fetch(job({ path }));
+    await expect(fetching).rejects.toMatchObject({ failure: 'source', message: expect.stringMatching(/other files/) });
+    spawnSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '1M']);
+    await images().fetch(job({ path }));
+    expect(await file()).toHaveLength(1 << 20);
   });
 
   it('is refused if its checksum differs', async () => {

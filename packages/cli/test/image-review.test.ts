@@ -65,6 +65,16 @@ describe('the commands for images', () => {
     expect(chosen()).toBe('new');
   });
 
+  it('put an earlier upload in service again, and keep the present one', async () => {
+    await add('old', 10);
+    await add('new', 20);
+    expect(await image('promote', 'debian', '--build', 'new')).toMatchObject({ code: 1 });
+    expect(await image('promote', 'debian', '--build', 'old')).toMatchObject({ code: 0 });
+    expect(chosen()).toBe('old');
+    await image('rollback', 'debian');
+    expect(chosen()).toBe('new');
+  });
+
   it('pin an upload, which newer ones do not replace, and unpin it', async () => {
     await add('old', 10);
     await image('pin', 'debian');
@@ -76,6 +86,18 @@ describe('the commands for images', () => {
     expect(reviewOf('old')?.history.map(({ stage }) => stage)).toEqual(['promoted', 'pinned', 'unpinned']);
     await add('untested', 30, true);
     expect((await image('pin', 'debian', '--build', 'untested')).said).toMatch(/is not promoted; promote it first/);
+  });
+
+  it('unpin an image of which several uploads were pinned', async () => {
+    await add('old', 10);
+    await add('middle', 20);
+    await add('new', 30);
+    await image('pin', 'debian', '--build', 'old');
+    await world.clock.advance(1000);
+    await image('pin', 'debian', '--build', 'middle');
+    expect(chosen()).toBe('middle');
+    expect(await image('unpin', 'debian')).toMatchObject({ code: 0 });
+    expect(chosen()).toBe('new');
   });
 
   it('revoke a named build at every provider, and only there', async () => {

@@ -5,7 +5,8 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
-import { errorCodeOf, reasonOf } from '@nodepool/core';
+import { errorCodeOf, isJsonObject, reasonOf } from '@nodepool/core';
+import { BuildFailedError } from '../disk-image-creator.js';
 import { sourceFailed } from './source-failure.js';
 
 const execute = promisify(execFile);
@@ -67,6 +68,21 @@ export async function decompress(from: string, to: string, compression: string, 
   }
 }
 
+/**
+ * Resolves with true if the contents of an image are also in other files. The name of such a file is in the image, so
+ * that a conversion could copy any file of the builder's host into an image.
+ */
+async function refersToFiles(file: string, driver: string, signal: AbortSignal): Promise<boolean> {
+  const { stdout } = await execute('qemu-img', ['info', '-f', driver, '--output=json', file], { signal });
+  const info: unknown = JSON.parse(stdout);
+  if (!isJsonObject(info)) return false;
+  const specific = isJsonObject(info['format-specific']) ? info['format-specific']['data'] : undefined;
+  const data = isJsonObject(specific) ? specific : {};
+  const extents = Array.isArray(data['extents']) ? data['extents'] : [];
+  const isElsewhere = extents.some((extent) => isJsonObject(extent) && extent['filename'] !== file);
+  return info['backing-filename'] !== undefined || data['data-file'] !== undefined || isElsewhere;
+}
+
 /** Converts an image. Rejects with `BuildFailedError` if qemu-img cannot. */
 export async function convert(
   { from, format: source }: { readonly from: string; readonly format: string },
@@ -79,9 +95,13 @@ export async function convert(
   }
   const sourceDriver = source === 'vhd' ? 'vpc' : source;
   try {
+    if (await refersToFiles(from, sourceDriver, signal)) {
+      throw sourceFailed('the image refers to other files: provide one without backing file');
+    }
     await execute('qemu-img', ['convert', '-f', sourceDriver, ...options, from, to], { signal });
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof BuildFailedError) throw error;
     const hint = errorCodeOf(error) === 'ENOENT' ? '; install qemu-img (Debian: qemu-utils)' : '';
     throw sourceFailed(`an image cannot be converted from ${source} to ${target}: ${reasonOf(error)}${hint}`, error);
   }

@@ -40,6 +40,11 @@ export async function download(task: Download): Promise<void> {
       return;
     } catch (error) {
       task.signal.throwIfAborted();
+      // A partial file would keep the disk full, for other images too.
+      if (errorCodeOf(error) === 'ENOSPC') {
+        await discard(task.file);
+        throw sourceFailed(`${task.url} cannot be downloaded: the disk is full`, error);
+      }
       const waitMs = RETRIES_MS[attempt];
       if (waitMs === undefined || (error instanceof RefusedDownload && error.isFinal)) {
         throw sourceFailed(`${task.url} cannot be downloaded: ${reasonOf(error)}`, error);

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { copyFile, constants, link, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, constants, link, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorCodeOf, linkSignals, reasonOf, type Clock, type ImageSourceConfig } from '@nodepool/core';
 import { BuildFailedError } from '../disk-image-creator.js';
@@ -120,7 +120,8 @@ function nameOf({ url, path }: ImageSourceConfig): string {
 async function takeFile(path: string, stored: string): Promise<void> {
   await discard(stored);
   try {
-    await link(path, stored);
+    // A link to a symbolic link would point to other contents, or to none, later.
+    await link(await realpath(path), stored);
   } catch (error) {
     if (errorCodeOf(error) === 'ENOENT') throw sourceFailed(`there is no file ${path}`, error);
     // Another file system, or a file of another user.

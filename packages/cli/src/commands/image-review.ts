@@ -10,7 +10,7 @@ import {
   type ImageUpload,
   type ReviewEvent,
 } from '@nodepool/core';
-import { currentUpload, standingOf, type ImageStanding } from '@nodepool/store';
+import { currentUpload, isBarredUpload, standingOf, type ImageStanding } from '@nodepool/store';
 import { CommandError, type StoreContext } from '../command-context.js';
 import { checkImage, checkProvider } from '../image-names.js';
 
@@ -23,7 +23,15 @@ export interface ReviewOptions {
 }
 
 /** A change of one upload, with the sentence that reports it; a text if the action does not apply to the provider. */
-type Decision = { readonly upload: ImageUpload; readonly review: ImageReview; readonly said: string } | string;
+type Decision =
+  | {
+      readonly upload: ImageUpload;
+      readonly review: ImageReview;
+      readonly said: string;
+      /** True if the action then applies to another upload. */
+      readonly continues?: boolean;
+    }
+  | string;
 
 /** Attempts to write a review that other programs change at the same time. */
 const MAX_ATTEMPTS = 3;
@@ -75,12 +83,13 @@ async function change(
     const change = { since: clock.now() / 1000, by, reason: options.reason ?? `nodepool image ${action}` };
     const decision = decide(action, uploads, standingOf(uploads, isTested), change, options.build);
     if (typeof decision === 'string') return decision;
-    const { upload, review, said } = decision;
+    const { upload, review, said, continues } = decision;
     const handle = await store.images.tryLockUpload(upload, { change: { review }, signal: interrupted });
     await handle?.release();
     if (handle !== undefined) {
       out.note(`provider ${place.provider}: build ${upload.build} of image ${place.image} ${said}`);
-      return undefined;
+      if (continues !== true) return undefined;
+      attempt = -1;
     }
     await store.images.syncCache({ signal: interrupted });
   }
@@ -104,9 +113,10 @@ function decide(
     case 'promote': {
       const upload = named ?? standing.candidate;
       if (upload === undefined) return 'no upload waits for its promotion; name another one with --build';
-      const isBarred = upload.review?.stage === 'rejected' || upload.review?.stage === 'revoked';
+      if (upload === standing.promoted[0]) return `build ${upload.build} is already promoted`;
+      const isJudged = standing.promoted.includes(upload) || isBarredUpload(upload);
       const since = standing.pinned === undefined ? 'serves requests from now on' : `serves requests after \`unpin\``;
-      return stage(upload, isBarred ? 'reinstate' : 'promote', change, since);
+      return stage(upload, isJudged ? 'reinstate' : 'promote', change, since);
     }
     case 'reject': {
       const upload = named ?? standing.candidate;
@@ -131,10 +141,15 @@ function decide(
       return { upload, review: noteReview(pinned, 'pinned', change), said: 'is pinned: it serves all requests' };
     }
     case 'unpin': {
-      const upload = standing.pinned;
-      if (upload?.review === undefined || upload.review === null) return 'no upload is pinned';
-      const { pinned: _pinned, ...review } = upload.review;
-      return { upload, review: noteReview(review, 'unpinned', change), said: 'is not pinned any more' };
+      // The oldest pin goes first, so that the upload that serves requests does so until the last one.
+      const pinned = uploads
+        .flatMap((upload) => (upload.review?.pinned === undefined ? [] : [{ upload, review: upload.review }]))
+        .sort((a, b) => (a.review.pinned?.since ?? 0) - (b.review.pinned?.since ?? 0));
+      const [oldest] = pinned;
+      if (oldest === undefined) return 'no upload is pinned';
+      const { pinned: _pinned, ...review } = oldest.review;
+      const next = noteReview(review, 'unpinned', change);
+      return { upload: oldest.upload, review: next, said: 'is not pinned any more', continues: pinned.length > 1 };
     }
   }
 }

@@ -14,7 +14,7 @@ export type ReviewEvent =
   | 'promote'
   | 'reject'
   | 'revoke'
-  /** An operator trusts an upload that was rejected or revoked. */
+  /** An operator trusts an upload that was rejected or revoked, or returns to one that others have replaced. */
   | 'reinstate';
 
 /** The stage that follows a stage with each event; absent events are refused. */
@@ -28,7 +28,7 @@ const STAGE_TRANSITIONS: Readonly<Record<ImageStage, Readonly<Partial<Record<Rev
   },
   'launch-tested': { trial: 'canary', promote: 'promoted', reject: 'rejected', revoke: 'revoked' },
   canary: { promote: 'promoted', reject: 'rejected', revoke: 'revoked' },
-  promoted: { reject: 'rejected', revoke: 'revoked' },
+  promoted: { reinstate: 'promoted', reject: 'rejected', revoke: 'revoked' },
   rejected: { reinstate: 'promoted', revoke: 'revoked' },
   revoked: { reinstate: 'promoted' },
 };

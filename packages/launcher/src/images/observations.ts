@@ -7,11 +7,18 @@ import type { Observation } from './canary-test.js';
 const DONE: ReadonlySet<Node['state']> = new Set(['used', 'hold', 'deleting', 'deleted', 'failed', 'aborted']);
 
 /** Returns the observations that the present record of a node allows. */
-export function observationsOf({ id: node, state, trial, job_result: result }: Node): readonly Observation[] {
+export function observationsOf({
+  id: node,
+  state,
+  trial,
+  interruption,
+  job_result: result,
+}: Node): readonly Observation[] {
   if (trial === undefined || trial === null || trial.launch === null) return [];
   const observations: Observation[] = [{ kind: 'launch', node, trial }];
   const isReady = trial.launch === 'ready';
-  if (isReady && (result === 'success' || result === 'failure'))
+  // The cloud or an operator has ended an interrupted node, so its job says nothing about the image.
+  if (isReady && interruption === null && (result === 'success' || result === 'failure'))
     observations.push({ kind: 'job', node, trial, failed: result === 'failure' });
   if (!isReady || DONE.has(state)) observations.push({ kind: 'end', node, trial });
   return observations;
