@@ -68,7 +68,12 @@ export class InstanceChecks {
   isUsable(node: Node): boolean {
     if (!this.hasInstance(node)) return true;
     if (this.latest === undefined) return this.obstacle === undefined || !this.isSettled(node);
-    return this.lossOf(node, this.latest) === undefined;
+    return !this.isLost(node);
+  }
+
+  /** Returns true if the latest listing shows that the instance of a ready node is lost. */
+  isLost(node: Node): boolean {
+    return this.hasInstance(node) && this.latest !== undefined && this.lossOf(node, this.latest) !== undefined;
   }
 
   /**
