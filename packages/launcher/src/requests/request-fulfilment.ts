@@ -116,7 +116,7 @@ export class RequestFulfilment {
         const { driver } = this.pool.provider.config;
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
       }
-      // Launches take minutes, in which a node that was ready before the others may have lost its instance.
+      // Launches take minutes, in which a node that is already ready may have lost its instance.
       const lost = slots.find((slot) => this.isLost(slot));
       if (lost !== undefined) {
         return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
