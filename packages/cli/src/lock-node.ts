@@ -1,4 +1,4 @@
-import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
+import { deadlineSignal, parseBackingData, TimerQueue, type NodeData } from '@nodepool/core';
 import { printable, type NodeHandle } from '@nodepool/store';
 import { CommandError, type StoreContext } from './command-context.js';
 
@@ -22,10 +22,7 @@ export async function lockNode(
     const owner = holder.identifier;
     const handle = breakLease ? await store.nodes.adopt(id, owner, { signal: interrupted }) : undefined;
     if (handle !== undefined) return handle;
-    throw new CommandError(
-      `node ${id} is busy: it belongs to a durable lease of ${printable(owner)}, which lasts even if no program runs; ` +
-        `release it there, or delete the node with \`nodepool delete ${id} --break-lease\``,
-    );
+    throw new CommandError(`node ${id} is busy: ${ownerOf(entry.node, owner)} \`nodepool delete ${id} --break-lease\``);
   }
   const busy = new CommandError(
     `node ${id} is busy: ${holderOf(entry.node)} has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is ` +
@@ -46,6 +43,21 @@ export async function lockNode(
   } finally {
     limited.unlink();
   }
+}
+
+/** Returns who has a node whose lock lasts without a program, up to the command that takes it away. */
+function ownerOf({ user_data: data }: NodeData, owner: string): string {
+  const backing = parseBackingData(data);
+  if (backing?.owner === owner) {
+    return (
+      `${printable(owner)} has divided it into slots for label ${printable(backing.label)}, ` +
+      `${backing.used.size} of ${backing.slots} used; to delete it all the same, which interrupts their nodes, use`
+    );
+  }
+  return (
+    `it belongs to a durable lease of ${printable(owner)}, which lasts even if no program runs; ` +
+    'release it there, or delete the node with'
+  );
 }
 
 /** Returns the program that holds the lock of a node, as far as the record says. */

@@ -157,6 +157,22 @@ describe('nodepool delete', () => {
     await expect(world.finish(held!.update({ comment: 'mine' }))).rejects.toMatchObject({ code: 'lost-ownership' });
   });
 
+  it('says of a backing node that its slots are in use, and deletes it only if asked to', async () => {
+    const owner = 'NodePool:metastatic:slots';
+    const used = { 0: { node: '0000000009', attempt: null, pool: null } };
+    const data = JSON.stringify({ owner, label: 'small', slots: 4, failed: false, used });
+    const id = await world.node({ state: 'in-use', user_data: data });
+    await world.finish(world.store.nodes.tryLockAll([{ id }], { owner }));
+    const refused = await world.run('delete', id);
+    expect([refused.code, refused.out.noted]).toEqual([
+      1,
+      expect.stringContaining(`${owner} has divided it into slots for label small, 1 of 4 used`),
+    ]);
+    expect(refused.out.noted).toContain(`nodepool delete ${id} --break-lease`);
+    expect((await world.run('delete', id, '--break-lease')).code).toBe(0);
+    await world.until(() => world.stateOf(id) === 'deleting');
+  });
+
   it('names the launcher that holds the lock, and accepts a node that it is already deleting', async () => {
     const launching = await world.node({ state: 'building', launcher: 'nl01' });
     const deleting = await world.node({ state: 'deleting', launcher: 'nl01' });

@@ -379,7 +379,8 @@ export class SlotAllocator {
       if (data === undefined || this.reported.has(request.id)) continue;
       this.reported.add(request.id);
       const { label, attempt } = data;
-      const reasons = Object.values(request.decline_reasons).join('; ');
+      // Pools often decline for the same reason.
+      const reasons = [...new Set(Object.values(request.decline_reasons))].join('; ');
       const why = `backing request ${request.id} failed${reasons === '' ? '' : `: ${reasons}`}`;
       context.log.warn('A backing request failed', { node_request_id: request.id, label, attempt, reason: reasons });
       const waiting = [...this.waiters].filter((waiter) => waiter.label === label);

@@ -184,6 +184,40 @@ describe('backing nodes', () => {
     expect(places()).toContain(`${other}/0`);
   });
 
+  it('that are lost take a new ready node out of a request that waits for its other nodes', async () => {
+    const { zk } = await start(backed(meta({ 'max-parallel-jobs': 1 })));
+    const earlier = await world.served(['small']);
+    const [young = ''] = nodesOf(earlier);
+    const [[lost = ''] = []] = backings();
+    await world.during(world.requestor.withdraw(earlier));
+    world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
+    const request = await world.submit(['small', 'small']);
+    await world.until('the node is allocated', () => world.nodes().get(young)?.['allocated_to'] === request);
+    await world.until('another backing node is launched', () =>
+      backingRequests().some(({ state }) => state === 'pending'),
+    );
+    for (const path of world.lockHolders().filter((each) => each.includes(lost))) await world.during(zk.delete(path));
+    const ids = await world.fulfilled(request);
+    expect(ids).toHaveLength(2);
+    expect(ids).not.toContain(young);
+  });
+
+  it('that are lost take a launched node out of a request that waits for its other nodes', async () => {
+    const { zk } = await start(backed(meta({ 'max-parallel-jobs': 1 })));
+    const earlier = await world.served(['small']);
+    const [[lost = ''] = []] = backings();
+    await world.giveBack(earlier);
+    await world.until('the slot is free', () => places().length === 0);
+    world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
+    const request = await world.submit(['small', 'small']);
+    await world.until('one node is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
+    for (const path of world.lockHolders().filter((each) => each.includes(lost))) await world.during(zk.delete(path));
+    const ids = await world.fulfilled(request);
+    expect(ids).toHaveLength(2);
+    expect(places()).toHaveLength(2);
+    expect(places()).not.toContain(`${lost}/0`);
+  });
+
   it('are packed: the fullest is used first, and the others are released', async () => {
     await start();
     const requests = await world.submitEach(8, ['small']);

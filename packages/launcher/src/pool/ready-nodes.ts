@@ -8,6 +8,8 @@ export interface ReadyNodes {
    * latest listing of its cloud.
    */
   isUsable(node: Node, label: string): boolean;
+  /** Returns true if the latest listing of the cloud shows that a ready node is lost. */
+  isLost(node: Node): boolean;
   /** Checks a node before it is handed out: its machine, or the instances, if the latest check or list is too old. */
   verify(node: Node): Promise<NodeCheck>;
 }

@@ -66,10 +66,14 @@ export class InstanceChecks {
 
   /** Returns true if a ready node may be handed out, as far as is known without another listing. */
   isUsable(node: Node): boolean {
-    if (!this.isChecked(node)) return true;
-    const { latest } = this;
-    if (latest === undefined) return this.obstacle === undefined;
-    return !isLost(verdictOf(node, latest));
+    if (!this.hasInstance(node)) return true;
+    if (this.latest === undefined) return this.obstacle === undefined || !this.isSettled(node);
+    return !this.isLost(node);
+  }
+
+  /** Returns true if the latest listing shows that the instance of a ready node is lost. */
+  isLost(node: Node): boolean {
+    return this.hasInstance(node) && this.latest !== undefined && this.lossOf(node, this.latest) !== undefined;
   }
 
   /**
@@ -78,14 +82,13 @@ export class InstanceChecks {
    * until then, the records may be those of an older state of ZooKeeper.
    */
   async verify(node: Node): Promise<string | undefined> {
-    if (!this.isChecked(node)) return undefined;
+    if (!this.hasInstance(node)) return undefined;
     const now = this.options.context.clock.monotonic();
-    const { latest } = this;
-    const isOld = latest === undefined || this.listedChanges < this.announced || now - latest.askedAt > MAX_AGE_MS;
-    if (isOld && now >= this.impatientUntil) await this.refresh();
-    if (this.latest === undefined) return `its instance could not be checked: ${this.obstacle ?? 'no listing yet'}`;
-    const verdict = verdictOf(node, this.latest);
-    return isLost(verdict) ? verdict.reason : undefined;
+    const isSettled = this.isSettled(node);
+    const isOld = isSettled && (this.latest === undefined || now - this.latest.askedAt > MAX_AGE_MS);
+    if ((isOld || this.listedChanges < this.announced) && now >= this.impatientUntil) await this.refresh();
+    if (this.latest !== undefined) return this.lossOf(node, this.latest);
+    return isSettled ? `its instance could not be checked: ${this.obstacle ?? 'no listing yet'}` : undefined;
   }
 
   /**
@@ -143,11 +146,21 @@ export class InstanceChecks {
     }
   }
 
-  /** Returns false for nodes that have just been launched, and for nodes without an instance of their own. */
-  private isChecked({ external_id: id, state_time: readySince }: Node): boolean {
-    const { context, provider } = this.options;
-    if (provider.config.createsNodes === false || id === null) return false;
-    return context.clock.now() - readySince * 1000 >= SETTLE_MS;
+  /** Returns false for nodes without an instance of their own. */
+  private hasInstance({ external_id: id }: Node): boolean {
+    return this.options.provider.config.createsNodes !== false && id !== null;
+  }
+
+  /** Returns false for a node that has just been launched: it needs no listing, but a later one may show its loss. */
+  private isSettled({ state_time: readySince }: Node): boolean {
+    return this.options.context.clock.now() - readySince * 1000 >= SETTLE_MS;
+  }
+
+  private lossOf(node: Node, listing: InstanceListing): string | undefined {
+    // An earlier listing may show an earlier instance with the same id.
+    if (listing.requestedAt < node.state_time * 1000) return undefined;
+    const verdict = verdictOf(node, listing);
+    return isLost(verdict) ? verdict.reason : undefined;
   }
 
   private hasNodes(): boolean {

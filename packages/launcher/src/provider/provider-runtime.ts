@@ -266,6 +266,7 @@ export class ProviderRuntime {
     const { supply, instances } = this;
     return {
       isUsable: (node, label) => supply.isUsable(node, label) && instances.isUsable(node),
+      isLost: (node) => instances.isLost(node),
       verify: async (node) => {
         const check = await supply.verify(node);
         if (check.kind === 'unusable') return check;

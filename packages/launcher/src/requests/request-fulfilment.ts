@@ -116,8 +116,8 @@ export class RequestFulfilment {
         const { driver } = this.pool.provider.config;
         this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
       }
-      // Launches take minutes, in which a reused node may have lost its instance.
-      const lost = ready.find(({ node, label }) => !this.pool.readyNodes.isUsable(node.node, label.name));
+      // Launches take minutes, in which a node that is already ready may have lost its instance.
+      const lost = slots.find((slot) => this.isLost(slot));
       if (lost !== undefined) {
         return { kind: 'unusable', reason: `node ${lost.node.id} has become unusable meanwhile` };
       }
@@ -185,6 +185,13 @@ export class RequestFulfilment {
     }
     for (const { node } of ready) this.scheduled.driverHandler.nodeReusedNotification?.(node.node);
     return { kind: 'usable', changes };
+  }
+
+  private isLost({ node: { node }, label, toLaunch }: HeldSlot): boolean {
+    const { readyNodes } = this.pool;
+    if (!toLaunch) return !readyNodes.isUsable(node, label.name);
+    // The node that was launched last becomes ready with the fulfilment.
+    return node.state === 'ready' && readyNodes.isLost(node);
   }
 
   /** Fulfils the request in one transaction. `launchedChanges` make launched nodes ready; both are in slot order. */
