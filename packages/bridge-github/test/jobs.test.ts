@@ -52,7 +52,7 @@ it('a request has the job in its data, and the record of the scale set names the
   await world.until('the request', () => world.records('requests').size === 1);
   await world.until('the record', () => world.record()?.jobs.length === 1);
   const [request] = world.records('requests').values();
-  const job = { repository: 'acme/app', name: 'publish', run: 1001 };
+  const job = { repository: 'acme/app', name: 'publish', run: 30_000_000_001 };
   expect(request).toMatchObject({
     ...{ requestor: 'nodepool-github', node_types: ['debian'] },
     requestor_data: { github: { installation: 'acme', scaleSet: 'linux', job, agent: null, started: false } },

@@ -83,8 +83,8 @@ export const INTERRUPTIONS: readonly Mutation[] = [
     {
       id: 'launcher-announcement-not-awaited',
       file: 'provider/instance-checks.ts',
-      find: 'this.listedChanges < this.announced || ',
-      replace: '',
+      find: '(isOld || this.listedChanges < this.announced)',
+      replace: 'isOld',
       breaks: 'No node is handed out by a listing that is older than an announced change.',
       tests: ['interrupted-nodes.test.ts'],
     },
