@@ -3,10 +3,22 @@
 import { CAPACITY, JOBS, LAST_ANSWER, OLDEST_WAIT, RUNNERS, SESSION } from '../metrics.js';
 import type { BridgeContext } from '../context.js';
 import type { Runner, RunnerState } from '../runners/runner.js';
-import type { Term } from './term.js';
+import type { Statistics } from '../github/documents.js';
+import type { JobBook } from './jobs.js';
 
 const STATES: readonly RunnerState[] = ['requested', 'starting', 'online', 'busy', 'ending'];
 const JOB_STATES = ['available', 'assigned', 'running'] as const;
+
+/** The state of a term that the gauges show. */
+interface TermState {
+  readonly statistics: Statistics | undefined;
+  readonly runners: ReadonlyMap<string, Runner>;
+  readonly problem: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly lastAnswer: number | undefined;
+  readonly jobs: Pick<JobBook, 'oldestWaitMs'>;
+  readonly capacityInForce: number;
+}
 
 export class TermReport {
   private readonly labels: { readonly installation: string; readonly scale_set: string };
@@ -26,7 +38,7 @@ export class TermReport {
     return counts;
   }
 
-  update({ statistics, runners, problem, lastAnswer, jobs, capacityInForce }: Term): void {
+  update({ statistics, runners, problem, lastAnswer, jobs, capacityInForce }: TermState): void {
     const { metrics } = this.context;
     const { labels } = this;
     for (const state of JOB_STATES) metrics.set(JOBS, { ...labels, state }, statistics?.[state] ?? 0);

@@ -14,7 +14,7 @@ export type ReviewEvent =
   | 'promote'
   | 'reject'
   | 'revoke'
-  /** An operator trusts an upload that was rejected or revoked, or returns to one that others have replaced. */
+  /** An operator trusts an upload that was rejected or revoked, or returns to an earlier one. */
   | 'reinstate';
 
 /** The stage that follows a stage with each event; absent events are refused. */
