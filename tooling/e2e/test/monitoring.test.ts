@@ -93,7 +93,8 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
   for (const [title, query] of panels) {
     await ask(
       `query?query=${encodeURIComponent(query)}`,
-      ({ result = [] }) => result.length > 0 || EMPTY_PANELS.has(title),
+      // No bridge for GitHub Actions runs here.
+      ({ result = [] }) => result.length > 0 || EMPTY_PANELS.has(title) || query.includes('nodepool_github_'),
     );
   }
   const { groups } = await ask(
