@@ -67,7 +67,7 @@ it('a lease that no pool can serve fails with the reasons', async () => {
   await world.clean();
 });
 
-it('nodes that are lost are told, and a lease without nodes ends', async () => {
+it('a lease names its lost nodes, and ends without nodes', async () => {
   const client = gateway.client();
   const { id } = await client.create({ labels: ['debian'], count: 2 });
   const { nodes } = await client.ready(id);

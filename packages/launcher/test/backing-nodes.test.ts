@@ -257,7 +257,7 @@ describe('backing nodes', () => {
     await world.until('nothing is left', () => world.nodes().size === 0 && backingRequests().length === 0);
   });
 
-  it('whose instance is lost are left by their nodes: ready ones are replaced, others are told', async () => {
+  it('whose instance is lost are left by their nodes: ready ones are replaced, records of others show the loss', async () => {
     await start();
     const [used, ready] = [await world.served(['small']), await world.served(['small'])];
     const [usedId = ''] = (await world.during(world.requestor.take(used))).ids;

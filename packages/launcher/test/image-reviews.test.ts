@@ -192,7 +192,7 @@ describe('a trial', () => {
     expect(reviewOf('b')?.['reason']).toMatch(/^it is no worse .*0 of 12 jobs failed/);
   });
 
-  it('rejects a candidate whose jobs fail; its free nodes are deleted and nobody gets them', async () => {
+  it('rejects a candidate whose jobs fail; its free nodes are deleted and serve no request', async () => {
     await begin();
     for (let count = 0; count < 120 && stageOf('b') === 'canary'; count += 1) {
       const id = await world.submit(['small'], { reuse: false });

@@ -4,7 +4,9 @@
 # Needs debootstrap, syslinux, syslinux-common, mtools, dosfstools, e2fsprogs and fdisk; mounts nothing.
 set -euo pipefail
 folder=$1
-mirror=${DIB_DISTRIBUTION_MIRROR:-http://deb.debian.org/debian}
+# By default, the mirror from which this machine installs Debian 12.
+mirror=${DIB_DISTRIBUTION_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | sed -n 1p)}
+: "${mirror:?apt has no source for bookworm; set DIB_DISTRIBUTION_MIRROR to the address of a Debian mirror}"
 root=$folder/root
 packages=linux-image-cloud-amd64,systemd-sysv,openssh-server,cloud-init,python3,python3-cffi-backend,ifupdown
 packages+=,isc-dhcp-client,iproute2,sudo,netbase,udev,dbus

@@ -193,7 +193,7 @@ describe('token for the Actions service', () => {
     const other = url.replace('/acme/', '/globex/');
     const answer = await call('GET', `${other}_apis/runtime/runnergroups?api-version=6.0-preview`, { token });
     expect(answer.status).toBe(403);
-    const nowhere = url.replace('/acme/', '/nobody/');
+    const nowhere = url.replace('/acme/', '/unknown/');
     expect((await call('GET', `${nowhere}_apis/runtime/runnergroups?api-version=6.0-preview`, { token })).status).toBe(
       404,
     );
