@@ -90,7 +90,15 @@ function read(): Wanted | undefined {
   const count = integer('--seeds', values.seeds ?? (values.seed === undefined ? '100' : '1'), 1);
   const workers = integer('--workers', values.workers ?? String(availableParallelism()), 1);
   const without = values.strict ? [] : [...KNOWN_GAPS];
-  return { first, count, kind: kindOf(values.kind), workers, steps: values.steps, keepGoing: values['keep-going'], without };
+  return {
+    first,
+    count,
+    kind: kindOf(values.kind),
+    workers,
+    steps: values.steps,
+    keepGoing: values['keep-going'],
+    without,
+  };
 }
 
 function kindOf(text: string): RunKind {
