@@ -10,20 +10,21 @@ import {
   type BackingNodes,
   type Call,
   type DriverError,
-  type Node,
   type NodeRequest,
   type ProviderContext,
   type Reconciled,
   type SlotUse,
 } from '@nodepool/core';
+import { Adoptions } from './adoptions.js';
 import type { BackingSettings } from './config.js';
 import { DamagedNodes } from './damaged-nodes.js';
 import { planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
 import { FailedRequests } from './failed-requests.js';
 import { IsolatedWork } from './isolated-work.js';
-import { expiresAt, releasedAt, unusableOf, unusableReason } from './lifetime.js';
+import { unusableReason } from './lifetime.js';
 import { LossWatch } from './loss-watch.js';
-import { dataAfter, planRound, type Change, type PendingFree, type Waiter } from './round.js';
+import { Releases } from './releases.js';
+import { dataAfter, planRound, type Change, type PendingFree } from './round.js';
 import {
   backingsOf,
   placeOf,
@@ -33,6 +34,7 @@ import {
   type PlacesByNode,
   type SlotWant,
 } from './slots.js';
+import { WaitingLaunches } from './waiting-launches.js';
 
 /** Time limit of one round of writes, milliseconds. */
 const ROUND_TIMEOUT_MS = 60_000;
@@ -56,7 +58,7 @@ export interface SlotAllocatorOptions {
 
 export class SlotAllocator {
   private readonly queue: WorkQueue<typeof SLOTS>;
-  private readonly waiters = new Set<Waiter>();
+  private readonly waiters = new WaitingLaunches(() => this.queue.add(SLOTS, GATHER_MS));
   private readonly frees = new Set<PendingFree>();
   /** Reasons by id of backing nodes that failed a check of their login. */
   private readonly failures = new Map<string, string>();
@@ -64,6 +66,8 @@ export class SlotAllocator {
   private known: readonly Backing[] | undefined;
   private indexed: { readonly backings: readonly Backing[]; readonly places: PlacesByNode } | undefined;
   private readonly damaged: DamagedNodes;
+  private readonly adoptions: Adoptions;
+  private readonly releases: Releases;
   private readonly losses: LossWatch;
   private readonly failedRequests: FailedRequests;
   private readonly work: IsolatedWork;
@@ -80,6 +84,9 @@ export class SlotAllocator {
     this.losses = new LossWatch(context, owner);
     this.failedRequests = new FailedRequests({ settings, maxAttempts, log: context.log });
     this.work = new IsolatedWork(context, this.stopping.signal);
+    const shared = { backing, owner, settings, work: this.work, log: context.log };
+    this.adoptions = new Adoptions(shared);
+    this.releases = new Releases({ ...shared, damaged: this.damaged });
     this.queue = new WorkQueue({
       ...context,
       name: () => `assign slots of ${owner}`,
@@ -114,38 +121,8 @@ export class SlotAllocator {
    * Resolves with the slot of the launch, which it receives once there is one. Rejects with `RefusedError` if the
    * backing label cannot be launched, and when the signal of the call aborts.
    */
-  place(want: SlotWant, { signal }: Pick<Call, 'signal'>, onRetry?: (error: DriverError) => void): Promise<Placement> {
-    return new Promise((resolve, reject) => {
-      const end = (): void => {
-        this.waiters.delete(waiter);
-        signal.removeEventListener('abort', onAbort);
-        // The launch may have been the only one that a request was for.
-        this.queue.add(SLOTS, GATHER_MS);
-      };
-      const onAbort = (): void => {
-        end();
-        reject(signal.reason instanceof Error ? signal.reason : new Error('the launch was aborted'));
-      };
-      const waiter: Waiter = {
-        ...want,
-        onRetry,
-        resolve: (placement) => {
-          end();
-          resolve(placement);
-        },
-        reject: (error) => {
-          end();
-          reject(error);
-        },
-      };
-      if (signal.aborted) {
-        onAbort();
-        return;
-      }
-      signal.addEventListener('abort', onAbort);
-      this.waiters.add(waiter);
-      this.queue.add(SLOTS, GATHER_MS);
-    });
+  place(want: SlotWant, call: Pick<Call, 'signal'>, onRetry?: (error: DriverError) => void): Promise<Placement> {
+    return this.waiters.add(want, call, onRetry);
   }
 
   /** Returns what the launches of a label wait for, for operators. */
@@ -198,17 +175,17 @@ export class SlotAllocator {
     this.isUncertain = false;
     this.losses.review(this.backings(), backing.users());
     await this.damaged.review(() => ({ backings: this.backings(), places: this.places }), this.call);
-    const adoptions = this.adoptAll();
+    const adoptions = this.adoptions.adoptAll(this.call, this.now);
     const changes = await this.changes();
-    const written = await Promise.all([...changes.map((change) => this.write(change)), ...adoptions]);
-    this.isUncertain = written.includes(undefined);
+    const written = await Promise.all(changes.map((change) => this.write(change)));
+    this.isUncertain = !(await adoptions) || written.includes(undefined);
     const isBehind = written.includes(false) || this.isUncertain;
     this.races = written.includes(false) ? this.races + 1 : 0;
     // The change by the other program, which may arrive later, starts a round, too.
     if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
     this.failedRequests.report(backing.requests(), this.waiters);
     await this.planRequests();
-    await this.releaseDue();
+    await this.releases.releaseDue(this.backings(), this.call, this.now);
     return this.nextRound(isBehind ? LOST_RACE_MS : Infinity);
   }
 
@@ -219,39 +196,6 @@ export class SlotAllocator {
     await this.work.run(owner, 'The backing requests could not be changed', { owner }, () =>
       backing.plan(() => planRequests(this.state()), this.call),
     );
-  }
-
-  private adoptAll(): readonly Promise<boolean | undefined>[] {
-    const { backing, settings } = this.options;
-    return backing.requests().flatMap((request) => {
-      const label = requestDataOf(request, settings)?.label;
-      const known = label === undefined ? undefined : settings.get(label);
-      if (request.state !== 'fulfilled' || label === undefined || known === undefined) return [];
-      return this.work.isWaiting(request.id) ? [] : [this.adopt(request, label, known.slots)];
-    });
-  }
-
-  /** Takes over the node of a request. Resolves with true, also if another launcher did, or undefined if it failed. */
-  private async adopt(request: NodeRequest, label: string, slots: number): Promise<true | undefined> {
-    const { backing, owner, context } = this.options;
-    const [node_id] = request.nodes;
-    const fields = { node_id, label, node_request_id: request.id };
-    const now = this.now / 1000;
-    const userData = (node: Node): string =>
-      printBackingData({
-        owner,
-        label,
-        slots,
-        failed: false,
-        reason: null,
-        launched: node.created_time ?? now,
-        idle: null,
-        used: new Map(),
-      });
-    const what = 'A backing node could not be taken over';
-    const isHeld = await this.work.run(request.id, what, fields, () => backing.adopt(request, userData, this.call));
-    if (isHeld === true) context.log.info('Took over a backing node', fields);
-    return isHeld === undefined ? undefined : true;
   }
 
   /** Returns the changes that this round writes, at most one for each backing node. */
@@ -353,42 +297,14 @@ export class SlotAllocator {
     );
   }
 
-  private releasedAt(each: Backing): number {
-    const { backing, settings } = this.options;
-    const { label } = each.data;
-    const known = settings.get(label);
-    if (this.damaged.mayHaveMore(each)) return Infinity;
-    // A launcher with another configuration has the label.
-    const isOthers = known === undefined && unusableOf(each.held) === undefined && backing.isServed(label);
-    return isOthers ? Infinity : releasedAt(each, known, this.now);
-  }
-
-  private async releaseDue(): Promise<void> {
-    const due = this.backings().filter((each) => this.releasedAt(each) <= this.now && this.isWritable(each));
-    await Promise.all(due.map((each) => this.release(each)));
-  }
-
-  private async release({ id, held, data }: Backing): Promise<void> {
-    const { backing, context } = this.options;
-    const { label, launched, idle } = data;
-    const fields = { node_id: id, label, launched, idle, reason: held.lost ?? data.reason };
-    const isReleased = await this.work.run(id, 'A backing node could not be released', fields, () =>
-      backing.release(held, this.call),
-    );
-    if (isReleased === true) context.log.info('Released a backing node', fields);
-  }
-
   /** Returns when a backing node reaches the end of a time, a refusal ends, or failed work is retried. */
   private nextRound(withinMs: number): Reconciled {
-    const { backing, settings, owner } = this.options;
+    const { backing, owner } = this.options;
     const backings = this.backings();
     const requests = backing.requests();
     const keys = new Set([owner, ...backings.map(({ id }) => id), ...requests.map(({ id }) => id)]);
     this.work.retain((key) => keys.has(key));
-    const times = backings.flatMap((each) => {
-      const known = settings.get(each.data.label);
-      return [this.releasedAt(each), known === undefined ? Infinity : expiresAt(each, known)];
-    });
+    const times = [this.releases.nextAt(backings, this.now)];
     for (const request of requests) if (request.state === 'failed') times.push(refusedUntil(request));
     const next = Math.min(...times.filter((time) => time > this.now));
     const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);

@@ -18,7 +18,7 @@ export interface Backing {
   readonly id: string;
   /** The data in the record; if that is damaged, data that allows no further nodes. */
   readonly data: BackingData;
-  /** What is wrong with the data in the record; undefined if nothing is. Damaged data is never written. */
+  /** Describes the damage of the data in the record; undefined if there is none. Damaged data is never written. */
   readonly damage: string | undefined;
   /** Slots in use by number, those that only the nodes themselves record included. */
   readonly used: ReadonlyMap<number, SlotUse>;
@@ -37,7 +37,7 @@ export interface Assignment {
   readonly slot: number;
 }
 
-/** What the data of a damaged backing node is rebuilt from. */
+/** The facts from which the data of a damaged backing node is rebuilt. */
 export interface BackingContext {
   readonly owner: string;
   readonly settings: ReadonlyMap<string, Pick<BackingSettings, 'backingLabel' | 'slots'>>;

@@ -52,7 +52,7 @@ describe('damaged data of a backing node', () => {
     const isReleased = (): boolean => backing.released.some((each) => each.id === id);
     await pass(300_000);
     expect(isReleased()).toBe(false);
-    backing.launched(TWO, { externalId: TWO, slot: 2, driverData: { backing_node: id, slot: 2 } } as LaunchedInstance);
+    backing.launched(TWO, { externalId: TWO, slot: 2, driverData: { backing_node: id, slot: 2 } });
     await pass(300_000);
     expect(isReleased()).toBe(false);
     await end(world, TWO);

@@ -76,7 +76,7 @@ export function backingOwnersOf({
   return [...owners];
 }
 
-/** Returns the data, or what is wrong with it. */
+/** Returns the data, or a description of its damage. */
 function readBackingData(userData: JsonValue): BackingData | string {
   if (userData === null) return 'it is empty';
   const raw = typeof userData === 'string' ? parsed(userData) : undefined;
