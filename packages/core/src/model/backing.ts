@@ -48,6 +48,11 @@ export function backingDamage(userData: JsonValue, owner: string): string | unde
   return read.owner === owner ? undefined : 'its user_data is damaged: it names another owner than the lock';
 }
 
+/** Returns true if the data records its slots in use, which that of the Python Nodepool does not. */
+export function recordsSlotsInUse(userData: JsonValue): boolean {
+  return typeof userData === 'string' && parsed(userData)?.['used'] !== undefined;
+}
+
 /** Identifiers of owners: `NodePool:<driver>:<provider>`. */
 const OWNER = /^NodePool:[^:]+:(.+)$/;
 
@@ -131,7 +136,7 @@ export function slotPlaceOf({ driver_data: data }: Pick<Node, 'driver_data'>): S
  * Returns the slots in use of a backing node. The Python Nodepool records them only in the nodes that have them:
  * `users` are the nodes whose `driver_data` names this backing node.
  */
-export function slotsInUse(data: BackingData, users: Iterable<Node>): ReadonlyMap<number, SlotUse> {
+export function slotsInUse(data: Pick<BackingData, 'used'>, users: Iterable<Node>): ReadonlyMap<number, SlotUse> {
   const all = new Map(data.used);
   for (const user of users) {
     const place = slotPlaceOf(user);
