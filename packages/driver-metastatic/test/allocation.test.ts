@@ -172,6 +172,23 @@ describe('times of a backing node', () => {
   });
 });
 
+describe('a backing node that an operator holds', () => {
+  it('gets no further nodes and is not released; the slots of its nodes become free', async () => {
+    const { provider, launch, backing, pass, used } = await open(withLabel({}), (world) => {
+      const present = new Map([[0, { node: TWO, attempt: null, pool: 'main', installation: null }]]);
+      world.backing.launching({ id: TWO, provider: 'meta', pool: 'main', state: 'in-use', external_id: TWO });
+      world.backing.add(OWNER, { interface_ip: 'held.test', state: 'hold', user_data: dataWith({ used: present }) });
+    });
+    expect((await launch(ONE)).interfaceIp).not.toBe('held.test');
+    await provider.cleanUp(TWO, TWO);
+    backing.deleted(TWO);
+    await pass(3_600_000);
+    expect(backing.released).toEqual([]);
+    expect(used()).toEqual([[], [ONE]]);
+    await provider.stop();
+  });
+});
+
 describe('the check of the login', () => {
   const section = withLabel({ 'host-key-checking': true });
 
