@@ -27,15 +27,26 @@ export class FailedRequests {
       if (data === undefined || this.reported.has(request.id)) continue;
       this.reported.add(request.id);
       const { label, attempt } = data;
-      // Pools often decline for the same reason.
-      const reasons = [...new Set(Object.values(request.decline_reasons))].join('; ');
-      const why = `backing request ${request.id} failed${reasons === '' ? '' : `: ${reasons}`}`;
+      const reasons = reasonsOf(request);
+      const why = describeFailure(request);
       log.warn('A backing request failed', { node_request_id: request.id, label, attempt, reason: reasons });
       const waiting = [...waiters].filter((waiter) => waiter.label === label);
       if (isRefusal({ request, data }, { maxAttempts })) for (const waiter of waiting) waiter.reject(refused(why));
       else waiting[0]?.onRetry?.(refused(why));
     }
   }
+}
+
+/** Returns why a backing request failed, in words. */
+export function describeFailure(request: NodeRequest): string {
+  const reasons = reasonsOf(request);
+  const labels = request.node_types.join(', ');
+  return `backing request ${request.id} for label ${labels} failed${reasons === '' ? '' : `: ${reasons}`}`;
+}
+
+/** Pools often decline for the same reason. */
+function reasonsOf({ decline_reasons: reasons }: NodeRequest): string {
+  return [...new Set(Object.values(reasons))].join('; ');
 }
 
 function refused(message: string): RefusedError {

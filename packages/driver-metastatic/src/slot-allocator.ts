@@ -19,7 +19,7 @@ import { Adoptions } from './adoptions.js';
 import type { BackingSettings } from './config.js';
 import { DamagedNodes } from './damaged-nodes.js';
 import { planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
-import { FailedRequests } from './failed-requests.js';
+import { describeFailure, FailedRequests } from './failed-requests.js';
 import { IsolatedWork } from './isolated-work.js';
 import { unusableReason } from './lifetime.js';
 import { LossWatch } from './loss-watch.js';
@@ -127,9 +127,12 @@ export class SlotAllocator {
 
   /** Returns what the launches of a label wait for, for operators. */
   waitsFor(label: string): string {
-    const open = this.requestsOf(label).filter(({ state }) => state !== 'failed');
-    if (open.length === 0) return 'waiting for a slot';
-    return `waiting for ${open.map(({ id, state }) => `request ${id} (${state})`).join(', ')}`;
+    const requests = this.requestsOf(label);
+    const open = requests.filter(({ state }) => state !== 'failed');
+    const failed = requests.findLast(({ state }) => state === 'failed');
+    const last = failed === undefined ? '' : `; ${describeFailure(failed)}`;
+    if (open.length === 0) return `waiting for a slot${last}`;
+    return `waiting for ${open.map(({ id, state }) => `request ${id} (${state})`).join(', ')}${last}`;
   }
 
   /** Frees the slot of a launch. Resolves once no record has it; at once if it has none. */

@@ -1,9 +1,9 @@
 /** Nodes that are slots of backing nodes: the launcher with the driver `metastatic` and a simulated cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import { TaskSupervisor } from '@nodepool/core';
+import { silentLogger, TaskSupervisor, type Logger } from '@nodepool/core';
 import { DecisionLog } from '@nodepool/status';
-import { explainNode } from '@nodepool/status/web';
+import { explainNode, explainRequest } from '@nodepool/status/web';
 import { SharedBackingNodes } from '../src/supply/shared-backing-nodes.js';
 import {
   backed,
@@ -31,6 +31,7 @@ const NO_FAULTS = {
 };
 
 const OWNER = 'NodePool:metastatic:meta';
+const NO_POOL = 'no pool has label large';
 
 function json(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
@@ -149,6 +150,30 @@ describe('the views', () => {
     const decisions = new DecisionLog({ clock: world.clock });
     expect(explainNode(world.explanation(launcher, decisions), id)?.summary).toMatch(
       /in state waiting for request 100-\d+ \(pending\)/,
+    );
+  });
+});
+
+describe('a backing label that no pool has', () => {
+  it('is named at once by the log, the explanation of the request and the problems of the pool', async () => {
+    const warnings: unknown[] = [];
+    const log: Logger = {
+      ...silentLogger,
+      warn: (message, fields) => void warnings.push([message, fields]),
+      with: () => log,
+      named: () => log,
+    };
+    world.log = log;
+    const launcher = await start(backed(meta(), [provider('cloud', [pool('main', ['other'])])]));
+    const id = await world.submit(['small']);
+    await world.clock.advance(1000);
+    expect(warnings).toContainEqual(['A backing request failed', expect.objectContaining({ reason: NO_POOL })]);
+    const sources = world.explanation(launcher, new DecisionLog({ clock: world.clock }));
+    expect(explainRequest(sources, id)?.summary).toMatch(
+      new RegExp(`backing request \\S+ for label large failed: ${NO_POOL}`),
+    );
+    expect(launcher.launcher.activity()).toContainEqual(
+      expect.objectContaining({ provider: 'meta', trouble: expect.objectContaining({ labels: ['small'] }) }),
     );
   });
 });
