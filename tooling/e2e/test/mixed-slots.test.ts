@@ -79,11 +79,15 @@ const pythons: Program[] = [];
 
   /** Resolves once a pool of the provider is registered: the provider of a request is only a preference. */
   async function registered(provider: string, signal: AbortSignal): Promise<void> {
+    const isRegistered = async (name: string): Promise<boolean> => {
+      const { data } = await site.zooKeeper.get(`${POOLS}/${name}`, { signal });
+      const record = JSON.parse(new TextDecoder().decode(data)) as { readonly provider_name?: string };
+      return record.provider_name === provider;
+    };
     for (;;) {
-      const names = await site.zooKeeper.children(POOLS, { signal });
-      const pools = await Promise.all(names.children.map((name) => site.zooKeeper.get(`${POOLS}/${name}`, { signal })));
-      const records = pools.map(({ data }) => JSON.parse(new TextDecoder().decode(data)) as { provider_name?: string });
-      if (records.some((record) => record.provider_name === provider)) return;
+      const isThere = (await site.zooKeeper.exists(POOLS, { signal })) !== undefined;
+      const { children } = isThere ? await site.zooKeeper.children(POOLS, { signal }) : { children: [] };
+      if ((await Promise.all(children.map(isRegistered))).includes(true)) return;
       await sleep(systemClock, POLL_MS, signal);
     }
   }
