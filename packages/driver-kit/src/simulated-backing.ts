@@ -39,6 +39,8 @@ export class SimulatedBackingNodes {
   private readonly listeners = new Set<() => void>();
   /** Labels of other launchers with the same provider. */
   readonly served = new Set<string>();
+  /** True while no read or write of records succeeds. */
+  isDown = false;
   /** Ids of nodes that cannot be taken over. */
   readonly unadoptable = new Set<string>();
   private sequence = 0;
@@ -137,16 +139,16 @@ export class SimulatedBackingNodes {
       requests: () => [...this.requests.values()].filter((request) => request.owner === owner),
       users: () => [...this.users.values()].filter((node) => node.provider === provider),
       isServed: (label) => this.served.has(label),
-      refresh: async ({ signal }) => sleep(this.clock, WRITE_MS, signal),
+      refresh: ({ signal }) => this.exchange(signal),
       plan: async (decide, { signal }) => {
-        await sleep(this.clock, WRITE_MS, signal);
+        await this.exchange(signal);
         const { create, remove } = decide();
         for (const id of remove) this.requests.delete(id);
         for (const demand of create) this.request(owner, demand);
         this.changed();
       },
       adopt: async (request, userData, { signal }) => {
-        await sleep(this.clock, WRITE_MS, signal);
+        await this.exchange(signal);
         if (this.unadoptable.has(request.nodes[0] ?? '')) throw new DriverError('unexpected', 'the node is unreadable');
         if (!this.requests.delete(request.id)) return false;
         const record = this.records.get(request.nodes[0] ?? '');
@@ -171,6 +173,11 @@ export class SimulatedBackingNodes {
         return () => this.listeners.delete(listener);
       },
     };
+  }
+
+  private async exchange(signal: AbortSignal): Promise<void> {
+    await sleep(this.clock, WRITE_MS, signal);
+    if (this.isDown) throw new DriverError('transient', 'the records cannot be reached');
   }
 
   private get now(): number {
@@ -236,7 +243,7 @@ export class SimulatedBackingNodes {
     signal: AbortSignal,
     change: (node: Node) => Node,
   ): Promise<boolean> {
-    await sleep(this.clock, WRITE_MS, signal);
+    await this.exchange(signal);
     const record = this.records.get(id);
     if (record?.isBroken === true) throw new DriverError('unexpected', `the record of ${id} cannot be written`);
     if (record?.version !== version || record.unverified !== undefined) return false;

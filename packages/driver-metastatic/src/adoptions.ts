@@ -23,8 +23,8 @@ export interface AdoptionOptions {
 export class Adoptions {
   constructor(private readonly options: AdoptionOptions) {}
 
-  /** Takes over all nodes that are due. Resolves with false if the effect of any attempt is unknown. */
-  async adoptAll(call: Call, now: number): Promise<boolean> {
+  /** Takes over all nodes that are due. */
+  async adoptAll(call: Call, now: number): Promise<void> {
     const { backing, settings, work } = this.options;
     const adoptions = backing.requests().flatMap((request) => {
       const label = requestDataOf(request, settings)?.label;
@@ -32,13 +32,13 @@ export class Adoptions {
       if (request.state !== 'fulfilled' || label === undefined || known === undefined) return [];
       return work.isWaiting(request.id) ? [] : [this.adopt(request, { label, slots: known.slots, now, call })];
     });
-    return !(await Promise.all(adoptions)).includes(false);
+    await Promise.all(adoptions);
   }
 
   private async adopt(
     request: NodeRequest,
     { label, slots, now, call }: { readonly label: string; readonly slots: number; now: number; call: Call },
-  ): Promise<boolean> {
+  ): Promise<void> {
     const { backing, owner, work, log } = this.options;
     const [node_id] = request.nodes;
     const fields = { node_id, label, node_request_id: request.id };
@@ -57,6 +57,5 @@ export class Adoptions {
     const isHeld = await work.run(request.id, what, fields, () => backing.adopt(request, userData, call));
     // Another launcher has taken it over if the result is false.
     if (isHeld === true) log.info('Took over a backing node', fields);
-    return isHeld !== undefined;
   }
 }

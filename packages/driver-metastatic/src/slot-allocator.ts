@@ -73,8 +73,6 @@ export class SlotAllocator {
   private readonly work: IsolatedWork;
   /** Number of rounds in a row that lost a race. */
   private races = 0;
-  /** True after a write whose effect is unknown. */
-  private isUncertain = false;
   private readonly unsubscribe: () => void;
   private readonly stopping = new AbortController();
 
@@ -174,22 +172,26 @@ export class SlotAllocator {
   private async reconcile(): Promise<Reconciled> {
     const { backing } = this.options;
     if (this.stopping.signal.aborted) return 'done';
-    if (this.isUncertain) await backing.refresh(this.call);
-    this.isUncertain = false;
+    await this.settle();
     this.losses.review(this.backings(), backing.users());
     await this.damaged.review(() => ({ backings: this.backings(), places: this.places }), this.call);
     const adoptions = this.adoptions.adoptAll(this.call, this.now);
     const changes = await this.changes();
     const written = await Promise.all(changes.map((change) => this.write(change)));
-    this.isUncertain = !(await adoptions) || written.includes(undefined);
-    const isBehind = written.includes(false) || this.isUncertain;
+    await adoptions;
+    const isBehind = written.some((each) => each !== true);
+    await this.settle();
     this.races = written.includes(false) ? this.races + 1 : 0;
     // The change by the other program, which may arrive later, starts a round, too.
     if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
     this.failedRequests.report(backing.requests(), this.waiters);
     await this.planRequests();
     await this.releases.releaseDue(this.backings(), this.call, this.now);
-    return this.nextRound(isBehind ? LOST_RACE_MS : Infinity);
+    return this.nextRound(isBehind || this.work.isUnsettled ? LOST_RACE_MS : Infinity);
+  }
+
+  private settle(): Promise<void> {
+    return this.work.settle(() => this.options.backing.refresh(this.call));
   }
 
   private async planRequests(): Promise<void> {
@@ -281,11 +283,11 @@ export class SlotAllocator {
     return {
       settings,
       backings,
-      usable: this.usable(backings),
+      usable: this.usable(backings).filter(({ id }) => !this.work.isBroken(id)),
       users: backing.users(),
       waiting: new Map([...this.waiters].map(({ use, label }) => [use.node, label])),
       requests: backing.requests(),
-      isStuck: ({ id }) => this.work.isFailing(id),
+      isStuck: ({ id }) => this.work.isBroken(id),
       isServed: (label) => backing.isServed(label),
       maxAttempts,
       now: this.now,
@@ -294,10 +296,7 @@ export class SlotAllocator {
 
   private usable(backings: readonly Backing[]): readonly Backing[] {
     const { settings } = this.options;
-    return backings.filter(
-      (each) =>
-        unusableReason(each, settings.get(each.data.label), this.now) === undefined && !this.work.isWaiting(each.id),
-    );
+    return backings.filter((each) => unusableReason(each, settings.get(each.data.label), this.now) === undefined);
   }
 
   /** Returns when a backing node reaches the end of a time, a refusal ends, or failed work is retried. */

@@ -104,6 +104,37 @@ describe('a backing node that cannot be written', () => {
   });
 });
 
+describe('an outage of all records', () => {
+  it('costs no backing node: afterwards, the launches take the free slots', async () => {
+    const world = await open();
+    const { backing, launch, pass, provider } = world;
+    const id = backingOf(await launch(ONE));
+    backing.isDown = true;
+    backing.launching({ id: TWO, provider: 'meta', pool: 'main', type: ['small'] });
+    const second = provider.begin(TWO);
+    await pass(30_000);
+    backing.isDown = false;
+    expect(backingOf(await provider.end(second))).toBe(id);
+    expect(backing.requested).toHaveLength(1);
+    expect(world.warnings()).not.toContainEqual(expect.stringContaining('could not be written'));
+    await provider.stop();
+  });
+
+  it('that is short costs no backing node, either', async () => {
+    const world = await open();
+    const { backing, launch, pass, provider } = world;
+    const id = backingOf(await launch(ONE));
+    backing.setBroken(id, true);
+    backing.launching({ id: TWO, provider: 'meta', pool: 'main', type: ['small'] });
+    const second = provider.begin(TWO);
+    await pass(500);
+    backing.setBroken(id, false);
+    expect(backingOf(await provider.end(second))).toBe(id);
+    expect(backing.requested).toHaveLength(1);
+    await provider.stop();
+  });
+});
+
 describe('a backing node whose lock cannot be read', () => {
   it('is not lost: its nodes stay, it gets no others, and the plan of requests goes on', async () => {
     const world = await open(withLabel({ 'grace-time': 10 }));

@@ -159,11 +159,19 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       tests: ['faults.test.ts'],
     },
     {
-      id: 'metastatic-broken-node-assigned',
+      id: 'metastatic-broken-node-counts',
       file: 'slot-allocator.ts',
-      find: '&& !this.work.isWaiting(each.id),',
-      replace: ',',
-      breaks: 'The free slots of a backing node that cannot be written do not count.',
+      find: 'usable: this.usable(backings).filter(({ id }) => !this.work.isBroken(id)),',
+      replace: 'usable: this.usable(backings),',
+      breaks: 'The free slots of a backing node that cannot be written do not count for ever.',
+      tests: ['faults.test.ts'],
+    },
+    {
+      id: 'metastatic-outage-blamed-on-nodes',
+      file: 'isolated-work.ts',
+      find: 'for (const [key] of isNew) this.failures.delete(key);\n      throw error;',
+      replace: 'void error;',
+      breaks: 'An outage of all records is not the trouble of single backing nodes.',
       tests: ['faults.test.ts'],
     },
     {
