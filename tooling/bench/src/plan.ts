@@ -8,6 +8,7 @@ import {
   type LauncherFacts,
 } from './environment.js';
 import { BACKING_NODES } from './backing-nodes.js';
+import { compareWithFloor } from './floor/compare.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
@@ -95,6 +96,11 @@ async function withEnvironment<T>(
 }
 
 export const SCENARIOS: readonly Scenario[] = [
+  {
+    letters: 'y',
+    what: 'the launcher beside the floor, a launcher without logic',
+    run: async (options) => ({ rows: await compareWithFloor(options), launchers: [], eventLoops: [] }),
+  },
   { letters: 'w', what: 'starts of the programs on an empty site', run: startUp },
   scenario('a h', '50 requests one after the other', async (environment, signal) => {
     const { medianMs, transactionsPerLife } = await singleRequests(environment, 50, signal);
