@@ -130,7 +130,7 @@ function startOf(pool: Pool, { tenant_name: tenant }: NodeRequest, { nodes }: Al
   if (launches.length < nodes.length || pool.ledger.isLimited(tenant)) return undefined;
   return {
     changes: launches.map(({ offer }) => started(pool.context, offer.machineType)),
-    isConfirmed: () => pool.ledger.fits(pool.place, tenant),
+    isConfirmed: () => pool.hasRoomForHeld(tenant),
   };
 }
 
