@@ -106,7 +106,7 @@ export const SCENARIOS: readonly Scenario[] = [
     const { medianMs, transactionsPerLife } = await singleRequests(environment, 50, signal);
     return [
       row('a  one request on an idle launcher, median of 50', medianMs, 25, milliseconds, '2400 ms'),
-      row('h  ZooKeeper transactions per node life', transactionsPerLife, 6.5, plain, '21', true),
+      row('h  ZooKeeper transactions per node life', transactionsPerLife, 4.5, plain, '21', true),
     ];
   }),
   { letters: 'b d p', what: '1,000 requests at once', run: firstBursts },
@@ -292,7 +292,7 @@ async function firstBursts(options: EnvironmentOptions): Promise<Outcome> {
       row(
         `h  ZooKeeper transactions per node life, 1,000 at once`,
         typical('transactionsPerLife'),
-        6.1,
+        4.2,
         plain,
         '21',
         true,
