@@ -151,8 +151,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns true if all records and all held launches of this process together exceed no limit. If this holds with every
-   * record that ZooKeeper has numbered, the held launches may be recorded as confirmed.
+   * Returns true if all records and all held launches of this process together exceed no limit. If this holds with
+   * every record that ZooKeeper has numbered, the held launches may be recorded as confirmed.
    */
   fits(ref: PoolRef, tenant: string | null): boolean {
     return this.scopesOf(ref, tenant).every((scope) => scope.hasRoomForHeld());

@@ -41,7 +41,10 @@ export function claimOf<T>(
   return { id, path, lockPath, version, source, data: source === known.source ? undefined : source.data };
 }
 
-/** Returns the transaction of the claims. `newLocks`: lock directories below records that `further` creates. Throws `TransactionTooLargeError` if the server would reject it. */
+/**
+ * Returns the transaction of the claims. `newLocks`: lock directories below records that `further` creates. Throws
+ * `TransactionTooLargeError` if the server would reject it.
+ */
 export function claimPlan(
   caches: Caches,
   claims: readonly Claim<unknown>[],
