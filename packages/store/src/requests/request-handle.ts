@@ -48,8 +48,8 @@ export class RequestHandle {
 
   /**
    * Fulfils the request in one transaction: every node gets its change, state `ready` and is unlocked; the request
-   * becomes `fulfilled` with `nodes` in this order and is unlocked. Launchers lock no fulfilled
-   * request, so the directory of its lock is deleted, too, unless another program contends for it. Rejects with `RequestGoneError` if
+   * becomes `fulfilled` with `nodes` in this order and is unlocked. Launchers lock no fulfilled request, so the
+   * directory of its lock is deleted, too, unless another program contends for it. Rejects with `RequestGoneError` if
    * the requestor deleted the request.
    */
   async fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
