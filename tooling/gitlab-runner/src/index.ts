@@ -1,0 +1,5 @@
+/** A stand-in for GitLab Runner that drives a custom executor, strictly as GitLab documents it. */
+export type { RunningDriver } from './driver-process.js';
+export type { CustomConfig, Phase, RunnerConfig } from './executor.js';
+export type { DriverCall, FailureReason, Job, JobResult, Stage, Variable } from './job.js';
+export { GitLabRunner, type OnCall, type RunningJob } from './runner.js';
