@@ -41,12 +41,12 @@ export interface RunnerConfig {
 
 export type Phase = DriverCall['phase'];
 
-/** What the executor reports to the job. */
+/** Receiver of the executor's reports. */
 export interface ExecutorReports {
-  log(text: string): void;
-  call(call: DriverCall): void;
-  violation(message: string): void;
-  started(phase: Phase, stage: Stage | undefined, running: RunningDriver): void;
+  readonly log: (text: string) => void;
+  readonly call: (call: DriverCall) => void;
+  readonly violation: (message: string) => void;
+  readonly started: (phase: Phase, stage: Stage | undefined, running: RunningDriver) => void;
 }
 
 const HOUR_MS = 3_600_000;
@@ -60,6 +60,8 @@ export class Executor {
   private readonly exitCodeFile = join(this.tempDir, 'build_exit_code');
   private readonly identity: RunnerIdentity;
   private settings: ConfigOutput = {};
+  /** Value of `CI_JOB_STATUS`, which the runner changes before `after_script`. */
+  status = 'running';
 
   constructor(
     private readonly config: RunnerConfig,
@@ -89,8 +91,8 @@ export class Executor {
   }
 
   /** Calls `run_exec` with the script of a stage, unless the stage has nothing to do. */
-  async run(stage: Stage, status: string, aborted: AbortSignal): Promise<void> {
-    const variables = this.variables(status);
+  async run(stage: Stage, aborted: AbortSignal): Promise<void> {
+    const variables = this.variables();
     const script = scriptOf(stage, {
       job: this.job,
       variables,
@@ -103,7 +105,7 @@ export class Executor {
     const file = join(folder, 'script');
     writeFileSync(file, script, { mode: 0o700 });
     const [executable, ...args] = this.config.custom.runExec;
-    await this.call('run', stage, [executable, ...args, file, stage], aborted, status);
+    await this.call('run', stage, [executable, ...args, file, stage], aborted);
   }
 
   /** Calls `cleanup_exec`, whose result does not change the job's, and removes the executor's files. */
@@ -132,13 +134,13 @@ export class Executor {
     return { builds, cache: this.settings.cacheDir ?? this.config.cacheDir ?? '/cache', project };
   }
 
-  private variables(status: string): Variable[] {
+  private variables(): Variable[] {
     const shared = this.settings.buildsDirIsShared ?? false;
-    const options = { shared, status, timeoutMs: this.timeoutMs };
+    const options = { shared, status: this.status, timeoutMs: this.timeoutMs };
     return variablesOf(this.job, this.identity, this.directories(), options);
   }
 
-  private environment(status: string): Record<string, string> {
+  private environment(): Record<string, string> {
     const { buildFailureExitCode = 1, systemFailureExitCode = 2 } = this.config;
     return {
       ...this.config.env,
@@ -148,7 +150,7 @@ export class Executor {
       BUILD_EXIT_CODE_FILE: this.exitCodeFile,
       JOB_RESPONSE_FILE: this.responseFile,
       ...this.settings.jobEnv,
-      ...Object.fromEntries(this.variables(status).map(({ key, value }) => [`CUSTOM_ENV_${key}`, value])),
+      ...Object.fromEntries(this.variables().map(({ key, value }) => [`CUSTOM_ENV_${key}`, value])),
       CUSTOM_ENV_CI_JOB_SERVICES: '',
     };
   }
@@ -158,7 +160,6 @@ export class Executor {
     stage: Stage | undefined,
     [executable, ...args]: readonly [string, ...string[]],
     aborted: AbortSignal,
-    status = 'running',
   ): Promise<{ readonly stdout: string; readonly stderr: string }> {
     const start = systemClock.monotonic();
     const printed = { stdout: '', stderr: '' };
@@ -172,7 +173,7 @@ export class Executor {
         executable,
         args,
         cwd: this.tempDir,
-        env: this.environment(status),
+        env: this.environment(),
         gracefulKillMs: gracefulKillTimeoutMs,
         forceKillMs: forceKillTimeoutMs,
         onStdout: (text) => {

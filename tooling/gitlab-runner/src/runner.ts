@@ -1,6 +1,6 @@
 /** Executes jobs as GitLab Runner does: attempts to prepare, the stages in order, the cleanup, and the job's status. */
 
-import { sleep, systemClock } from '@nodepool/core';
+import { reasonOf, sleep, systemClock } from '@nodepool/core';
 import type { RunningDriver } from './driver-process.js';
 import { Executor, type Phase, type RunnerConfig } from './executor.js';
 import { BuildFailure, Stopped, SystemFailure } from './failures.js';
@@ -144,12 +144,12 @@ export class RunningJob {
     const signal = AbortSignal.any([scripts.signal, this.context.signal]);
     const steps: Stage[] = ['build_script', ...(this.job.steps ?? []).map(({ name }): Stage => `step_${name}`)];
     let failure = await failureOf(async () => {
-      for (const step of steps) await this.stage(executor, step, 'running', signal);
+      for (const step of steps) await this.stage(executor, step, signal);
     });
     if (scripts.signal.aborted) failure = scripts.signal.reason as Error;
-    const status = failure === undefined ? 'success' : failure instanceof Stopped ? failure.why : 'failed';
+    executor.status = statusOf(failure);
     const limited = AbortSignal.any([this.context.signal, AbortSignal.timeout(AFTER_SCRIPT_TIMEOUT_MS)]);
-    const ignored = await failureOf(() => this.stage(executor, 'after_script', status, limited));
+    const ignored = await failureOf(() => this.stage(executor, 'after_script', limited));
     if (ignored !== undefined)
       this.trace += `after_script failed, but job will continue unaffected: ${String(ignored)}\n`;
     return failure;
@@ -166,20 +166,15 @@ export class RunningJob {
     }
   }
 
-  private async stage(
-    executor: Executor,
-    stage: Stage,
-    status = 'running',
-    signal: AbortSignal = this.context.signal,
-  ): Promise<void> {
+  private async stage(executor: Executor, stage: Stage, signal: AbortSignal = this.context.signal): Promise<void> {
     signal.throwIfAborted();
-    await executor.run(stage, status, signal);
+    await executor.run(stage, signal);
   }
 
   private resultOf(error: unknown): JobResult {
     const common = { trace: this.trace, calls: this.calls, violations: this.violations, allowedToFail: false };
     if (error === undefined) return { ...common, status: 'success' };
-    const message = error instanceof Error ? error.message : String(error);
+    const message = reasonOf(error);
     if (error instanceof Stopped) {
       const reasons = { canceled: 'job_canceled', timeout: 'job_execution_timeout', interrupted: 'runner_interrupted' };
       const failureReason = reasons[error.why] as FailureReason;
@@ -193,6 +188,13 @@ export class RunningJob {
     if (!(error instanceof SystemFailure)) this.trace += `Job failed (system failure): ${message}\n`;
     return { ...common, status: 'failed', failureReason: 'runner_system_failure', message };
   }
+}
+
+/** Returns the value of `CI_JOB_STATUS` for the stages after the user's scripts. */
+function statusOf(failure: Error | undefined): string {
+  if (failure === undefined) return 'success';
+  if (!(failure instanceof Stopped)) return 'failed';
+  return failure.why === 'timeout' ? 'timedout' : 'canceled';
 }
 
 async function failureOf(work: () => Promise<void>): Promise<Error | undefined> {

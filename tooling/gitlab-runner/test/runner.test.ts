@@ -138,7 +138,7 @@ describe('the stand-in for GitLab Runner', () => {
     const config = {
       custom: { ...custom, prepareExec: ['/bin/sh', '-c', "trap '' TERM; echo up; sleep 60"] as const },
     };
-    const job = runner({}, config as Partial<RunnerConfig>).start({ id: 3, script: [] }, (phase) => {
+    const job = runner({}, config).start({ id: 3, script: [] }, (phase) => {
       if (phase === 'prepare') job.cancel();
     });
     const result = await job.result;
