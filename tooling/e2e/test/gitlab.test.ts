@@ -1,14 +1,22 @@
-/** The custom executor `nodepool-gitlab`, driven by a stand-in for GitLab Runner, with real daemons, ssh and ZooKeeper. */
+/** The custom executor `nodepool-gitlab` with real daemons, ssh and ZooKeeper, and a stand-in for GitLab Runner. */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '@nodepool/dev-zookeeper';
-import { GitLabRunner, type Job, type JobResult, type RunningJob } from '@nodepool/gitlab-runner';
+import {
+  GitLabRunner,
+  runnerProgram,
+  type Job,
+  type JobResult,
+  type RunnerConfig,
+  type RunningJob,
+} from '@nodepool/gitlab-runner';
 import { programPath, startGateway, zooKeeperServers, type Program } from '@nodepool/harness';
 import { LeaseClient, type LeaseDocument } from '@nodepool/requestor/http';
 import { sleep, systemClock } from '@nodepool/zookeeper';
@@ -95,12 +103,16 @@ function runnerTmp(): string {
   return join(folder, 'tmp');
 }
 
-function runner(env: Readonly<Record<string, string>> = {}): GitLabRunner {
+function runner(env?: Readonly<Record<string, string>>): GitLabRunner {
+  return new GitLabRunner(config(env));
+}
+
+function config(env: Readonly<Record<string, string>> = {}): RunnerConfig {
   const options = ['--label', 'debian', '--identity', join(folder, 'key'), '--lifetime', `${LIFETIME_S}s`];
   // One process per call: the runner's signals must reach this program, not a shell.
   const program = [process.execPath, programPath('nodepool-gitlab'), ...options] as const;
   mkdirSync(runnerTmp(), { recursive: true });
-  return new GitLabRunner({
+  return {
     custom: {
       configExec: [...program, '--builds-dir', join(folder, 'builds'), 'config'],
       prepareExec: [...program, 'prepare'],
@@ -119,7 +131,7 @@ function runner(env: Readonly<Record<string, string>> = {}): GitLabRunner {
     preparationRetryMs: 100,
     buildFailureExitCode: 81,
     systemFailureExitCode: 82,
-  });
+  };
 }
 
 /** A job whose script ends only with a signal, with the number of its process in a file. */
@@ -172,11 +184,16 @@ describe('a job', () => {
     expect(result.trace).toContain('Using Custom executor with driver nodepool');
   });
 
-  it.each([1, 3, 97, 124, 137, 255])('fails with the exit code %d of its script', async (code) => {
-    const result = await run({ script: [`exit ${code}`, 'echo never'], allowFailureExitCodes: [code] });
-    expect(result).toMatchObject({
-      ...{ status: 'failed', failureReason: 'script_failure', exitCode: code, allowedToFail: true, violations: [] },
-    });
+  it('fails with the exit code of its script', async () => {
+    const codes = [1, 3, 97, 124, 137, 255];
+    const results = await Promise.all(
+      codes.map((code) => run({ script: [`exit ${code}`, 'echo never'], allowFailureExitCodes: [code] })),
+    );
+    expect(results).toMatchObject(
+      codes.map((exitCode) => ({
+        ...{ status: 'failed', failureReason: 'script_failure', exitCode, allowedToFail: true, violations: [] },
+      })),
+    );
   });
 
   it('repeats a stage as often as its variable says', async () => {
@@ -317,47 +334,50 @@ describe('the end of a job', () => {
     expect(result.violations.filter((text) => !text.startsWith('cleanup_exec failed'))).toEqual([]);
   });
 
-  it.each([
-    ['prepare', 0],
-    ['prepare', 300],
-    ['prepare', 700],
-    ['prepare', 1500],
-    ['prepare_script', 200],
-    ['build_script', 0],
-    ['build_script', 500],
-    ['build_script', 1500],
-    ['cleanup', 0],
-    ['cleanup', 200],
-    ['cleanup', 350],
-  ] as const)('in which %s is killed after %d ms leaves nothing', async (name, delayMs) => {
-    const endless = new EndlessJob();
-    const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
-    let isFirst = true;
-    const running: RunningJob = runner().start(job, (phase, stage, driver) => {
-      // Later attempts are not disturbed.
-      if ((stage ?? phase) !== name || !isFirst) return;
-      isFirst = false;
-      void sleep(systemClock, delayMs).then(() => driver.signal('SIGKILL'));
-      if (name === 'prepare')
-        void endless.begun(running).then(
-          () => running.cancel(),
-          () => undefined,
-        );
-    });
-    const { status } = await running.result;
-    expect(status).toBe({ prepare: 'canceled', cleanup: 'success' }[name as string] ?? 'failed');
-    if (existsSync(endless.file('pid'))) killIfAlive(Number(readFileSync(endless.file('pid'), 'utf8')));
+  it('in which a call is killed at any moment leaves nothing', async () => {
+    const moments: Readonly<Record<string, readonly number[]>> = {
+      prepare: [0, 300, 700, 1500],
+      prepare_script: [200],
+      build_script: [0, 500, 1500],
+      cleanup: [0, 200, 400],
+    };
+    const expected = { prepare: 'canceled', cleanup: 'success' } as Readonly<Record<string, string>>;
+    const shared = runner();
+    const killed = Object.entries(moments).flatMap(([name, delays]) =>
+      delays.map(async (delayMs) => {
+        const endless = new EndlessJob();
+        const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
+        let isFirst = true;
+        const running: RunningJob = shared.start(job, (phase, stage, driver) => {
+          // Later attempts are not disturbed.
+          if ((stage ?? phase) !== name || !isFirst) return;
+          isFirst = false;
+          void sleep(systemClock, delayMs).then(() => driver.signal('SIGKILL'));
+          if (name !== 'prepare') return;
+          endless.begun(running).then(
+            () => running.cancel(),
+            () => undefined,
+          );
+        });
+        expect((await running.result).status).toBe(expected[name] ?? 'failed');
+        if (existsSync(endless.file('pid'))) killIfAlive(Number(readFileSync(endless.file('pid'), 'utf8')));
+      }),
+    );
+    await Promise.all(killed);
     rmSync(runnerTmp(), { recursive: true });
   });
 
   it.each(['prepare', 'build_script', 'cleanup'])('whose runner dies in %s leaves nothing', async (name) => {
     const endless = new EndlessJob();
     const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
-    const running: RunningJob = runner().start(job, (phase, stage) => {
-      if ((stage ?? phase) === name) void sleep(systemClock, 400).then(() => running.crash());
-    });
-    await running.result;
+    const file = join(folder, `job-${endless.id}.json`);
+    writeFileSync(file, JSON.stringify({ config: config(), job }));
+    const dying = spawn(process.execPath, [runnerProgram(), file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    for await (const line of createInterface(dying.stdout)) if (line === name) break;
+    await sleep(systemClock, 400);
+    dying.kill('SIGKILL');
     await nothingLeft();
+    if (existsSync(endless.file('pid'))) expect(isAlive(Number(readFileSync(endless.file('pid'), 'utf8')))).toBe(false);
     rmSync(runnerTmp(), { recursive: true });
   });
 });

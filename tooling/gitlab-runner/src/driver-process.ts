@@ -32,8 +32,6 @@ export interface RunningDriver {
   readonly pid: number;
   /** Sends a signal to the driver's process alone. */
   signal(signal: NodeJS.Signals): void;
-  /** Closes the runner's ends of the pipes and forgets the process, as the death of the runner does. */
-  abandon(): void;
 }
 
 /** Runs the command until it ends; `aborted` sends SIGTERM to its group, and SIGKILL when its time has passed. */
@@ -79,14 +77,6 @@ export async function runDriver(
     started({
       pid,
       signal: (signal) => void child.kill(signal),
-      abandon: () => {
-        child.removeListener('close', end);
-        child.stdout?.destroy();
-        child.stderr?.destroy();
-        for (const timer of timers) timer.cancel();
-        aborted.removeEventListener('abort', terminate);
-        resolve({ code: null, signal: null, terminated: false, killed: false, leftovers: false });
-      },
     });
     aborted.addEventListener('abort', terminate, { once: true });
     if (aborted.aborted) terminate();

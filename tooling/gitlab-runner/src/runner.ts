@@ -43,9 +43,7 @@ export class RunningJob {
   private scripts: AbortController | undefined;
   private readonly calls: DriverCall[] = [];
   private readonly violations: string[] = [];
-  private readonly running = new Set<RunningDriver>();
   private trace = '';
-  private dead = false;
 
   constructor(
     private readonly config: RunnerConfig,
@@ -66,13 +64,6 @@ export class RunningJob {
     this.context.abort(new Stopped('interrupted'));
   }
 
-  /** Ends the runner like a crash of its process: the driver's process stays, and nothing is called any more. */
-  crash(): void {
-    this.dead = true;
-    for (const each of this.running) each.abandon();
-    this.context.abort(new Stopped('interrupted'));
-  }
-
   private async execute(): Promise<JobResult> {
     const timeoutMs = this.job.timeoutMs ?? JOB_TIMEOUT_MS;
     const timer = systemClock.schedule(timeoutMs, () => this.context.abort(new Stopped('timeout')));
@@ -81,7 +72,7 @@ export class RunningJob {
       try {
         await this.script(executor);
       } finally {
-        if (!this.dead) await executor.cleanup();
+        await executor.cleanup();
       }
       // The job's context decides if it ended before the job did.
       this.context.signal.throwIfAborted();
@@ -99,19 +90,14 @@ export class RunningJob {
       const executor = new Executor(this.config, this.job, this.concurrentId, timeoutMs, {
         log: (text) => (this.trace += text),
         call: (call) => this.calls.push(call),
-        violation: (message) => {
-          if (!this.dead) this.violations.push(message);
-        },
-        started: (phase, stage, running) => {
-          this.running.add(running);
-          this.onCall(phase, stage, running);
-        },
+        violation: (message) => this.violations.push(message),
+        started: this.onCall,
       });
       try {
         await executor.prepare(this.context.signal);
         return executor;
       } catch (error) {
-        if (!this.dead) await executor.cleanup();
+        await executor.cleanup();
         if (error instanceof BuildFailure || this.context.signal.aborted) throw error;
         this.trace += `Preparation failed: ${String(error)}\n`;
         if (attempt === PREPARATION_ATTEMPTS) throw error;
