@@ -6,6 +6,9 @@ import { systemClock } from '@nodepool/core';
 /** Time (ms) between looks at the parent process. */
 const PARENT_CHECK_MS = 5000;
 
+/** Programs that start no stage of a job, but become the parents of orphans. */
+const ADOPTERS: readonly string[] = ['systemd', 'init'];
+
 /** The reason of an interruption; `signal` is passed to the processes on the node. */
 export class StoppedError extends Error {
   readonly signal = 'SIGTERM';
@@ -37,7 +40,7 @@ export function watchCaller({ name, program }: Caller): CallerSignals {
     process.on(signal, () => interruption.abort(new StoppedError(`stopped by ${signal}`)));
   }
   const parent = process.ppid;
-  const isOrphan = parent === 1 && !isFirstProcess(program);
+  const isOrphan = isAdopted(parent, program);
   const watch = (): void => {
     if (process.ppid === parent && !isOrphan) {
       systemClock.schedule(PARENT_CHECK_MS, watch, { background: true });
@@ -51,15 +54,13 @@ export function watchCaller({ name, program }: Caller): CallerSignals {
   return { interrupted: interruption.signal, abandoned: abandonment.signal };
 }
 
-/**
- * Returns true if the first process can be the caller. Otherwise, a process whose parent is the first one has lost its
- * caller before it could look.
- */
-function isFirstProcess(program: RegExp): boolean {
+/** Returns true if the parent is a process that adopts orphans: the caller has ended before this process could look. */
+function isAdopted(parent: number, program: RegExp): boolean {
   try {
-    return program.test(readFileSync('/proc/1/comm', 'utf8'));
+    const name = readFileSync(`/proc/${parent}/comm`, 'utf8').trim();
+    return ADOPTERS.includes(name) || (parent === 1 && !program.test(name));
   } catch {
     // Hidden from this user, or another system.
-    return true;
+    return false;
   }
 }

@@ -9,7 +9,7 @@ import { duration, example, wholeNumber } from '../options.js';
 import { config as configAnswer, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
 import { ExitCodes, timeLimitOf } from './job.js';
 
-/** Time (s) after the time limit of a job until a stage that still runs has lost its runner, which would have ended it. */
+/** Time (s) after a job's time limit at which a running stage has lost its runner, which would have ended it. */
 const OVERDUE_S = 120;
 
 export interface GitLabIo extends ExecutorIo {
