@@ -13,6 +13,7 @@ import {
   releaseAll,
   targetOf,
   untilReady,
+  whileUnavailable,
   withReadyNode,
   type LeasingIo,
   type NamedLease,
@@ -145,7 +146,10 @@ export class GitLabExecutor {
 
   /** Releases all leases of the job. */
   async cleanup(): Promise<number> {
-    await this.release(outcomeOf(this.io.env['CUSTOM_ENV_CI_JOB_STATUS']));
+    const outcome = outcomeOf(this.io.env['CUSTOM_ENV_CI_JOB_STATUS']);
+    // After its lifetime, the lease has expired.
+    const { lifetime } = this.options;
+    await whileUnavailable(this.leasing, lifetime, this.io.interrupted, () => this.release(outcome));
     return 0;
   }
 
@@ -164,7 +168,8 @@ export class GitLabExecutor {
   /** Resolves with the job's lease, which `prepare` has created. */
   private async current(): Promise<LeaseDocument> {
     const { interrupted: signal } = this.io;
-    const [lease] = await leasesNamed(this.leasing, this.job.leaseName);
+    const find = (): Promise<readonly LeaseDocument[]> => leasesNamed(this.leasing, this.job.leaseName);
+    const [lease] = await whileUnavailable(this.leasing, this.options.lifetime, signal, find);
     if (lease === undefined) throw new CommandError('the job has no lease; it was not prepared');
     return lease.state === 'waiting' ? await untilReady(this.leasing, lease.id, signal) : lease;
   }

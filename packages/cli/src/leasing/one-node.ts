@@ -43,7 +43,7 @@ export async function createLease(io: LeasingIo, wanted: NamedLease, signal: Abo
     } catch (error) {
       const code = error instanceof LeaseRequestError ? error.code : '';
       if (code === 'key-reused') attempt++;
-      else if (code !== 'quota' && !(error instanceof GatewayUnreachableError)) throw error;
+      else if (code !== 'quota' && !isUnavailable(error)) throw error;
       else {
         io.note(`waiting: ${reasonOf(error)}`);
         await sleep(io.clock, QUOTA_RETRY_MS, signal);
@@ -67,10 +67,33 @@ export async function untilReady(io: LeasingIo, id: string, signal: AbortSignal)
         },
       });
     } catch (error) {
-      if (!(error instanceof GatewayUnreachableError)) throw error;
-      io.note(error.message);
+      if (!isUnavailable(error)) throw error;
+      io.note(reasonOf(error));
     }
   }
+}
+
+/** Repeats `work` for `seconds` while the gateway cannot be reached, such as for the time that a lease lives. */
+export async function whileUnavailable<T>(
+  { clock, note }: LeasingIo,
+  seconds: number,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  const end = clock.monotonic() + seconds * 1000;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUnavailable(error) || signal.aborted || clock.monotonic() >= end) throw error;
+      note(`waiting: ${reasonOf(error)}`);
+    }
+  }
+}
+
+/** Returns true if the gateway, or ZooKeeper behind it, cannot be reached. The client has already waited a while. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof GatewayUnreachableError || (error instanceof LeaseRequestError && error.status >= 500);
 }
 
 /** The login of a leased node. */
