@@ -154,7 +154,7 @@ describe('the life of an instance', () => {
     expect(lease?.lifetime).toBe(604_800);
     expect(await installed(1)).toEqual([expect.stringMatching(/ garm-one secret of the instance$/)]);
     // The secret is neither on the node nor in the lease.
-    await until(async () => !(await readdir('/tmp')).some((name) => name.startsWith('nodepool-garm-')));
+    await until(async () => !(await readdir('/tmp')).some((name) => /^nodepool-garm-[0-9a-f]{32}$/.test(name)));
     expect(JSON.stringify(lease)).not.toContain('secret');
 
     for (const instance of [lease?.id ?? '', 'garm-one']) {

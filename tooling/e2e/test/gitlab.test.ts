@@ -36,7 +36,7 @@ let port: number;
 let jobs = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'nodepool-gitlab-e2e-'));
+  folder = mkdtempSync(join(tmpdir(), 'gitlab-e2e-'));
   await promisify(execFile)('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, 'key')]);
   writeFileSync(join(folder, 'token'), TOKEN);
   site = await Site.start();
