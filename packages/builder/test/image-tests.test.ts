@@ -115,6 +115,17 @@ describe('uploads with reviews', () => {
     await world.during(handle!.lock.release());
   }
 
+  async function pin(upload: ImageUpload): Promise<void> {
+    const store = await world.operator();
+    const { review } = upload;
+    if (review === undefined || review === null) throw new Error('the upload has no review');
+    const pinned = { by: 'ada', since: world.clock.now() / 1000 };
+    const handle = await world.during(
+      store.images.tryLockUpload(upload, { change: { review: { ...review, pinned } } }),
+    );
+    await world.during(handle!.lock.release());
+  }
+
   async function newest(): Promise<ImageUpload> {
     const { images } = await world.operator();
     await world.during(images.syncCache());
@@ -144,6 +155,22 @@ describe('uploads with reviews', () => {
     expect(uploads.filter(({ build }) => promoted.includes(build))).toHaveLength(2);
     // The newest is the candidate; those before were never judged, and are superseded.
     expect(uploads).toHaveLength(3);
+  });
+
+  it('are kept as long as they are pinned, also if another one was pinned later', async () => {
+    await world.builder(site({}, TESTS));
+    const promoted: string[] = [];
+    for (let count = 1; count <= 4; count += 1) {
+      await world.until('a build is uploaded', () => world.uploads('debian', 'one').length === count);
+      await world.until('it is ready', () => world.readyUploads('debian', 'one') === count);
+      const upload = await newest();
+      promoted.push(upload.build);
+      await advance('promote', upload);
+      if (count <= 2) await pin(await newest());
+    }
+    await world.after(6 * 3_600_000);
+    const uploads = world.uploads('debian', 'one').map(({ build }) => build);
+    expect(uploads).toEqual(expect.arrayContaining(promoted));
   });
 
   it('keep a rejected build from being uploaded again, and are deleted once there is a newer build', async () => {

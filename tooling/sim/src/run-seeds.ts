@@ -1,11 +1,13 @@
 /** Runs a range of seeds in parallel. */
 
+import type { FaultKind } from './fault-kinds.js';
 import type { RunResult } from './simulate.js';
 import { SimulationPool } from './simulation-pool.js';
 
 export interface SeedRange {
   readonly first: number;
   readonly count: number;
+  readonly fault: FaultKind;
   readonly workers: number;
   readonly keepGoing: boolean;
   /** Rules to ignore. */
@@ -26,7 +28,7 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   const pool = new SimulationPool(workers);
   const work = async (): Promise<void> => {
     for (let seed = take(); seed !== undefined; seed = take()) {
-      report(await pool.run({ seed, without: range.without }));
+      report(await pool.run({ seed, fault: range.fault, without: range.without }));
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
