@@ -8,6 +8,7 @@ import {
   type ImageUpload,
   type ReviewEvent,
 } from '@nodepool/core';
+import type { SourceLeftover } from '../src/index.js';
 import { World, type Site } from './support/world.js';
 
 const BOOT_TEST: BootTestConfig = {
@@ -76,7 +77,7 @@ describe('a boot test', () => {
 });
 
 describe('an image that another program makes', () => {
-  const source = { url: undefined, path: '/srv/debian.qcow2', sha256: undefined, format: undefined };
+  const source = { url: undefined, path: '/srv/debian.qcow2', sha256: undefined, format: undefined, maxBytes: 2 ** 30 };
 
   it('is built when its file appears and when it is replaced, and not by age', async () => {
     const { sources, dib } = await world.builder(site({ source }));
@@ -101,6 +102,32 @@ describe('an image that another program makes', () => {
     second.sources.present.set('/srv/debian.qcow2', 'first');
     await world.after(600_000);
     expect(second.sources.fetched).toEqual([]);
+  });
+});
+
+describe('temporary files of sources', () => {
+  const source = { url: 'https://example.org/a.raw', path: undefined, sha256: 'a', format: undefined, maxBytes: 1 };
+
+  it('are deleted if no build needs them; a download that can be continued stays for a day', async () => {
+    const machine = world.machine();
+    const { sources, dib } = await world.builder(
+      { images: { ...site({ source }).images, fedora: { formats: ['raw'] } }, providers: {} },
+      machine,
+    );
+    dib.durationMs = () => 7_000_000;
+    const changedMs = world.clock.now();
+    const left = (image: string, isResumable: boolean): SourceLeftover => ({
+      ...{ image, isResumable, changedMs },
+      path: `/images/.source-${image}.${isResumable ? 'part' : 'image'}`,
+    });
+    // An image with a source, one that is being built, one with another source, and one of a similar name.
+    sources.left = [left('debian', true), left('debian', false), left('fedora', false), left('debian-old', true)];
+    const names = (): string[] => sources.left.map(({ path }) => path.slice('/images/'.length));
+    await world.until('fedora is being built', () => dib.jobs.length > 0);
+    await world.after(1_800_000);
+    expect(names()).toEqual(['.source-debian.part', '.source-fedora.image']);
+    await world.after(86_400_000);
+    expect(names()).not.toContain('.source-debian.part');
   });
 });
 

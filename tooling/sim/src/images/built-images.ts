@@ -170,4 +170,6 @@ export function scriptedBootTester(images: BuiltImages, clock: Clock): BootTeste
 export const NO_SOURCES: ImageSources = {
   identity: () => Promise.resolve(undefined),
   fetch: () => Promise.reject(new Error('no image of the simulated site has a source')),
+  leftovers: () => Promise.resolve([]),
+  remove: () => Promise.resolve(),
 };
