@@ -200,6 +200,21 @@ describe('uploads with reviews', () => {
     expect(uploads).toEqual(expect.arrayContaining(promoted));
   });
 
+  it('are tested without files with delete-after-upload; a rejected one is not uploaded or built again for them', async () => {
+    const { machine, dib } = await world.builder(site({ rebuildAgeMs: 86_400_000, deleteAfterUpload: true }, TESTS));
+    await world.until('a build is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(600_000);
+    expect(machine.disk.files.size).toBe(0);
+    expect((await newest()).review?.stage).toBe('uploaded');
+    await advance('reject', await newest());
+    await world.after(6 * 3_600_000);
+    expect([dib.jobs.length, world.cloud.startedUploads.length]).toEqual([1, 1]);
+    expect((await newest()).review?.stage).toBe('rejected');
+    await world.after(24 * 3_600_000);
+    await world.until('the next build is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    expect((await newest()).review?.stage).toBe('uploaded');
+  });
+
   it('keep a rejected build from being uploaded again, and are deleted once there is a newer build', async () => {
     await world.builder(site({}, TESTS));
     await world.until('a build is uploaded', () => world.readyUploads('debian', 'one') === 1);
