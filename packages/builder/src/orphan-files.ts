@@ -1,7 +1,7 @@
 /**
- * Deletes temporary files of sources that no build needs, and files of builds without a record, left by a builder that died in between or whose record another builder
- * deleted. It checks the disk at intervals, since a disk sends no events. It deletes nothing if the files belong to
- * another installation, or while deletions are suspended.
+ * Deletes temporary files of sources that no build needs, and files of builds without a record, left by a builder that
+ * died in between or whose record another builder deleted. It checks the disk at intervals, since a disk sends no
+ * events. It deletes nothing if the files belong to another installation, or while deletions are suspended.
  */
 
 import type { NodepoolConfig } from '@nodepool/config';

@@ -66,8 +66,8 @@ export class LibraryRequestor {
   }
 
   private resultOn([node = '']: readonly string[]): ReturnOptions {
-    const { checker, jobResult } = this.environment;
-    const result = jobResult(textOf(checker.observed.nodes.get(node)?.data['image_id']));
+    const { checker } = this.environment;
+    const result = this.environment.jobResult(textOf(checker.observed.nodes.get(node)?.data['image_id']));
     return result === undefined ? {} : { result };
   }
 

@@ -1,6 +1,7 @@
 /** A builder process with all parts of a real one except for processes and files, which can be killed at any moment. */
 
 import {
+  NotFoundError,
   sleep,
   TaskSupervisor,
   type Driver,
@@ -117,28 +118,30 @@ export class BuilderProcess {
   private imageManager(): ImageManager {
     const { cloud, images, random, checker } = this.environment;
     const { process } = this;
+    const isDead = (): boolean => process.dead;
     const call = async <T>(ask: () => Promise<T> | T): Promise<T> => {
       this.atStep();
-      if (process.dead) return never();
+      if (isDead()) return never();
       const answer = await process.receive(Promise.resolve().then(ask));
       this.atStep();
-      return process.dead ? never() : answer;
+      return isDead() ? never() : answer;
     };
     return {
-      uploadImage: async ({ externalName: name, format, tags, metadata, signal, progress }) => {
+      uploadImage: async (upload) => {
+        const { externalName: name, format, tags, metadata, signal } = upload;
         const spec = { name, format, size: 1, md5: null, sha256: null, tags, properties: metadata };
         const { id } = await call(() => cloud.createImage(spec));
         images.created(id, tags.nodepool_build_id);
         await sleep(process.clock, between(random, UPLOAD_MS.least, UPLOAD_MS.greatest), signal);
         await call(() => cloud.putImageData(id, oneByte()));
-        progress(1, 1);
+        upload.progress(1, 1);
         return id;
       },
       deleteImage: async (externalId) => {
-        const id = String(externalId);
+        if (typeof externalId !== 'string') throw new NotFoundError('no image of this cloud has such an id');
         await call(async () => {
-          checker.deletingImage(process, id);
-          await deleteImage(cloud, id);
+          checker.deletingImage(process, externalId);
+          await deleteImage(cloud, externalId);
         });
       },
       listImages: async () => {

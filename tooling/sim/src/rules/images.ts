@@ -21,7 +21,8 @@ export const LAUNCH_TEST = 'NodePool:launch-test';
 type Records = ReadonlyMap<string, JsonObject>;
 
 /** Images 1: a request gets an upload only after a launch test that it has passed, or by hand. */
-export function testedImagesOnly({ observed, hasNoLogin }: CheckerView): Rule {
+export function testedImagesOnly(view: CheckerView): Rule {
+  const { observed } = view;
   /** Paths of uploads from which a launch test got a ready node. */
   const tested = new Set<string>();
   const byHand = new Set<string>();
@@ -34,7 +35,7 @@ export function testedImagesOnly({ observed, hasNoLogin }: CheckerView): Rule {
         const isTrusted = stage === 'launch-tested' || stage === 'canary' || stage === 'promoted';
         if (!isTrusted || isByHand || byHand.has(path)) continue;
         if (!tested.has(path)) return `upload ${path} is ${stage} without a launch test`;
-        if (hasNoLogin(partsOfUpload(path)?.build ?? ''))
+        if (view.hasNoLogin(partsOfUpload(path)?.build ?? ''))
           return `upload ${path} is ${stage}, but its nodes accept no login`;
       }
       for (const { id, before, after } of requests) {
@@ -52,19 +53,20 @@ export function testedImagesOnly({ observed, hasNoLogin }: CheckerView): Rule {
 }
 
 /** Images 2: no node is launched from a rejected or revoked upload, and no request gets one. */
-export function rejectedImagesServeNobody({ observed, now, disturbedAt }: CheckerView): Rule {
+export function rejectedImagesServeNobody(view: CheckerView): Rule {
+  const { observed } = view;
   const rejectedAt = new Map<string, number>();
   const isKnownRejected = (path: string, launcher: string): boolean => {
     const since = rejectedAt.get(path);
-    if (since === undefined || now() - since < PROPAGATION_MS) return false;
-    return now() - disturbedAt(launcher) > DISTURBED_MS;
+    if (since === undefined || view.now() - since < PROPAGATION_MS) return false;
+    return view.now() - view.disturbedAt(launcher) > DISTURBED_MS;
   };
   return {
     number: 'I2',
     committed({ uploads, requests }) {
       for (const { path, after } of uploads) {
         if (!isBarred(after)) rejectedAt.delete(path);
-        else if (!rejectedAt.has(path)) rejectedAt.set(path, now());
+        else if (!rejectedAt.has(path)) rejectedAt.set(path, view.now());
       }
       for (const { id, before, after } of requests) {
         if (after?.data['state'] !== 'fulfilled' || before?.data['state'] === 'fulfilled') continue;
@@ -111,7 +113,8 @@ export function currentImageStays({ observed }: CheckerView): Rule {
 }
 
 /** Images 4: current, previous and pinned uploads are not deleted by age. */
-export function usedImagesStay({ observed, now }: CheckerView): Rule {
+export function usedImagesStay(view: CheckerView): Rule {
+  const { observed } = view;
   /** Times since when uploads are current, previous or pinned. */
   const since = new Map<string, number>();
   return {
@@ -120,10 +123,10 @@ export function usedImagesStay({ observed, now }: CheckerView): Rule {
       for (const { path, before, after, byHand } of uploads) {
         if (before?.['state'] !== 'ready' || after?.['state'] === 'ready' || byHand) continue;
         // The second newest promotion may have been the third one when the builder decided.
-        if (now() - (since.get(path) ?? Infinity) > DISTURBED_MS)
+        if (view.now() - (since.get(path) ?? Infinity) > DISTURBED_MS)
           return `upload ${path} is deleted, although it is current, previous or pinned`;
       }
-      for (const { path } of uploads) noteUsed(observed.uploads, path, since, now());
+      for (const { path } of uploads) noteUsed(observed.uploads, path, since, view.now());
       return undefined;
     },
   };
