@@ -5,13 +5,14 @@ import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
 import { KNOWN_GAPS } from './known-gaps.js';
 import { runSeeds } from './run-seeds.js';
-import { RUN_KINDS, simulate, type RunKind, type RunResult } from './simulate.js';
+import { RUN_KINDS, type RunKind } from './run-kinds.js';
+import { simulate, type RunResult } from './simulate.js';
 
 const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--kind K] [--steps] [--strict] [--keep-going] [--workers N]
   --seeds N     run N seeds, from S on or from 1 (default 100)
   --seed S      the first seed; without --seeds, the only one
   --kind K      kind of the runs: ${RUN_KINDS.join(', ')}
-                (default all, which has no nodes on backing nodes); docs/simulation.md describes the kinds
+                (default all, which has no backing nodes and no image tests); docs/simulation.md describes the kinds
   --steps       print every step of the only seed
   --strict      rules that are known not to hold yet must hold, too
   --keep-going  do not stop at the first seed that fails

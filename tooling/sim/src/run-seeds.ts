@@ -1,6 +1,7 @@
 /** Runs a range of seeds in parallel. */
 
-import type { RunKind, RunResult } from './simulate.js';
+import type { RunKind } from './run-kinds.js';
+import type { RunResult } from './simulate.js';
 import { SimulationPool } from './simulation-pool.js';
 
 export interface SeedRange {
