@@ -41,6 +41,8 @@ export class Reconciler {
     const { name, power } = node;
     if (power === 'off') {
       if (lease !== undefined) await this.power.release(name, lease, 'success', 'Slurm has powered the node down');
+      // Slurm does not use a node that it has marked down, even if it can be resumed again.
+      if (node.down !== undefined && options.labelOf(name) !== undefined) await this.context.slurm.reset(name);
       return;
     }
     if (lease === undefined) {
@@ -59,8 +61,8 @@ export class Reconciler {
       return;
     }
     await leases.renew(lease);
-    // The ResumeProgram may be killed at any moment. Starting twice is harmless.
-    if (power === 'starting' && lease.state === 'ready' && node.address === name) await this.power.start(name, lease);
+    // The ResumeProgram may be killed at any moment. One lease starts slurmd once, whatever calls this.
+    if (power === 'starting' && lease.state === 'ready') await this.power.start(name, lease);
   }
 
   /** Tells Slurm that a node is lost, if a fresh look at its leases and its state confirms it. */

@@ -26,7 +26,8 @@ export interface SlurmNode {
   readonly name: string;
   readonly power: Power;
   readonly isCloud: boolean;
-  readonly address: string;
+  /** The reason if Slurm has marked the node down because it did not start, or this program has; else undefined. */
+  readonly down: string | undefined;
 }
 
 /** The cluster, as its leases name it. */
@@ -82,7 +83,7 @@ export class Slurm {
       list === '(null)' || list === 'ALL' ? [] : [list],
     );
     for (const name of lists.length === 0 ? [] : await this.hostnames(lists.join(','))) {
-      if (!nodes.has(name)) nodes.set(name, { name, power: 'off', isCloud: true, address: name });
+      if (!nodes.has(name)) nodes.set(name, { name, power: 'off', isCloud: true, down: undefined });
     }
     return nodes;
   }
@@ -156,7 +157,9 @@ function nodeOf(line: string): readonly SlurmNode[] {
   const name = field('NodeName');
   if (name === '') return [];
   const flags = field('State').replaceAll('*', '').split('+');
-  return [{ name, power: powerOf(flags), isCloud: flags.includes('CLOUD'), address: field('NodeAddr') }];
+  const [, reason = ''] = / Reason=(.*?)(?: \[|$)/.exec(line) ?? [];
+  const down = flags.includes('DOWN') && /^(?:ResumeTimeout reached|nodepool: )/.test(reason) ? reason : undefined;
+  return [{ name, power: powerOf(flags), isCloud: flags.includes('CLOUD'), down }];
 }
 
 function powerOf(flags: readonly string[]): Power {
