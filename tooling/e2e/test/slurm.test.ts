@@ -108,7 +108,8 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
 
       await site.until('all nodes are off', DEADLINE_MS, async () => {
         await site.reconcile();
-        return !(await site.slurm('scontrol', '--oneliner', 'show', 'node')).includes('NodeName=');
+        const nodes = await site.slurm('scontrol', '--oneliner', 'show', 'node');
+        return [...nodes.matchAll(/ State=(\S+)/g)].every(([, state = '']) => state.includes('POWERED_DOWN'));
       });
       await site.until('no lease is left', DEADLINE_MS, async () => {
         for await (const { state } of site.gateway.client.list()) if (state !== 'ended') return false;
