@@ -207,6 +207,9 @@ it('tells Slurm that a node is lost, and resumes it with another lease', async (
   expect(await codeOf('resume', 'cloud1')).toBe(0);
   await setState('cloud1', 'ALLOCATED+CLOUD');
   expect(await codeOf('reconcile')).toBe(0);
+  // Its job still runs, and Slurm will power it down after that.
+  await setState('cloud1', 'ALLOCATED+CLOUD+POWER_DOWN');
+  expect(await codeOf('reconcile')).toBe(0);
   expect(textOf('updates')).not.toContain('state=');
   const [lease] = await leases('ready');
   const handle = await world.launcher.store.nodes.adopt(lease?.nodes[0]?.id ?? '', `lease/${lease?.id}`);

@@ -117,7 +117,7 @@ export class Power {
   }
 
   private async resumeOne(name: string): Promise<boolean> {
-    const { slurm, leases, options, clock, interrupted, note } = this.context;
+    const { options, clock, interrupted, note } = this.context;
     const end = new AbortController();
     const timer = clock.schedule(options.timeout * 1000, () =>
       end.abort(new CommandError(`there is no node within ${options.timeout} s`)),
@@ -129,12 +129,20 @@ export class Power {
       if (interrupted.aborted) return false;
       const reason = reasonOf(end.signal.aborted ? end.signal.reason : error);
       note(`${name}: ${reason}`);
-      if ((await slurm.node(name))?.power === 'starting') await slurm.fail(name, reason);
-      for (const lease of (await leases.of(name)).filter(isActive)) await leases.release(lease, 'failure', reason);
+      await this.giveUp(name, reason).catch((failure: unknown) => note(`${name}: ${reasonOf(failure)}`));
       return false;
     } finally {
       timer.cancel();
     }
+  }
+
+  /** Tells Slurm that a node does not start, and releases its lease. */
+  private async giveUp(name: string, reason: string): Promise<void> {
+    const { slurm, leases } = this.context;
+    // Another process may have started the node meanwhile, or Slurm may have given it up.
+    if ((await slurm.node(name))?.power !== 'starting') return;
+    await slurm.fail(name, reason);
+    for (const lease of (await leases.of(name)).filter(isActive)) await leases.release(lease, 'failure', reason);
   }
 
   private async bringUp(name: string, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** Compares the leases of a cluster with its nodes, and repairs what killed programs have left. */
 
-import { reasonOf } from '@nodepool/core';
+import { reasonOf, Slots } from '@nodepool/core';
 import type { LeaseDocument } from '@nodepool/requestor/http';
 import { CommandError } from '../command-context.js';
 import { lossOf } from '../gitlab/lease-keeper.js';
@@ -8,11 +8,14 @@ import { attemptOf, isActive, type LeaseOfNode } from './node-leases.js';
 import type { Power, PowerContext } from './power.js';
 import type { SlurmNode } from './slurm.js';
 
+/** Nodes that are compared at once. */
+const PARALLEL = 20;
 /** Share of a cluster's leases that one comparison ends because Slurm does not know their nodes. */
 const UNKNOWN_SHARE = 0.2;
 
 export class Reconciler {
   private failures = 0;
+  private readonly slots = new Slots(PARALLEL);
 
   constructor(
     private readonly context: PowerContext,
@@ -97,7 +100,7 @@ export class Reconciler {
 
   private async attempt(name: string, work: () => Promise<void>): Promise<void> {
     try {
-      await work();
+      await this.slots.run(this.context.interrupted, work);
     } catch (error) {
       if (this.context.interrupted.aborted) return;
       this.failures += 1;

@@ -19,7 +19,10 @@ const PARALLEL = 10;
 /** Limit (characters) of the reasons that Slurm stores. */
 const REASON_LENGTH = 200;
 
-/** Life of a cloud node in Slurm. A node that Slurm powers down, or has powered down, is `off`. */
+/**
+ * Life of a cloud node in Slurm. A node that Slurm powers down, or has powered down, is `off`. One whose power-down is
+ * only requested still runs jobs, so it is `on`.
+ */
 export type Power = 'off' | 'starting' | 'on';
 
 export interface SlurmNode {
@@ -163,6 +166,6 @@ function nodeOf(line: string): readonly SlurmNode[] {
 }
 
 function powerOf(flags: readonly string[]): Power {
-  if (['POWERED_DOWN', 'POWERING_DOWN', 'POWER_DOWN'].some((flag) => flags.includes(flag))) return 'off';
+  if (['POWERED_DOWN', 'POWERING_DOWN'].some((flag) => flags.includes(flag))) return 'off';
   return flags.includes('POWERING_UP') ? 'starting' : 'on';
 }
