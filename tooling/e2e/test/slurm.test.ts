@@ -18,7 +18,14 @@ const RECONCILE_MS = 2000;
 /** Time (ms) between two waves of jobs; Slurm starts the first job of a node up to 30 s after the node. */
 const WAVE_MS = 45_000;
 /** Mean times (ms) between disturbances. */
-const PAUSES_MS = { gateway: 6000, launcher: 45_000, programs: 3000, controller: 120_000, reclaim: 20_000 };
+const PAUSES_MS = {
+  gateway: 6000,
+  launcher: 45_000,
+  programs: 3000,
+  controller: 120_000,
+  reclaim: 20_000,
+  drain: 20_000,
+};
 const LOOK_MS = 50;
 
 const missing = slurmMissing();
@@ -39,12 +46,12 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
       const random = seededRandom(1);
       const total = SIZE.waves * SIZE.jobs;
       const done = (): number => site.runs().filter(({ event }) => event === 'done').length;
-      const served = { all: false };
+      const served = new AbortController();
       const counts = new Map<string, number>();
       const count = (what: string, times = 1): void => void counts.set(what, (counts.get(what) ?? 0) + times);
       const repeat = async (pauseMs: number, work: () => Promise<void>, times = Infinity): Promise<void> => {
-        for (let time = 0; !served.all && time < times; time++) {
-          await Promise.race([waves, sleep(systemClock, pauseMs * (0.5 + random.next()))]);
+        for (let time = 0; !served.signal.aborted && time < times; time++) {
+          await sleep(systemClock, pauseMs * (0.5 + random.next()), served.signal).catch(() => undefined);
           await work();
         }
       };
@@ -60,7 +67,7 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
       const reclaim = async (): Promise<void> => {
         const before = site.runs().length;
         let begun: JobRun | undefined;
-        for (; begun === undefined && !served.all; await sleep(systemClock, LOOK_MS)) {
+        for (; begun === undefined && !served.signal.aborted; await sleep(systemClock, LOOK_MS)) {
           begun = site
             .runs()
             .slice(before)
@@ -68,7 +75,7 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
         }
         if (begun !== undefined && (await site.reclaim(begun.node))) count('reclaimed instances');
       };
-      const waves = submitWaves().finally(() => (served.all = true));
+      const waves = submitWaves().finally(() => served.abort(new Error('all jobs are done')));
       await Promise.all([
         waves,
         repeat(RECONCILE_MS, async () => void (await site.reconcile())),
@@ -91,6 +98,12 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
           count('restarted controllers');
         }),
         repeat(PAUSES_MS.reclaim, reclaim, SIZE.reclaims),
+        repeat(PAUSES_MS.drain, async () => {
+          // Its job ends before Slurm powers it down.
+          const node = `cloud${1 + Math.floor(random.next() * SIZE.nodes)}`;
+          await site.slurm('scontrol', 'update', `nodename=${node}`, 'state=power_down_asap', 'reason=test');
+          count('drained nodes');
+        }),
       ]);
 
       const completed = site.runs().filter(({ event }) => event === 'done');
