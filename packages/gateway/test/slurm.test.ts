@@ -248,7 +248,7 @@ it('a late suspend does not end the lease of a node that was resumed', async () 
   const late = start('suspend', 'cloud1');
   expect(await late.code).toBe(0);
   expect(late.noted).toContain('its lease stays');
-  // A resume that is late does not lease a node that nobody waits for.
+  // A resume that is late does not lease a node that Slurm does not need.
   await setState('cloud2', 'IDLE+CLOUD+POWERED_DOWN');
   expect(await codeOf('resume', 'cloud2')).toBe(0);
   expect((await leases()).map(({ name }) => name)).toEqual([nameOf('cloud1')]);

@@ -98,8 +98,10 @@ function ssh(id: string, ...command: readonly string[]): Promise<Result> {
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (const end = systemClock.monotonic() + DEADLINE_MS; !(await condition()); await sleep(systemClock, LOOK_MS)) {
+  const end = systemClock.monotonic() + DEADLINE_MS;
+  while (!(await condition())) {
     if (systemClock.monotonic() > end) throw new Error('the condition does not hold');
+    await sleep(systemClock, LOOK_MS);
   }
 }
 

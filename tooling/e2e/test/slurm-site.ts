@@ -184,8 +184,10 @@ export class SlurmSite {
   }
 
   async until(what: string, deadlineMs: number, isMet: () => Promise<boolean>): Promise<void> {
-    for (const end = systemClock.monotonic() + deadlineMs; !(await isMet()); await sleep(systemClock, LOOK_MS)) {
+    const end = systemClock.monotonic() + deadlineMs;
+    while (!(await isMet())) {
       if (systemClock.monotonic() > end) throw new Error(`not within ${deadlineMs} ms: ${what}`);
+      await sleep(systemClock, LOOK_MS);
     }
   }
 
@@ -316,7 +318,7 @@ export class SlurmSite {
       logFile: join(this.site.folder, 'slurmctld.log'),
     });
     await this.controller.while('answers', DEADLINE_MS, async (signal) => {
-      while ((await this.slurm('scontrol', 'ping').catch(() => '')).includes('UP') === false)
+      while (!(await this.slurm('scontrol', 'ping').catch(() => '')).includes('UP'))
         await sleep(systemClock, LOOK_MS, signal);
     });
   }

@@ -10,7 +10,7 @@ import { sleep, systemClock } from '@nodepool/zookeeper';
 import { slurmMissing, SlurmSite, type JobRun } from './slurm-site.js';
 
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'slurm';
-const SIZE = LONG ? { nodes: 8, waves: 10, jobs: 20, reclaims: 8 } : { nodes: 3, waves: 2, jobs: 6, reclaims: 1 };
+const SIZE = LONG ? { nodes: 8, waves: 10, jobs: 20, reclaims: 8 } : { nodes: 2, waves: 1, jobs: 4, reclaims: 0 };
 const DEADLINE_MS = LONG ? 2_400_000 : 600_000;
 const JOB_S = 1.5;
 /** Time (ms) between two comparisons. */
@@ -67,18 +67,20 @@ withSlurm(missing === undefined ? 'Slurm' : `Slurm (skipped: ${missing})`, () =>
       const reclaim = async (): Promise<void> => {
         const before = site.runs().length;
         let begun: JobRun | undefined;
-        for (; begun === undefined && !served.signal.aborted; await sleep(systemClock, LOOK_MS)) {
-          begun = site
-            .runs()
-            .slice(before)
-            .find(({ event }) => event === 'begun');
+        while (begun === undefined && !served.signal.aborted) {
+          const later = site.runs().slice(before);
+          begun = later.find(({ event }) => event === 'begun');
+          await sleep(systemClock, LOOK_MS);
         }
         if (begun !== undefined && (await site.reclaim(begun.node))) count('reclaimed instances');
       };
       const waves = submitWaves().finally(() => served.abort(new Error('all jobs are done')));
       await Promise.all([
         waves,
-        repeat(RECONCILE_MS, async () => void (await site.reconcile())),
+        repeat(RECONCILE_MS, async () => {
+          // A comparison that is killed or fails is repeated.
+          await site.reconcile();
+        }),
         repeat(RECONCILE_MS, () => site.hurry()),
         repeat(PAUSES_MS.gateway, async () => {
           await site.gateway.restart();

@@ -55,7 +55,7 @@ export class Power {
 
   constructor(private readonly context: PowerContext) {}
 
-  /** Brings nodes up that Slurm powers up. Resolves with the number of failures, which Slurm has been told. */
+  /** Brings nodes up that Slurm powers up. Resolves with the number of failures, which are reported to Slurm. */
   async resume(names: readonly string[]): Promise<number> {
     const ends = await Promise.all(names.map((name) => this.resumeOne(name)));
     return ends.filter((isUp) => !isUp).length;

@@ -80,7 +80,7 @@ export class Reconciler {
     await slurm.fail(name, reason);
   }
 
-  /** Ends the leases of nodes that Slurm does not know. Many of them are left to expire, because they are not renewed. */
+  /** Ends the leases of nodes that Slurm does not know. If there are many, they expire, as nothing renews them. */
   private async endUnknown(leases: readonly LeaseOfNode[], nodes: ReadonlyMap<string, SlurmNode>): Promise<void> {
     const unknown = leases.filter(({ node }) => !nodes.has(node));
     const limit = Math.max(1, Math.floor(leases.length * UNKNOWN_SHARE));

@@ -48,7 +48,7 @@ export interface SlurmOptions {
 
 interface Answer {
   readonly output: string;
-  /** What scontrol says about its failure. */
+  /** The message of scontrol if it has failed. */
   readonly failure?: string;
 }
 
