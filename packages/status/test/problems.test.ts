@@ -20,6 +20,7 @@ const HEALTHY: ProblemSources = {
   providers: [],
   suspensions: [],
   stranded: [],
+  damagedBacking: [],
   launchers: [],
   troubles: [],
   stuck: [],
@@ -153,6 +154,20 @@ it('ready nodes that no pool hands out are a problem of their provider, and are 
     remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
   });
   expect(other?.title).toBe('Provider other has 1 ready node that no pool hands out');
+});
+
+it('backing nodes with damaged data are a problem of the provider of their slots', () => {
+  const damage = 'its user_data is damaged: it is empty';
+  const nodes = ['01', '02'].map((id) => ({ id, owner: 'NodePool:metastatic:slots', damage }));
+  expect(findProblems({ ...HEALTHY, damagedBacking: nodes })).toMatchObject([
+    {
+      kind: 'damaged-backing-nodes',
+      severity: 'warning',
+      title: 'The data of 2 backing nodes of provider slots is damaged',
+      subject: { kind: 'provider', id: 'slots' },
+      details: [`01: ${damage}`, `02: ${damage}`],
+    },
+  ]);
 });
 
 it('missing instances are a critical problem of a provider, whether it is degraded or not', () => {

@@ -25,18 +25,23 @@ import { SLOT_FAULTS } from './faults/slots.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
 
+/**
+ * Kinds of runs, by their faults: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a
+ * defective `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
+ * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the cloud
+ * uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while launchers
+ * are killed and instances disappear.
+ */
+export const RUN_KINDS = ['all', 'nothing', 'quota', 'driver', 'refusals', 'losses', 'ids', 'slots'] as const;
+
+export type RunKind = (typeof RUN_KINDS)[number];
+
 export interface RunOptions extends CheckerOptions {
   readonly seed: number;
   /** A defect of every launcher. */
   readonly mutation?: Mutation | undefined;
-  /**
-   * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
-   * `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
-   * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the
-   * cloud uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while
-   * launchers are killed and instances disappear. Default: `all`.
-   */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots' | undefined;
+  /** Kind of the run. Default: `all`. */
+  readonly fault?: RunKind | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -73,7 +78,7 @@ const RUN_LIMIT_MS = 7_200_000;
 const HEALTHY = 'beta';
 
 /** Faults of runs that have only some. */
-const FAULTS_OF: Partial<Record<NonNullable<RunOptions['fault']>, readonly WeightedFault[]>> = {
+const FAULTS_OF: Partial<Record<RunKind, readonly WeightedFault[]>> = {
   ids: ID_FAULTS,
   slots: SLOT_FAULTS,
 };
