@@ -6,7 +6,6 @@ import { printable } from '@nodepool/store';
 import { Command, CommanderError } from 'commander';
 import { ExitCode, UsageError } from '../command-context.js';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
-import type { Environment } from '../gitlab/job.js';
 import { duration, example, wholeNumber } from '../options.js';
 import type { Streams } from '../process-io.js';
 import { labelsOf } from './labels.js';
@@ -16,7 +15,7 @@ import { Reconciler } from './reconcile.js';
 import { Slurm } from './slurm.js';
 
 export interface SlurmIo {
-  readonly env: Environment;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly streams: Streams;
   readonly clock: Clock;
   readonly random: RandomSource;

@@ -3,7 +3,6 @@
 import { reasonOf, Slots } from '@nodepool/core';
 import type { LeaseDocument } from '@nodepool/requestor/http';
 import { CommandError } from '../command-context.js';
-import { lossOf } from '../gitlab/lease-keeper.js';
 import { attemptOf, isActive, type LeaseOfNode } from './node-leases.js';
 import type { Power, PowerContext } from './power.js';
 import type { SlurmNode } from './slurm.js';
@@ -55,7 +54,7 @@ export class Reconciler {
       else
         await this.failIf(name, ([newest, ...others]) => {
           if ([newest, ...others].some((each) => each !== undefined && isActive(each))) return undefined;
-          return newest === undefined ? 'it has no lease' : (lossOf(newest) ?? 'its lease has ended');
+          return newest === undefined ? 'it has no lease' : (lossReason(newest) ?? 'its lease has ended');
         });
       return;
     }
@@ -123,7 +122,9 @@ function isNewer(one: LeaseOfNode, other: LeaseOfNode): boolean {
 }
 
 /** Returns the reason why Slurm must not use the node of a lease any longer. */
-function lossReason(lease: LeaseDocument): string | undefined {
-  const interruption = lease.nodes[0]?.interruption ?? undefined;
-  return lossOf(lease) ?? (interruption === undefined ? undefined : `its machine is lost: ${interruption.reason}`);
+function lossReason({ id, state, end, reasons, nodes: [node] }: LeaseDocument): string | undefined {
+  if (end !== null || state === 'ended')
+    return [`lease ${id} has ended (${end?.reason ?? state})`, ...reasons].join('; ');
+  if (node?.state === 'lost') return `node ${node.id} is lost: ${node.reason ?? 'unknown reason'}`;
+  return node?.interruption ? `its machine is lost: ${node.interruption.reason}` : undefined;
 }

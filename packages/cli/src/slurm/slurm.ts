@@ -4,7 +4,6 @@ import { execFile } from 'node:child_process';
 import { reasonOf, sleep, Slots, type Clock } from '@nodepool/core';
 import { printable } from '@nodepool/store';
 import { CommandError } from '../command-context.js';
-import type { Environment } from '../gitlab/job.js';
 
 /** Limits of one call of scontrol. Its listing has about a kilobyte for each node. */
 const CALL_TIMEOUT_MS = 60_000;
@@ -41,7 +40,7 @@ export interface Cluster {
 }
 
 export interface SlurmOptions {
-  readonly env: Environment;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly interrupted: AbortSignal;
 }
