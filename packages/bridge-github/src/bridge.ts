@@ -12,6 +12,7 @@ import { ActionsService } from './github/actions-service.js';
 import { Connection } from './github/connection.js';
 import { HttpClient } from './github/http.js';
 import { CALLS } from './metrics.js';
+import { RepositoryLabels } from './scale-set/phases.js';
 import { ScaleSet } from './scale-set/scale-set.js';
 import type { InstallationSettings, ScaleSetSettings, Settings } from './settings/settings.js';
 
@@ -67,6 +68,7 @@ export class Bridge {
     });
     this.context = {
       ...{ zooKeeper, store, requestor: this.requestor, clock, random, log, metrics, tasks, capacity: this.capacity },
+      repositories: new RepositoryLabels(),
       ...{ identifier, version, compareMs, ssh: (identity) => this.sshClient(identity) },
     };
   }

@@ -6,6 +6,7 @@ import type { SshClient } from '@nodepool/daemon/ssh';
 import type { Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { CapacitySource } from './capacity/capacity-source.js';
+import type { RepositoryLabels } from './scale-set/phases.js';
 
 export interface BridgeContext {
   readonly zooKeeper: ZooKeeper;
@@ -17,6 +18,7 @@ export interface BridgeContext {
   readonly metrics: Metrics;
   readonly tasks: TaskSupervisor;
   readonly capacity: CapacitySource;
+  readonly repositories: RepositoryLabels;
   /** Host and process, for GitHub and for operators. */
   readonly identifier: string;
   readonly version: string;

@@ -2,4 +2,4 @@
 export { Bridge, type BridgeOptions } from './bridge.js';
 export * from './metrics.js';
 export { settingsSchema } from './settings/schema.js';
-export { readSettings, SettingsError, type Settings } from './settings/settings.js';
+export { readSettings, type Settings } from './settings/settings.js';

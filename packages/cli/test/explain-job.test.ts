@@ -12,7 +12,7 @@ const JOB: KnownJob = {
 const RECORD: ScaleSetRecord = {
   ...{ installation: 'acme', scaleSet: 'linux', url: 'https://github.com/acme', nodeLabel: 'debian', bridge: 'b-1' },
   ...{ id: 1, session: 's', capacity: 3, capacityReason: 'provider cloud has 3 free instances', jobsAvailable: 1 },
-  ...{ jobsAssigned: 2, jobsRunning: 1, runners: {}, problem: null, written: 0, jobs: [JOB] },
+  ...{ jobsAssigned: 2, jobsRunning: 1, runners: {}, problem: null, written: 0, jobs: [JOB], phases: [] },
 };
 const DATA: RunnerData = {
   ...{ installation: 'acme', scaleSet: 'linux', runner: 'linux-1', job: null, agent: null, started: false },

@@ -5,6 +5,7 @@ import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
 import type { ExplanationSources } from '../explain/explanation.js';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from '../facts/activity.js';
+import type { Capacity } from '../facts/capacity.js';
 import type { Recorder } from '../history/recorder.js';
 import type { RecentFailures } from '../history/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
@@ -27,6 +28,8 @@ export interface StatusSources {
     Recorder,
     'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
   >;
+  /** Returns what limits leave for further nodes. */
+  readonly capacity: () => Capacity;
   /** Returns the lateness of timers since it was last reset, seconds. */
   readonly eventLoopDelay: () => { readonly p99: number };
 }

@@ -42,6 +42,23 @@ export interface KnownJob extends GithubJob {
   readonly result: string | null;
 }
 
+/**
+ * A phase of a job or of its runner, in their order: in GitHub's queue, until the node is locked, the registration,
+ * until the runner is online, from the queue until the runner is online (the sum), without a job, from the assignment
+ * until a runner starts the job, and until its end.
+ */
+export type RunnerPhase = 'queued' | 'node' | 'register' | 'start' | 'online' | 'idle' | 'waiting' | 'running';
+
+/** The last times of a phase in one repository, seconds. */
+export interface PhaseTimes {
+  /** `unknown` for runners whose job the bridge did not know, `other` for repositories beyond a limit. */
+  readonly repository: string;
+  readonly phase: RunnerPhase;
+  readonly count: number;
+  readonly p50: number;
+  readonly p95: number;
+}
+
 /** The state of a scale set, `/nodepool/github/<installation>~<scale set>`, written by the bridge that serves it. */
 export interface ScaleSetRecord {
   readonly installation: string;
@@ -66,6 +83,7 @@ export interface ScaleSetRecord {
   /** Unix seconds of the last write. */
   readonly written: number;
   readonly jobs: readonly KnownJob[];
+  readonly phases: readonly PhaseTimes[];
 }
 
 export function scaleSetRecordPath(installation: string, scaleSet: string): string {
@@ -104,7 +122,7 @@ export function scaleSetRecordIn(data: Uint8Array): ScaleSetRecord | undefined {
 
 const EMPTY: Omit<ScaleSetRecord, 'installation' | 'scaleSet'> = {
   ...{ url: '', nodeLabel: '', bridge: '', id: null, session: null, capacity: 0, capacityReason: '', jobsAvailable: 0 },
-  ...{ jobsAssigned: 0, jobsRunning: 0, runners: {}, problem: null, written: 0, jobs: [] },
+  ...{ jobsAssigned: 0, jobsRunning: 0, runners: {}, problem: null, written: 0, jobs: [], phases: [] },
 };
 
 function jobIn(value: JsonValue | undefined): GithubJob | null {
