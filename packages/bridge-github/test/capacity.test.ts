@@ -49,7 +49,10 @@ describe('limits', () => {
   it('of a tenant count for its scale sets only', () => {
     const launcher = told({ instances: 9 }, {}, { red: { cores: 5 } });
     const red = { ...DEBIAN, tenant: 'red' };
-    expect(capacity([launcher], {}, red)).toEqual({ nodes: 2, reason: 'tenant red has room for 2 nodes (limit of cores)' });
+    expect(capacity([launcher], {}, red)).toEqual({
+      nodes: 2,
+      reason: 'tenant red has room for 2 nodes (limit of cores)',
+    });
     expect(capacity([launcher], {}, { ...DEBIAN, tenant: 'blue' }).nodes).toBe(9);
     // Ready nodes count for the tenant, too, once it gets them.
     expect(capacity([launcher], { ready: 5 }, red).nodes).toBe(2);

@@ -78,7 +78,14 @@ it('changed settings are applied, and refused ones change nothing', async () => 
   writeFileSync(file, MINIMAL);
   const tasks = new TaskSupervisor(systemClock, () => undefined);
   const watch = () => ({ ready: () => Promise.resolve(), close: () => Promise.resolve() });
-  const options = { ...settingsSource(file), clock: systemClock, log: silentLogger, metrics: silentMetrics, tasks, watch };
+  const options = {
+    ...settingsSource(file),
+    clock: systemClock,
+    log: silentLogger,
+    metrics: silentMetrics,
+    tasks,
+    watch,
+  };
   const live = new LiveSettings(await readSettings(file), options);
   const seen: number[] = [];
   live.onChange(({ installations }) => seen.push(installations[0]?.scaleSets[0]?.maxRunners ?? 0));

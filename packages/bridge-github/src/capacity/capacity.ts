@@ -16,7 +16,7 @@ export interface PoolFree {
   readonly needs: Readonly<Record<string, Resources>>;
 }
 
-/** What the limits of launchers leave. */
+/** The amounts that the limits of one launcher leave. */
 export interface LauncherFree {
   readonly pools: readonly PoolFree[];
   readonly providers: ReadonlyMap<string, Resources>;
@@ -69,7 +69,9 @@ export function freeCapacity(consumer: Consumer, facts: CapacityFacts): FreeCapa
 }
 
 function openPools(label: string, { pools }: CapacityFacts): readonly PoolComponentData[] {
-  return pools.filter((pool) => pool.supported_labels.includes(label) && describePool(pool, [label]) === SERVES_REQUESTS);
+  return pools.filter(
+    (pool) => pool.supported_labels.includes(label) && describePool(pool, [label]) === SERVES_REQUESTS,
+  );
 }
 
 /** Several launchers can serve the same pool; what the one tells that leaves least counts. */
@@ -81,8 +83,7 @@ function ofProvider(provider: string, consumer: Consumer, facts: CapacityFacts):
   }
   const isOpen = ({ provider_name: of, name }: PoolComponentData, pool?: string): boolean =>
     of === provider && (pool === undefined || name === pool);
-  const uses = (pool?: string) => (each: Consumer) =>
-    openPools(each.label, facts).some((open) => isOpen(open, pool));
+  const uses = (pool?: string) => (each: Consumer) => openPools(each.label, facts).some((open) => isOpen(open, pool));
   const names = new Set(openPools(label, facts).flatMap((pool) => (isOpen(pool) ? [pool.name] : [])));
   const rooms = [...names].map((name) => {
     const pools = told.flatMap((launcher) => launcher.pools).filter((each) => each.provider === provider && each.pool === name); // prettier-ignore

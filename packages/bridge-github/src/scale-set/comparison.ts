@@ -1,4 +1,4 @@
-/** Compares a scale set with GitHub, independently of its messages, which can be lost: statistics, jobs, registrations. */
+/** Compares statistics, jobs and registrations of a scale set with GitHub, since messages can be lost. */
 
 import type { Reconciled } from '@nodepool/core';
 import type { BridgeContext } from '../context.js';

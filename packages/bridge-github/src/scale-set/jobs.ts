@@ -49,7 +49,15 @@ export class JobBook {
     if (known !== undefined && ORDER[kind] <= ORDER[known.kind] && !isReassigned(known, message)) return undefined;
     const tracked: TrackedJob = known ?? {
       job: { id: jobId, repository, workflow, run: runId, name },
-      ...{ kind, since: 0, queuedAt: undefined, queuedMs: undefined, assignedAt: undefined, noticedAt: undefined, startedAt: undefined },
+      ...{
+        kind,
+        since: 0,
+        queuedAt: undefined,
+        queuedMs: undefined,
+        assignedAt: undefined,
+        noticedAt: undefined,
+        startedAt: undefined,
+      },
       ...{ runner: undefined, result: undefined, requestedFor: undefined },
     };
     tracked.kind = kind;

@@ -1,7 +1,14 @@
 /** A limit and the amounts that count against it: of a pool, of a provider, or of a tenant. */
 
 import type { Wait } from '@nodepool/status';
-import { compareRequests, MIN_READY_REQUESTOR, priorityOf, QuotaInformation, type NodeRequest, type Resources } from '@nodepool/core';
+import {
+  compareRequests,
+  MIN_READY_REQUESTOR,
+  priorityOf,
+  QuotaInformation,
+  type NodeRequest,
+  type Resources,
+} from '@nodepool/core';
 import { needIn, type Need } from './need.js';
 import { Tally } from './tally.js';
 

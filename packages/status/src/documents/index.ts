@@ -2,6 +2,7 @@
 
 import type { Observed } from './sources.js';
 import { capacityDocument } from './capacity.js';
+import { githubDocument } from './github.js';
 import { imageDocument, imagesDocument } from './images.js';
 import { labelDocument, labelsDocument } from './labels.js';
 import { NODE_LIST, nodeDocument, nodesDocument } from './nodes.js';
@@ -40,6 +41,7 @@ export const VIEWS: ReadonlyMap<string, View> = new Map([
   ['images', list(imagesDocument)],
   ['image', subject(imageDocument)],
   ['components', list(programsDocument)],
+  ['github', list(githubDocument)],
   ['capacity', list(capacityDocument)],
 ]);
 

@@ -1,4 +1,4 @@
-/** What the limits leave for further nodes, for programs that decide how much work they accept. */
+/** The room that limits leave for further nodes, for programs that decide how much work they accept. */
 
 import type { Resources } from '@nodepool/core';
 
