@@ -3,16 +3,18 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
+import { simulateBridges } from './github/simulate-bridges.js';
 import { KNOWN_GAPS } from './known-gaps.js';
 import { runSeeds } from './run-seeds.js';
 import { simulate, type RunResult } from './simulate.js';
 
-const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going] [--workers N]
+const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going] [--workers N] [--bridges]
   --seeds N     run N seeds, from S on or from 1 (default 100)
   --seed S      the first seed; without --seeds, the only one
   --steps       print every step of the only seed
   --strict      rules that are known not to hold yet must hold, too
   --keep-going  do not stop at the first seed that fails
+  --bridges     run bridges for GitHub Actions, with faults of their own
   --workers N   processes that run seeds (default: as many as there are processors)
   --help        this text
 
@@ -32,6 +34,7 @@ interface Wanted {
   readonly keepGoing: boolean;
   readonly workers: number;
   readonly without: readonly string[];
+  readonly bridges: boolean;
 }
 
 async function main(): Promise<void> {
@@ -44,9 +47,9 @@ async function main(): Promise<void> {
 }
 
 /** Runs the seed in this process, so that it can be debugged. */
-async function replay({ first: seed, steps, without }: Wanted): Promise<number> {
-  const options = { seed, without: new Set(without) };
-  const result = await simulate({ ...options, ...(steps ? { onStep: printLine } : {}) });
+async function replay({ first: seed, steps, without, bridges }: Wanted): Promise<number> {
+  const options = { seed, without: new Set(without), ...(steps ? { onStep: printLine } : {}) };
+  const result = await (bridges ? simulateBridges(options) : simulate(options));
   if (result.violation === undefined) printLine(`seed ${seed}: all rules held in ${result.steps} steps`);
   else tell(result, !steps);
   return result.violation === undefined ? 0 : 1;
@@ -78,6 +81,7 @@ function read(): Wanted | undefined {
       strict: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
       workers: { type: 'string' },
+      bridges: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -86,7 +90,15 @@ function read(): Wanted | undefined {
   const count = integer('--seeds', values.seeds ?? (values.seed === undefined ? '100' : '1'), 1);
   const workers = integer('--workers', values.workers ?? String(availableParallelism()), 1);
   const without = values.strict ? [] : [...KNOWN_GAPS];
-  return { first, count, workers, steps: values.steps, keepGoing: values['keep-going'], without };
+  return {
+    first,
+    count,
+    workers,
+    bridges: values.bridges,
+    steps: values.steps,
+    keepGoing: values['keep-going'],
+    without,
+  };
 }
 
 function integer(option: string, text: string, least: number): number {
@@ -99,7 +111,7 @@ function tell({ seed, violation, lastSteps }: RunResult, withSteps: boolean): vo
   if (violation === undefined) return;
   if (withSteps) for (const step of lastSteps) printLine(step);
   printLine(`seed ${seed}: rule ${violation.rule} does not hold at ${violation.at} ms: ${violation.what}`);
-  printLine(`replay it with: pnpm sim --seed ${seed} --steps`);
+  printLine(`replay it with: pnpm sim --seed ${seed} --steps${isOfBridges ? " --bridges" : ""}`);
 }
 
 function printLine(line: string): void {

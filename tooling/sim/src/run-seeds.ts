@@ -10,6 +10,8 @@ export interface SeedRange {
   readonly keepGoing: boolean;
   /** Rules to ignore. */
   readonly without: readonly string[];
+  /** True for runs with bridges for GitHub Actions. */
+  readonly bridges: boolean;
 }
 
 /** Calls `onResult` for each completed seed. Resolves after all seeds or after the first failure. */
@@ -26,7 +28,7 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   const pool = new SimulationPool(workers);
   const work = async (): Promise<void> => {
     for (let seed = take(); seed !== undefined; seed = take()) {
-      report(await pool.run({ seed, without: range.without }));
+      report(await pool.run({ seed, without: range.without, bridges: range.bridges }));
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

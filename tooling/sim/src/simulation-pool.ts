@@ -10,6 +10,8 @@ export interface RunOrder extends Pick<RunOptions, 'seed' | 'fault' | 'launchers
   readonly mutation?: string;
   /** Rules to ignore. */
   readonly without?: readonly string[];
+  /** True for a run with bridges for GitHub Actions. Default false. */
+  readonly bridges?: boolean;
 }
 
 interface PendingRun {

@@ -159,7 +159,7 @@ export class World {
     this.checker.step(`${name} is started with ${JSON.stringify(site)}`);
     const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
-    const log = stepLogger(name, checker);
+    const log = loggerOfSteps(name, checker);
     const environment = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
     const launcher = new LauncherProcess(process, environment, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
@@ -256,7 +256,7 @@ function greatest(limits: readonly (number | undefined)[]): number | undefined {
 }
 
 /** Returns a logger that records each message as a step. */
-function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
+export function loggerOfSteps(name: string, checker: Checker, fixed: LogFields = {}): Logger {
   const say = (message: string, fields: LogFields = {}): void => {
     const { node_id: node, node_request_id: request, error, reason } = { ...fixed, ...fields };
     const about = [node, request, reason, error].filter((part) => part !== undefined).map(String);
@@ -267,7 +267,7 @@ function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logg
     info: say,
     warn: say,
     error: (message, error, fields) => say(message, { ...fields, error }),
-    with: (fields) => stepLogger(name, checker, { ...fixed, ...fields }),
-    named: () => stepLogger(name, checker, fixed),
+    with: (fields) => loggerOfSteps(name, checker, { ...fixed, ...fields }),
+    named: () => loggerOfSteps(name, checker, fixed),
   };
 }

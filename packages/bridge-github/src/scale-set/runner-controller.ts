@@ -11,12 +11,12 @@ import {
   RequestRemovedError,
   type Interruption,
 } from '@nodepool/requestor';
-import { SshError, sshTarget } from '@nodepool/daemon/ssh';
+import { SshError } from '@nodepool/daemon/ssh';
 import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
-import { RunnerProcess, type RunnerEnd } from '../runners/runner-process.js';
+import type { RunnerProcess, RunnerEnd } from '../runners/runner-process.js';
 import { ASKED, type Runner } from '../runners/runner.js';
 import type { ScaleSetSettings } from '../settings/settings.js';
 
@@ -167,7 +167,7 @@ export class RunnerController {
     const [node] = runner.lease?.nodes ?? [];
     if (node === undefined) return undefined;
     try {
-      runner.process ??= new RunnerProcess(context.ssh(identity), sshTarget(node, user), context.clock);
+      runner.process ??= context.processes.on(node, { user, identity });
       return runner.process;
     } catch (error) {
       if (!(error instanceof SshError)) throw error;

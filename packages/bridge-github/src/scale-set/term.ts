@@ -3,7 +3,7 @@
  * listens to GitHub, and keeps runners, requests, nodes and registrations as they should be.
  */
 
-import { isError, linkSignals, WorkQueue, type Logger, type Reconciled } from '@nodepool/core';
+import { isError, linkSignals, WorkQueue, type LinkedController, type Logger, type Reconciled } from '@nodepool/core';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService } from '../github/actions-service.js';
 import type { ScaleSetDocument, Statistics } from '../github/documents.js';
@@ -56,9 +56,7 @@ export class Term {
   private session: string | null = null;
   private reportedCapacity: { readonly jobs: number; readonly reason: string } = { jobs: 0, reason: 'starting' };
   /** Aborts at the end of the term. */
-  private signal: AbortSignal | undefined;
-  /** Wakes the wait for the end of a removed scale set. */
-  private changed: (() => void) | undefined;
+  private life: LinkedController | undefined;
 
   constructor(private readonly options: TermOptions) {
     const { service, name } = options;
@@ -127,7 +125,7 @@ export class Term {
     const { context } = this.options;
     const linked = linkSignals(term);
     const { signal } = linked;
-    this.signal = signal;
+    this.life = linked;
     await context.store.ready({ signal });
     const before = await this.record.read(signal);
     this.session = before?.session ?? null;
@@ -141,12 +139,9 @@ export class Term {
     ];
     this.log.info('Serving the scale set', { runners: this.runners.size });
     for (const key of ['scale', 'compare', 'report']) this.queue.add(key);
+    this.endIfRemoved();
     try {
-      const listening = this.listener.run(signal);
-      const removed = this.untilRemoved(signal).then((isRemoved) => {
-        if (isRemoved) linked.abort(new Error('the scale set is removed from the settings'));
-      });
-      await Promise.all([listening, removed]);
+      await this.listener.run(signal);
     } finally {
       for (const end of endings) end();
       linked.unlink();
@@ -162,7 +157,7 @@ export class Term {
   /** Applies changed settings. */
   apply(): void {
     this.queue.add('scale');
-    this.changed?.();
+    this.endIfRemoved();
   }
 
   /** Logs the work in progress. */
@@ -185,16 +180,10 @@ export class Term {
     return settings ?? { ...this.settings, minRunners: 0, maxRunners: 0 };
   }
 
-  /** Resolves with true once the settings do not have the scale set and no runner is left. */
-  private async untilRemoved(signal: AbortSignal): Promise<boolean> {
-    while (!signal.aborted) {
-      if (this.options.settings() === undefined && this.runners.size === 0) return true;
-      await new Promise<void>((resolve) => {
-        this.changed = resolve;
-        signal.addEventListener('abort', () => resolve(), { once: true });
-      });
-    }
-    return false;
+  /** Ends the term once the settings do not have the scale set and no runner is left. */
+  private endIfRemoved(): void {
+    if (this.options.settings() !== undefined || this.runners.size > 0) return;
+    this.life?.abort(new Error('the scale set is removed from the settings'));
   }
 
   private async end(): Promise<void> {
@@ -262,14 +251,14 @@ export class Term {
     else this.log.warn('A runner has ended early', fields);
     this.queue.add('scale');
     this.queue.add('report');
-    this.changed?.();
+    this.endIfRemoved();
   }
 
   private async opened(set: ScaleSetDocument, session: string): Promise<void> {
     this.set = set;
     this.session = session;
     this.comparison.reset();
-    if (this.signal !== undefined) await this.record.write(this.recordNow(), this.signal);
+    if (this.life !== undefined) await this.record.write(this.recordNow(), this.life.signal);
     for (const { name, lease } of this.runners.values()) if (lease !== undefined) this.queue.add(name);
   }
 
